@@ -1,0 +1,41 @@
+"""Sphinx configuration."""
+
+import os
+
+import udfdask
+
+project = "udfdask"
+author = "the udfdask developers"
+copyright = f"2026, {author}"  # noqa: A001 - Sphinx names it
+version = release = udfdask.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["_build"]
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"  # numpydoc's Parameters sections say it with shapes and units
+autodoc_member_order = "bysource"
+autosummary_generate = True
+autosummary_ignore_module_all = False
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# Fetching inventories needs the network, which a build in a clone should not.
+if os.environ.get("UDFDASK_INTERSPHINX"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "dask": ("https://docs.dask.org/en/stable", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "python": ("https://docs.python.org/3", None),
+    }
+
+html_theme = "furo"
+html_title = "udfdask"

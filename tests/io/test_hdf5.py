@@ -1,0 +1,141 @@
+"""HDF5 files: which dataset, which axes, which chunks."""
+
+import dask
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io import open_file
+
+h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+
+
+@pytest.fixture
+def values():
+    return np.random.default_rng(2).integers(0, 99, (4, 6, 8, 10)).astype(np.uint16)
+
+
+@pytest.fixture
+def file(tmp_path, values):
+    path = tmp_path / "scan.h5"
+    with h5py.File(path, "w") as f:
+        f["entry/data"] = values
+        f["entry/mask"] = np.ones((8, 10), np.bool_)
+        f["entry/small"] = values[:2, :2]
+        f["entry/name"] = "gold"
+        f["links/data"] = h5py.SoftLink("/entry/data")
+    return path
+
+
+def test_the_largest_dataset_is_meant(file, values):
+    opened = open_file(file)
+    assert_eq(opened.array, values)
+    assert (opened.reader, opened.sig_dims) == ("HDF5, dataset entry/data", 2)
+
+
+@pytest.mark.parametrize("dataset", ["entry/small", "/entry/small", "links/data"])
+def test_the_dataset_asked_for(file, values, dataset):
+    expected = values if dataset == "links/data" else values[:2, :2]
+    assert_eq(open_file(file, dataset=dataset).array, expected)
+
+
+def test_a_dataset_of_few_dimensions_is_meant_where_there_is_no_other(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["spectra"] = np.arange(12.0).reshape(3, 4)
+        f["label"] = "x"
+    opened = open_file(tmp_path / "a.h5")
+    assert opened.array.shape == (3, 4)
+    assert opened.sig_dims == 1
+
+
+def test_opening_computes_nothing(file):
+    def no_computing(*args, **kwargs):
+        raise AssertionError("something was computed")
+
+    with dask.config.set(scheduler=no_computing):
+        open_file(file)
+
+
+def test_the_file_is_not_kept_open(file):
+    opened = open_file(file)
+    opened.array.sum().compute()
+    with h5py.File(file, "r+") as f:
+        f["entry/more"] = 1
+
+
+def test_processes_read_it_too(file, values):
+    array = open_file(file, chunks=(2, 6, 8, 10)).array
+    total = array.sum(dtype=np.int64).compute(scheduler="processes", num_workers=2)
+    assert total == values.sum(dtype=np.int64)
+
+
+def test_selections_that_h5py_cannot_do(file, values):
+    array = open_file(file, chunks=(2, 2, 8, 10)).array
+    assert_eq(array[:, [5, 0, 0, 3]][..., ::-1], values[:, [5, 0, 0, 3]][..., ::-1])
+
+
+def test_automatic_chunks_are_whole_stored_chunks(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("a", shape=(16, 16, 32, 32), dtype="u2", chunks=(2, 4, 16, 16))
+    with dask.config.set({"array.chunk-size": "64kiB"}):
+        chunks = open_file(tmp_path / "a.h5").array.chunksize
+    assert np.prod(chunks) * 2 <= 65536
+    assert all(size % stored == 0 for size, stored in zip(chunks, (2, 4, 16, 16), strict=True))
+    with dask.config.set({"array.chunk-size": "1kiB"}):
+        assert open_file(tmp_path / "a.h5").array.chunksize == (2, 4, 16, 16)
+
+
+def test_names_change_with_the_file_and_the_dataset(file):
+    name = open_file(file).array.name
+    assert name == open_file(file).array.name
+    assert name != open_file(file, dataset="links/data").array.name
+    with h5py.File(file, "r+") as f:
+        f["entry/data"][0, 0, 0, 0] = 7
+        f["entry/new"] = np.zeros(1000)
+    assert name != open_file(file).array.name
+
+
+def test_axes_from_dimension_scales(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["a"] = np.zeros((3, 4, 5))
+        f["y"] = 10.0 + 0.5 * np.arange(3)
+        f["y"].attrs["units"] = "nm"
+        f["log"] = [1.0, 2.0, 4.0, 8.0]
+        for dim, scale in enumerate(["y", "log"]):
+            f[scale].make_scale(scale)
+            f["a"].dims[dim].attach_scale(f[scale])
+        f["a"].dims[2].label = "energy"
+    y, uneven, energy = open_file(tmp_path / "a.h5", dataset="a").axes
+    assert (y.name, y.unit, y.scale, y.offset) == ("y", "nm", 0.5, 10.0)
+    assert (uneven.name, uneven.unit, uneven.scale) == ("log", None, 1.0)
+    assert (energy.name, energy.unit) == ("energy", None)
+
+
+def test_several_of_one_size_are_listed(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["first"] = np.zeros((2, 3, 4))
+        f["second"] = np.zeros((2, 3, 4))
+        f["tiny"] = np.zeros((2, 2, 2))
+    with pytest.raises(FileFormatError, match=r"several.*dataset=.*'first' \(2, 3, 4\).*'second'"):
+        open_file(tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize("dataset", ["entry/dat", "entry", 3])
+def test_a_dataset_that_is_not_there(file, dataset):
+    match = rf"no dataset {dataset!r} in scan\.h5: pass one of 'entry/data' \(4, 6, 8, 10\) uint16"
+    with pytest.raises(ArgumentValueError, match=match):
+        open_file(file, dataset=dataset)
+
+
+def test_a_file_without_numbers(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["label"] = "x"
+    with pytest.raises(FileFormatError, match=r"holds no dataset of numbers; it holds 'label'"):
+        open_file(tmp_path / "a.h5")
+
+
+def test_a_damaged_file(file):
+    file.write_bytes(file.read_bytes()[:700])
+    with pytest.raises(FileFormatError, match=r"scan\.h5 cannot be read as HDF5"):
+        open_file(file)

@@ -1,0 +1,135 @@
+"""Files of instruments: which signal, which axes, and what is said of those nobody can read."""
+
+import logging
+
+import dask
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io import open_file
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
+
+
+@pytest.fixture
+def values():
+    return np.random.default_rng(4).integers(0, 99, (3, 4, 5, 6)).astype(np.uint16)
+
+
+@pytest.fixture
+def file(tmp_path, values):
+    signal = hs.signals.Signal2D(values)
+    signal.metadata.General.title = "gold on carbon"
+    for axis, name, scale in zip(
+        signal.axes_manager._axes, ["y", "x", "ky", "kx"], [0.5, 0.25, 2, 2], strict=True
+    ):
+        axis.name, axis.scale, axis.units, axis.offset = name, scale, "nm", 7.0
+    signal.save(tmp_path / "scan.hspy")
+    return tmp_path / "scan.hspy"
+
+
+def test_data_and_axes(file, values):
+    opened = open_file(file)
+    assert_eq(opened.array, values)
+    assert (opened.reader, opened.title, opened.sig_dims) == ("HyperSpy, HSPY", "gold on carbon", 2)
+    assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
+    assert [axis.scale for axis in opened.axes] == [0.5, 0.25, 2, 2]
+    assert {(axis.unit, axis.offset) for axis in opened.axes} == {("nm", 7.0)}
+
+
+def test_unnamed_axes_get_names(tmp_path, values):
+    hs.signals.Signal1D(values).save(tmp_path / "a.hspy")
+    opened = open_file(tmp_path / "a.hspy")
+    assert opened.sig_dims == 1
+    assert [axis.name for axis in opened.axes] == ["nav_0", "nav_1", "nav_2", "sig_x"]
+    assert {(axis.unit, axis.scale, axis.offset) for axis in opened.axes} == {(None, 1.0, 0.0)}
+
+
+def test_sig_dims_and_chunks_as_asked_for(file, values):
+    opened = open_file(file, sig_dims=1, chunks=(2, 4, 5, 4))
+    assert opened.sig_dims == 1
+    assert opened.array.chunksize == (2, 4, 5, 4)
+    assert_eq(opened.array, values)
+
+
+def test_opening_computes_nothing(file):
+    def no_computing(*args, **kwargs):
+        raise AssertionError("something was computed")
+
+    with dask.config.set(scheduler=no_computing):
+        open_file(file)
+
+
+@pytest.fixture
+def several(tmp_path, values):
+    """A file with a scan, an image of the same name, and an image of another."""
+    signals = [hs.signals.Signal2D(values), *(hs.signals.Signal2D(values[0, i]) for i in (1, 2))]
+    for signal, title in zip(signals, ["map", "map", "survey"], strict=True):
+        signal.metadata.General.title = title
+    path = tmp_path / "all.hspy"
+    for number, signal in enumerate(signals):
+        signal.save(tmp_path / f"{number}.hspy")
+    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+    with h5py.File(tmp_path / "0.hspy") as first, h5py.File(path, "w") as f:
+        f.attrs.update(first.attrs)
+        for number in range(3):
+            with h5py.File(tmp_path / f"{number}.hspy") as one:
+                (name,) = one["Experiments"]
+                one.copy(one[f"Experiments/{name}"], f, name=f"Experiments/{number}")
+    return path
+
+
+def test_the_signal_with_navigation_axes_is_meant(several, values):
+    opened = open_file(several)
+    assert_eq(opened.array, values)
+    assert opened.reader == "HyperSpy, HSPY, signal 0"
+
+
+@pytest.mark.parametrize("dataset", [2, "2", "survey"])
+def test_the_signal_asked_for(several, values, dataset):
+    assert_eq(open_file(several, dataset=dataset).array, values[0, 2])
+
+
+@pytest.mark.parametrize("dataset", [3, -1, "3", "nothing"])
+def test_a_signal_that_is_not_there(several, dataset):
+    match = rf"no signal {dataset!r} in all\.hspy: pass a number or title out of 0 'map' \(3, 4"
+    with pytest.raises(ArgumentValueError, match=match):
+        open_file(several, dataset=dataset)
+
+
+def test_a_title_that_comes_twice(several):
+    with pytest.raises(
+        FileFormatError, match=r"several signals called 'map': pass dataset= as one"
+    ):
+        open_file(several, dataset="map")
+
+
+def test_a_suffix_that_nothing_reads(tmp_path):
+    (tmp_path / "a.foo").write_bytes(b"123")
+    with pytest.raises(
+        FileFormatError, match=r"nothing here reads a\.foo.*pass nav_shape, sig_shape"
+    ):
+        open_file(tmp_path / "a.foo")
+
+
+# RosettaSciIO's reader of .blo leaves the file open when it fails
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", ["a.mib", "a.blo", "a.hspy", "a.tif"])
+def test_a_damaged_file(tmp_path, name, capfd):
+    (tmp_path / name).write_bytes(b"nothing of use" * 20)
+    with pytest.raises(FileFormatError, match=rf"HyperSpy cannot read {name}: \w+: .*complete"):
+        open_file(tmp_path / name)
+    assert capfd.readouterr() == ("", "")
+    assert not logging.getLogger("hyperspy.io").disabled
+
+
+def test_a_file_that_needs_another_package(tmp_path, monkeypatch):
+    def load(*args, **kwargs):
+        raise ModuleNotFoundError("No module named 'skimage'", name="skimage")
+
+    (tmp_path / "a.blo").write_bytes(b"123")
+    monkeypatch.setattr(hs, "load", load)
+    with pytest.raises(ImportError, match=r"a\.blo without another package.*skimage.*pip install"):
+        open_file(tmp_path / "a.blo")

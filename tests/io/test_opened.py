@@ -1,0 +1,65 @@
+"""Names and scales of axes that a file says little about."""
+
+import numpy as np
+import pytest
+
+from udfdask.axes import Axis
+from udfdask.errors import ArgumentValueError
+from udfdask.io.opened import (
+    axis_from_coordinate,
+    choose_sig_dims,
+    default_axis_names,
+    name_axes,
+)
+
+
+@pytest.mark.parametrize(
+    ("ndim", "sig_dims", "names"),
+    [
+        (4, 2, ("y", "x", "sig_y", "sig_x")),
+        (3, 1, ("y", "x", "sig_x")),
+        (2, 2, ("sig_y", "sig_x")),
+        (6, 3, ("nav_0", "nav_1", "nav_2", "sig_0", "sig_1", "sig_2")),
+    ],
+)
+def test_default_names(ndim, sig_dims, names):
+    assert default_axis_names(ndim, sig_dims) == names
+
+
+@pytest.mark.parametrize(
+    ("asked", "ndim", "known", "sig_dims"),
+    [
+        (None, 1, 0, 1),
+        (None, 2, 0, 1),
+        (None, 3, 0, 2),
+        (None, 3, 1, 1),
+        (1, 4, 2, 1),
+        (4, 4, 2, 4),
+    ],
+)
+def test_signal_dimensions(asked, ndim, known, sig_dims):
+    assert choose_sig_dims(asked, ndim, known=known) == sig_dims
+
+
+@pytest.mark.parametrize("asked", [0, -1, 5])
+def test_signal_dimensions_that_cannot_be(asked):
+    with pytest.raises(ArgumentValueError, match=rf"sig_dims must be from 1 to 4.*got {asked}"):
+        choose_sig_dims(asked, 4)
+
+
+def test_names_are_all_there_and_different():
+    axes = name_axes([Axis(name="x", unit="nm", scale=2.0), None, Axis(name=""), Axis(name="x")], 2)
+    assert [axis.name for axis in axes] == ["x", "x_", "sig_y", "x__"]
+    assert (axes[0].unit, axes[0].scale) == ("nm", 2.0)
+
+
+def test_an_even_coordinate_gives_scale_and_offset():
+    axis = axis_from_coordinate("t", np.array([4.0, 3.5, 3.0]), "s")
+    assert axis == Axis(name="t", unit="s", scale=-0.5, offset=4.0)
+
+
+@pytest.mark.parametrize(
+    "values", [[1.0, 2.0, 4.0], [3.0], [2, 2, 2], ["a", "b"], [[1, 2], [3, 4]], [1, np.nan, 3]]
+)
+def test_any_other_coordinate_counts_pixels(values):
+    assert axis_from_coordinate("t", np.array(values), "s") == Axis(name="t")

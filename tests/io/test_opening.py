@@ -1,0 +1,81 @@
+"""What open_file decides before any reader comes in."""
+
+import sys
+
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+from udfdask.errors import ArgumentValueError
+from udfdask.io import open_file
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    match = r"there is no file '.*scan\.mib' \(the folder .* exists\): check the path"
+    with pytest.raises(FileNotFoundError, match=match):
+        open_file(tmp_path / "scan.mib")
+    with pytest.raises(FileNotFoundError, match=r"\(nor is there .*elsewhere\)"):
+        open_file(tmp_path / "elsewhere" / "scan.mib")
+
+
+def test_a_raw_file(tmp_path):
+    values = np.arange(3 * 4 * 5, dtype=">u2").reshape(3, 4, 5)
+    (tmp_path / "scan.bin").write_bytes(b"head" + values.tobytes())
+    opened = open_file(
+        tmp_path / "scan.bin",
+        nav_shape=3,
+        sig_shape=(4, 5),
+        dtype=">u2",
+        offset=4,
+        chunks=(2, 4, 5),
+    )
+    assert_eq(opened.array, values)
+    assert opened.array.chunks == ((2, 1), (4,), (5,))
+    assert (opened.reader, opened.title, opened.sig_dims) == ("raw binary", "scan", 2)
+    assert [axis.name for axis in opened.axes] == ["x", "sig_y", "sig_x"]
+
+
+@pytest.mark.parametrize(
+    ("sig_shape", "sig_dims"), [(6, 1), ((6,), 1), ((2, 3), 2), ((1, 2, 3), 3)]
+)
+def test_the_signal_of_a_raw_file(tmp_path, sig_shape, sig_dims):
+    (tmp_path / "f").write_bytes(bytes(12))
+    assert open_file(tmp_path / "f", nav_shape=2, sig_shape=sig_shape, dtype="u1").sig_dims == (
+        sig_dims
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"nav_shape": 2}, "sig_shape and dtype are missing"),
+        ({"nav_shape": 2, "dtype": "u1"}, "sig_shape is missing"),
+        ({"offset": 3}, "nav_shape and sig_shape and dtype are missing"),
+    ],
+)
+def test_half_of_a_raw_file(tmp_path, given, missing):
+    (tmp_path / "f").write_bytes(bytes(12))
+    with pytest.raises(ArgumentValueError, match=missing):
+        open_file(tmp_path / "f", **given)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content", "package"),
+    [
+        (".h5", b"\x89HDF\r\n\x1a\n", "h5py"),
+        (".zarr", None, "zarr"),
+        (".mib", b"HDR", "hyperspy"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, suffix, content, package):
+    path = tmp_path / f"scan{suffix}"
+    if content is None:
+        path.mkdir()
+        (path / "zarr.json").write_text("{}")
+    else:
+        path.write_bytes(content)
+    for name in [package, "rsciio"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    match = rf'reading scan{suffix} needs {package}.*pip install "udfdask\[io\]"'
+    with pytest.raises(ImportError, match=match):
+        open_file(path)

@@ -1,0 +1,184 @@
+"""Raw files: the same numbers as in the file, read when and where they are needed."""
+
+import os
+import pickle
+
+import dask
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io import from_raw
+from udfdask.io.raw import MappedArray
+
+
+@pytest.fixture
+def scan():
+    return np.random.default_rng(1).integers(0, 60000, (5, 7, 6, 4)).astype(np.uint16)
+
+
+@pytest.fixture
+def file(tmp_path, scan):
+    path = tmp_path / "scan.raw"
+    scan.tofile(path)
+    return path
+
+
+def no_computing(*args, **kwargs):
+    raise AssertionError("something was computed")
+
+
+def opened(file, **kwargs):
+    return from_raw(file, nav_shape=(5, 7), sig_shape=(6, 4), dtype="uint16", **kwargs)
+
+
+@pytest.mark.parametrize("chunks", ["auto", (2, 3, -1, -1), (5, 7, 4, 3), -1])
+def test_reads_what_is_in_the_file(file, scan, chunks):
+    assert_eq(opened(file, chunks=chunks), scan)
+
+
+def test_opening_computes_nothing(file):
+    with dask.config.set(scheduler=no_computing):
+        assert opened(file).shape == (5, 7, 6, 4)
+
+
+@pytest.mark.parametrize("dtype", [">u2", "<i4", "float32", "complex64", "bool", "u1"])
+def test_dtype_and_byte_order_are_kept(tmp_path, dtype):
+    values = (np.arange(3 * 4 * 2) % 2).reshape(3, 4, 2).astype(dtype)
+    values.tofile(tmp_path / "f")
+    array = from_raw(tmp_path / "f", nav_shape=3, sig_shape=(4, 2), dtype=dtype)
+    assert array.dtype == np.dtype(dtype)
+    assert array.dtype.byteorder == np.dtype(dtype).byteorder
+    assert_eq(array, values)
+
+
+def test_offset_is_skipped(tmp_path, scan):
+    path = tmp_path / "f"
+    path.write_bytes(b"header." + scan.tobytes())
+    assert_eq(opened(path, offset=7), scan)
+
+
+def test_one_frame(tmp_path):
+    np.arange(6.0).tofile(tmp_path / "f")
+    array = from_raw(tmp_path / "f", nav_shape=(), sig_shape=(2, 3), dtype=float)
+    assert_eq(array, np.arange(6.0).reshape(2, 3))
+
+
+def test_blocks_are_views_of_the_mapped_file(file):
+    source = MappedArray(path=str(file), shape=(5, 7, 6, 4), dtype=np.dtype("u2"), offset=0)
+    owner = source[2:4]
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    assert type(owner).__name__ == "mmap"
+
+    def inspect(block):
+        assert type(block) is np.ndarray
+        assert not block.flags.owndata
+        assert not block.flags.writeable
+        return block
+
+    opened(file, chunks=(2, 7, 6, 4)).map_blocks(inspect, meta=np.empty((0,) * 4)).compute()
+
+
+def test_the_graph_is_small(tmp_path):
+    np.zeros((64, 64, 32, 32), np.uint8).tofile(tmp_path / "f")
+    array = from_raw(
+        tmp_path / "f", nav_shape=(64, 64), sig_shape=(32, 32), dtype="u1", chunks=(8, 64, 32, 32)
+    )
+    assert array.npartitions == 8
+    assert len(pickle.dumps(dict(array.dask))) < 20_000 < array.nbytes
+
+
+def test_equal_arguments_give_equal_names(file):
+    assert opened(file).name == opened(str(file)).name
+
+
+def test_any_other_argument_gives_another_name(file):
+    names = {
+        opened(file).name,
+        opened(file, chunks=(1, 7, 6, 4)).name,
+        from_raw(file, nav_shape=(7, 5), sig_shape=(6, 4), dtype="uint16").name,
+        from_raw(file, nav_shape=(5, 7), sig_shape=(4, 6), dtype="uint16").name,
+        from_raw(file, nav_shape=(5, 7), sig_shape=(6, 4), dtype=">u2").name,
+        from_raw(file, nav_shape=(5, 7), sig_shape=(24,), dtype="uint16").name,
+    }
+    assert len(names) == 6
+
+
+def test_a_rewritten_file_gives_another_name(file):
+    before = opened(file).name
+    stat = file.stat()
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1_000_000))
+    assert opened(file).name != before
+
+
+def test_a_relative_path_is_found_from_elsewhere(file, scan, tmp_path, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    array = opened(file.name)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert_eq(array, scan)
+
+
+def test_processes_read_it_too(file, scan):
+    array = opened(file, chunks=(2, 7, 6, 4))
+    np.testing.assert_array_equal(array.compute(scheduler="processes", num_workers=2), scan)
+
+
+def test_automatic_chunks_are_whole_frames_in_one_piece(file):
+    frame = 6 * 4 * 2
+    with dask.config.set({"array.chunk-size": 3 * frame}):
+        assert opened(file).chunks == ((1,) * 5, (3, 3, 1), (6,), (4,))
+    with dask.config.set({"array.chunk-size": 2 * 7 * frame}):
+        assert opened(file).chunks == ((2, 2, 1), (7,), (6,), (4,))
+    with dask.config.set({"array.chunk-size": 4 * 7 * frame}):
+        assert opened(file).chunks == ((3, 2), (7,), (6,), (4,))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"there is no file '.*nothing.raw'.*check the path"
+    ):
+        from_raw(tmp_path / "nothing.raw", nav_shape=1, sig_shape=1, dtype="u1")
+
+
+@pytest.mark.parametrize(
+    ("nav", "match"),
+    [
+        (
+            (5, 8),
+            r"1920 bytes, but scan.raw has 1680: .*exactly 35 frames of 48 bytes.*asks for 40",
+        ),
+        (
+            (5, 6),
+            r"1440 bytes, but scan.raw has 1680: .*exactly 35 frames of 48 bytes.*asks for 30",
+        ),
+    ],
+)
+def test_a_size_that_does_not_fit(file, nav, match):
+    with pytest.raises(FileFormatError, match=match):
+        from_raw(file, nav_shape=nav, sig_shape=(6, 4), dtype="u2")
+
+
+def test_a_size_that_is_no_number_of_frames(file):
+    with pytest.raises(FileFormatError, match=r"34 whole frames of 48 bytes and 40 bytes more"):
+        opened(file, offset=8)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "match"),
+    [
+        ({"nav_shape": (5, 0)}, ArgumentValueError, r"nav_shape must have positive sizes"),
+        ({"sig_shape": ()}, ArgumentValueError, r"sig_shape must have at least one size"),
+        ({"nav_shape": (5, 7.5)}, ArgumentTypeError, r"nav_shape must be whole numbers.*7\.5"),
+        ({"dtype": "ushort16"}, ArgumentTypeError, r"dtype must be a NumPy dtype, got 'ushort16'"),
+        ({"dtype": object}, ArgumentTypeError, r"dtype must be of numbers, got object"),
+        ({"offset": -1}, ArgumentValueError, r"offset must be 0 or more bytes, got -1"),
+    ],
+)
+def test_wrong_arguments(file, wrong, error, match):
+    right = {"nav_shape": (5, 7), "sig_shape": (6, 4), "dtype": "u2"}
+    with pytest.raises(error, match=match):
+        from_raw(file, **(right | wrong))

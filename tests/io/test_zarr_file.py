@@ -1,0 +1,118 @@
+"""Zarr stores: arrays and groups, of both formats."""
+
+import dask
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io import open_file
+
+zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
+
+
+@pytest.fixture
+def values():
+    return np.random.default_rng(3).integers(0, 99, (4, 6, 8, 10)).astype(np.uint16)
+
+
+@pytest.fixture(params=[2, 3])
+def group(request, tmp_path, values):
+    path = tmp_path / "scan.zarr"
+    root = zarr.create_group(str(path), zarr_format=request.param)
+    root.create_array("deep/scan", data=values, chunks=(2, 3, 8, 10))
+    root.create_array("dark", data=values[0, 0])
+    return path
+
+
+def test_an_array(tmp_path, values):
+    zarr.create_array(str(tmp_path / "a.zarr"), data=values, chunks=(1, 6, 8, 10))
+    opened = open_file(tmp_path / "a.zarr", chunks=(3, 6, 4, 10))
+    assert_eq(opened.array, values)
+    assert (opened.reader, opened.title, opened.sig_dims) == ("zarr", "a", 2)
+
+
+def test_the_array_of_a_group_that_is_meant(group, values):
+    opened = open_file(group)
+    assert_eq(opened.array, values)
+    assert opened.reader == "zarr, array deep/scan"
+
+
+def test_the_array_asked_for(group, values):
+    assert_eq(open_file(group, dataset="dark").array, values[0, 0])
+
+
+def test_opening_computes_nothing(group):
+    def no_computing(*args, **kwargs):
+        raise AssertionError("something was computed")
+
+    with dask.config.set(scheduler=no_computing):
+        open_file(group)
+
+
+def test_processes_read_it_too(group, values):
+    total = open_file(group).array.sum(dtype=np.int64)
+    assert total.compute(scheduler="processes", num_workers=2) == values.sum(dtype=np.int64)
+
+
+def test_a_store_written_anew_is_read_anew(tmp_path, values):
+    path = str(tmp_path / "a.zarr")
+    zarr.create_array(path, data=values)
+    first = open_file(path).array
+    first.sum().compute()
+    zarr.create_array(path, data=(values + 1).astype(np.uint8), overwrite=True)
+    second = open_file(path).array
+    assert first.name != second.name
+    assert_eq(second, (values + 1).astype(np.uint8))
+
+
+def test_stored_chunks_above_the_chunk_size_stay(tmp_path, values):
+    zarr.create_array(str(tmp_path / "a.zarr"), data=values, chunks=(4, 6, 2, 5))
+    with dask.config.set({"array.chunk-size": "100B"}):
+        assert open_file(tmp_path / "a.zarr").array.chunksize == (4, 6, 2, 5)
+
+
+def test_shards_are_read_whole(tmp_path, values):
+    zarr.create_array(
+        str(tmp_path / "a.zarr"), data=values, chunks=(1, 1, 8, 10), shards=(2, 6, 8, 10)
+    )
+    with dask.config.set({"array.chunk-size": "100B"}):
+        assert open_file(tmp_path / "a.zarr").array.chunksize == (2, 6, 8, 10)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_axes_of_what_xarray_wrote(tmp_path, zarr_format):
+    xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
+    coords = {"y": ("y", [1.0, 1.5, 2.0], {"units": "nm"}), "kx": ("kx", [0, 1, 3, 9])}
+    da = xr.DataArray(np.zeros((3, 5, 4)), dims=("y", "ky", "kx"), coords=coords, name="scan")
+    da.to_dataset().to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, consolidated=False)
+    y, ky, kx = open_file(tmp_path / "a.zarr").axes
+    assert (y.name, y.unit, y.scale, y.offset) == ("y", "nm", 0.5, 1.0)
+    assert (ky.name, ky.unit, ky.scale) == ("ky", None, 1.0)
+    assert (kx.name, kx.unit, kx.scale) == ("kx", None, 1.0)
+
+
+def test_an_array_that_is_not_there(group):
+    with pytest.raises(
+        ArgumentValueError, match=r"no dataset 'bright'.*'deep/scan' \(4, 6, 8, 10\)"
+    ):
+        open_file(group, dataset="bright")
+
+
+def test_a_dataset_of_a_single_array(tmp_path, values):
+    zarr.create_array(str(tmp_path / "a.zarr"), data=values)
+    with pytest.raises(ArgumentValueError, match=r"a\.zarr is itself an array.*leave dataset out"):
+        open_file(tmp_path / "a.zarr", dataset="scan")
+
+
+def test_a_folder_that_is_no_store(tmp_path):
+    with pytest.raises(FileFormatError, match="is a folder but no zarr store"):
+        open_file(tmp_path)
+
+
+def test_a_damaged_store(group):
+    for metadata in ("zarr.json", ".zgroup"):
+        if (group / metadata).exists():
+            (group / metadata).write_text("{")
+    with pytest.raises(FileFormatError, match=r"scan\.zarr cannot be read as zarr"):
+        open_file(group)

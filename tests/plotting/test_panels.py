@@ -1,0 +1,85 @@
+"""Which panels come out of results."""
+
+import numpy as np
+import pytest
+
+from udfdask.axes import Axis
+from udfdask.plotting import result_panels
+
+AXES = tuple(Axis(name=name) for name in ("t", "y", "x", "ky", "kx"))
+
+
+class Buffer:
+    def __init__(self, kind):
+        self.kind = kind
+
+
+class Result(dict):
+    """A computed result with one buffer."""
+
+    def __init__(self, kind, values):
+        super().__init__(r=np.asarray(values))
+        self.buffers = {"r": Buffer(kind)}
+
+
+def panels(kind, values, *, nav=2, sig=2):
+    axes = AXES[3 - nav : 3 + sig]
+    return [
+        (panel.title, panel.values.shape, tuple(axis.name for axis in panel.axes))
+        for panel in result_panels({"u": Result(kind, values)}, axes, sig)
+    ]
+
+
+def test_a_scan_image():
+    assert panels("nav", np.ones((3, 4))) == [("u: r", (3, 4), ("y", "x"))]
+
+
+def test_a_time_series():
+    assert panels("nav", np.ones(5), nav=1) == [("u: r", (5,), ("x",))]
+
+
+def test_a_pattern_and_a_spectrum():
+    assert panels("sig", np.ones((6, 7))) == [("u: r", (6, 7), ("ky", "kx"))]
+    assert panels("sig", np.ones(6), sig=1) == [("u: r", (6,), ("ky",))]
+
+
+def test_of_further_scan_axes_the_middle_is_drawn():
+    values = np.arange(5 * 3 * 4).reshape(5, 3, 4)
+    assert panels("nav", values, nav=3) == [("u: r [2]", (3, 4), ("y", "x"))]
+    (panel,) = result_panels({"u": Result("nav", values)}, AXES, 2)
+    np.testing.assert_array_equal(panel.values, values[2])
+
+
+def test_of_extra_dimensions_the_first_few_are_drawn():
+    titles = [title for title, _, _ in panels("nav", np.ones((3, 4, 2)))]
+    assert titles == ["u: r [0]", "u: r [1]"]
+    assert len(panels("nav", np.ones((3, 4, 20)))) == 4
+
+
+def test_axes_of_one_position_are_left_out():
+    assert panels("nav", np.ones((1, 9))) == [("u: r [0]", (9,), ("x",))]
+
+
+def test_single_results():
+    assert panels("single", np.ones((5, 6))) == [("u: r", (5, 6), ("[0]", "[1]"))]
+    assert [shape for _, shape, _ in panels("single", np.ones((7, 5, 6)))] == [(5, 6)] * 4
+
+
+@pytest.mark.parametrize(
+    "values", [3.0, np.zeros((0, 4)), np.array([[None, 1]]), np.array([["a", "b"]])]
+)
+def test_what_cannot_be_drawn(values):
+    assert panels("single", values) == []
+
+
+def test_colours_follow_the_values():
+    def style(kind, values):
+        (panel,) = result_panels({"u": Result(kind, values)}, AXES[1:], 2)
+        return panel.style, panel.log
+
+    counts = np.arange(12.0).reshape(3, 4)
+    assert style("nav", counts) == ("scan", False)
+    assert style("nav", counts - 6) == ("signed", False)
+    assert style("nav", np.full((3, 4), np.nan)) == ("scan", False)
+    assert style("sig", counts) == ("pattern", True)
+    assert style("sig", counts - 6) == ("pattern", False)

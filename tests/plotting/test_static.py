@@ -1,0 +1,146 @@
+"""Figures: what is drawn, on which scale, with which words; and nothing left in pyplot."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from udfdask.axes import Axis
+from udfdask.errors import ArgumentValueError
+from udfdask.plotting import Panel, draw, save_png
+
+pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
+
+NM = (Axis(name="y", unit="nm", scale=0.5, offset=10.0), Axis(name="x", unit="nm", scale=0.25))
+
+
+def panel(values, axes=NM, **kwargs):
+    return Panel(title="t", values=np.asarray(values), axes=axes[-np.ndim(values) :], **kwargs)
+
+
+def image_of(figure):
+    return figure.axes[0].images[0]
+
+
+def test_a_png_is_written(tmp_path):
+    panels = [panel(np.arange(12.0).reshape(3, 4)), panel(np.arange(4))]
+    path = save_png(tmp_path / "a.png", panels, title="all", dpi=50)
+    assert path == tmp_path / "a.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_panel_is_drawn_and_empty_places_are_removed():
+    figure = draw([panel(np.eye(3)), panel(np.eye(4)), panel(np.arange(5))])
+    assert len(figure.axes) == 3
+    assert [len(axes.images) for axes in figure.axes] == [1, 1, 0]
+
+
+def test_axes_have_names_units_and_positions():
+    figure = draw([panel(np.arange(12.0).reshape(3, 4), label="counts")])
+    axes = figure.axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (nm)", "y (nm)")
+    assert image_of(figure).get_extent() == [-0.125, 0.875, 11.25, 9.75]
+    (bar,) = axes.child_axes
+    assert bar.get_ylabel() == "counts"
+
+
+def test_axes_without_a_unit_count_pixels():
+    figure = draw([panel(np.arange(5), axes=(Axis(name="channel"),))])
+    assert figure.axes[0].get_xlabel() == "channel (pixels)"
+
+
+def test_a_line_lies_at_the_positions_of_its_axis():
+    figure = draw([panel([3.0, 1.0, 2.0], axes=(Axis(name="E", scale=2.0, offset=5.0),))])
+    (line,) = figure.axes[0].lines
+    np.testing.assert_array_equal(line.get_xydata(), [[5, 3], [7, 1], [9, 2]])
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, ">u2", np.float16])
+def test_numbers_of_any_type_are_drawn(dtype, tmp_path):
+    figure = draw([panel((np.arange(6) % 2).reshape(2, 3).astype(dtype))])
+    np.testing.assert_array_equal(image_of(figure).get_array(), [[0, 1, 0], [1, 0, 1]])
+    figure.savefig(tmp_path / "a.png")
+
+
+def test_complex_values_are_drawn_as_amplitude():
+    figure = draw([panel([[3 + 4j, 0], [1j, -2]], label="field")])
+    np.testing.assert_allclose(image_of(figure).get_array(), [[5, 0], [1, 2]])
+    assert figure.axes[0].child_axes[0].get_ylabel() == "|field|"
+
+
+def test_a_logarithmic_scale_starts_at_the_smallest_count():
+    from matplotlib.colors import LogNorm
+
+    norm = image_of(draw([panel([[0.0, 1.0], [10.0, 1000.0]], log=True)])).norm
+    assert isinstance(norm, LogNorm)
+    assert (norm.vmin, norm.vmax) == (1.0, 1000.0)
+
+
+@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize(
+    "values", [np.zeros((2, 3)), np.full((2, 3), np.nan), np.full((2, 3), 7.0), [[np.inf, 1.0]]]
+)
+def test_values_without_a_range_are_drawn(values, log, tmp_path):
+    figure = draw([panel(values, log=log), panel(np.ravel(values), log=log)])
+    figure.savefig(tmp_path / "a.png", dpi=40)
+    norm = image_of(figure).norm
+    assert norm.vmin < norm.vmax
+
+
+def test_signed_values_are_drawn_around_zero():
+    norm = image_of(draw([panel([[-1.0, 0.5], [0.2, 3.0]], style="signed")])).norm
+    assert (norm.vmin, norm.vmax) == (-3.0, 3.0)
+
+
+def test_a_hot_pixel_does_not_hide_the_rest():
+    values = np.random.default_rng(1).random((50, 50))
+    values[7, 7] = 1e6
+    figure = draw([panel(values)])
+    assert image_of(figure).norm.vmax <= 1.0
+    assert image_of(figure).colorbar.extend == "max"
+
+
+def test_only_axes_of_one_unit_keep_the_proportions():
+    energy = (NM[0], Axis(name="E", unit="keV"))
+    assert draw([panel(np.eye(3))]).axes[0].get_aspect() == 1.0
+    assert draw([panel(np.eye(3), axes=energy)]).axes[0].get_aspect() == "auto"
+    assert draw([panel(np.ones((2, 90)))]).axes[0].get_aspect() == "auto"
+
+
+def test_nothing_to_draw():
+    with pytest.raises(ArgumentValueError, match="nothing to draw"):
+        draw([])
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((2, 3, 4), NM), ((2, 3), NM[:1]), ((), ())])
+def test_a_panel_that_is_no_image_and_no_line(shape, axes):
+    wrong = Panel(title="odd", values=np.zeros(shape), axes=axes)
+    with pytest.raises(ArgumentValueError, match="'odd' must be an image or a line"):
+        draw([wrong])
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere to write a\.png in"):
+        save_png(tmp_path / "nowhere" / "a.png", [panel(np.eye(3))])
+
+
+def test_a_missing_matplotlib_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(
+        ImportError, match=r'drawing needs matplotlib.*pip install "udfdask\[plot\]"'
+    ):
+        draw([panel(np.eye(3))])
+
+
+def test_pyplot_is_not_loaded(tmp_path):
+    script = (
+        "import sys, numpy as np\n"
+        "from udfdask.axes import Axis\n"
+        "from udfdask.plotting import Panel, save_png\n"
+        "p = Panel(title='t', values=np.eye(3), axes=(Axis(name='y'), Axis(name='x')))\n"
+        f"save_png({str(tmp_path / 'a.png')!r}, [p], dpi=40)\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert (tmp_path / "a.png").exists()

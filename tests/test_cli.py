@@ -1,0 +1,335 @@
+"""The command line: what it prints and writes, and how it says no."""
+
+import subprocess
+import sys
+import warnings
+
+import click
+import dask
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from udfdask.cli import main
+from udfdask.cli.options import ChunksType, RegionType, ShapeType, region_mask
+from udfdask.errors import ArgumentValueError
+
+SHAPE = (6, 8, 10, 12)
+
+
+@pytest.fixture(scope="module")
+def values():
+    return np.random.default_rng(5).integers(0, 1000, SHAPE).astype(np.uint16)
+
+
+@pytest.fixture
+def file(tmp_path, values):
+    np.save(tmp_path / "scan.npy", values)
+    return tmp_path / "scan.npy"
+
+
+def call(*args, code=0):
+    """Run the command; its output, all of it on one line if it failed."""
+    outcome = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert outcome.exit_code == code, outcome.output
+    if code == 0:
+        return outcome.output
+    assert isinstance(outcome.exception, SystemExit)
+    return " ".join(outcome.output.split())
+
+
+def line_of(output, *cells):
+    """The table's line that starts with these cells, as a list of cells."""
+    lines = [line.split("  ") for line in output.splitlines()]
+    tables = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    (line,) = [line for line in tables if line[: len(cells)] == list(cells)]
+    return line
+
+
+def assert_sums_in(output, values):
+    """The table holds minimum, mean and maximum of both sums."""
+    expected = {("sum", "sig", "10 x 12"): (0, 1), ("sumsig", "nav", "6 x 8"): (2, 3)}
+    for (udf, kind, shape), axis in expected.items():
+        sums = values.sum(axis=axis, dtype=np.int64)
+        numbers = [float(cell) for cell in line_of(output, udf, "intensity", kind, shape)[-3:]]
+        assert numbers == pytest.approx([sums.min(), sums.mean(), sums.max()], rel=1e-4)
+
+
+def test_run_sums_up_what_it_found(file, values):
+    output = call("run", file)
+    assert "scan.npy: 6 x 8 positions of 10 x 12 uint16, read by NumPy" in output
+    assert_sums_in(output, values)
+
+
+def test_the_plan_comes_before_the_results(file):
+    output = call("run", file, "--udf", "sum", "--chunks", "2,4,-1,-1")
+    assert "6 chunks" in output
+    assert output.index("6 chunks") < output.index("intensity  sig")
+
+
+def test_only_the_udfs_asked_for_run_and_each_once(file):
+    output = call("run", file, "--udf", "sumsig", "--udf", "noop", "--udf", "sumsig")
+    assert line_of(output, "sumsig", "intensity")
+    assert line_of(output, "noop", "-")
+    assert "\nsum " not in output
+
+
+def test_results_are_written(file, values, tmp_path):
+    xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
+    store, figure = tmp_path / "out.zarr", tmp_path / "out.png"
+    output = call("run", file, "--out", store, "--plot", figure)
+    assert f"wrote {store}" in output
+    assert f"wrote {figure}" in output
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    with xr.open_zarr(store, consolidated=False, chunks=None) as dataset:
+        assert dataset["sum_intensity"].dims == ("sig_y", "sig_x")
+        assert dataset["sumsig_intensity"].attrs == {"kind": "nav", "udf": "sumsig"}
+        np.testing.assert_array_equal(dataset["sum_intensity"], values.sum((0, 1)))
+        np.testing.assert_array_equal(dataset["sumsig_intensity"], values.sum((2, 3)))
+
+
+def test_what_is_there_is_only_replaced_if_asked(file, tmp_path):
+    pytest.importorskip("xarray", reason="xarray is in the io extra")
+    store = tmp_path / "out.zarr"
+    call("run", file, "--out", store)
+    assert "out.zarr is there already" in call("run", file, "--out", store, code=1)
+    call("run", file, "--out", store, "--overwrite")
+    assert "no zarr store, so it is not replaced" in call(
+        "run", file, "--out", tmp_path, "--overwrite", code=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "path"), [("--out", "nowhere/a.zarr"), ("--plot", "nowhere/a.png"), ("--out", ".")]
+)
+def test_outputs_are_checked_before_anything_runs(file, tmp_path, option, path):
+    def no_computing(*args, **kwargs):
+        raise AssertionError("something was computed")
+
+    with dask.config.set(scheduler=no_computing):
+        output = call("run", file, option, tmp_path / path, code=1)
+    assert output.startswith("Error: ")
+
+
+@pytest.mark.parametrize(
+    ("roi", "index"),
+    [
+        ("1:4,2:7", np.s_[1:4, 2:7]),
+        ("-2:,::3", np.s_[-2:, ::3]),
+        ("2,-1", np.s_[2, -1]),
+        ("3", np.s_[3]),
+        (" 0 , : ", np.s_[0, :]),
+    ],
+)
+def test_a_region(file, values, tmp_path, roi, index):
+    xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
+    store = tmp_path / "out.zarr"
+    call("run", file, f"--roi={roi}", "--chunks", "4,3,-1,-1", "--out", store)
+    mask = np.zeros(SHAPE[:2], bool)
+    mask[index] = True
+    with xr.open_zarr(store, consolidated=False, chunks=None) as dataset:
+        np.testing.assert_array_equal(dataset["sum_intensity"], values[mask].sum(axis=0))
+        expected = np.where(mask, values.sum((2, 3)), np.nan)
+        np.testing.assert_array_equal(dataset["sumsig_intensity"], expected)
+
+
+@pytest.mark.parametrize(
+    ("roi", "message"),
+    [
+        ("1:x,2", "'1:x,2' is no region: write a slice or a position per navigation axis"),
+        ("1:2:3:4", "is no region"),
+        ("::0", "is no region"),
+        ("", "is no region"),
+        ("0,0,0", "--roi has 3 parts, but the scan has the shape (6, 8)"),
+        ("6,0", "--roi is outside the scan of shape (6, 8): index 6 is out of bounds"),
+        ("3:3,:", "--roi selects nothing of the scan of shape (6, 8)"),
+    ],
+)
+def test_a_region_that_is_none(file, roi, message):
+    assert message in call("run", file, f"--roi={roi}", code=2)
+
+
+def test_a_raw_file(tmp_path, values):
+    path = tmp_path / "scan.raw"
+    path.write_bytes(b"head" + values.astype(">u2").tobytes())
+    shapes = ["--nav-shape", "6,8", "--sig-shape", "10,12", "--dtype", ">u2"]
+    output = call("run", path, *shapes, "--offset", 4, "--udf", "sumsig")
+    assert "read by raw binary" in output
+    expected = values.sum(axis=(2, 3), dtype=np.int64)
+    assert float(line_of(output, "sumsig")[-1]) == expected.max()
+    wrong = call("run", path, *shapes, "--udf", "sumsig", code=1)
+    assert "ask for a file of 11520 bytes, but scan.raw has 11524" in wrong
+
+
+def test_the_dataset_asked_for(tmp_path, values):
+    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["first"], f["second"] = values, values + 1
+    assert "'first' (6, 8, 10, 12) uint16" in call("run", tmp_path / "a.h5", code=1)
+    output = call("run", tmp_path / "a.h5", "--dataset", "second", "--udf", "sumsig")
+    assert float(line_of(output, "sumsig")[-3]) == (values + 1).sum((2, 3)).min()
+
+
+def test_signal_dimensions(file, values):
+    output = call("run", file, "--sig-dims", 1, "--udf", "sum")
+    assert "6 x 8 x 10 positions of 12 uint16" in output
+    assert float(line_of(output, "sum")[-1]) == values.sum((0, 1, 2)).max()
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous", "processes"])
+def test_local_schedulers(file, values, scheduler):
+    output = call("run", file, "--scheduler", scheduler, "--chunks", "3,8,-1,-1", "--udf", "sumsig")
+    assert float(line_of(output, "sumsig")[-1]) == values.sum((2, 3)).max()
+
+
+def test_a_cluster(file, values):
+    distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+    ) as cluster:
+        options = ["--scheduler", cluster.scheduler_address, "--chunks", "3,8,-1,-1"]
+        output = call("run", file, *options, "--udf", "sumsig")
+    assert float(line_of(output, "sumsig")[-1]) == values.sum((2, 3)).max()
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["{}/nothing.npy"], 1, "Error: there is no file"),
+        (["{}/scan.npy", "--udf", "som"], 2, "'som' is not one of 'noop', 'pick', 'sum', 'sumsig'"),
+        (
+            ["{}/scan.npy", "--chunks", "4;4"],
+            2,
+            "'4;4' are no chunks: write one size per",
+        ),
+        (["{}/scan.npy", "--chunks", "4,0,1,1"], 2, "a size is positive, or -1 for all"),
+        (["{}/scan.npy", "--chunks", "4,4"], 1, "Chunks and shape must be of the same length"),
+        (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is no shape: write positive sizes"),
+        (["{}/scan.npy", "--nav-shape", "6,8"], 1, "sig_shape and dtype are missing"),
+        (["{}/scan.npy", "--offset", "-4"], 2, "Invalid value for '--offset'"),
+        (["{}/scan.npy", "--scheduler", "treads"], 2, "is none of threads, processes, synchronous"),
+        (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: sig_dims must be from 1 to 4"),
+        (["{}/scan.npy", "--sig-dims", "-1"], 1, "Error: sig_dims must be from 1 to 4"),
+        (["{}/scan.npy", "--sig-dims", "4", "--roi", "0"], 2, "--roi has 1 part"),
+        ([], 2, "Missing argument 'FILE'"),
+    ],
+)
+def test_mistakes_are_told_in_a_paragraph(file, args, code, message):
+    output = call("run", *(arg.format(file.parent) for arg in args), code=code)
+    assert message in output
+    assert "Traceback" not in output
+
+
+def test_no_scheduler_there(file, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+
+    def refuse(*args, **kwargs):
+        raise OSError("Timed out during handshake")
+
+    monkeypatch.setattr(distributed, "Client", refuse)
+    output = call("run", file, "--scheduler", "tcp://127.0.0.1:9", code=1)
+    assert "no scheduler answers at tcp://127.0.0.1:9: Timed out" in output
+
+
+def test_a_bug_is_not_hidden(file, monkeypatch):
+    def compute(*args, **kwargs):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("udfdask.cli.run_file.compute", compute)
+    outcome = CliRunner().invoke(main, ["run", str(file)])
+    assert isinstance(outcome.exception, ZeroDivisionError)
+
+
+def test_the_notes_of_an_error_are_told(file, monkeypatch):
+    def compute(*args, **kwargs):
+        error = ArgumentValueError("too dark")
+        error.add_note("in SumUDF.process_tile")
+        raise error
+
+    monkeypatch.setattr("udfdask.cli.run_file.compute", compute)
+    output = call("run", file, code=1)
+    assert output.endswith("Error: too dark in SumUDF.process_tile")
+
+
+def test_warnings_are_told_in_a_line(file, monkeypatch):
+    import udfdask.cli.run_file as module
+
+    open_file = module.open_file
+
+    def warn(*args, **kwargs):
+        warnings.showwarning("chunks are large", UserWarning, "module.py", 3)
+        return open_file(*args, **kwargs)
+
+    monkeypatch.setattr(module, "open_file", warn)
+    output = call("run", file)
+    assert "warning: chunks are large\n" in output
+    assert "module.py" not in output
+
+
+def test_demo(tmp_path):
+    figure = tmp_path / "demo.png"
+    output = call("demo", "--plot", figure)
+    assert line_of(output, "sum", "intensity", "sig", "96 x 96")
+    assert line_of(output, "sumsig", "intensity", "nav", "48 x 64")
+    com = line_of(output, "com", "result", "nav", "48 x 64 x 2")
+    assert float(com[-3]) == pytest.approx(-0.85, abs=0.2)
+    assert float(com[-1]) == pytest.approx(0.85, abs=0.2)
+    assert f"wrote {figure}" in output
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_draws_where_it_is_started(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("udfdask.cli.run_demo.make_recording", small_recording)
+    assert "wrote udfdask-demo.png" in call("demo")
+    assert (tmp_path / "udfdask-demo.png").exists()
+
+
+def small_recording():
+    from udfdask.demo import make_recording
+
+    return make_recording(nav_shape=(4, 5), sig_shape=(32, 32))
+
+
+def test_help_names_the_commands():
+    output = call("--help")
+    assert "run " in output
+    assert "demo " in output
+    assert "udfdask run scan.mib --udf sum" in call("run", "--help")
+
+
+def test_loading_the_command_line_is_cheap():
+    # dask.array itself loads xarray and scipy where they are installed
+    script = (
+        "import sys, dask.array; before = set(sys.modules); import udfdask.cli;"
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    heavy = {"h5py", "hyperspy", "rsciio", "matplotlib", "xarray", "zarr", "distributed", "scipy"}
+    assert not heavy.intersection(run.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "chunks"),
+    [
+        ("auto", "auto"),
+        ("4", 4),
+        ("-1", -1),
+        ("4,-1,auto", (4, -1, "auto")),
+        ("64MiB", "64MiB"),
+    ],
+)
+def test_chunks(text, chunks):
+    assert ChunksType().convert(text, None, None) == chunks
+
+
+def test_shapes_and_regions():
+    assert ShapeType().convert("256, 4", None, None) == (256, 4)
+    assert RegionType().convert("1:,-2", None, None) == (slice(1, None), -2)
+    with pytest.raises(click.BadParameter):
+        ShapeType().convert("0", None, None)
+
+
+def test_region_mask_of_fewer_parts_than_axes():
+    mask = region_mask((1,), (2, 3))
+    np.testing.assert_array_equal(mask, [[False] * 3, [True] * 3])

@@ -1,0 +1,96 @@
+"""The demonstration recording: lazy, repeatable, and like a recording."""
+
+import dask
+import numpy as np
+import pytest
+
+from udfdask.demo import make_recording
+from udfdask.errors import ArgumentValueError
+
+SMALL = {"nav_shape": (12, 16), "sig_shape": (48, 48)}
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return make_recording().compute()
+
+
+def test_making_it_computes_nothing():
+    def no_computing(*args, **kwargs):
+        raise AssertionError("something was computed")
+
+    with dask.config.set(scheduler=no_computing):
+        array = make_recording()
+    assert (array.shape, array.dtype) == ((48, 64, 96, 96), np.uint16)
+    assert array.npartitions == 8
+
+
+@pytest.mark.parametrize("chunks", [-1, (5, 16, 48, 48), (12, 7, 20, 31), "auto"])
+def test_the_same_seed_gives_the_same_counts(chunks):
+    expected = make_recording(**SMALL, seed=3).compute()
+    array = make_recording(**SMALL, chunks=chunks, seed=3)
+    np.testing.assert_array_equal(array.compute(), expected)
+
+
+def test_names_follow_the_arguments():
+    name = make_recording(**SMALL).name
+    assert name == make_recording(**SMALL).name
+    assert name != make_recording(**SMALL, seed=1).name
+    assert name != make_recording(**SMALL, chunks=(3, 3, -1, -1)).name
+
+
+def test_another_seed_gives_other_counts():
+    first, second = (make_recording(**SMALL, seed=seed).compute() for seed in (0, 1))
+    assert (first != second).mean() > 0.2
+
+
+def test_counts_are_poisson_distributed(recording):
+    # Outside the particles, in the middle of the central disk: what varies there is noise alone.
+    quiet = recording[:4, :4, 46:51, 46:51].astype(float)
+    assert quiet.mean() == pytest.approx(42, rel=0.05)
+    assert quiet.var(axis=(0, 1)).mean() == pytest.approx(quiet.mean(), rel=0.2)
+
+
+def test_particles_absorb_and_deflect(recording):
+    disk = recording[..., 38:59, 38:59].astype(float)
+    total = disk.sum(axis=(2, 3))
+    assert total[14, 15] < 0.8 * total[0, 0]
+    offsets = np.arange(-10, 11)
+    com_x = (disk.sum(axis=2) * offsets).sum(axis=-1) / total
+    # Left and right of the first particle's centre, and far from all.
+    assert com_x[14, 9:12].mean() > 0.4
+    assert com_x[14, 19:22].mean() < -0.4
+    assert np.abs(com_x[:3, :6]).max() < 0.3
+
+
+def test_the_lattice_is_strained_along_x(recording):
+    def spot(frames):
+        """The distance of the first disk right of the centre, pixels."""
+        window = frames[..., 34:54, 58:80].mean(axis=(0, 1))
+        window = np.clip(window - 0.5 * window.max(), 0, None)
+        return (window.sum(axis=0) * np.arange(10, 32)).sum() / window.sum()
+
+    left, right = spot(recording[:, :8]), spot(recording[:, -8:])
+    assert 0.5 < right - left < 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        (
+            {"nav_shape": (0, 4)},
+            r"nav_shape must be two sizes \(y, x\) of at least 1, got \(0, 4\)",
+        ),
+        ({"nav_shape": (4,)}, r"nav_shape must be two sizes"),
+        ({"sig_shape": (96, 16)}, r"sig_shape must be two sizes \(y, x\) of at least 32"),
+    ],
+)
+def test_wrong_shapes(wrong, match):
+    with pytest.raises(ArgumentValueError, match=match):
+        make_recording(**wrong)
+
+
+def test_oblong_frames_and_scans_of_one_position():
+    frames = make_recording(nav_shape=(1, 1), sig_shape=(40, 90)).compute()
+    assert frames.shape == (1, 1, 40, 90)
+    assert frames[0, 0, 20, 45] > 15

@@ -1,0 +1,69 @@
+"""User-defined functions over dask arrays of detector frames."""
+
+from udfdask.axes import Axis
+from udfdask.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    FileFormatError,
+    InvalidMaskError,
+    MissingMergeError,
+    NotAvailableError,
+    UDFError,
+    UDFException,
+    UDFRunCancelled,
+    UDFWarning,
+    UndeclaredBufferError,
+)
+from udfdask.explanation import Explanation
+from udfdask.mapping import map_frames
+from udfdask.results import Result
+from udfdask.roi import count_nonzero
+from udfdask.run import compute, explain, persist, run_udf
+from udfdask.shapes import Shape, prod
+from udfdask.slices import Slice
+from udfdask.types import (
+    UDFFrameMixin,
+    UDFMergeAllMixin,
+    UDFPartitionMixin,
+    UDFPostprocessMixin,
+    UDFPreprocessMixin,
+    UDFTileMixin,
+)
+from udfdask.udf import UDF, UDFMethod
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "UDF",
+    "ArgumentTypeError",
+    "ArgumentValueError",
+    "Axis",
+    "Explanation",
+    "FileFormatError",
+    "InvalidMaskError",
+    "MissingMergeError",
+    "NotAvailableError",
+    "Result",
+    "Shape",
+    "Slice",
+    "UDFError",
+    "UDFException",
+    "UDFFrameMixin",
+    "UDFMergeAllMixin",
+    "UDFMethod",
+    "UDFPartitionMixin",
+    "UDFPostprocessMixin",
+    "UDFPreprocessMixin",
+    "UDFRunCancelled",
+    "UDFTileMixin",
+    "UDFWarning",
+    "UndeclaredBufferError",
+    "__version__",
+    "compute",
+    "count_nonzero",
+    "explain",
+    "map_frames",
+    "persist",
+    "prod",
+    "run_udf",
+]

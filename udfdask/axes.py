@@ -1,0 +1,32 @@
+"""Description of one axis: its name, its positions and its unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One axis of an array: a name, and either labels or a linear scale.
+
+    Examples
+    --------
+    >>> from udfdask import Axis
+    >>> Axis(name="x", unit="nm", scale=0.5, offset=10.0).to_pixels(12.0)
+    4.0
+    """
+
+    name: str
+    """Name of the axis, as xarray's dim."""
+    labels: tuple[str, ...] | None = None
+    """One label per position, or None."""
+    unit: str | None = None
+    """Unit of `scale` and `offset`, or None for pixels."""
+    scale: float = 1.0
+    """Distance of neighbouring positions, in `unit`."""
+    offset: float = 0.0
+    """Value of position 0, in `unit`."""
+
+    def to_pixels(self, value: float) -> float:
+        """Return the (fractional) pixel position of a value in `unit`."""
+        return (value - self.offset) / self.scale

@@ -1,0 +1,225 @@
+"""Result buffers: what a UDF declares, the arrays it gets, and the views it sees."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, KeysView
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.types import AnyArray, Kind, Use, Where
+
+KINDS = ("nav", "sig", "single")
+USES = (None, "private", "result_only")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferSpec:
+    """One declared result buffer."""
+
+    kind: Kind
+    """Shaped like the scan (`nav`), like a frame (`sig`), or neither (`single`)."""
+    extra_shape: tuple[int, ...]
+    """Further axes, behind those of the kind."""
+    dtype: np.dtype[Any]
+    """Dtype of the buffer and of the result."""
+    where: Where | None = None
+    """`device` keeps the buffer on the device until a chunk is done."""
+    use: Use | None = None
+    """`private`: not a result; `result_only`: only filled by `get_results`."""
+    fill_value: Any = None
+    """Value outside the ROI; None for the default of the dtype."""
+
+    def shape(self, n_rows: int, sig: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the buffer for so many rows and a frame of that shape."""
+        if self.kind == "nav":
+            return (n_rows, *self.extra_shape)
+        if self.kind == "sig":
+            return (*sig, *self.extra_shape)
+        return self.extra_shape or (1,)
+
+    def allocate(self, n_rows: int, sig: tuple[int, ...]) -> AnyArray:
+        """Return a fresh zeroed array for so many rows and a frame of that shape."""
+        return np.zeros(self.shape(n_rows, sig), dtype=self.dtype)
+
+    def nbytes(self, n_rows: int, sig: tuple[int, ...]) -> int:
+        """Return the size in bytes for so many rows and a frame of that shape."""
+        return math.prod(self.shape(n_rows, sig)) * self.dtype.itemsize
+
+    @property
+    def fill(self) -> Any:
+        """What `res[name]` holds outside the ROI."""
+        if self.fill_value is not None:
+            return self.fill_value
+        kind = self.dtype.kind
+        if kind == "f":
+            return np.nan
+        if kind == "c":
+            return complex(np.nan, np.nan)
+        if kind in "mM":
+            return np.array("NaT", dtype=self.dtype)
+        return None if kind == "O" else np.zeros((), dtype=self.dtype)[()]
+
+
+def declare(
+    kind: Any, extra_shape: Any, dtype: Any, where: Any, use: Any, fill_value: Any
+) -> BufferSpec:
+    """Return a checked declaration from what a user wrote."""
+    if kind not in KINDS:
+        raise ArgumentValueError(
+            f"buffer kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}"
+        )
+    if use not in USES:
+        raise ArgumentValueError(
+            f"buffer use must be None, 'private' or 'result_only', not {use!r}"
+        )
+    if where not in (None, "device"):
+        raise ArgumentValueError(f"buffer where must be None or 'device', not {where!r}")
+    try:
+        extra = tuple(int(n) for n in np.atleast_1d(np.asarray(extra_shape, dtype=object)))
+        ok = all(n >= 0 for n in extra)
+    except (TypeError, ValueError):
+        ok = False
+    if not ok:
+        raise ArgumentValueError(
+            f"extra_shape must be a tuple of non-negative ints, not {extra_shape!r}"
+        )
+    try:
+        dt = np.dtype(dtype)
+    except TypeError as e:
+        raise ArgumentTypeError(f"buffer dtype {dtype!r} is not a NumPy dtype: {e}") from None
+    if fill_value is not None:
+        try:
+            np.full((), fill_value, dtype=dt)
+        except (TypeError, ValueError) as e:
+            raise ArgumentValueError(
+                f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: {e}"
+            ) from None
+    return BufferSpec(
+        kind=kind, extra_shape=extra, dtype=dt, where=where, use=use, fill_value=fill_value
+    )
+
+
+class WholeBuffer:
+    """A whole buffer with its declaration, from `results.get_buffer(name)`."""
+
+    __slots__ = ("raw_data", "spec")
+
+    def __init__(self, spec: BufferSpec, array: AnyArray) -> None:
+        self.spec = spec
+        self.raw_data = array
+
+    @property
+    def data(self) -> AnyArray:
+        """The whole array: all rows of this chunk or merge for `nav`."""
+        return self.raw_data
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of the buffer."""
+        return self.spec.kind
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the buffer."""
+        return self.spec.dtype
+
+    @property
+    def extra_shape(self) -> tuple[int, ...]:
+        """Extra axes of the buffer."""
+        return self.spec.extra_shape
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the whole array."""
+        return tuple(self.raw_data.shape)
+
+
+class Views:
+    """Buffers as a UDF sees them: an attribute each, assignment writes in place.
+
+    The views stand in the instance's own `__dict__`, where a declared name hides any method of
+    this class: a buffer may be called `keys` or `get_buffer`. Subclasses add no attributes.
+    """
+
+    def __init__(self, views: dict[str, Any]) -> None:
+        self.__dict__.update(views)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            view = self.__dict__[name]
+        except KeyError:
+            raise UDFError(
+                f"there is no buffer {name!r} to assign to; declared are {sorted(self.__dict__)}"
+            ) from None
+        if view is None:
+            raise UDFError(f"buffer {name!r} is result_only: return it from get_results")
+        if value is not view:  # `x += v` comes back with the view itself
+            view[...] = value
+
+    def __getattr__(self, name: str) -> Any:
+        # raised for hasattr and pickle too, hence AttributeError
+        raise AttributeError(f"there is no buffer {name!r}; declared are {sorted(self.__dict__)}")
+
+    def __getitem__(self, name: str) -> Any:
+        warnings.warn(
+            f"results[{name!r}] is deprecated, use results.{name}", DeprecationWarning, stacklevel=2
+        )
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            raise KeyError(name) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.__dict__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__dict__)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the buffers."""
+        return self.__dict__.keys()
+
+    def items(self) -> Any:
+        """Return pairs of name and view."""
+        return self.__dict__.items()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the view of a buffer, or `default` if it was not declared."""
+        return self.__dict__.get(name, default)
+
+
+class PartialViews(Views):
+    """Partial results as `merge_all` gets them: by attribute or by item."""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.__dict__[name]
+
+
+class Results(Views):
+    """The buffers of a UDF while it runs, as `self.results`."""
+
+    # slots stand beside the instance's __dict__, which belongs to the names that users declare
+    __slots__ = ("_arrays", "_specs")
+    _arrays: dict[str, AnyArray]
+    _specs: dict[str, BufferSpec]
+
+    def __init__(
+        self, views: dict[str, Any], specs: dict[str, BufferSpec], arrays: dict[str, AnyArray]
+    ) -> None:
+        super().__init__(views)
+        object.__setattr__(self, "_specs", specs)
+        object.__setattr__(self, "_arrays", arrays)
+
+    def get_buffer(self, name: str) -> WholeBuffer:
+        """Return the whole buffer of a name, with its declaration."""
+        if name not in self._arrays:
+            raise UDFError(f"there is no buffer {name!r}; allocated are {sorted(self._arrays)}")
+        return WholeBuffer(self._specs[name], self._arrays[name])

@@ -1,0 +1,231 @@
+"""Runs all UDFs of a run over one chunk: blocks in, partial results out; plain arrays, no dask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.instance import Instance
+from udfdask.partial import Partial
+from udfdask.recipe import Recipe
+from udfdask.source import FrameSource, convert
+from udfdask.threads import guard
+from udfdask.types import AnyArray
+from udfdask.udf import UDF, UDFMethod
+from udfdask.params import TaskData
+
+Payload = tuple[Partial, ...]
+
+
+def run_chunk(recipe: Recipe, chunk: int, blocks: Sequence[Any]) -> Payload:
+    """Return the partial result of every UDF over one chunk.
+
+    `blocks` holds an array per signal chunk, shape (*nav part, *sig part); it may be a single
+    array if the signal is not chunked.
+    """
+    with guard.limit(recipe.threads):
+        instances = [_start(recipe, number, chunk) for number in range(len(recipe.udfs))]
+        source = FrameSource(
+            blocks,
+            recipe.grid.bounds(chunk)[1],
+            recipe.sig_chunks,
+            recipe.grid.mask(chunk),
+            recipe.dtype,
+        )
+        _process(instances, source, chunk)
+        return tuple(_finish(instance) for instance in instances)
+
+
+def run_link(
+    recipe: Recipe, chunk: int, number: int, block: Any, before: Payload | None
+) -> Payload:
+    """Return the partial results after signal chunk `number`, given those before it.
+
+    What came before is never written to: other tasks, or this one run again, may read it.
+    """
+    with guard.limit(recipe.threads):
+        instances = [
+            _start(recipe, k, chunk, None if before is None else before[k])
+            for k in range(len(recipe.udfs))
+        ]
+        sizes = _block_sizes(recipe, number)
+        source = FrameSource(
+            [block],
+            recipe.grid.bounds(chunk)[1],
+            tuple((n,) for n in sizes),
+            recipe.grid.mask(chunk),
+            recipe.dtype,
+        )
+        _process_tiles(instances, source, chunk, number)
+        last = number == _n_blocks(recipe) - 1
+        return tuple(_finish(instance, last) for instance in instances)
+
+
+def _n_blocks(recipe: Recipe) -> int:
+    """Return the number of signal chunks."""
+    return int(np.prod([len(c) for c in recipe.sig_chunks]))
+
+
+def _block_sizes(recipe: Recipe, number: int) -> tuple[int, ...]:
+    """Return the sizes of a signal chunk, given its flat number."""
+    place = np.unravel_index(number, [len(c) for c in recipe.sig_chunks])
+    return tuple(sizes[i] for sizes, i in zip(recipe.sig_chunks, place, strict=True))
+
+
+def _start(recipe: Recipe, number: int, chunk: int, before: Partial | None = None) -> Instance:
+    """Return a UDF ready to process a chunk: task data and preprocessed buffers in place."""
+    instance = Instance(recipe, number, chunk, chunk + 1)
+    udf = instance.udf
+    task_data = {}
+    if type(udf).get_task_data is not UDF.get_task_data:
+        task_data = instance.call("get_task_data")
+    udf.task_data = TaskData(task_data)
+    if before is not None:
+        for name, array in before.arrays.items():
+            instance.arrays[name][...] = array
+    elif type(udf).preprocess is not UDF.preprocess:
+        instance.call("preprocess")
+    return instance
+
+
+def _finish(instance: Instance, last: bool = True) -> Partial:
+    """Return the partial result of a UDF that has seen the whole chunk."""
+    udf, cursor = instance.udf, instance.cursor
+    cursor.part, cursor.part_index = None, 0
+    if last and type(udf).postprocess is not UDF.postprocess:
+        first, stop = cursor.chunks
+        offsets = instance.recipe.grid.offsets
+        cursor.start, cursor.stop = 0, int(offsets[stop] - offsets[first])
+        instance.view_all()
+        instance.call("postprocess")
+    if type(udf).cleanup is not UDF.cleanup:
+        instance.call("cleanup")
+    return Partial(instance.arrays, *cursor.chunks)
+
+
+def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None:
+    """Run the processing method of every UDF over all frames of a chunk."""
+    recipe = instances[0].recipe
+    by_method: dict[UDFMethod, list[Instance]] = {method: [] for method in UDFMethod}
+    for instance in instances:
+        by_method[instance.where.method].append(instance)
+    tiles, frames = by_method[UDFMethod.TILE], by_method[UDFMethod.FRAME]
+    n_rows = int(recipe.grid.counts[chunk])
+    if recipe.tiling.whole_frames or not tiles:
+        if tiles or frames:
+            for start, stop in _stacks(tiles + frames, chunk, recipe.tiling.frame_depth):
+                pieces = _Pieces(source.frames(start, stop))
+                for instance in tiles:
+                    instance.view_rows(start, stop)
+                    instance.call("process_tile", pieces.get(instance))
+                for instance in frames:
+                    _process_frames(instance, pieces.get(instance), start)
+    else:
+        for number in range(_n_blocks(recipe)):
+            _process_tiles(tiles, source, chunk, number)
+        if frames:
+            for start, stop in _stacks(frames, chunk, recipe.tiling.frame_depth):
+                pieces = _Pieces(source.frames(start, stop))
+                for instance in frames:
+                    _process_frames(instance, pieces.get(instance), start)
+    if by_method[UDFMethod.PARTITION]:
+        pieces = _Pieces(source.frames(0, n_rows))
+        for instance in by_method[UDFMethod.PARTITION]:
+            instance.view_rows(0, n_rows)
+            instance.call("process_partition", pieces.get(instance))
+
+
+def _process_tiles(
+    instances: list[Instance], source: FrameSource, chunk: int, number: int
+) -> None:
+    """Run `process_tile` over the parts that lie in signal chunk `number`.
+
+    `source` holds that signal chunk alone, or all of them.
+    """
+    recipe = instances[0].recipe
+    parts = recipe.tiling.sig_parts
+    corner = next(part.origin for part, block in parts if block == number)
+    place = number if source.n_blocks > 1 else 0
+    stacks = list(_stacks(instances, chunk, recipe.tiling.depth))
+    for index, (part, block) in enumerate(parts):
+        if block != number:
+            continue
+        backs = [instance.view_part(part, index) for instance in instances]
+        window = part.shift_by([-o for o in corner]).get()
+        for start, stop in stacks:
+            pieces = _Pieces(source.tile(start, stop, place, window))
+            for instance in instances:
+                instance.view_rows(start, stop)
+                instance.call("process_tile", pieces.get(instance))
+        for back in backs:
+            for target, piece in back:
+                target[...] = piece
+
+
+def _process_frames(instance: Instance, stack: AnyArray, first: int) -> None:
+    """Run `process_frame` over a stack of frames whose first row is `first`."""
+    views = instance.udf.results.__dict__
+    process = instance.udf.process_frame  # type: ignore[attr-defined]
+    cursor = instance.cursor
+    nav = {}
+    for name, spec in instance.where.allocated.items():
+        if spec.kind == "nav":
+            rows = instance.arrays[name][first : first + len(stack)]
+            nav[name] = rows if spec.extra_shape else rows[:, np.newaxis]
+    try:
+        if not nav:
+            for row, frame in enumerate(stack, first):
+                cursor.start, cursor.stop = row, row + 1
+                process(frame)
+        elif len(nav) == 1:
+            ((name, rows),) = nav.items()
+            for row, (frame, view) in enumerate(zip(stack, rows, strict=True), first):
+                cursor.start, cursor.stop = row, row + 1
+                views[name] = view
+                process(frame)
+        else:
+            for row, (frame, *each) in enumerate(zip(stack, *nav.values(), strict=True), first):
+                cursor.start, cursor.stop = row, row + 1
+                views.update(zip(nav, each, strict=True))
+                process(frame)
+    except Exception as error:
+        instance.blame(error, "process_frame")
+        raise
+
+
+class _Pieces:
+    """A piece of data in the dtypes that the UDFs want, each converted once."""
+
+    __slots__ = ("_converted", "_native")
+
+    def __init__(self, native: AnyArray) -> None:
+        self._native = native
+        self._converted: dict[np.dtype[Any], AnyArray] = {}
+
+    def get(self, instance: Instance) -> AnyArray:
+        """Return the piece in the dtype of a UDF; private and writable if it asks for that."""
+        dtype = instance.where.input_dtype
+        if instance.writable_input:
+            return np.array(self._native, dtype=dtype, order="C")
+        if self._native.dtype == dtype:
+            return self._native
+        if dtype not in self._converted:
+            self._converted[dtype] = convert(self._native, dtype)
+        return self._converted[dtype]
+
+
+def _stacks(instances: list[Instance], chunk: int, depth: int) -> Iterator[tuple[int, int]]:
+    """Yield first and last row of each stack of at most `depth` frames."""
+    grid = instances[0].recipe.grid
+    n_rows = int(grid.counts[chunk])
+    runs = [(0, n_rows)]
+    if any(instance.udf.contiguous_nav for instance in instances):
+        rows = grid.rows(chunk)
+        if not isinstance(rows, range):
+            breaks = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), n_rows]
+            runs = list(zip(breaks[:-1], breaks[1:], strict=True))
+    for first, last in runs:
+        for start in range(first, last, depth):
+            yield start, min(start + depth, last)

@@ -1,0 +1,20 @@
+"""The command line: `udfdask run FILE` and `udfdask demo`."""
+
+from __future__ import annotations
+
+import click
+
+from udfdask.cli.run_demo import demo
+from udfdask.cli.run_file import run
+
+__all__ = ["main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="udfdask", message="%(prog)s %(version)s")
+def main() -> None:
+    """Run user-defined functions over chunked arrays of detector frames."""
+
+
+main.add_command(run)
+main.add_command(demo)

@@ -1,0 +1,109 @@
+"""What a user types after an option, and what it means."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+import numpy as np
+
+Index = tuple[int | slice, ...]
+
+
+class ShapeType(click.ParamType[tuple[int, ...]]):
+    """A shape: ``256,256``."""
+
+    name = "shape"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Turn ``256,256`` into a tuple of ints."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            sizes = tuple(int(part) for part in value.split(","))
+        except ValueError:
+            sizes = ()
+        if not sizes or min(sizes) < 1:
+            self.fail(f"{value!r} is no shape: write positive sizes such as 256,256", param, ctx)
+        return sizes
+
+
+class ChunksType(click.ParamType[Any]):
+    """Chunks: ``auto``, ``64MiB``, or one size per dimension, -1 for all of it."""
+
+    name = "chunks"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Turn ``4,4,-1,auto`` into what dask takes."""
+        if not isinstance(value, str):
+            return value
+        parts = [part.strip() for part in value.split(",")]
+        try:
+            sizes = tuple(part if part == "auto" else int(part) for part in parts)
+        except ValueError:
+            if re.fullmatch(r"\d+(\.\d+)? *[kMGT]?i?B", value, re.IGNORECASE):
+                return value
+            self.fail(
+                f"{value!r} are no chunks: write one size per dimension such as 4,4,-1,-1 "
+                "(-1 is the whole dimension), or auto, or 64MiB",
+                param,
+                ctx,
+            )
+        if any(isinstance(size, int) and size != -1 and size < 1 for size in sizes):
+            self.fail(f"{value!r} are no chunks: a size is positive, or -1 for all", param, ctx)
+        return sizes[0] if len(sizes) == 1 else sizes
+
+
+class RegionType(click.ParamType[Index]):
+    """A region of the scan: ``y0:y1,x0:x1``, with the meaning of slices in Python."""
+
+    name = "region"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Index:
+        """Turn ``0:10,3`` into slices and ints."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(_one_index(part) for part in value.split(","))
+        except ValueError:
+            self.fail(
+                f"{value!r} is no region: write a slice or a position per navigation axis, such as "
+                "0:10,5:20 or 3,:",
+                param,
+                ctx,
+            )
+
+
+def _one_index(text: str) -> int | slice:
+    """Take ``3`` or ``start:stop:step``; return an int or a slice, or raise ValueError."""
+    parts = text.strip().split(":")
+    if len(parts) == 1:
+        return int(parts[0])
+    if len(parts) > 3:
+        raise ValueError(text)
+    bounds = [int(part) if part.strip() else None for part in parts]
+    if len(bounds) == 3 and bounds[2] == 0:
+        raise ValueError(text)
+    return slice(*bounds)
+
+
+def region_mask(region: Index, nav_shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Take a region and the scan's shape; return a mask, shape `nav_shape`, or raise UsageError."""
+    if len(region) > len(nav_shape):
+        raise click.UsageError(
+            f"--roi has {len(region)} parts, but the scan has the shape {nav_shape}: "
+            "write one part per navigation axis"
+        )
+    mask = np.zeros(nav_shape, np.bool_)
+    try:
+        mask[region] = True
+    except IndexError as error:
+        raise click.UsageError(f"--roi is outside the scan of shape {nav_shape}: {error}") from None
+    if not mask.any():
+        raise click.UsageError(f"--roi selects nothing of the scan of shape {nav_shape}")
+    return mask

@@ -1,0 +1,95 @@
+"""`udfdask demo`: something to see without a file of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from udfdask.axes import Axis
+from udfdask.cli.failures import PLANNING, RUNNING, plain_warnings, told_plainly
+from udfdask.demo import make_recording
+from udfdask.run import explain
+from udfdask.plotting.panels import Panel
+from udfdask.plotting.static import save_png
+from udfdask.plotting.table import summary_table
+from udfdask.run import compute, run_udf
+from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
+
+_BRIGHT_FIELD_RADIUS = 10.0
+
+
+def centre_of_mass(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Take a frame, shape (y, x); return the centre (y, x) of its central disk, pixels."""
+    y, x = np.ogrid[: frame.shape[0], : frame.shape[1]]
+    middle = (frame.shape[0] // 2, frame.shape[1] // 2)
+    disk = frame * (np.hypot(y - middle[0], x - middle[1]) < _BRIGHT_FIELD_RADIUS)
+    total = disk.sum()
+    return np.array([(disk * y).sum() / total - middle[0], (disk * x).sum() / total - middle[1]])
+
+
+@click.command(short_help="Make a 4D-STEM recording and analyse it in one pass.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    default=Path("udfdask-demo.png"),
+    show_default=True,
+    help="The PNG file to draw.",
+)
+def demo(plot: Path) -> None:
+    """Make a small 4D-STEM recording, run three UDFs over it in one pass, and draw what they find.
+
+    Two of the UDFs are ready-made; the third is a plain function of one frame.
+    """
+    recording = make_recording()
+    udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=centre_of_mass)}
+    with plain_warnings():
+        with told_plainly(PLANNING):
+            lazy = run_udf(recording, list(udfs.values()), sig_dims=2)
+            ny, nx, *frame = recording.shape
+            click.echo(f"A strained crystal with particles on it: {ny} x {nx} frames {frame}\n")
+            click.echo(str(explain(recording, list(udfs.values()), sig_dims=2)))
+        with told_plainly(RUNNING):
+            done = compute(*lazy, progress=True)
+        results = dict(zip(udfs, done, strict=True))
+        click.echo(f"\n{summary_table(results)}")
+        with told_plainly(PLANNING):
+            frames = ny * nx
+            title = f"udfdask demo: three UDFs, one pass over {frames} frames"
+            save_png(plot, _panels(results, frames), title=title)
+    click.echo(f"\nwrote {plot}")
+
+
+def _panels(results: dict[str, Any], frames: int) -> list[Panel]:
+    """Take the computed results and the number of frames; return the figure's four panels."""
+    scan = (Axis(name="scan y"), Axis(name="scan x"))
+    frame = (Axis(name="detector y"), Axis(name="detector x"))
+    shift = np.asarray(results["com"]["result"])
+    return [
+        Panel(
+            title="Mean diffraction pattern",
+            values=np.asarray(results["sum"]["intensity"]) / frames,
+            axes=frame,
+            style="pattern",
+            log=True,
+            label="counts per frame",
+        ),
+        Panel(
+            title="Sum of each frame",
+            values=np.asarray(results["sumsig"]["intensity"]),
+            axes=scan,
+            label="counts",
+        ),
+        *(
+            Panel(
+                title=f"Shift of the central disk along {name}",
+                values=shift[..., component],
+                axes=scan,
+                style="signed",
+                label="pixels",
+            )
+            for component, name in enumerate("yx")
+        ),
+    ]

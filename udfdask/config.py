@@ -1,0 +1,78 @@
+"""The settings that udfdask reads from dask's configuration, with their defaults.
+
+Set them as any dask setting, `dask.config.set({"udfdask.tile-bytes": "512 KiB"})` or
+`DASK_UDFDASK__TILE_BYTES`. They are read once, in the plan: a worker's own settings do not count.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import dask.config
+from dask.utils import parse_bytes
+
+from udfdask.errors import ArgumentValueError
+
+DEFAULTS: dict[str, Any] = {
+    "split-every": 8,
+    "tile-bytes": "1 MiB",
+    "threads-per-task": 1,
+    "worker-memory": None,
+    "scatter-bytes": "1 MB",
+}
+
+
+def _get(name: str) -> Any:
+    return dask.config.get(f"udfdask.{name}", default=DEFAULTS[name])
+
+
+def _get_bytes(name: str) -> int:
+    value = _get(name)
+    number = parse_bytes(value) if isinstance(value, str) else int(value)
+    if number < 1:
+        raise ArgumentValueError(f"config udfdask.{name} must be positive, not {value!r}")
+    return int(number)
+
+
+def tile_bytes() -> int:
+    """Return how large a tile may be, in bytes of converted data."""
+    return _get_bytes("tile-bytes")
+
+
+def scatter_bytes() -> int:
+    """Return the size in bytes from which parameters travel apart from the tasks."""
+    return _get_bytes("scatter-bytes")
+
+
+def split_every() -> int | bool:
+    """Return the fan-in of merge trees, or False for a merge in one step."""
+    value = _get("split-every")
+    return False if value is False else int(value)
+
+
+def threads_per_task() -> int:
+    """Return the number of threads that BLAS, OpenMP and numba may use inside a task."""
+    value = int(_get("threads-per-task"))
+    if value < 1:
+        raise ArgumentValueError(f"config udfdask.threads-per-task must be positive, not {value}")
+    return value
+
+
+def worker_memory() -> int | None:
+    """Return the memory of one worker in bytes, or None where it cannot be known.
+
+    The setting `udfdask.worker-memory`, else what this machine (or its control group) has,
+    divided by its number of cores.
+    """
+    if _get("worker-memory") is not None:
+        return _get_bytes("worker-memory")
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.exists() and (text := limit.read_text().strip()).isdigit():
+        total = min(total, int(text))
+    return int(total) // (os.cpu_count() or 1)

@@ -1,0 +1,222 @@
+"""A small, lifelike 4D-STEM recording, computed chunk by chunk."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.array.core import normalize_chunks
+
+from udfdask.errors import ArgumentValueError
+
+__all__ = ["make_recording"]
+
+# The specimen. Lengths are in pixels of the frame, fractions are of the scan or of the frame.
+_DISK_RADIUS = 0.062  # of the frame
+_EDGE_SOFTNESS = 0.8  # pixels
+_LATTICE = ((0.205, 0.035), (-0.045, 0.215))  # two lattice vectors (y, x), of the frame
+_STRAIN = 0.06  # relative change of the lattice along x, from one side of the scan to the other
+_SHEAR = 0.015
+_SHIFT = 2.0  # largest deflection of the beam, pixels
+_COUNTS = 40.0  # counts per pixel in the undisturbed central disk
+_PARTICLES = (  # centre y, centre x, radius (of the scan), strength
+    (0.30, 0.24, 0.110, 1.0),
+    (0.62, 0.42, 0.150, 0.8),
+    (0.24, 0.66, 0.085, 0.9),
+    (0.76, 0.80, 0.120, 1.0),
+    (0.46, 0.84, 0.060, 0.7),
+    (0.84, 0.17, 0.070, 0.8),
+)
+
+
+def make_recording(
+    nav_shape: tuple[int, int] = (48, 64),
+    sig_shape: tuple[int, int] = (96, 96),
+    *,
+    chunks: Any = (12, 32, -1, -1),
+    seed: int = 0,
+) -> da.Array:
+    """Make a lazy 4D-STEM recording of a strained crystal with particles on it.
+
+    Every frame is a lattice of diffraction disks. The lattice is strained along x of the scan. The
+    particles absorb a part of the beam and, like the phase objects of differential phase
+    contrast, deflect it by a pixel or so at their rims. The counts are Poisson distributed.
+    Nothing is kept in memory: a chunk is made when it is computed.
+
+    Parameters
+    ----------
+    nav_shape : tuple of int
+        Scan positions (y, x).
+    sig_shape : tuple of int
+        Detector pixels (y, x), at least (32, 32).
+    chunks : int, str or tuple
+        Chunks of the four dimensions, in any form that dask takes.
+    seed : int
+        Seed of the noise and of the disks' brightness.
+
+    Returns
+    -------
+    dask.array.Array
+        Detector counts, shape ``(*nav_shape, *sig_shape)``, dtype uint16. The same seed gives the
+        same counts, whatever the chunks.
+
+    Raises
+    ------
+    ArgumentValueError
+        If a shape does not have two positive sizes, or the frames are smaller than (32, 32).
+
+    Examples
+    --------
+    >>> from udfdask.demo import make_recording
+    >>> recording = make_recording(nav_shape=(4, 6), sig_shape=(48, 48), chunks=(2, 3, -1, -1))
+    >>> recording.shape, recording.dtype
+    ((4, 6, 48, 48), dtype('uint16'))
+    >>> frame = recording[1, 2].compute()
+    >>> bool(frame[24, 24] > 10 * frame[0, 0])
+    True
+    """
+    nav = _two_sizes(nav_shape, name="nav_shape", smallest=1)
+    sig = _two_sizes(sig_shape, name="sig_shape", smallest=32)
+    dtype = np.dtype(np.uint16)
+    recording: da.Array = da.map_blocks(
+        _make_block,
+        nav_shape=nav,
+        sig_shape=sig,
+        seed=operator.index(seed),
+        chunks=normalize_chunks(chunks, nav + sig, dtype=dtype),
+        dtype=dtype,
+        meta=np.empty((0, 0, 0, 0), dtype),
+    )
+    return recording
+
+
+def _two_sizes(shape: tuple[int, int], *, name: str, smallest: int) -> tuple[int, int]:
+    """Take a shape and the smallest size allowed; return the shape as two ints."""
+    sizes = tuple(operator.index(size) for size in shape)
+    if len(sizes) != 2 or min(sizes) < smallest:
+        raise ArgumentValueError(
+            f"{name} must be two sizes (y, x) of at least {smallest}, got {shape!r}: "
+            f"pass for example {name}=(48, 64)"
+        )
+    return sizes[0], sizes[1]
+
+
+def _make_block(
+    *,
+    nav_shape: tuple[int, int],
+    sig_shape: tuple[int, int],
+    seed: int,
+    block_info: Mapping[Any, Any],
+) -> np.ndarray[Any, Any]:
+    """Take the scan's shape, the frame's shape and the block's place; return its counts."""
+    rows, columns, *frame_part = (slice(*span) for span in block_info[None]["array-location"])
+    y, x = np.mgrid[rows, columns]
+    expected = _expected_counts(y.ravel(), x.ravel(), nav_shape, sig_shape, seed)
+    counts = np.empty(expected.shape, np.uint16)
+    for row, position in enumerate(np.ravel_multi_index((y.ravel(), x.ravel()), nav_shape)):
+        # One generator a frame: the counts do not depend on how the scan is chunked.
+        counts[row] = np.random.default_rng([seed, 0, int(position)]).poisson(expected[row])
+    return counts.reshape(*y.shape, *sig_shape)[(slice(None), slice(None), *frame_part)]
+
+
+def _expected_counts(
+    y: np.ndarray[Any, Any],
+    x: np.ndarray[Any, Any],
+    nav_shape: tuple[int, int],
+    sig_shape: tuple[int, int],
+    seed: int,
+) -> np.ndarray[Any, Any]:
+    """Take scan positions, shape (n,); return noiseless frames, shape (n, *sig_shape)."""
+    size = float(min(sig_shape))
+    thickness, shift_y, shift_x = _specimen(y, x, nav_shape)
+    centre_y = sig_shape[0] // 2 + shift_y
+    centre_x = sig_shape[1] // 2 + shift_x
+    along = x / max(nav_shape[1] - 1, 1) - 0.5
+    frames = _diffuse_background(centre_y, centre_x, sig_shape)
+    for order, (h, k) in enumerate(_reflections(sig_shape)):
+        rng = np.random.default_rng([seed, 1, order])
+        spot_y = (h * _LATTICE[0][0] + k * _LATTICE[1][0]) * size
+        spot_x = (h * _LATTICE[0][1] + k * _LATTICE[1][1]) * size
+        tilt = rng.uniform(0.3, 1.0) + 0.06 * np.cos(2 * np.pi * (along + rng.uniform()))
+        if h == k == 0:
+            bright = _COUNTS * (1 - 0.45 * thickness)
+        else:
+            falloff = 0.6 * np.exp(-4.4 * np.hypot(spot_y, spot_x) / size)
+            bright = _COUNTS * falloff * tilt * (1 - 0.1 * thickness)
+        strained_y = spot_y * (1 + 0.2 * _STRAIN * along) + spot_x * _SHEAR * along
+        strained_x = spot_x * (1 + _STRAIN * along)
+        _add_disk(frames, centre_y + strained_y, centre_x + strained_x, _DISK_RADIUS * size, bright)
+    return frames
+
+
+def _specimen(
+    y: np.ndarray[Any, Any], x: np.ndarray[Any, Any], nav_shape: tuple[int, int]
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Take scan positions, shape (n,); return thickness (0 to 1) and beam shifts y, x (pixels)."""
+    scale = float(max(nav_shape))
+    thickness, shift_y, shift_x = np.zeros((3, y.size))
+    for part_y, part_x, radius, strength in _PARTICLES:
+        # In units of the particle's radius; strain and shift are as steep on every scan size.
+        dy = (y - part_y * (nav_shape[0] - 1)) / (radius * scale)
+        dx = (x - part_x * (nav_shape[1] - 1)) / (radius * scale)
+        bump = strength * np.exp(-((dy**2 + dx**2) ** 2))
+        thickness += bump
+        # The slope of the bump, scaled so that it is about 1 at its steepest.
+        slope = 1.2 * bump * (dy**2 + dx**2)
+        shift_y -= _SHIFT * slope * dy
+        shift_x -= _SHIFT * slope * dx
+    return np.minimum(thickness, 1.0), shift_y, shift_x
+
+
+def _reflections(sig_shape: tuple[int, int]) -> list[tuple[int, int]]:
+    """Take the frame's shape; return the orders (h, k) of the disks that may touch it."""
+    size = float(min(sig_shape))
+    reach = int(np.ceil(max(sig_shape) / (0.2 * size)))
+    orders = range(-reach, reach + 1)
+    inside = []
+    for h in orders:
+        for k in orders:
+            spot_y = (h * _LATTICE[0][0] + k * _LATTICE[1][0]) * size
+            spot_x = (h * _LATTICE[0][1] + k * _LATTICE[1][1]) * size
+            margin = 0.15 * size
+            if abs(spot_y) < sig_shape[0] / 2 + margin and abs(spot_x) < sig_shape[1] / 2 + margin:
+                inside.append((h, k))
+    return inside
+
+
+def _diffuse_background(
+    centre_y: np.ndarray[Any, Any], centre_x: np.ndarray[Any, Any], sig_shape: tuple[int, int]
+) -> np.ndarray[Any, Any]:
+    """Take beam centres (pixels), shape (n,); return diffuse counts, shape (n, *sig_shape)."""
+    width = 0.18 * min(sig_shape)
+    from_y = ((np.arange(sig_shape[0]) - centre_y[:, None]) / width) ** 2
+    from_x = ((np.arange(sig_shape[1]) - centre_x[:, None]) / width) ** 2
+    frames: np.ndarray[Any, Any] = 0.05 * _COUNTS / (1 + from_y[:, :, None] + from_x[:, None, :])
+    return frames
+
+
+def _add_disk(
+    frames: np.ndarray[Any, Any],
+    centre_y: np.ndarray[Any, Any],
+    centre_x: np.ndarray[Any, Any],
+    radius: float,
+    bright: np.ndarray[Any, Any],
+) -> None:
+    """Take frames, shape (n, y, x), and a soft disk's centre and counts in each; add it there."""
+    reach = int(np.ceil(radius + 4 * _EDGE_SOFTNESS))
+    offsets = np.arange(-reach, reach + 1)
+    rows = np.rint(centre_y).astype(int)[:, None] + offsets
+    columns = np.rint(centre_x).astype(int)[:, None] + offsets
+    distance = np.hypot(
+        (rows - centre_y[:, None])[:, :, None], (columns - centre_x[:, None])[:, None, :]
+    )
+    disk = bright[:, None, None] / (1 + np.exp((distance - radius) / (0.5 * _EDGE_SOFTNESS)))
+    frame, row, column = np.broadcast_arrays(
+        np.arange(len(frames))[:, None, None], rows[:, :, None], columns[:, None, :]
+    )
+    seen = (row >= 0) & (row < frames.shape[1]) & (column >= 0) & (column < frames.shape[2])
+    # Within one disk no pixel comes twice, so an indexed += adds every value.
+    frames[frame[seen], row[seen], column[seen]] += disk[seen]

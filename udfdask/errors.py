@@ -1,0 +1,66 @@
+"""Every exception and warning that udfdask raises by its own decision.
+
+The tree, with the builtin that each can also be caught as::
+
+    UDFError
+    ├── ArgumentTypeError      TypeError            an argument of the wrong type
+    ├── ArgumentValueError     ValueError           an argument with an impossible value
+    │   └── InvalidMaskError                        a valid-data mask of wrong dtype or shape
+    ├── MissingMergeError      NotImplementedError  buffers that nobody knows how to merge
+    ├── UndeclaredBufferError  KeyError             a result that was never declared
+    ├── NotAvailableError      AttributeError       asked for before it exists
+    ├── FileFormatError        ValueError           a file that nothing can read
+    └── UDFRunCancelled                             a run that was stopped from outside
+
+    UDFWarning (UserWarning)                        a plan that will run, but badly
+
+An exception raised inside a method that a user wrote is not in this tree: it keeps its own type.
+"""
+
+
+class UDFError(Exception):
+    """Base class of all errors that udfdask raises itself."""
+
+
+class ArgumentTypeError(UDFError, TypeError):
+    """An argument, or something a UDF declared, has the wrong type."""
+
+
+class ArgumentValueError(UDFError, ValueError):
+    """An argument, or something a UDF declared or returned, has an impossible value."""
+
+
+class InvalidMaskError(ArgumentValueError):
+    """A valid-data mask is not boolean or does not broadcast to its array."""
+
+
+class MissingMergeError(UDFError, NotImplementedError):
+    """A UDF has buffers that the default merge cannot combine, and no merge of its own."""
+
+
+class UndeclaredBufferError(UDFError, KeyError):
+    """A UDF returned, or a user asked for, a buffer that was never declared."""
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of the message
+        return str(self.args[0]) if self.args else ""
+
+
+class NotAvailableError(UDFError, AttributeError):
+    """Something of a UDF was asked for at a time when it does not exist."""
+
+
+class FileFormatError(UDFError, ValueError):
+    """A file exists, but nothing here can read it as it was asked for."""
+
+
+class UDFRunCancelled(UDFError):
+    """A run was stopped from outside before all chunks were merged."""
+
+
+class UDFWarning(UserWarning):
+    """A plan is right but will be slow or need much memory; the message says what to change."""
+
+
+UDFException = UDFError
+"""Upstream's name of `UDFError`."""

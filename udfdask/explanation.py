@@ -1,0 +1,145 @@
+"""What a run will do, in words and numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dask.utils import format_bytes
+
+from udfdask.plan import Plan
+from udfdask.recipe import UDFRecipe
+from udfdask.udf import UDFMethod
+
+MERGES = {
+    "none": "each chunk's rows are the result, nothing is merged",
+    "rows": "own merge, on each chunk by itself",
+    "chain": "own merge, one chunk after another in navigation order",
+    "tree": "own merge, in a tree",
+    "all": "merge_all, in a tree",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A plan in words; printing it shows all of it."""
+
+    text: str
+    """The whole description, several lines."""
+    n_chunks: int
+    """Chunks that are loaded and processed."""
+    n_tasks: int
+    """Tasks that udfdask adds to the graph."""
+    bytes_read: int
+    """Data that are loaded, in bytes, as dask sees them (before any decompression)."""
+    bytes_per_task: int
+    """Memory that the largest chunk task needs: its data, copies and buffers, in bytes."""
+    tile_shape: tuple[int, ...]
+    """Largest tile, (frames, *signal)."""
+    passes: int
+    """How often the data are loaded."""
+    warnings: tuple[str, ...]
+    """What will be slow or need much memory, and what to change."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def describe(plan: Plan, n_tasks: int) -> Explanation:
+    """Return the description of a plan that has so many tasks."""
+    recipe = plan.recipe
+    grid, sig, tiling = recipe.grid, recipe.shape.sig, recipe.tiling
+    blocks = math.prod(len(c) for c in recipe.sig_chunks)
+    total = math.prod(grid.numblocks)
+    itemsize = recipe.dtype.itemsize
+    frames = [math.prod(grid.bounds(c)[1]) for c in range(grid.n_chunks)]
+    passes = 2 if plan.second_pass else 1
+    bytes_read = sum(frames) * sig.size * itemsize * passes
+    most = max(frames, default=0)
+    chunk_bytes = most * sig.size * itemsize
+    if recipe.chain:
+        chunk_bytes = most * itemsize * math.prod(max(c) for c in recipe.sig_chunks)
+    tile_bytes = sum(_copied(recipe_udf, plan, most) for recipe_udf in recipe.udfs)
+    buffers = sum(s.nbytes(most, sig) for u in recipe.udfs for s in u.allocated.values())
+    per_task = chunk_bytes + tile_bytes + buffers
+    lines = [
+        f"data      {recipe.shape.nav} scan, {sig} frames, {recipe.dtype}",
+        f"chunks    {grid.n_chunks} of {total} are read"
+        + (f", each in {blocks} signal chunks" if blocks > 1 else "")
+        + (f"; {grid.n_frames} of {grid.size} frames selected" if grid.roi is not None else ""),
+        f"reads     {format_bytes(bytes_read)}, in {_passes(plan)}",
+        f"tasks     {n_tasks}"
+        + (", one after another along the signal chunks" if recipe.chain else ""),
+        f"memory    {format_bytes(per_task)} in the largest task: {format_bytes(chunk_bytes)} of "
+        f"data, {format_bytes(tile_bytes)} of copies, {format_bytes(buffers)} of buffers",
+        f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
+        "backend   numpy",
+    ]
+    for udf in recipe.udfs:
+        lines.append(f"{udf.name}: {_udf(udf)}")
+    lines += [f"warning   {w}" for w in plan.warnings]
+    lines += [f"note      {n}" for n in _notes(plan)]
+    return Explanation(
+        text="\n".join(lines),
+        n_chunks=grid.n_chunks,
+        n_tasks=n_tasks,
+        bytes_read=bytes_read,
+        bytes_per_task=per_task,
+        tile_shape=tuple(tiling.shape),
+        passes=passes,
+        warnings=plan.warnings,
+    )
+
+
+def _passes(plan: Plan) -> str:
+    """Return how often the data are read, in words."""
+    if plan.second_pass:
+        return "2 passes: a parameter is a result over the same data, which are then read again"
+    return "one pass"
+
+
+def _copied(udf: UDFRecipe, plan: Plan, frames: int) -> int:
+    """Return the bytes that one UDF has copied at a time."""
+    recipe = plan.recipe
+    assembled = math.prod(len(c) for c in recipe.sig_chunks) > 1 and not recipe.chain
+    converted = udf.input_dtype != recipe.dtype
+    frame = recipe.shape.sig.size
+    pixels = math.prod(recipe.tiling.shape)
+    if udf.method is UDFMethod.FRAME:
+        pixels = frame * recipe.tiling.frame_depth
+    elif udf.method is UDFMethod.PARTITION:
+        pixels = frame * frames
+    elif not udf.cls.whole_frames:
+        assembled = False
+    itemsize = recipe.dtype.itemsize if assembled else 0
+    return pixels * (itemsize + (udf.input_dtype.itemsize if converted else 0))
+
+
+def _udf(udf: UDFRecipe) -> str:
+    """Return what happens to one UDF, in words."""
+    merge = MERGES[udf.merge]
+    if udf.merge in ("tree", "all"):
+        how = f"in a tree of {udf.split_every}" if udf.split_every else "in one step"
+        merge = merge.replace("in a tree", how)
+    text = f"process_{udf.method.value} on {udf.input_dtype}; {merge}"
+    if udf.finish:
+        text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")
+    outputs = ", ".join(f"{k} ({s.kind}, {s.dtype})" for k, s in udf.outputs.items())
+    return f"{text}; gives {outputs or 'nothing'}"
+
+
+def _notes(plan: Plan) -> list[str]:
+    """Return what else is worth knowing."""
+    lazy = [f"{u.name}.{p}" for u in plan.recipe.udfs for p in u.lazy_params]
+    notes = []
+    if lazy:
+        notes.append(f"{', '.join(lazy)} computed first, then handed to every task")
+    if plan.recipe.nbytes > (1 << 20):
+        notes.append(
+            f"parameters of {format_bytes(plan.recipe.nbytes)} travel once on threads and on a "
+            "distributed cluster (udfdask.compute), but with every task on the processes scheduler"
+        )
+    return notes

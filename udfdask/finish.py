@@ -1,0 +1,245 @@
+"""Makes results of merged buffers: `get_results`, its checks, valid masks, shapes and fills."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.buffers import BufferSpec, Results
+from udfdask.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    InvalidMaskError,
+    UDFError,
+    UndeclaredBufferError,
+)
+from udfdask.instance import Instance
+from udfdask.partial import Finished, Partial
+from udfdask.recipe import Recipe
+from udfdask.threads import guard
+from udfdask.types import AnyArray
+from udfdask.udf import MaskedResult
+
+
+def finish(
+    recipe: Recipe, number: int, chunk: int | None, rows: Sequence[Partial], whole: Partial | None
+) -> Finished:
+    """Return what `get_results` makes of merged buffers.
+
+    `rows` holds partials with the nav rows (of chunk `chunk`, or of all chunks in order if that is
+    None), `whole` the merged sig and single buffers.
+    """
+    with guard.limit(recipe.threads):
+        grid = recipe.grid
+        span = (0, grid.n_chunks) if chunk is None else (chunk, chunk + 1)
+        instance = Instance(recipe, number, *span)
+        cursor = instance.cursor
+        cursor.merged = (0, grid.n_chunks)
+        for name, spec in instance.where.allocated.items():
+            if spec.kind != "nav":
+                assert whole is not None
+                instance.arrays[name][...] = whole.arrays[name]
+                continue
+            target = instance.arrays[name]
+            for partial in rows:
+                if chunk is None:
+                    where = np.asarray(grid.rows_of(partial.first, partial.stop), dtype=np.int64)
+                    target[where] = partial.arrays[name]
+                else:
+                    target[...] = rows_of_chunk(recipe, partial, name, chunk)
+        returned = instance.call("get_results")
+        results = _checked(instance, returned)
+        arrays, masks = {}, {}
+        for name, spec in instance.where.outputs.items():
+            value = results.get(name)
+            if value is None:
+                arrays[name] = instance.arrays[name]
+                continue
+            mask = None
+            if isinstance(value, MaskedResult):
+                value, mask = value
+            arrays[name], full = _fit(instance, name, spec, value)
+            if mask is not None:
+                masks[name] = _fit_mask(instance, name, mask, full, arrays[name])
+        return Finished(arrays, masks, chunk)
+
+
+def rows_of_chunk(recipe: Recipe, partial: Partial, name: str, chunk: int) -> AnyArray:
+    """Return the rows of one chunk out of a partial that holds it."""
+    offsets = recipe.grid.offsets
+    start = int(offsets[chunk] - offsets[partial.first])
+    return partial.arrays[name][start : start + int(recipe.grid.counts[chunk])]
+
+
+def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
+    """Return what get_results gave, checked against the declaration."""
+    declared = instance.where
+    if isinstance(returned, Results):
+        returned = dict(returned.items())
+    if not isinstance(returned, Mapping):
+        raise ArgumentTypeError(
+            f"{declared.name}.get_results() must return a dictionary of arrays, "
+            f"not {type(returned).__name__}"
+        )
+    for name in returned:
+        if name not in declared.buffers:
+            raise UndeclaredBufferError(
+                f"{declared.name}.get_results() returned {name!r}, which is not declared in "
+                f"get_result_buffers(); declared are {sorted(declared.buffers)}"
+            )
+        if declared.buffers[name].use == "private":
+            raise UDFError(
+                f"{declared.name}.get_results() returned {name!r}, which is declared "
+                "use='private': leave it out, or declare it without use"
+            )
+    for name, spec in declared.buffers.items():
+        if spec.use == "result_only" and returned.get(name) is None:
+            raise UDFError(
+                f"{declared.name}.get_results() left out {name!r}, which is declared "
+                "use='result_only' and so exists nowhere else"
+            )
+    return returned
+
+
+def _fit(
+    instance: Instance, name: str, spec: BufferSpec, value: Any
+) -> tuple[AnyArray, tuple[int, ...]]:
+    """Return a result in declared dtype and shape, and the shape of what came before compressing.
+
+    Nav results may come as rows, in full navigation shape, or in any shape of either size.
+    """
+    declared, grid = instance.where, instance.recipe.grid
+    array = np.asarray(value)
+    if array.dtype.kind != spec.dtype.kind and not (spec.dtype.kind == "O"):
+        raise UDFError(
+            f"{declared.name}.get_results() returned {name!r} with dtype {array.dtype}, but the "
+            f"buffer is declared as {spec.dtype}: return the declared kind of dtype, or declare "
+            f"the buffer as {array.dtype}"
+        )
+    first, stop = instance.cursor.chunks
+    n_rows = int(grid.offsets[stop] - grid.offsets[first])
+    target = spec.shape(n_rows, instance.recipe.shape.sig)
+    if spec.dtype.kind == "O" and array.shape != target and spec.kind == "single":
+        boxed = np.empty(target, dtype=object)
+        if boxed.size == 1:
+            boxed[...] = [value] if boxed.ndim == 1 else value
+            return boxed, target
+    if array.size == int(np.prod(target)):
+        shaped = array.reshape(target)
+    elif spec.kind == "nav" and array.size == grid.size * int(np.prod(spec.extra_shape)):
+        full = array.reshape((*grid.shape, *spec.extra_shape))
+        window: Any = grid.roi if grid.roi is not None else np.ones(grid.shape, dtype=bool)
+        shaped = full[window]
+        if (first, stop) != (0, grid.n_chunks):
+            shaped = shaped[np.asarray(grid.rows_of(first, stop), dtype=np.int64)]
+    else:
+        raise ArgumentValueError(
+            f"{declared.name}.get_results() returned {name!r} with shape {array.shape}, where "
+            f"{target} was expected"
+            + (f" (or the navigation shape {grid.shape} first)" if spec.kind == "nav" else "")
+        )
+    return shaped.astype(spec.dtype, copy=False), tuple(array.shape)
+
+
+def _fit_mask(
+    instance: Instance, name: str, mask: Any, came: tuple[int, ...], array: AnyArray
+) -> AnyArray:
+    """Return a valid mask in the shape of its fitted result."""
+    declared = instance.where
+    given = np.asarray(mask)
+    if given.dtype != bool:
+        raise InvalidMaskError(
+            f"{declared.name}.get_results() gave {name!r} a mask of dtype {given.dtype}: a valid "
+            "mask must be boolean, True where the result is valid"
+        )
+    try:
+        full = np.broadcast_to(given, came)
+    except ValueError:
+        raise InvalidMaskError(
+            f"{declared.name}.get_results() gave {name!r} a mask of shape {given.shape}, which "
+            f"does not broadcast to the result's shape {came}"
+        ) from None
+    spec = declared.buffers[name]
+    if full.size == array.size:
+        return full.reshape(array.shape).copy()
+    as_bool = BufferSpec(kind=spec.kind, extra_shape=spec.extra_shape, dtype=np.dtype(bool))
+    return _fit(instance, name, as_bool, full)[0]
+
+
+def block_of_rows(
+    recipe: Recipe, chunk: int, spec: BufferSpec, rows: AnyArray, fill: Any
+) -> AnyArray:
+    """Return the block of a chunk in data set shape, positions outside the ROI filled."""
+    shape = recipe.grid.bounds(chunk)[1]
+    mask = recipe.grid.mask(chunk)
+    if mask is None:
+        return rows.reshape((*shape, *spec.extra_shape))
+    block = np.full((mask.size, *spec.extra_shape), fill, dtype=rows.dtype)
+    block[mask] = rows
+    return block.reshape((*shape, *spec.extra_shape))
+
+
+def nav_block(recipe: Recipe, number: int, name: str, chunk: int, source: Any) -> AnyArray:
+    """Return the block of a nav buffer for one chunk, out of any task result that holds its rows.
+
+    `source` is a tuple of partials (a chunk's payload), a `Partial` or a `Finished`.
+    """
+    declared = recipe.udfs[number]
+    spec = declared.buffers[name]
+    if isinstance(source, tuple):
+        source = source[number]
+    if isinstance(source, Partial):
+        rows = rows_of_chunk(recipe, source, name, chunk)
+    else:
+        rows = _finished_rows(recipe, source, source.arrays[name], chunk)
+    return block_of_rows(recipe, chunk, spec, rows, spec.fill)
+
+
+def nav_mask_block(recipe: Recipe, number: int, name: str, chunk: int, source: Finished) -> AnyArray:
+    """Return the block of the valid mask of a nav result for one chunk."""
+    spec = recipe.udfs[number].buffers[name]
+    if name in source.masks:
+        rows = _finished_rows(recipe, source, source.masks[name], chunk)
+    else:
+        rows = np.ones(spec.shape(int(recipe.grid.counts[chunk]), ()), dtype=bool)
+    return block_of_rows(recipe, chunk, spec, rows, False)
+
+
+def _finished_rows(recipe: Recipe, source: Finished, array: AnyArray, chunk: int) -> AnyArray:
+    """Return the rows of a chunk out of an array of results."""
+    if source.chunk is not None:
+        return array
+    rows = recipe.grid.rows(chunk)
+    return array[rows.start : rows.stop] if isinstance(rows, range) else array[rows]
+
+
+def fill_block(shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any) -> AnyArray:
+    """Return the block of a chunk without a selected frame."""
+    return np.full(shape, fill, dtype=dtype)
+
+
+def visited_block(recipe: Recipe, chunk: int, source: Any) -> AnyArray:
+    """Return a block that says that a chunk has been processed by a UDF without results."""
+    return np.ones(recipe.grid.bounds(chunk)[1], dtype=bool)
+
+
+def whole_result(recipe: Recipe, number: int, name: str, source: Any) -> AnyArray:
+    """Return a sig or single result, in the shape of `res[name]`."""
+    spec = recipe.udfs[number].buffers[name]
+    return _unboxed(spec, source.arrays[name])
+
+
+def whole_mask(recipe: Recipe, number: int, name: str, source: Finished) -> AnyArray:
+    """Return the valid mask of a sig or single result, in the shape of `res[name]`."""
+    spec = recipe.udfs[number].buffers[name]
+    mask = source.masks.get(name)
+    if mask is None:
+        mask = np.ones(spec.shape(0, recipe.shape.sig), dtype=bool)
+    return _unboxed(spec, mask)
+
+
+def _unboxed(spec: BufferSpec, array: AnyArray) -> AnyArray:
+    """Return an array; that of a single buffer without extra shape as 0-d."""
+    return array.reshape(()) if spec.kind == "single" and not spec.extra_shape else array

@@ -1,0 +1,530 @@
+"""Builds the dask graph of a plan: map over chunks, merges, outputs. The only room with tasks.
+
+Layers of a run over chunks c, for the UDF with number k::
+
+    chunk   c -> payload, one partial per UDF             (fused with loading by dask)
+    link    one signal chunk after another -> payload     (in place of chunk, where it chains)
+    part    payload -> partial k                          (where payloads of others are heavy)
+    merge   partials -> partial                           (tree, chain, rows or merge_all)
+    finish  merged partials -> results                    (where there is a get_results)
+    output  any of these -> blocks of one dask array
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask._task_spec import List, Task, TaskRef
+from dask.base import tokenize
+from dask.graph_manipulation import clone
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.sizeof import sizeof
+
+from udfdask.buffers import BufferSpec
+from udfdask.config import scatter_bytes
+from udfdask.chunk import run_chunk, run_link
+from udfdask.finish import (
+    fill_block,
+    finish,
+    nav_block,
+    nav_mask_block,
+    visited_block,
+    whole_mask,
+    whole_result,
+)
+from udfdask.merge import empty, merge_all, merge_link, merge_tree
+from udfdask.partial import Finished, Partial
+from udfdask.plan import Plan
+from udfdask.recipe import Recipe, UDFRecipe
+
+Key = tuple[Any, ...]
+
+HEAVY_PAYLOAD = 64 << 10
+"""Bytes of other UDFs' results in a payload from which merges get a partial of their own."""
+
+
+@sizeof.register(Partial)
+@sizeof.register(Finished)
+def _sizeof(value: Partial | Finished) -> int:
+    return value.nbytes + 200
+
+
+class OutputTask(Task):
+    """A task that is never fused with the task it reads from.
+
+    dask optimises each collection alone in `dask.optimize`. If two outputs of one chunk task were
+    each fused with it, it would run twice.
+    """
+
+    __slots__ = ()
+
+    @property
+    def block_fusion(self) -> bool:
+        """Tell dask to leave this task alone."""
+        return True
+
+
+class ChunkLayer(MaterializedLayer):
+    """The tasks that process chunks; progress counts their frames."""
+
+    def __init__(self, mapping: dict[Key, Task], frames: dict[Key, float]) -> None:
+        super().__init__(mapping)
+        self.frames = frames
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """The dask arrays of one UDF."""
+
+    arrays: dict[str, da.Array]
+    """Results by name, in data set shape."""
+    masks: dict[str, da.Array]
+    """Valid masks of the results of a get_results, which may have given its own."""
+    visited: da.Array | None
+    """For a UDF without results: true where its chunks have been processed."""
+
+
+def build_graph(plan: Plan, array: da.Array) -> tuple[Outputs, ...]:
+    """Return the dask arrays of every UDF of a plan."""
+    return _Builder(plan, array).build()
+
+
+class _Builder:
+    """The layers of one run while they are being built."""
+
+    def __init__(self, plan: Plan, array: da.Array) -> None:
+        self.recipe = plan.recipe
+        self.token = plan.token
+        if plan.second_pass:
+            # loads of its own: else every chunk stays in memory until the parameter is there
+            array = clone(array, seed=self.token)
+        self.array = array
+        self.layers: dict[str, Any] = {}
+        self.depends: dict[str, set[str]] = {}
+        self.shared = self._recipe_argument()
+
+    def build(self) -> tuple[Outputs, ...]:
+        """Return the outputs of every UDF."""
+        n = range(self.recipe.grid.n_chunks)
+        payloads = self._links() if self.recipe.chain else self._chunks()
+        return tuple(
+            self._udf(k, [payloads[c] for c in n]) for k in range(len(self.recipe.udfs))
+        )
+
+    def _add(
+        self,
+        name: str,
+        tasks: dict[Key, Task],
+        depends: Iterable[str],
+    ) -> None:
+        """Add a layer."""
+        self.layers[name] = MaterializedLayer(tasks)
+        self.depends[name] = set(depends)
+
+    def _add_chunks(self, name: str, tasks: dict[Key, Task], per_task: float) -> None:
+        """Add the layer of the tasks that see the data."""
+        counts = self.recipe.grid.counts
+        frames = {key: counts[key[1]] * per_task for key in tasks}
+        self.layers[name] = ChunkLayer(tasks, frames)
+        self.depends[name] = {self.array.name, *self._shared_layers}
+
+    def _name(self, stage: str, udf: UDFRecipe | None = None, *rest: str) -> str:
+        """Return the name of a layer, as dask shows it."""
+        who = [udf.name] if udf else sorted({u.name for u in self.recipe.udfs})[:3]
+        token = tokenize(self.token, stage, None if udf is None else self._number(udf), rest)
+        return "-".join([*who, *(str(r) for r in rest), stage, token]).lower()
+
+    def _number(self, udf: UDFRecipe) -> int:
+        """Return the place of a UDF in the run."""
+        return next(k for k, u in enumerate(self.recipe.udfs) if u is udf)
+
+    def _recipe_argument(self) -> Any:
+        """Return what tasks take as recipe: the value, or a task that fills lazy parameters in."""
+        lazy = [(k, n) for k, u in enumerate(self.recipe.udfs) for n in u.lazy_params]
+        if not lazy:
+            return self.recipe
+        name = self._name("recipe")
+        tasks: dict[Key, Task] = {}
+        depends: set[str] = set()
+        values = []
+        for k, param in lazy:
+            value = self.recipe.udfs[k].kwargs[param]
+            graph = value.__dask_graph__()
+            if not isinstance(graph, HighLevelGraph):
+                graph = HighLevelGraph.from_collections(tokenize(value), graph, dependencies=())
+            self.layers.update(graph.layers)
+            self.depends.update(graph.dependencies)
+            depends.update(value.__dask_layers__())
+            gather, extra = value.__dask_postcompute__()
+            key = (f"{name}-{k}-{param}", 0)
+            tasks[key] = OutputTask(key, _gathered, gather, extra, _refs(value.__dask_keys__()))
+            values.append(TaskRef(key))
+        bare = self.recipe.with_params(dict.fromkeys(lazy))
+        key = (name, 0)
+        tasks[key] = OutputTask(key, _filled, bare, lazy, List(*values))
+        self._add(name, tasks, depends)
+        return TaskRef(key)
+
+    @property
+    def _shared_layers(self) -> set[str]:
+        """Layers that every task with a recipe depends on."""
+        return {self.shared.key[0]} if isinstance(self.shared, TaskRef) else set()
+
+    def _blocks(self, chunk: int) -> list[TaskRef]:
+        """Return the keys of the blocks of a chunk, in C order of the signal chunks."""
+        index = self.recipe.grid.index(chunk)
+        counts = [range(len(c)) for c in self.recipe.sig_chunks]
+        return [TaskRef((self.array.name, *index, *s)) for s in itertools.product(*counts)]
+
+    def _chunks(self) -> list[Key]:
+        """Add one task per chunk; return their keys."""
+        name = self._name("chunk")
+        tasks: dict[Key, Task] = {}
+        single = math.prod(len(c) for c in self.recipe.sig_chunks) == 1
+        for c in range(self.recipe.grid.n_chunks):
+            key = (name, c)
+            blocks = self._blocks(c)
+            given = blocks if single else [List(*blocks)]
+            run = _run_single if single else run_chunk
+            tasks[key] = Task(key, run, self.shared, c, *given)
+        self._add_chunks(name, tasks, 1.0)
+        return list(tasks)
+
+    def _links(self) -> list[Key]:
+        """Add one task per signal chunk of each chunk, one after another; return the last keys."""
+        name = self._name("link")
+        tasks: dict[Key, Task] = {}
+        last: list[Key] = []
+        for c in range(self.recipe.grid.n_chunks):
+            before: Any = None
+            for number, block in enumerate(self._blocks(c)):
+                key = (name, c, number)
+                tasks[key] = Task(key, run_link, self.shared, c, number, block, before)
+                before = TaskRef(key)
+            last.append(key)
+        self._add_chunks(name, tasks, 1.0 / max(1, len(tasks) // max(1, len(last))))
+        return last
+
+    def _udf(self, number: int, payloads: list[Key]) -> Outputs:
+        """Add merges, get_results and outputs of one UDF."""
+        udf = self.recipe.udfs[number]
+        sources = payloads
+        if self._is_heavy(number):
+            sources = self._map(
+                self._name("part", udf), payloads, lambda key, src, c: (_part, number, src)
+            )
+        rows, whole = self._merge(number, udf, sources)
+        if udf.finish:
+            rows, whole = self._finish(number, udf, rows, whole)
+        return self._outputs(number, udf, rows, whole, payloads)
+
+    def _is_heavy(self, number: int) -> bool:
+        """Return whether what other UDFs put into a payload is worth a task to leave it behind."""
+        recipe = self.recipe
+        if len(recipe.udfs) == 1 or not recipe.grid.n_chunks:
+            return False
+        n_rows = int(recipe.grid.counts.max())
+        return HEAVY_PAYLOAD < sum(
+            s.nbytes(n_rows, recipe.shape.sig)
+            for k, u in enumerate(recipe.udfs)
+            if k != number
+            for s in u.allocated.values()
+        )
+
+    def _map(
+        self, name: str, sources: Sequence[Key], make: Callable[[Key, TaskRef, int], tuple[Any, ...]]
+    ) -> list[Key]:
+        """Add one task per source; return their keys."""
+        tasks: dict[Key, Task] = {}
+        for c, source in enumerate(sources):
+            key = (name, c)
+            function, *args = make(key, TaskRef(source), c)
+            tasks[key] = OutputTask(key, function, *args)
+        self._add(name, tasks, {s[0] for s in sources} | self._shared_layers)
+        return list(tasks)
+
+    def _merge(
+        self, number: int, udf: UDFRecipe, sources: list[Key]
+    ) -> tuple[list[Key], Key | None]:
+        """Add the merges; return where the nav rows of each chunk are, and all the rest."""
+        if udf.merge == "none":
+            return sources, None
+        if not sources:
+            key = (self._name("merge", udf), 0)
+            self._add(
+                key[0], {key: OutputTask(key, empty, self.shared, number)}, self._shared_layers
+            )
+            return [], key
+        if udf.merge == "rows":
+            links = self._map(
+                self._name("merge", udf),
+                sources,
+                lambda key, src, c: (_link, self.shared, number, None, src),
+            )
+            return links, links[-1]
+        if udf.merge == "chain":
+            return self._chain(number, udf, sources)
+        return self._tree(number, udf, sources)
+
+    def _chain(self, number: int, udf: UDFRecipe, sources: list[Key]) -> tuple[list[Key], Key]:
+        """Add merges one after another."""
+        name = self._name("merge", udf)
+        tasks: dict[Key, Task] = {}
+        before: Any = None
+        for c, source in enumerate(sources):
+            key = (name, c)
+            tasks[key] = OutputTask(key, _link, self.shared, number, before, TaskRef(source))
+            before = TaskRef(key)
+        self._add(name, tasks, {s[0] for s in sources} | self._shared_layers)
+        return list(tasks), key
+
+    def _tree(self, number: int, udf: UDFRecipe, sources: list[Key]) -> tuple[list[Key], Key]:
+        """Add a tree of merges; nav rows are final after the first level of one by `merge`."""
+        name = self._name("merge", udf)
+        fan_in = udf.split_every or len(sources)
+        tasks: dict[Key, Task] = {}
+        level, keys, rows = 0, sources, list(sources)
+        while level == 0 or len(keys) > 1:
+            nodes: list[Key] = []
+            for start in range(0, len(keys), fan_in):
+                key = (name, level, start // fan_in)
+                group = List(*map(TaskRef, keys[start : start + fan_in]))
+                check = level == start == 0 and udf.split_every is not None
+                tasks[key] = OutputTask(key, _node, self.shared, number, group, check)
+                nodes.append(key)
+            if level == 0:
+                rows = [nodes[c // fan_in] for c in range(len(sources))]
+            keys, level = nodes, level + 1
+        self._add(name, tasks, {s[0] for s in sources} | self._shared_layers)
+        if udf.merge == "all":
+            rows = [keys[0]] * len(sources)
+        return rows, keys[0]
+
+    def _finish(
+        self, number: int, udf: UDFRecipe, rows: list[Key], whole: Key | None
+    ) -> tuple[list[Key], Key]:
+        """Add the calls of get_results; return where the results of each chunk, and the rest are."""
+        name = self._name("finish", udf)
+        rest = TaskRef(whole) if whole and udf.has_whole else None
+        depends = {k[0] for k in rows if udf.has_nav} | ({whole[0]} if rest and whole else set())
+        tasks: dict[Key, Task] = {}
+        if udf.elementwise and rows:
+            for c, source in enumerate(rows):
+                key = (name, c)
+                given = List(TaskRef(source)) if udf.has_nav else List()
+                tasks[key] = OutputTask(key, _finish, self.shared, number, c, given, rest)
+            self._add(name, tasks, depends | self._shared_layers)
+            return list(tasks), (name, 0)
+        key = (name, 0)
+        # neighbours share a source where a tree has merged them
+        distinct = [k for k, _ in itertools.groupby(rows)] if udf.has_nav else []
+        given = List(*map(TaskRef, distinct))
+        tasks[key] = OutputTask(key, _finish, self.shared, number, None, given, rest)
+        self._add(name, tasks, depends | self._shared_layers)
+        return [key] * len(rows), key
+
+    def _outputs(
+        self, number: int, udf: UDFRecipe, rows: list[Key], whole: Key | None, payloads: list[Key]
+    ) -> Outputs:
+        """Return the dask arrays of a UDF."""
+        arrays, masks = {}, {}
+        for name, spec in udf.outputs.items():
+            what = (self.shared, number, name)
+            if spec.kind == "nav":
+                layer = self._name("nav", udf, name)
+                arrays[name] = self._nav_array(layer, rows, spec, spec.dtype, spec.fill, nav_block, what)
+            else:
+                assert whole is not None
+                layer = self._name(spec.kind, udf, name)
+                arrays[name] = self._whole_array(layer, whole, spec, spec.dtype, whole_result, what)
+            if udf.finish:
+                layer = self._name("mask", udf, name)
+                flag = np.dtype(bool)
+                if spec.kind == "nav":
+                    masks[name] = self._nav_array(
+                        layer, rows, spec, flag, False, nav_mask_block, what
+                    )
+                else:
+                    assert whole is not None
+                    masks[name] = self._whole_array(layer, whole, spec, flag, whole_mask, what)
+        visited = None
+        if not arrays:
+            spec = BufferSpec(kind="nav", extra_shape=(), dtype=np.dtype(bool))
+            visited = self._nav_array(
+                self._name("visited", udf),
+                payloads,
+                spec,
+                spec.dtype,
+                False,
+                visited_block,
+                (self.shared,),
+            )
+        return Outputs(arrays=arrays, masks=masks, visited=visited)
+
+    def _nav_array(
+        self,
+        name: str,
+        sources: list[Key],
+        spec: BufferSpec,
+        dtype: np.dtype[Any],
+        fill: Any,
+        function: Callable[..., Any],
+        what: tuple[Any, ...],
+    ) -> da.Array:
+        """Return a dask array over nav, a block from each chunk and fill where there is none."""
+        grid, extra = self.recipe.grid, spec.extra_shape
+        zeros = (0,) * len(extra)
+        tasks: dict[Key, Task] = {}
+        for c, source in enumerate(sources):
+            key = (name, *grid.index(c), *zeros)
+            tasks[key] = OutputTask(key, function, *what, c, TaskRef(source))
+        if len(sources) < math.prod(grid.numblocks):
+            for place in itertools.product(*map(range, grid.numblocks)):
+                key = (name, *place, *zeros)
+                if key not in tasks:
+                    sizes = tuple(n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
+                    tasks[key] = Task(key, fill_block, (*sizes, *extra), dtype, fill)
+        chunks = (*grid.nav_chunks, *((n,) for n in extra))
+        return self._array(name, tasks, {s[0] for s in sources}, chunks, dtype)
+
+    def _whole_array(
+        self,
+        name: str,
+        source: Key,
+        spec: BufferSpec,
+        dtype: np.dtype[Any],
+        function: Callable[..., Any],
+        what: tuple[Any, ...],
+    ) -> da.Array:
+        """Return a dask array of one block from one task."""
+        shape = spec.shape(0, self.recipe.shape.sig)
+        if spec.kind == "single":
+            shape = spec.extra_shape
+        key = (name, *(0 for _ in shape))
+        tasks: dict[Key, Task] = {key: OutputTask(key, function, *what, TaskRef(source))}
+        return self._array(name, tasks, {source[0]}, tuple((n,) for n in shape), dtype)
+
+    def _array(
+        self,
+        name: str,
+        tasks: dict[Key, Task],
+        depends: set[str],
+        chunks: tuple[tuple[int, ...], ...],
+        dtype: np.dtype[Any],
+    ) -> da.Array:
+        """Return a dask array whose graph holds just the layers that it needs."""
+        self._add(name, tasks, depends | self._shared_layers)
+        own_layers = self.array.__dask_graph__()
+        layers: dict[str, Any] = {}
+        dependencies: dict[str, set[str]] = {}
+        todo = [name]
+        while todo:
+            layer = todo.pop()
+            if layer in layers:
+                continue
+            if layer in self.layers:
+                layers[layer], dependencies[layer] = self.layers[layer], self.depends[layer]
+            else:
+                layers[layer] = own_layers.layers[layer]
+                dependencies[layer] = set(own_layers.dependencies[layer])
+            todo.extend(dependencies[layer])
+        graph = HighLevelGraph(layers, dependencies)
+        meta = np.empty((0,) * len(chunks), dtype=dtype)
+        return da.Array(graph, name, chunks, meta=meta)
+
+
+def scatter_recipes(graph: HighLevelGraph, client: Any, sent: dict[int, Any]) -> HighLevelGraph:
+    """Return a graph in which recipes that are heavy on the wire are futures of a cluster.
+
+    A scheduler hands each task to a worker by itself, the recipe with it. `sent` remembers the
+    futures of recipes that other graphs hold too.
+    """
+    limit = scatter_bytes()
+    layers = dict(graph.layers)
+    for name, layer in graph.layers.items():
+        tasks = layer.mapping if isinstance(layer, MaterializedLayer) else {}
+        first = next(iter(tasks.values()), None)
+        recipe = next((a for a in getattr(first, "args", ()) if isinstance(a, Recipe)), None)
+        if recipe is None or recipe.nbytes < limit:
+            continue
+        if id(recipe) not in sent:
+            sent[id(recipe)] = client.scatter(recipe, hash=False)
+        future = sent[id(recipe)]
+        light = {
+            key: type(t)(key, t.func, *(future if a is recipe else a for a in t.args))
+            for key, t in tasks.items()
+        }
+        same = isinstance(layer, ChunkLayer)
+        layers[name] = ChunkLayer(light, layer.frames) if same else MaterializedLayer(light)
+    if all(layers[n] is layer for n, layer in graph.layers.items()):
+        return graph
+    return HighLevelGraph(layers, graph.dependencies)
+
+
+def _refs(keys: Any) -> Any:
+    """Return nested lists of keys as nested lists of references."""
+    return List(*map(_refs, keys)) if isinstance(keys, list) else TaskRef(keys)
+
+
+def _gathered(gather: Callable[..., Any], extra: tuple[Any, ...], blocks: Any) -> Any:
+    """Return the computed value of a dask collection from the results of its keys."""
+    return gather(blocks, *extra)
+
+
+def _filled(recipe: Recipe, lazy: list[tuple[int, str]], values: list[Any]) -> Recipe:
+    """Return a recipe with its lazy parameters filled in."""
+    return recipe.with_params(dict(zip(lazy, values, strict=True)))
+
+
+def _run_single(recipe: Recipe, chunk: int, block: Any) -> Any:
+    """Run a chunk that is one block."""
+    return run_chunk(recipe, chunk, (block,))
+
+
+def _part(number: int, payload: tuple[Partial, ...]) -> Partial:
+    """Return the partial of one UDF out of a payload."""
+    return payload[number]
+
+
+def _of(source: Any, number: int) -> Any:
+    """Return the partial of a UDF: the thing itself, or out of a payload."""
+    return source[number] if isinstance(source, tuple) else source
+
+
+def _link(recipe: Recipe, number: int, before: Any, source: Any) -> Partial:
+    """Merge one chunk behind those before it."""
+    return merge_link(recipe, number, before, _of(source, number))
+
+
+def _node(recipe: Recipe, number: int, sources: list[Any], check: bool) -> Partial:
+    """Merge a group of neighbours."""
+    partials = [_of(source, number) for source in sources]
+    if recipe.udfs[number].merge == "all":
+        return merge_all(recipe, number, partials, check)
+    return merge_tree(recipe, number, partials)
+
+
+def _finish(
+    recipe: Recipe, number: int, chunk: int | None, rows: list[Any], whole: Any
+) -> Finished:
+    """Call get_results."""
+    partials = [_of(source, number) for source in rows]
+    return finish(recipe, number, chunk, partials, None if whole is None else _of(whole, number))
+
+
+def count_tasks(outputs: Sequence[Outputs], array: da.Array) -> int:
+    """Return the number of tasks that a run adds to those of the array."""
+    own = set(array.__dask_graph__().layers)
+    found: dict[str, int] = {}
+    for out in outputs:
+        visited = [] if out.visited is None else [out.visited]
+        for result in (*out.arrays.values(), *out.masks.values(), *visited):
+            layers = result.__dask_graph__().layers
+            found.update({n: len(layer) for n, layer in layers.items() if n not in own})
+    return sum(found.values())

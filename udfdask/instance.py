@@ -1,0 +1,135 @@
+"""A UDF at work on a worker: a fresh instance, its buffers, its views, and blame for its errors."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import cloudpickle
+
+from udfdask.buffers import Results
+from udfdask.errors import UDFError
+from udfdask.meta import Cursor, UDFMeta
+from udfdask.recipe import Recipe, UDFRecipe
+from udfdask.slices import Slice
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+
+
+class Instance:
+    """A fresh UDF over the rows of the chunks `first` to `stop`, with freshly allocated buffers."""
+
+    __slots__ = ("arrays", "cursor", "recipe", "udf", "where", "writable_input")
+
+    def __init__(self, recipe: Recipe, number: int, first: int, stop: int) -> None:
+        declared = recipe.udfs[number]
+        offsets = recipe.grid.offsets
+        n_rows = int(offsets[stop] - offsets[first])
+        self.recipe = recipe
+        self.where = declared
+        self.cursor = Cursor(first, stop, n_rows)
+        udf = self._make(declared)
+        udf.meta = UDFMeta(
+            grid=recipe.grid,
+            dataset_shape=recipe.shape,
+            dataset_dtype=recipe.dtype,
+            input_dtype=declared.input_dtype,
+            tiling=recipe.tiling,
+            threads=recipe.threads,
+            cursor=self.cursor,
+        )
+        udf._declared = declared.buffers
+        self.udf = udf
+        self.writable_input = bool(udf.writable_input)
+        again = self.call("get_result_buffers")
+        if again is not declared.buffers and dict(again) != declared.buffers:
+            raise UDFError(
+                f"{declared.name}.get_result_buffers() declared other buffers on a worker than "
+                "in the plan: it may depend on parameters and on the data set's shape, dtype "
+                "and ROI only"
+            )
+        sig = recipe.shape.sig
+        self.arrays: dict[str, AnyArray] = {
+            name: spec.allocate(n_rows, sig) for name, spec in declared.allocated.items()
+        }
+        self.view_all()
+
+    def _make(self, declared: UDFRecipe) -> UDF:
+        """Return `cls(**kwargs)`."""
+        try:
+            return declared.cls(**declared.kwargs)
+        except Exception as error:
+            error.add_note(
+                f"raised while making {declared.name}(**kwargs) for a task: a UDF's __init__ "
+                "must accept the keyword arguments that it gives to super().__init__"
+            )
+            raise
+
+    def view_all(self) -> None:
+        """Show the UDF its whole buffers."""
+        views: dict[str, Any] = dict.fromkeys(self.where.buffers)
+        views.update(self.arrays)
+        self.udf.results = Results(views, self.where.buffers, self.arrays)
+
+    def view_part(self, part: Slice, index: int) -> list[tuple[AnyArray, AnyArray]]:
+        """Show a signal part of the sig buffers; return copies to write back, with their places."""
+        views = self.udf.results.__dict__
+        self.cursor.part, self.cursor.part_index = part, index
+        back = []
+        for name, spec in self.where.allocated.items():
+            if spec.kind == "sig":
+                window = self.arrays[name][part.get()]
+                if not window.flags.c_contiguous:
+                    piece = window.copy()
+                    back.append((window, piece))
+                    window = piece
+                views[name] = window
+        return back
+
+    def view_rows(self, start: int, stop: int) -> None:
+        """Show rows of the nav buffers."""
+        views = self.udf.results.__dict__
+        self.cursor.start, self.cursor.stop = start, stop
+        for name, spec in self.where.allocated.items():
+            if spec.kind == "nav":
+                views[name] = self.arrays[name][start:stop]
+
+    def call(self, method: str, *args: Any) -> Any:
+        """Return what a method of the UDF returns; its exceptions say where they come from."""
+        try:
+            return getattr(self.udf, method)(*args)
+        except Exception as error:
+            self.blame(error, method)
+            raise
+
+    def blame(self, error: Exception, method: str) -> None:
+        """Note on an exception of a user's method where it was raised.
+
+        In place of one that cannot travel between processes, a UDFError with its name and
+        traceback is raised.
+        """
+        note = f"raised in {self.where.name}.{method} {self._place()}"
+        error.add_note(note)
+        try:
+            cloudpickle.loads(cloudpickle.dumps(error))
+        except Exception:
+            text = "".join(traceback.format_exception(error))
+            stand_in = UDFError(f"{type(error).__name__}: {error}\n\n{text}")
+            stand_in.add_note(note)
+            raise stand_in from error
+
+    def _place(self) -> str:
+        """Return the navigation coordinates and the chunk at hand, in words."""
+        grid, (first, stop) = self.recipe.grid, self.cursor.chunks
+        if stop == first:
+            return "on no frame at all"
+        here = grid.coordinates_of(first, stop)[self.cursor.start : self.cursor.stop]
+        chunk = f"chunk {grid.index(first)}"
+        if stop - first > 1:
+            chunk = f"chunks {grid.index(first)} to {grid.index(stop - 1)}"
+        if not len(here):
+            return f"in {chunk}"
+        ends = [tuple(int(i) for i in c) for c in (here[0], here[-1])]
+        if len(here) == 1:
+            return f"at navigation coordinates {ends[0]}, in {chunk}"
+        return f"at navigation coordinates {ends[0]} to {ends[1]}, in {chunk}"

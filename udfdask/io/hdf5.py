@@ -1,0 +1,115 @@
+"""HDF5 files, any of their datasets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udfdask.axes import Axis
+from udfdask.errors import FileFormatError
+from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
+from udfdask.io.optional import missing_package
+from udfdask.io.source import choose_chunks, lazy_array
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HDF5Dataset:
+    """A dataset in an HDF5 file that is opened by each task that slices it.
+
+    An open h5py file can neither be pickled nor kept open without blocking those who write it.
+    """
+
+    path: str
+    """Absolute path of the file."""
+    dataset: str
+    """Path of the dataset inside the file."""
+    shape: tuple[int, ...]
+    """Shape of the whole dataset."""
+    dtype: np.dtype[Any]
+    """Type of the values."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
+        """Return the part at `index`, read from the file."""
+        import h5py
+
+        with h5py.File(self.path, "r") as file:
+            part: np.ndarray[Any, Any] = file[self.dataset][index]
+        return part
+
+
+def open_hdf5(
+    file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
+) -> OpenedFile:
+    """Take an HDF5 file and the dataset's path in it, or None; return it opened."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise missing_package("h5py", purpose=f"reading {file.name}") from error
+    try:
+        opened = h5py.File(file, "r")
+    except OSError as error:
+        raise FileFormatError(f"{file.name} cannot be read as HDF5: {error}") from error
+    with opened:
+        name = _dataset_name(opened, dataset, file=file.name)
+        found = opened[name]
+        axes = [_axis(found, dim) for dim in range(found.ndim)]
+        source = HDF5Dataset(path=str(file), dataset=name, shape=found.shape, dtype=found.dtype)
+        stored = found.chunks
+    sig = choose_sig_dims(sig_dims, source.ndim)
+    wanted = choose_chunks(source.shape, source.dtype, sig, chunks, stored=stored)
+    return OpenedFile(
+        array=lazy_array(source, wanted, prefix="from-hdf5"),
+        sig_dims=sig,
+        reader=f"HDF5, dataset {name}",
+        title=file.stem,
+        axes=name_axes(axes, sig),
+    )
+
+
+def _dataset_name(opened: Any, dataset: str | int | None, *, file: str) -> str:
+    """Take an open HDF5 file and the path asked for, or None; return a dataset's path in it."""
+    import h5py
+
+    if dataset is None:
+        return choose_dataset(_datasets(opened), file=file).name
+    # Looked up rather than searched for in the list, which does not follow links.
+    found = opened.get(str(dataset))
+    if not isinstance(found, h5py.Dataset):
+        raise unknown_dataset(dataset, _datasets(opened), file=file)
+    return str(dataset).strip("/")
+
+
+def _datasets(opened: Any) -> list[Candidate]:
+    """Take an open HDF5 file; return all datasets in it."""
+    import h5py
+
+    found: list[Candidate] = []
+
+    def collect(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.shape is not None:
+            found.append(Candidate(name=name, shape=item.shape, dtype=item.dtype))
+
+    opened.visititems(collect)
+    return found
+
+
+def _axis(dataset: Any, dim: int) -> Axis | None:
+    """Take an HDF5 dataset and a dimension of it; return what its dimension scale says."""
+    described = dataset.dims[dim]
+    if len(described) == 0:
+        return Axis(name=described.label) if described.label else None
+    scale = described[0]
+    name = described.label or str(scale.name).rpartition("/")[2]
+    unit = scale.attrs.get("units")
+    return axis_from_coordinate(name, scale[()], unit if isinstance(unit, str) else None)

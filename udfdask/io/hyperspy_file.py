@@ -1,0 +1,133 @@
+"""The files of instruments, as HyperSpy and RosettaSciIO read them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+
+from udfdask.axes import Axis
+from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
+from udfdask.io.optional import missing_package
+
+
+def open_with_hyperspy(
+    file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
+) -> OpenedFile:
+    """Take a file and a signal's number or title in it, or None; return it opened."""
+    format_name = _format_name(file)
+    signals = _load(file)
+    number = _choose(signals, dataset, file=file.name)
+    signal = signals[number]
+    manager = signal.axes_manager
+    # Without navigation axes data is an array of its own; with them it is lazy already.
+    array = da.asarray(signal.data)
+    sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
+    axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
+    reader = f"HyperSpy, {format_name}"
+    if len(signals) > 1:
+        reader += f", signal {number}"
+    return OpenedFile(
+        array=array if chunks is None else array.rechunk(chunks),
+        sig_dims=sig,
+        reader=reader,
+        title=signal.metadata.General.title or file.stem,
+        axes=name_axes(axes, sig),
+    )
+
+
+def _format_name(file: Path) -> str:
+    """Take a file; return the name of its format by its suffix, or raise if there is none."""
+    try:
+        from rsciio import IO_PLUGINS
+    except ImportError as error:
+        raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
+    suffix = file.suffix.lower().removeprefix(".")
+    for plugin in IO_PLUGINS:
+        if suffix and suffix in plugin["file_extensions"]:
+            return str(plugin["name"])
+    raise FileFormatError(
+        f"nothing here reads {file.name}: its suffix {file.suffix!r} is none of .npy, .h5, .zarr "
+        "and those of HyperSpy's formats. If it holds plain frames, pass nav_shape, sig_shape and "
+        "dtype"
+    )
+
+
+def _load(file: Path) -> list[Any]:
+    """Take a file that HyperSpy knows by its suffix; return the lazy signals in it."""
+    try:
+        import hyperspy.api as hs
+    except ImportError as error:
+        raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
+    try:
+        with _quiet("hyperspy.io"):
+            # The signal type only chooses a class, often one of a package that is not installed.
+            loaded = hs.load(file, lazy=True, signal_type="")
+    except ImportError as error:
+        raise ImportError(
+            f"HyperSpy cannot read {file.name} without another package ({error}): "
+            'pip install "rosettasciio[all]"',
+            name=error.name,
+        ) from error
+    except Exception as error:
+        # The readers are many, and in a damaged file each stumbles over something else.
+        raise FileFormatError(
+            f"HyperSpy cannot read {file.name}: {type(error).__name__}: {error}. Is the file "
+            "complete, and are the files that belong to it beside it?"
+        ) from error
+    return loaded if isinstance(loaded, list) else [loaded]
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Take a logger's name; silence it for a while. What it says stands in our error, too."""
+    logger = logging.getLogger(name)
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> int:
+    """Take a file's signals and the number or title asked for, or None; return one's number."""
+    if not signals:
+        raise FileFormatError(f"HyperSpy finds no signal in {file}")
+    numbers = range(len(signals))
+    if dataset is None:
+        found = [n for n in numbers if signals[n].axes_manager.navigation_dimension > 0]
+        found = found or list(numbers)
+    else:
+        found = [n for n in numbers if signals[n].metadata.General.title == dataset]
+        if not found and str(dataset).isdecimal():
+            found = [n for n in numbers if n == int(dataset)]
+    if len(found) == 1:
+        return found[0]
+    listing = ", ".join(
+        f"{number} {s.metadata.General.title!r} {s.data.shape} {s.data.dtype}"
+        for number, s in enumerate(signals)
+    )
+    if found:
+        asked = "" if dataset is None else f" called {dataset!r}"
+        raise FileFormatError(
+            f"{file} holds several signals{asked}: pass dataset= as one of the numbers in {listing}"
+        )
+    raise ArgumentValueError(
+        f"there is no signal {dataset!r} in {file}: pass a number or title out of {listing}"
+    )
+
+
+def _axis(axis: Any) -> Axis:
+    """Take an axis of a signal; return its name, unit and scale, as far as they are known."""
+    # HyperSpy marks what is unknown with an object of traits' own, neither None nor a text.
+    name = axis.name if isinstance(axis.name, str) else ""
+    unit = axis.units if isinstance(axis.units, str) and axis.units else None
+    if not axis.is_uniform:
+        return Axis(name=name)
+    return Axis(name=name, unit=unit, scale=float(axis.scale), offset=float(axis.offset))

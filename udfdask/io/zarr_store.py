@@ -1,0 +1,173 @@
+"""Computed results into one zarr store, all of it or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udfdask.axes import Axis
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.io.optional import missing_package
+from udfdask.io.variables import Variable, variable_name
+from udfdask.io.zarr_file import is_zarr
+
+
+def write_zarr(
+    path: str | os.PathLike[str],
+    results: Mapping[str, Mapping[str, Variable]],
+    *,
+    axes: Sequence[Axis] = (),
+    attrs: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write results to a zarr store that `xarray.open_zarr` reads.
+
+    The store is written under another name beside `path` and then renamed, so that there is never
+    half of one.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where the store is to be, by custom ending in ``.zarr``.
+    results : mapping of str to mapping of str to Variable
+        For each UDF its buffers, as `result_variables` makes them. The variables in the store are
+        called like the buffers, and ``{udf}_{buffer}`` where there are several UDFs.
+    axes : sequence of Axis
+        Axes that have positions: those among the dimensions become coordinates, with units.
+    attrs : mapping of str to str, optional
+        Attributes of the whole store.
+    overwrite : bool
+        Replace a zarr store that is there already.
+
+    Returns
+    -------
+    pathlib.Path
+        The store's absolute path.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something at `path` and it may not, or must not, be replaced.
+    FileNotFoundError
+        If the folder that `path` is to be in does not exist.
+    ArgumentTypeError
+        If a result has a type that zarr does not store, such as object.
+    ArgumentValueError
+        If a dimension has two different sizes.
+    ImportError
+        If xarray or zarr is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from udfdask import Axis
+    >>> from udfdask.io import Variable, open_file, write_zarr
+    >>> image = Variable(dims=("y", "x"), values=np.arange(6.0).reshape(2, 3))
+    >>> axes = [Axis(name="y", unit="nm", scale=0.5), Axis(name="x", unit="nm", scale=0.5)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = write_zarr(Path(folder) / "out.zarr", {"sum": {"image": image}}, axes=axes)
+    ...     again = open_file(store, dataset="image")
+    ...     print(again.array.compute()[1], again.axes[1].unit, again.axes[1].scale)
+    [3. 4. 5.] nm 0.5
+    """
+    target = check_target(path, overwrite=overwrite)
+    dataset = _dataset(results, axes, attrs or {})
+    with _replacing(target) as unfinished:
+        dataset.to_zarr(unfinished, mode="w", consolidated=False)
+    return target
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """Take where a store is to be; return it absolute, or raise if it cannot be written there."""
+    target = Path(path).expanduser().absolute()
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {target.parent} to write {target.name} in: make it first"
+        )
+    if target.exists() and not is_zarr(target):
+        raise FileExistsError(
+            f"{target} is there already and is no zarr store, so it is not replaced: "
+            "choose another name"
+        )
+    if target.exists() and not overwrite:
+        raise FileExistsError(
+            f"{target} is there already: choose another name, or ask for it to be overwritten"
+        )
+    return target
+
+
+def _dataset(
+    results: Mapping[str, Mapping[str, Variable]], axes: Sequence[Axis], attrs: Mapping[str, str]
+) -> Any:
+    """Take results, axes and attributes; return an xarray.Dataset of them."""
+    try:
+        import xarray as xr
+        import zarr  # noqa: F401
+    except ImportError as error:
+        raise missing_package(error.name or "xarray", purpose="writing a zarr store") from error
+    variables = {
+        variable_name(udf, buffer, alone=len(results) == 1): variable
+        for udf, buffers in results.items()
+        for buffer, variable in buffers.items()
+    }
+    sizes: dict[str, int] = {}
+    for name, variable in variables.items():
+        _check_storable(name, variable.values.dtype)
+        for dim, size in zip(variable.dims, variable.values.shape, strict=True):
+            if sizes.setdefault(dim, size) != size:
+                raise ArgumentValueError(
+                    f"dimension {dim!r} of {name!r} has {size} positions and elsewhere "
+                    f"{sizes[dim]}: give one of them another name"
+                )
+    coordinates = {
+        axis.name: (axis.name, axis.offset + axis.scale * np.arange(sizes[axis.name]), _unit(axis))
+        for axis in axes
+        if axis.name in sizes and axis.name not in variables
+    }
+    return xr.Dataset(
+        {name: (v.dims, v.values, dict(v.attrs)) for name, v in variables.items()},
+        coords=coordinates,
+        attrs=dict(attrs),
+    )
+
+
+def _unit(axis: Axis) -> dict[str, str]:
+    """Take an axis; return the attributes of its coordinate."""
+    return {"units": axis.unit} if axis.unit else {}
+
+
+def _check_storable(name: str, dtype: np.dtype[Any]) -> None:
+    """Take a variable's name and type; raise if a store cannot hold it."""
+    if dtype.kind not in "biufcmM":
+        raise ArgumentTypeError(
+            f"result {name!r} is of type {dtype}, which is not written to zarr: only booleans, "
+            "numbers and times are. Leave this UDF out, or save its result yourself"
+        )
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """Take a path; give one beside it to write to, and rename that when all went well."""
+    # Beside it, because only on the same disk is renaming one step.
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield scratch / "new"
+        if target.exists():
+            target.rename(scratch / "old")
+        try:
+            (scratch / "new").rename(target)
+        except OSError:
+            if (scratch / "old").exists():
+                (scratch / "old").rename(target)
+            raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

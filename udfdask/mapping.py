@@ -1,0 +1,73 @@
+"""Runs a plain function over every frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+
+from udfdask.run import run_udf
+from udfdask.udfs.auto import AutoUDF
+
+
+def map_frames(
+    func: Callable[..., Any],
+    array: da.Array,
+    *,
+    sig_dims: int = 2,
+    roi: Any = None,
+    output_shape: tuple[int, ...] | None = None,
+    output_dtype: Any = None,
+    ragged: bool = False,
+    **kwargs: Any,
+) -> da.Array:
+    """Return what a function gives for every frame, lazily.
+
+    Parameters
+    ----------
+    func : callable
+        Called as ``func(frame, **kwargs)`` with each frame, shape `sig`, in the dtype that UDFs get
+        (float32 or float64 for integers). Returns an array or scalar, always of the same shape.
+    array : dask.array.Array, shape (*nav, *sig)
+        The data.
+    sig_dims : int
+        Number of signal axes.
+    roi : array-like, optional
+        Which scan positions are processed, as in `run_udf`.
+    output_shape : tuple of int, optional
+        Shape of what `func` returns. If it or `output_dtype` is missing, `func` is called once at
+        once on a frame of ones to find out.
+    output_dtype : dtype-like, optional
+        Dtype of what `func` returns.
+    ragged : bool
+        `func` returns something of another shape for each frame: the result has dtype object.
+    **kwargs
+        Constant parameters of `func`.
+
+    Returns
+    -------
+    dask.array.Array, shape (*nav, *output_shape)
+        One entry per frame, in the navigation chunks of `array`; fill outside the ROI.
+
+    Raises
+    ------
+    UDFError
+        As `run_udf` does, or if `func` returns something that is no array.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> x = da.ones((2, 3, 4, 5), chunks=(1, 3, 4, 5))
+    >>> ud.map_frames(np.sum, x, axis=-1)
+    dask.array<autoudf-result-nav, shape=(2, 3, 4), dtype=float64, chunksize=(1, 3, 4), ...>
+    """
+    udf = AutoUDF(
+        f=func,
+        output_shape=output_shape,
+        output_dtype=output_dtype,
+        ragged=ragged,
+        kwargs=kwargs,
+    )
+    result: da.Array = run_udf(array, udf, sig_dims=sig_dims, roi=roi)["result"]
+    return result

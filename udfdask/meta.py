@@ -1,0 +1,180 @@
+"""What a UDF can ask about the data set and about the piece it is working on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import NotAvailableError
+from udfdask.grid import Grid, as_range
+from udfdask.shapes import Shape
+from udfdask.slices import Slice
+from udfdask.tiling import TilingScheme
+from udfdask.types import AnyArray
+
+
+class Cursor:
+    """The piece at hand: some chunks, and of their rows and pixels those being processed.
+
+    The runner moves it; `UDFMeta` works out coordinates and slices only when they are asked for.
+    """
+
+    __slots__ = ("_rows", "chunks", "merged", "part", "part_index", "start", "stop")
+
+    def __init__(self, first: int, stop: int, n_rows: int) -> None:
+        self.chunks = (first, stop)
+        self.start = 0
+        self.stop = n_rows
+        self.part: Slice | None = None
+        self.part_index = 0
+        self.merged: tuple[int, int] | None = None
+        self._rows: range | AnyArray | None = None
+
+    def rows(self, grid: Grid) -> range | AnyArray:
+        """Return the rows at hand: a range where they are neighbours, else an array."""
+        if self._rows is None:
+            self._rows = grid.rows_of(*self.chunks)
+        rows = self._rows[self.start : self.stop]
+        return rows if isinstance(rows, range) else as_range(rows)
+
+
+class UDFMeta:
+    """Facts about the data set, the run, and the piece being processed, as `self.meta`.
+
+    Attributes that depend on a piece (`slice`, `coordinates`, `partition_shape`, ...) exist while
+    a chunk is processed or merged; asking for them while declaring raises `NotAvailableError`.
+    """
+
+    def __init__(
+        self,
+        *,
+        grid: Grid,
+        dataset_shape: Shape,
+        dataset_dtype: np.dtype[Any],
+        input_dtype: np.dtype[Any] | None = None,
+        tiling: TilingScheme | None = None,
+        threads: int | None = None,
+        cursor: Cursor | None = None,
+    ) -> None:
+        self._grid = grid
+        self._tiling = tiling
+        self._threads = threads
+        self._input_dtype = input_dtype
+        self.cursor = cursor
+        self.dataset_shape = dataset_shape
+        self.dataset_dtype = dataset_dtype
+        self.device_class = "cpu"
+        self.array_backend = "numpy"
+        self.corrections = None
+
+    def with_input_dtype(self, dtype: np.dtype[Any]) -> UDFMeta:
+        """Return the same facts with the dtype in which a UDF sees the data."""
+        return UDFMeta(
+            grid=self._grid,
+            dataset_shape=self.dataset_shape,
+            dataset_dtype=self.dataset_dtype,
+            input_dtype=dtype,
+            tiling=self._tiling,
+            threads=self._threads,
+            cursor=self.cursor,
+        )
+
+    def _missing(self, name: str, when: str) -> NotAvailableError:
+        return NotAvailableError(f"meta.{name} does not exist yet: it is known {when}")
+
+    def _piece(self, name: str) -> Cursor:
+        if self.cursor is None:
+            raise self._missing(name, "while a chunk is processed or merged, not while declaring")
+        return self.cursor
+
+    @property
+    def input_dtype(self) -> np.dtype[Any]:
+        """Dtype in which this UDF sees the data, in native byte order."""
+        if self._input_dtype is None:
+            raise self._missing("input_dtype", "once get_preferred_input_dtype has returned")
+        return self._input_dtype
+
+    @property
+    def roi(self) -> AnyArray | None:
+        """Boolean mask of the frames that are processed, shape `nav`; None for all."""
+        return self._grid.roi
+
+    @property
+    def threads_per_worker(self) -> int:
+        """Number of threads that numerics libraries may use in this task."""
+        if self._threads is None:
+            raise self._missing("threads_per_worker", "on a worker")
+        return self._threads
+
+    @property
+    def partition_shape(self) -> Shape:
+        """Shape of the selected frames of this chunk, (frames, *sig)."""
+        first, stop = self._piece("partition_shape").chunks
+        n = int(self._grid.offsets[stop] - self._grid.offsets[first])
+        return Shape((n, *self.dataset_shape.sig), sig_dims=self.dataset_shape.sig_dims)
+
+    @property
+    def slice(self) -> Slice:
+        """Where the piece lies: flattened navigation with the ROI applied, then signal."""
+        cursor = self._piece("slice")
+        rows = cursor.rows(self._grid)
+        sig = self.sig_slice
+        shape = Shape((len(rows), *sig.shape), sig_dims=len(sig.shape))
+        if isinstance(rows, range):
+            return Slice((rows.start, *sig.origin), shape)
+        return Slice((int(rows[0]), *sig.origin), shape, rows)
+
+    @property
+    def sig_slice(self) -> Slice:
+        """Where the piece lies in the signal."""
+        part = self._piece("sig_slice").part
+        if part is None:
+            sig = self.dataset_shape.sig
+            return Slice((0,) * len(sig), sig)
+        return part
+
+    @property
+    def tiling_scheme(self) -> TilingScheme:
+        """How frames are cut into tiles in this run."""
+        if self._tiling is None:
+            raise self._missing("tiling_scheme", "once the tile shape has been chosen")
+        return self._tiling
+
+    @property
+    def tiling_scheme_idx(self) -> int:
+        """Number of the current signal slice in `tiling_scheme`."""
+        return self._piece("tiling_scheme_idx").part_index
+
+    @property
+    def coordinates(self) -> AnyArray:
+        """True scan positions of the piece's frames, int, shape (frames, nav dims)."""
+        cursor = self._piece("coordinates")
+        every = self._grid.coordinates_of(*cursor.chunks)
+        return every[cursor.start : cursor.stop]
+
+    def get_valid_nav_mask(self, full_nav: bool = False) -> AnyArray | None:
+        """Return which scan positions have been merged so far.
+
+        Parameters
+        ----------
+        full_nav : bool
+            False for a mask of the rows (flattened, ROI applied), True for one of shape `nav`.
+
+        Returns
+        -------
+        numpy.ndarray of bool or None
+            None in `process_*`; in `merge` what was merged into `dest` before this `src`; in
+            `get_results` all that has been merged.
+        """
+        merged = self._piece("get_valid_nav_mask").merged
+        if merged is None:
+            return None
+        valid = np.zeros(self._grid.n_frames, dtype=bool)
+        if merged[1] > merged[0]:
+            valid[np.asarray(self._grid.rows_of(*merged), dtype=np.int64)] = True
+        if not full_nav:
+            return valid
+        full = np.zeros(self._grid.shape, dtype=bool)
+        full[np.ones_like(full) if self.roi is None else self.roi] = valid
+        return full

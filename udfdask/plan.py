@@ -1,0 +1,222 @@
+"""Makes the plan of a run: every choice made, every user mistake raised, nothing computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import is_dask_collection
+from dask.utils import format_bytes
+
+from udfdask import config
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.recipe import MANY_BLOCKS, Recipe, check_split_every, make_recipe
+from udfdask.roi import normalize_roi
+from udfdask.tokens import tokenize_value
+from udfdask.udf import UDF
+
+KNOWN_BACKENDS = frozenset({"numpy"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run will do: the recipe of its tasks, and where its data come from."""
+
+    recipe: Recipe
+    """Geometry and UDFs."""
+    array_name: str
+    """Name of the dask array that is processed."""
+    second_pass: bool
+    """Whether a parameter needs a result over the same data, which are then loaded again."""
+    warnings: tuple[str, ...]
+    """What will be slow or need much memory, and what to change."""
+
+    @property
+    def token(self) -> str:
+        """A name for the run: equal for equal plans, another one for anything else."""
+        return tokenize_value((self.array_name, self.recipe, self.second_pass))
+
+
+def make_plan(
+    array: Any,
+    udfs: Sequence[UDF],
+    *,
+    sig_dims: int = 2,
+    roi: Any = None,
+    backends: Any = None,
+    split_every: int | bool | None = None,
+) -> Plan:
+    """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig)."""
+    check_array(array)
+    check_sig_dims(sig_dims, array.ndim)
+    check_udfs(udfs)
+    _check_backends(backends)
+    n_nav = array.ndim - sig_dims
+    nav = array.shape[:n_nav]
+    lazy = [
+        tuple(k for k, v in udf._kwargs.items() if is_dask_collection(v)) for udf in udfs
+    ]
+    memory = config.worker_memory()
+    fan_in = config.split_every() if split_every is None else split_every
+    check_split_every(fan_in, "split_every")
+    recipe = make_recipe(
+        udfs,
+        shape=array.shape,
+        dtype=array.dtype,
+        sig_dims=sig_dims,
+        nav_chunks=array.chunks[:n_nav],
+        sig_chunks=array.chunks[n_nav:],
+        roi=normalize_roi(roi, nav),
+        tile_bytes=config.tile_bytes(),
+        split_every=fan_in,
+        threads=config.threads_per_task(),
+        lazy_params=lazy,
+        chain_bytes=math.inf if memory is None else memory / 4,
+    )
+    return Plan(
+        recipe=recipe,
+        array_name=array.name,
+        second_pass=any(_shares_data(array, udf, names) for udf, names in zip(udfs, lazy, strict=True)),
+        warnings=tuple(_warnings(recipe, array, memory)),
+    )
+
+
+def check_array(array: Any) -> None:
+    """Raise if this is not a dask array that can be processed."""
+    kind = f"{type(array).__module__}.{type(array).__qualname__}"
+    if not isinstance(array, da.Array):
+        inner = getattr(array, "data", None)
+        if isinstance(inner, da.Array):
+            raise ArgumentTypeError(f"expected a dask array, got a {kind}: pass its .data")
+        shape = f" of shape {array.shape}" if hasattr(array, "shape") else ""
+        raise ArgumentTypeError(
+            f"expected a dask array of shape (*nav, *sig), got a {kind}{shape}: make one with "
+            "dask.array.from_array(data, chunks='auto')"
+        )
+    if hasattr(array, "expr"):
+        raise ArgumentTypeError(
+            "dask's expression arrays (config array.query-planning) are not supported: start "
+            "Python with DASK_ARRAY__QUERY_PLANNING=False and make the array anew"
+        )
+    if any(math.isnan(n) for n in array.shape):
+        raise ArgumentValueError(
+            f"the array has unknown chunk sizes, shape {array.shape}: call "
+            "array.compute_chunk_sizes() first, or give the chunks where it is made"
+        )
+    if array.dtype.kind not in "biufcmM":
+        raise ArgumentTypeError(
+            f"the array has dtype {array.dtype}, expected numbers: convert it with "
+            "array.astype(...), or pick one field of a structured array"
+        )
+    if isinstance(array._meta, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            "masked arrays are not supported: fill them with dask.array.ma.filled(array, value) "
+            "and pass unwanted frames as roi="
+        )
+
+
+def check_sig_dims(sig_dims: Any, ndim: int) -> None:
+    """Raise if this is not a possible number of signal axes."""
+    if isinstance(sig_dims, bool) or not isinstance(sig_dims, (int, np.integer)):
+        raise ArgumentTypeError(
+            f"sig_dims must be an integer, the number of trailing signal axes, not {sig_dims!r}"
+        )
+    if not 1 <= sig_dims <= ndim:
+        raise ArgumentValueError(
+            f"sig_dims must be within 1 and the {ndim} axes of the array, not {sig_dims}"
+        )
+
+
+def check_udfs(udfs: Any) -> None:
+    """Raise if these are not UDF instances."""
+    if len(udfs) == 0:
+        raise ArgumentValueError("expected a UDF or a list of UDFs, got an empty list")
+    for udf in udfs:
+        if isinstance(udf, type) and issubclass(udf, UDF):
+            raise ArgumentTypeError(
+                f"expected an instance of a UDF, got the class {udf.__name__}: "
+                f"write {udf.__name__}(...)"
+            )
+        if not isinstance(udf, UDF):
+            raise ArgumentTypeError(
+                f"expected a UDF or a list of UDFs, got {type(udf).__name__}: subclass "
+                "udfdask.UDF, or run a plain function with map_frames"
+            )
+
+
+def _check_backends(backends: Any) -> None:
+    """Raise if a restriction of the array backends leaves none."""
+    if backends is None:
+        return
+    names = (backends,) if isinstance(backends, str) else tuple(backends)
+    if not set(names) & KNOWN_BACKENDS:
+        raise ArgumentValueError(
+            f"backends={backends!r}: this version runs on {sorted(KNOWN_BACKENDS)} only"
+        )
+
+
+def _shares_data(array: da.Array, udf: UDF, names: tuple[str, ...]) -> bool:
+    """Return whether a lazy parameter is made from the array that is processed."""
+    own = set(array.__dask_layers__())
+    return any(
+        own & set(getattr(udf._kwargs[name].__dask_graph__(), "layers", ())) for name in names
+    )
+
+
+def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
+    """Return what will need much memory, with numbers and what to change."""
+    found: list[str] = []
+    grid, sig = recipe.grid, recipe.shape.sig
+    if not grid.n_chunks:
+        return found
+    frame_bytes = sig.size * recipe.dtype.itemsize
+    frames = max(math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks))
+    blocks = math.prod(len(c) for c in recipe.sig_chunks)
+    heaviest = frames * frame_bytes
+    limit = math.inf if memory is None else memory / 4
+    share = f"a quarter of a worker's memory ({format_bytes(int(limit))})" if memory else ""
+    if recipe.chain:
+        heaviest = frames * recipe.dtype.itemsize * math.prod(max(c) for c in recipe.sig_chunks)
+    fit = max(1, frames * (128 << 20) // max(heaviest, 1))
+    call = _rechunk_call(recipe, fit)
+    if heaviest > limit:
+        found.append(
+            f"the data of one task take {format_bytes(heaviest)} ({frames} frames of "
+            f"{format_bytes(frame_bytes)}), more than {share}: {call}"
+        )
+    elif blocks > MANY_BLOCKS and not recipe.chain:
+        names = ", ".join(u.name for u in recipe.udfs)
+        found.append(
+            f"a task takes {blocks} signal chunks, {format_bytes(heaviest)} together, because "
+            f"{names} cannot go on from one signal chunk to the next: {call}"
+        )
+    gathered = sum(
+        s.nbytes(grid.n_frames, sig)
+        for u in recipe.udfs
+        if (u.finish and not u.elementwise) or u.merge == "all"
+        for s in u.buffers.values()
+        if s.kind == "nav"
+    )
+    if gathered > limit:
+        found.append(
+            f"nav results of {format_bytes(gathered)} are gathered in one task, more than {share}: "
+            "if get_results works row by row, set elementwise_results = True on the UDF"
+        )
+    return found
+
+
+def _rechunk_call(recipe: Recipe, frames: int) -> str:
+    """Return the rechunk call that leaves whole frames, at most so many, in a chunk."""
+    sizes = []
+    for full in reversed(recipe.shape.nav):
+        take = max(1, min(full, frames))
+        sizes.append(take)
+        frames //= take
+    nav = tuple(reversed(sizes))
+    return f"array.rechunk({(*nav, *(-1 for _ in recipe.shape.sig))}) would do better"
+
+

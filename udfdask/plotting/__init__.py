@@ -1,0 +1,7 @@
+"""Results drawn and printed: `save_png` for figures, `summary_table` for the terminal."""
+
+from udfdask.plotting.panels import Panel, result_panels
+from udfdask.plotting.static import draw, save_png
+from udfdask.plotting.table import summary_table
+
+__all__ = ["Panel", "draw", "result_panels", "save_png", "summary_table"]

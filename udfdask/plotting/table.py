@@ -1,0 +1,86 @@
+"""Results summed up in a table for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_HEADER = ("udf", "name", "kind", "shape", "dtype", "min", "mean", "max")
+_TEXT_COLUMNS = 5
+_NOTHING = "-"
+
+
+def summary_table(results: Mapping[str, Any]) -> str:
+    """Sum up computed results, one line per buffer.
+
+    Parameters
+    ----------
+    results : mapping of str to Result
+        Computed results, under the names to be shown.
+
+    Returns
+    -------
+    str
+        A table of UDF, buffer, kind, shape, dtype, minimum, mean and maximum. NaN are left out of
+        the numbers, of complex values they are those of the amplitude, and what has no numbers
+        has a dash.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from udfdask import run_udf
+    >>> from udfdask.plotting import summary_table
+    >>> from udfdask.udfs import SumSigUDF
+    >>> x = da.ones((5, 6, 8, 8), chunks=(2, 6, 8, 8))
+    >>> print(summary_table({"sumsig": run_udf(x, SumSigUDF(), sig_dims=2).compute()}))
+    udf     name       kind  shape  dtype    min  mean  max
+    sumsig  intensity  nav   5 x 6  float64   64    64   64
+    """
+    rows: list[tuple[str, ...]] = [_HEADER]
+    for udf, result in results.items():
+        buffers = list(result.items())
+        rows += [
+            _row(udf, name, str(result.buffers[name].kind), np.asarray(array))
+            for name, array in buffers
+        ] or [(udf, *[_NOTHING] * 7)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column < _TEXT_COLUMNS else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _row(udf: str, name: str, kind: str, values: np.ndarray[Any, Any]) -> tuple[str, ...]:
+    """Take a buffer and where it is from; return its cells."""
+    shape = " x ".join(map(str, values.shape)) or "one value"
+    dtype = "structured" if values.dtype.names else str(values.dtype)
+    return (udf, name, kind, shape, dtype, *_statistics(values))
+
+
+def _statistics(values: np.ndarray[Any, Any]) -> tuple[str, str, str]:
+    """Take an array; return its minimum, mean and maximum as texts."""
+    if values.dtype.kind not in "biufc" or values.size == 0:
+        return _NOTHING, _NOTHING, _NOTHING
+    numbers = np.abs(values) if values.dtype.kind == "c" else values
+    if numbers.dtype.kind == "f":
+        numbers = numbers[~np.isnan(numbers)]
+        if numbers.size == 0:
+            return "nan", "nan", "nan"
+    low, high = (_number(numbers.min()), _number(numbers.max()))
+    # In double precision: the sum behind the mean of half floats would overflow.
+    return low, _number(numbers.mean(dtype=np.float64)), high
+
+
+def _number(value: Any) -> str:
+    """Take a number; return it short enough for a table."""
+    if isinstance(value, np.bool_ | bool):
+        return str(bool(value))
+    number = float(value)
+    if number.is_integer() and abs(number) < 1e9:
+        return f"{int(number)}"
+    return f"{number:.4g}" if abs(number) < 1e4 or abs(number) >= 1e9 else f"{number:.1f}"

@@ -1,0 +1,153 @@
+"""Joint computation of results: one pass, a progress bar, heavy parameters sent once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import dask
+from dask.base import get_scheduler, unpack_collections
+from dask.callbacks import Callback
+from dask.highlevelgraph import HighLevelGraph
+from tqdm.auto import tqdm
+
+from udfdask.graph import ChunkLayer, scatter_recipes
+
+
+def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, ...]:
+    """Compute results and dask arrays together, in one pass over the data.
+
+    Parameters
+    ----------
+    *results : Result, dask.array.Array or nested lists, tuples and dicts of them
+        What to compute. Anything else is passed through.
+    progress : bool
+        Show a progress bar that counts frames (tasks, on a distributed cluster).
+    **kwargs
+        Passed on to `dask.compute`: scheduler, num_workers, resources, ...
+
+    Returns
+    -------
+    tuple
+        The computed values, in order: a `Result` with NumPy arrays for a `Result`.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumSigUDF, SumUDF
+    >>> x = da.ones((3, 3, 2, 2), chunks=(1, 3, 2, 2))
+    >>> total, sums = ud.run_udf(x, [SumUDF(), SumSigUDF()])
+    >>> total, brightest = ud.compute(total, sums["intensity"].max())
+    >>> brightest
+    np.float64(4.0)
+    """
+    client = _client(results, kwargs)
+    if client is not None:
+        results = scatter_parameters(results, client)
+    with _bar(results, client) if progress else contextlib.nullcontext():
+        if progress and client is not None:
+            return _compute_on(client, results, kwargs)
+        done: tuple[Any, ...] = dask.compute(*results, **kwargs)
+    return done
+
+
+def persist(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, ...]:
+    """Compute results and dask arrays together and keep them lazy, as blocks in memory.
+
+    Parameters
+    ----------
+    *results : Result, dask.array.Array or nested lists, tuples and dicts of them
+        What to compute.
+    progress : bool
+        Show a progress bar that counts frames; not on a distributed cluster, where the work goes
+        on in the background.
+    **kwargs
+        Passed on to `dask.persist`.
+
+    Returns
+    -------
+    tuple
+        The same collections, backed by computed blocks.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> (total,) = ud.persist(ud.run_udf(da.ones((3, 3, 2, 2)), SumUDF()))
+    >>> total["intensity"].sum().compute()
+    np.float64(36.0)
+    """
+    client = _client(results, kwargs)
+    if client is not None:
+        results = scatter_parameters(results, client)
+    with _bar(results, client) if progress and client is None else contextlib.nullcontext():
+        done: tuple[Any, ...] = dask.persist(*results, **kwargs)
+    return done
+
+
+def _client(results: Any, kwargs: dict[str, Any]) -> Any:
+    """Return the distributed client that a computation would use, or None."""
+    collections, _ = unpack_collections(*results)
+    if not collections:
+        return None
+    get = get_scheduler(scheduler=kwargs.get("scheduler"), collections=collections)
+    owner = getattr(get, "__self__", None)
+    return owner if hasattr(owner, "scatter") else None
+
+
+def scatter_parameters(results: Any, client: Any) -> tuple[Any, ...]:
+    """Return collections in whose graphs heavy recipes are replaced by scattered futures."""
+    collections, repack = unpack_collections(*results)
+    sent: dict[int, Any] = {}
+    replaced = []
+    for collection in collections:
+        graph = collection.__dask_graph__()
+        if isinstance(graph, HighLevelGraph):
+            light = scatter_recipes(graph, client, sent)
+            if light is not graph:
+                rebuild, state = collection.__dask_postpersist__()
+                collection = rebuild(light, *state)
+        replaced.append(collection)
+    packed: tuple[Any, ...] = repack(replaced)
+    return packed
+
+
+def _compute_on(client: Any, results: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Compute on a cluster and show distributed's own bar meanwhile."""
+    from distributed import progress as show
+
+    collections, repack = unpack_collections(*results)
+    options = {k: v for k, v in kwargs.items() if k != "scheduler"}
+    futures = client.compute(collections, **options)
+    show(futures, notebook=False)
+    print()
+    done: tuple[Any, ...] = repack(client.gather(futures))
+    return done
+
+
+@contextlib.contextmanager
+def _bar(results: Any, client: Any) -> Iterator[None]:
+    """Show a bar that counts the frames of finished chunk tasks on a local scheduler."""
+    if client is not None:
+        yield
+        return
+    frames: dict[Any, float] = {}
+    collections, _ = unpack_collections(*results)
+    for collection in collections:
+        graph = collection.__dask_graph__()
+        for layer in getattr(graph, "layers", {}).values():
+            if isinstance(layer, ChunkLayer):
+                frames.update(layer.frames)
+    with tqdm(total=round(sum(frames.values())), unit="frame", unit_scale=True) as bar:
+        done = 0.0
+
+        def posttask(key: Any, *_: Any) -> None:
+            nonlocal done
+            if key in frames:
+                done += frames[key]
+                bar.update(int(done) - bar.n)
+
+        with Callback(posttask=posttask):
+            yield
+        bar.update(bar.total - bar.n)

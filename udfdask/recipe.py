@@ -1,0 +1,383 @@
+"""Everything a worker must know to run a chunk or a merge: one frozen value, shared by all tasks.
+
+It is made from UDFs and sizes alone, without dask: `run_chunk(make_recipe(udfs, shape=...), 0,
+[array])` runs a whole array in a test. Only the declaring methods of the UDFs run here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from udfdask.buffers import BufferSpec
+from udfdask.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    MissingMergeError,
+    UDFError,
+)
+from udfdask.grid import BoolArray, Grid
+from udfdask.meta import UDFMeta
+from udfdask.shapes import Shape
+from udfdask.tiling import TilingScheme, choose_tiling
+from udfdask.types import MergeMode
+from udfdask.udf import UDF, UDFMethod
+
+MANY_BLOCKS = 4
+"""Signal chunks per task beyond which UDFs that can are run one signal chunk a task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UDFRecipe:
+    """One UDF of a run, as declared."""
+
+    cls: type[UDF]
+    """Class of the UDF."""
+    kwargs: dict[str, Any]
+    """Its parameters; each task makes `cls(**kwargs)`."""
+    lazy_params: tuple[str, ...]
+    """Parameters that are dask collections and reach tasks as computed values."""
+    method: UDFMethod
+    """Which `process_*` method runs."""
+    input_dtype: np.dtype[Any]
+    """Dtype in which it sees the data."""
+    buffers: dict[str, BufferSpec]
+    """Declared buffers by name."""
+    merge: MergeMode
+    """`none`: nav buffers are results as they are. `rows`: own merge, chunk by chunk. `chain`:
+    own merge, one chunk after another. `tree`: own merge. `all`: merge_all."""
+    split_every: int | None
+    """Fan-in of a tree; None for one step."""
+    finish: bool
+    """Whether `get_results` runs."""
+    elementwise: bool
+    """Whether it runs chunk by chunk."""
+
+    @property
+    def name(self) -> str:
+        """Name of the class."""
+        return self.cls.__name__
+
+    @property
+    def allocated(self) -> dict[str, BufferSpec]:
+        """Buffers that exist while processing and merging."""
+        return {k: s for k, s in self.buffers.items() if s.use != "result_only"}
+
+    @property
+    def outputs(self) -> dict[str, BufferSpec]:
+        """Buffers that are results."""
+        return {k: s for k, s in self.buffers.items() if s.use != "private"}
+
+    @property
+    def has_nav(self) -> bool:
+        """Whether a buffer with rows exists while processing."""
+        return any(s.kind == "nav" for s in self.allocated.values())
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether a sig or single buffer exists while processing."""
+        return any(s.kind != "nav" for s in self.allocated.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """All UDFs of a run and the geometry that they share."""
+
+    grid: Grid
+    """Navigation chunks and ROI."""
+    shape: Shape
+    """Shape of the data set."""
+    dtype: np.dtype[Any]
+    """Dtype of the data set."""
+    sig_chunks: tuple[tuple[int, ...], ...]
+    """Chunk sizes along each signal axis, in pixels."""
+    tiling: TilingScheme
+    """Tile shape."""
+    chain: bool
+    """Whether each signal chunk of a navigation block has a task of its own."""
+    threads: int
+    """Threads that numerics libraries may use in a task."""
+    udfs: tuple[UDFRecipe, ...]
+    """The UDFs, in the order of the call."""
+
+    @property
+    def nbytes(self) -> int:
+        """About what the recipe weighs on the wire: arrays among the parameters, and the ROI."""
+        roi = 0 if self.grid.roi is None else self.grid.roi.size // 8
+        return roi + sum(_weight(u.kwargs) for u in self.udfs)
+
+    def with_params(self, values: Mapping[tuple[int, str], Any]) -> Recipe:
+        """Return the recipe with computed values in place of lazy parameters.
+
+        Keys are the number of the UDF and the name of the parameter.
+        """
+        udfs = list(self.udfs)
+        for (number, name), value in values.items():
+            u = udfs[number]
+            udfs[number] = replace(u, kwargs={**u.kwargs, name: value})
+        return replace(self, udfs=tuple(udfs))
+
+
+def _weight(value: Any) -> int:
+    """Return the bytes of the arrays and strings in a parameter."""
+    if hasattr(value, "__dask_graph__"):  # computed on a worker
+        return 0
+    if isinstance(value, Mapping):
+        return sum(_weight(v) for v in value.values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return sum(_weight(v) for v in value)
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    return int(getattr(value, "nbytes", 0))
+
+
+def make_recipe(
+    udfs: Sequence[UDF],
+    *,
+    shape: Sequence[int],
+    dtype: Any,
+    sig_dims: int = 2,
+    nav_chunks: Sequence[Sequence[int]] | None = None,
+    sig_chunks: Sequence[Sequence[int]] | None = None,
+    roi: BoolArray | None = None,
+    tile_bytes: int = 1 << 20,
+    split_every: int | bool = 8,
+    threads: int = 1,
+    lazy_params: Sequence[Sequence[str]] | None = None,
+    chain_bytes: float = math.inf,
+) -> Recipe:
+    """Return the recipe of a run; sizes as dask has them, one chunk by default.
+
+    `chain_bytes` is the size of a navigation block in bytes from which a task takes one signal
+    chunk, if all UDFs can.
+    """
+    full = Shape(shape, sig_dims=sig_dims)
+    dt = np.dtype(dtype)
+    nav_chunks = [[n] for n in full.nav] if nav_chunks is None else nav_chunks
+    sig_chunks = [[n] for n in full.sig] if sig_chunks is None else sig_chunks
+    grid = Grid(nav_chunks=tuple(tuple(map(int, c)) for c in nav_chunks), roi=roi)
+    sigs = tuple(tuple(map(int, c)) for c in sig_chunks)
+    lazy = [()] * len(udfs) if lazy_params is None else lazy_params
+    parts = []
+    preferences = []
+    for udf, names in zip(udfs, lazy, strict=True):
+        part, preference = _declare(udf, grid, full, dt, tuple(names), split_every, threads)
+        parts.append(part)
+        preferences.append(preference)
+    max_frames = int(grid.counts.max()) if grid.n_chunks else 1
+    tiling = choose_tiling(
+        sigs,
+        itemsize=max(p.input_dtype.itemsize for p in parts),
+        max_frames=max_frames,
+        tile_bytes=tile_bytes,
+        depth=min(p["depth"] for p in preferences),
+        total_size=min(p["total_size"] for p in preferences),
+        whole_frames=any(u.whole_frames and p.method is UDFMethod.TILE for u, p in _pair(udfs, parts)),
+    )
+    blocks = math.prod(len(c) for c in sigs)
+    heaviest = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
+    chain = (
+        all(u._chainable and not u.whole_frames for u in udfs)
+        and blocks > 1
+        and (blocks > MANY_BLOCKS or heaviest * full.sig.size * dt.itemsize > chain_bytes)
+    )
+    _check_contiguous(udfs, parts, grid)
+    return Recipe(
+        grid=grid,
+        shape=full,
+        dtype=dt,
+        sig_chunks=sigs,
+        tiling=tiling,
+        chain=chain,
+        threads=threads,
+        udfs=tuple(parts),
+    )
+
+
+def _pair(udfs: Sequence[UDF], parts: Sequence[UDFRecipe]) -> list[tuple[UDF, UDFRecipe]]:
+    """Return UDFs beside their recipes."""
+    return list(zip(udfs, parts, strict=True))
+
+
+def _declare(
+    udf: UDF,
+    grid: Grid,
+    shape: Shape,
+    dtype: np.dtype[Any],
+    lazy: tuple[str, ...],
+    split_every: int | bool,
+    threads: int,
+) -> tuple[UDFRecipe, dict[str, float]]:
+    """Return the recipe of one UDF and its tiling preferences, from its declaring methods."""
+    # a copy, so that neither the user's instance nor another run sees what is set here
+    asked = _twin(udf)
+    asked.meta = UDFMeta(grid=grid, dataset_shape=shape, dataset_dtype=dtype, threads=threads)
+    input_dtype = _input_dtype(asked, dtype)
+    asked.meta = asked.meta.with_input_dtype(input_dtype)
+    method = _method(asked)
+    buffers = _buffers(asked)
+    merge = _merge_mode(asked, buffers)
+    fan_in = _fan_in(asked, split_every)
+    _backends(asked)
+    cls = type(udf)
+    own_results = cls.get_results is not UDF.get_results
+    missing = [k for k, s in buffers.items() if s.use == "result_only"]
+    if missing and not own_results:
+        raise UDFError(
+            f"{cls.__name__} declares result_only buffers {missing} but has no get_results() "
+            "that could fill them"
+        )
+    part = UDFRecipe(
+        cls=cls,
+        kwargs=udf._kwargs,
+        lazy_params=lazy,
+        method=method,
+        input_dtype=input_dtype,
+        buffers=buffers,
+        merge=merge,
+        split_every=fan_in,
+        finish=own_results,
+        elementwise=own_results
+        and bool(asked.elementwise_results)
+        # merge_all has gathered the rows already
+        and not (merge == "all" and any(s.kind == "nav" for s in buffers.values())),
+    )
+    return part, _preferences(asked)
+
+
+def _twin(udf: UDF) -> UDF:
+    """Return a shallow copy of a UDF: attributes set after `__init__` are there as well."""
+    twin = object.__new__(type(udf))
+    twin.__dict__.update(udf.__dict__)
+    return twin
+
+
+def _input_dtype(udf: UDF, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype in which a UDF sees data of a dtype, in native byte order."""
+    preferred = udf.get_preferred_input_dtype()
+    try:
+        return np.result_type(dtype, np.dtype(preferred)).newbyteorder("=")
+    except TypeError as e:
+        raise ArgumentTypeError(
+            f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
+            f"does not combine with the data's dtype {dtype}: {e}"
+        ) from None
+
+
+def _method(udf: UDF) -> UDFMethod:
+    """Return the processing method, checked to be there."""
+    method = udf.get_method()
+    name = type(udf).__name__
+    if not isinstance(method, UDFMethod):
+        raise UDFError(
+            f"{name}.get_method() must return a member of UDF.UDF_METHOD, not {method!r}"
+        )
+    if not callable(getattr(udf, f"process_{method.value}", None)):
+        raise UDFError(
+            f"{name}.get_method() chose {method}, but there is no process_{method.value}()"
+        )
+    return method
+
+
+def _buffers(udf: UDF) -> dict[str, BufferSpec]:
+    """Return the declared buffers, checked."""
+    declared = udf.get_result_buffers()
+    name = type(udf).__name__
+    if not isinstance(declared, Mapping):
+        raise ArgumentTypeError(
+            f"{name}.get_result_buffers() must return a dictionary of self.buffer(...), "
+            f"not {type(declared).__name__}"
+        )
+    for key, spec in declared.items():
+        if not isinstance(key, str) or not key.isidentifier():
+            raise ArgumentValueError(
+                f"{name} declares a buffer called {key!r}: names must be Python identifiers"
+            )
+        if not isinstance(spec, BufferSpec):
+            raise ArgumentTypeError(
+                f"{name} declares buffer {key!r} as {type(spec).__name__}: use self.buffer(...)"
+            )
+    return dict(declared)
+
+
+def _merge_mode(udf: UDF, buffers: Mapping[str, BufferSpec]) -> MergeMode:
+    """Return how the partial results of a UDF are combined."""
+    kinds = {s.kind for s in buffers.values() if s.use != "result_only"}
+    if hasattr(udf, "merge_all"):
+        return "all"
+    if type(udf).merge is not UDF.merge:
+        if "nav" not in kinds:
+            return "tree"
+        if kinds == {"nav"}:
+            return "rows"
+        return "tree" if udf.merge_assigns_nav else "chain"
+    if kinds <= {"nav"}:
+        return "none"
+    names = [k for k, s in buffers.items() if s.use != "result_only" and s.kind != "nav"]
+    raise MissingMergeError(
+        f"{type(udf).__name__} has buffers that the default merge cannot combine: "
+        f"{', '.join(names)} (kind sig or single). Implement merge(self, dest, src) or "
+        "merge_all(self, ordered_results)"
+    )
+
+
+def _fan_in(udf: UDF, split_every: int | bool) -> int | None:
+    """Return the fan-in of the merge tree, None for one step; the class attribute wins."""
+    chosen = split_every if udf.split_every is None else udf.split_every
+    return check_split_every(chosen, f"{type(udf).__name__}.split_every")
+
+
+def check_split_every(value: Any, where: str) -> int | None:
+    """Return a fan-in, None for one step (False)."""
+    if value is False:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ArgumentTypeError(f"{where} must be an int of at least 2, or False, not {value!r}")
+    if value < 2:
+        raise ArgumentValueError(f"{where} must be at least 2, or False, not {value!r}")
+    return int(value)
+
+
+def _backends(udf: UDF) -> None:
+    """Check that a UDF runs on NumPy arrays."""
+    offered = udf.get_backends()
+    names = (offered,) if isinstance(offered, str) else tuple(offered)
+    if UDF.BACKEND_NUMPY not in names:
+        raise ArgumentValueError(
+            f"{type(udf).__name__}.get_backends() returned {names}: this version runs UDFs on "
+            "'numpy' arrays only, so 'numpy' must be among them"
+        )
+
+
+def _preferences(udf: UDF) -> dict[str, float]:
+    """Return the tiling preferences, checked."""
+    asked = dict(udf.get_tiling_preferences())
+    chosen: dict[str, float] = {}
+    for key in ("depth", "total_size"):
+        value = asked.get(key, np.inf)
+        if not isinstance(value, (int, float, np.integer, np.floating)) or not value > 0:
+            raise ArgumentValueError(
+                f"{type(udf).__name__}.get_tiling_preferences() returned {key}={value!r}: a "
+                "positive number is needed, inf for no limit"
+            )
+        chosen[key] = float(value)
+    return chosen
+
+
+def _check_contiguous(udfs: Sequence[UDF], parts: Sequence[UDFRecipe], grid: Grid) -> None:
+    """Refuse whole partitions with contiguous rows where chunks have none."""
+    for udf, part in _pair(udfs, parts):
+        if udf.contiguous_nav and part.method is UDFMethod.PARTITION:
+            for chunk in range(grid.n_chunks):
+                if not isinstance(grid.rows(chunk), range):
+                    start, shape = grid.bounds(chunk)
+                    raise ArgumentValueError(
+                        f"{part.name} asks for contiguous_nav and processes whole partitions, but "
+                        f"the chunk at {start} of shape {shape} is not contiguous in a scan of "
+                        f"shape {grid.shape}: rechunk so that only the first navigation axis is "
+                        "chunked"
+                    )

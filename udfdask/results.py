@@ -1,0 +1,320 @@
+"""What a run gives to the user: named arrays, lazy or computed, with rows and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.base import DaskMethodsMixin, tokenize
+from dask.highlevelgraph import HighLevelGraph
+
+from udfdask.buffers import BufferSpec
+from udfdask.errors import UDFError, UndeclaredBufferError
+from udfdask.explanation import Explanation
+from udfdask.grid import Grid
+from udfdask.outputs import default_mask, flat_rows
+from udfdask.progress import compute as compute_with_progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a result knows besides its arrays."""
+
+    udf_name: str
+    """Name of the UDF's class."""
+    buffers: dict[str, BufferSpec]
+    """Declarations of the results by name."""
+    grid: Grid
+    """Navigation chunks and ROI."""
+    sig_shape: tuple[int, ...]
+    """Shape of a frame."""
+    explanation: Explanation
+    """What the run does."""
+
+
+class Result(DaskMethodsMixin, Mapping[str, Any]):
+    """The results of one UDF: a mapping from buffer names to arrays in data set shape.
+
+    Lazy, it holds dask arrays and is a dask collection itself: `dask.compute(result)`,
+    `dask.persist`, `dask.visualize` and `client.compute` take it. Computed, it holds NumPy arrays.
+
+    Attributes
+    ----------
+    udf_name : str
+        Name of the UDF's class.
+    buffers : dict of BufferSpec
+        Declarations by name: kind, extra_shape, dtype.
+    raw : mapping
+        Arrays with flattened navigation, only the frames of the ROI, in C order; shape
+        (frames, *extra_shape) for nav buffers.
+    valid_mask : mapping
+        Boolean arrays in the shape of the results, True where they are valid.
+    masked : mapping
+        NumPy masked arrays of a computed result, what is not valid masked out.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumSigUDF
+    >>> result = ud.run_udf(da.ones((2, 3, 4, 4), chunks=2), SumSigUDF(), roi=(0, 1))
+    >>> result["intensity"]
+    dask.array<sumsigudf-intensity-nav, shape=(2, 3), dtype=float64, chunksize=(2, 2), ...>
+    >>> done = result.compute()
+    >>> done["intensity"]
+    array([[nan, 16., nan],
+           [nan, nan, nan]])
+    >>> done.raw["intensity"]
+    array([16.])
+    """
+
+    __slots__ = ("_about", "_arrays", "_masks", "_visited")
+
+    def __init__(
+        self,
+        about: About,
+        arrays: Mapping[str, Any],
+        masks: Mapping[str, Any],
+        visited: Any = None,
+    ) -> None:
+        self._about = about
+        self._arrays = dict(arrays)
+        self._masks = dict(masks)
+        self._visited = visited
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._arrays[name]
+        except KeyError:
+            raise UndeclaredBufferError(
+                f"{self.udf_name} has no result {name!r}; there are {sorted(self._arrays)}"
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def __bool__(self) -> bool:
+        return True
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        # comparing lazy arrays element by element has no single answer
+        return self is other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Result, (self._about, self._arrays, self._masks, self._visited))
+
+    def __repr__(self) -> str:
+        state = "lazy" if self._is_lazy else "computed"
+        lines = [f"<Result of {self.udf_name}, {state}>"]
+        for name, array in self._arrays.items():
+            lines.append(f"  {name}: {self.buffers[name].kind}, {array.shape}, {array.dtype}")
+        return "\n".join(lines)
+
+    @property
+    def udf_name(self) -> str:
+        """Name of the UDF's class."""
+        return self._about.udf_name
+
+    @property
+    def buffers(self) -> dict[str, BufferSpec]:
+        """Declarations of the results by name."""
+        return dict(self._about.buffers)
+
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """Arrays with flattened navigation, only the frames of the ROI, in C order."""
+        return _Lookup(self, self._raw)
+
+    @property
+    def valid_mask(self) -> Mapping[str, Any]:
+        """Boolean arrays in the shape of the results, True where they are valid."""
+        return _Lookup(self, self._valid_mask)
+
+    @property
+    def masked(self) -> Mapping[str, Any]:
+        """NumPy masked arrays of a computed result."""
+        return _Lookup(self, self._masked)
+
+    def explain(self) -> Explanation:
+        """Return what the run does, in words: chunks, tasks, bytes, memory, tiles, merges.
+
+        Returns
+        -------
+        Explanation
+            Printed, it shows several lines; its attributes hold the numbers.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> ud.run_udf(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF()).explain().n_chunks
+        4
+        """
+        return self._about.explanation
+
+    def compute(self, progress: bool = False, **kwargs: Any) -> Result:
+        """Return the same result with NumPy arrays, computed in one pass over the data.
+
+        Parameters
+        ----------
+        progress : bool
+            Show a progress bar that counts frames.
+        **kwargs
+            Passed on to `dask.compute`: scheduler, num_workers, resources, ...
+
+        Returns
+        -------
+        Result
+            Holding NumPy arrays.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> ud.run_udf(da.ones((5, 5, 2, 2)), SumUDF()).compute()["intensity"]
+        array([[25., 25.],
+               [25., 25.]])
+        """
+        (done,) = compute_with_progress(self, progress=progress, **kwargs)
+        assert isinstance(done, Result)
+        return done
+
+    @property
+    def _is_lazy(self) -> bool:
+        return any(dask.is_dask_collection(a) for a in self._collections)
+
+    @property
+    def _collections(self) -> list[Any]:
+        extra = [] if self._visited is None else [self._visited]
+        return [*self._arrays.values(), *self._masks.values(), *extra]
+
+    def _raw(self, name: str) -> Any:
+        """Return the rows of a nav result, or the whole of another."""
+        array, spec = self[name], self.buffers[name]
+        grid = self._about.grid
+        if spec.kind == "single" and not spec.extra_shape:
+            return array.reshape((1,)) if isinstance(array, np.ndarray) else array[None]
+        if spec.kind != "nav":
+            return array
+        if isinstance(array, da.Array):
+            return flat_rows(array, grid)
+        rows = array[np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi]
+        return rows.reshape((grid.n_frames, *spec.extra_shape))
+
+    def _valid_mask(self, name: str) -> Any:
+        """Return where a result is valid."""
+        array = self[name]
+        if name in self._masks:
+            return self._masks[name]
+        is_nav = self.buffers[name].kind == "nav"
+        if isinstance(array, da.Array):
+            return default_mask(array, self._about.grid, is_nav)
+        mask = np.ones(array.shape, dtype=bool)
+        if is_nav and self._about.grid.roi is not None:
+            mask[~self._about.grid.roi] = False
+        return mask
+
+    def _masked(self, name: str) -> Any:
+        """Return a computed result with what is not valid masked out."""
+        array = self[name]
+        if not isinstance(array, np.ndarray):
+            raise UDFError(f"masked[{name!r}] exists on computed results: call .compute() first")
+        return np.ma.MaskedArray(array, mask=~self._valid_mask(name))
+
+    # The dask collection protocol.
+
+    def __dask_graph__(self) -> HighLevelGraph | None:
+        if not self._is_lazy:
+            return None
+        return HighLevelGraph.merge(*(a.__dask_graph__() for a in self._collections))
+
+    def __dask_keys__(self) -> list[Any]:
+        return [a.__dask_keys__() for a in self._collections]
+
+    def __dask_layers__(self) -> tuple[str, ...]:
+        return tuple(name for a in self._collections for name in a.__dask_layers__())
+
+    def __dask_tokenize__(self) -> Any:
+        if self._is_lazy:
+            return ("udfdask.Result", [a.name for a in self._collections])
+        return ("udfdask.Result", [tokenize(a) for a in self._collections])
+
+    @property
+    def __dask_optimize__(self) -> Any:
+        # the very function of arrays, so that dask optimises results and arrays together
+        return da.Array.__dask_optimize__
+
+    @property
+    def __dask_scheduler__(self) -> Any:
+        return da.Array.__dask_scheduler__
+
+    def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
+        gathers = [a.__dask_postcompute__() for a in self._collections]
+        return _computed, (self._about, list(self._arrays), list(self._masks), gathers)
+
+    def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
+        return _persisted, (self,)
+
+
+class _Lookup(Mapping[str, Any]):
+    """A mapping over the names of a result that makes each value when it is asked for."""
+
+    __slots__ = ("_make", "_result")
+
+    def __init__(self, result: Result, make: Callable[[str], Any]) -> None:
+        self._result = result
+        self._make = make
+
+    def __getitem__(self, name: str) -> Any:
+        return self._make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._result)
+
+    def __len__(self) -> int:
+        return len(self._result)
+
+
+def _computed(
+    blocks: Sequence[Any],
+    about: About,
+    names: list[str],
+    mask_names: list[str],
+    gathers: list[tuple[Callable[..., Any], tuple[Any, ...]]],
+) -> Result:
+    """Return a computed result from the blocks of its arrays."""
+    values = [
+        np.asarray(gather(b, *extra)) for b, (gather, extra) in zip(blocks, gathers, strict=True)
+    ]
+    arrays = dict(zip(names, values[: len(names)], strict=True))
+    masks = dict(zip(mask_names, values[len(names) : len(names) + len(mask_names)], strict=True))
+    return Result(about, arrays, masks)
+
+
+def _persisted(
+    graph: Any, result: Result, rename: Mapping[str, str] | None = None
+) -> Result:
+    """Return the same result over another graph."""
+
+    def rebuilt(array: da.Array) -> da.Array:
+        rebuild, state = array.__dask_postpersist__()
+        done: da.Array = rebuild(graph, *state, rename=rename)
+        return done
+
+    arrays = {name: rebuilt(a) for name, a in result._arrays.items()}
+    masks = {name: rebuilt(a) for name, a in result._masks.items()}
+    visited = None if result._visited is None else rebuilt(result._visited)
+    return Result(result._about, arrays, masks, visited)
+
+

@@ -1,0 +1,125 @@
+"""Regions of interest: every way to say which scan positions are processed, as one mask."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.grid import BoolArray
+
+ADVICE = (
+    "a roi is a boolean array of the navigation shape (True = processed), a position (y, x), "
+    "slices such as np.s_[3:7, 9:12], or a list of ((y, x), True or False)"
+)
+
+
+def normalize_roi(roi: Any, nav: tuple[int, ...]) -> BoolArray | None:
+    """Return a ROI as a fresh boolean array of navigation shape; None for all frames."""
+    if roi is None:
+        return None
+    if isinstance(roi, (slice, type(Ellipsis))):
+        roi = (roi,)
+    if hasattr(roi, "todense") or hasattr(roi, "toarray"):
+        # scipy has toarray, pydata sparse todense; both dense NumPy arrays
+        roi = np.asarray(roi.toarray() if hasattr(roi, "toarray") else roi.todense())
+    if hasattr(roi, "__dask_graph__"):
+        raise ArgumentTypeError(f"the roi is a lazy dask collection: compute it first; {ADVICE}")
+    if isinstance(roi, tuple) and roi and any(isinstance(r, (slice, type(Ellipsis))) for r in roi):
+        return _from_index(roi, nav)
+    if isinstance(roi, tuple) and roi and all(_is_int(r) for r in roi):
+        return _from_index(tuple(_position(roi, nav)), nav)
+    if isinstance(roi, list) and roi and all(_is_entry(r) for r in roi):
+        return _from_entries(roi, nav)
+    return _from_array(roi, nav)
+
+
+def _is_int(value: Any) -> bool:
+    """Return whether a value is an integer, but no bool."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_entry(entry: Any) -> bool:
+    """Return whether a value looks like ((y, x), True)."""
+    return isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], tuple)
+
+
+def _position(position: tuple[Any, ...], nav: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a scan position, checked to lie inside the scan."""
+    if len(position) != len(nav) or not all(_is_int(i) for i in position):
+        raise ArgumentValueError(
+            f"the roi position {position} needs one integer for each of the {len(nav)} navigation "
+            f"axes of shape {nav}; {ADVICE}"
+        )
+    if not all(-n <= i < n for i, n in zip(position, nav, strict=True)):
+        raise ArgumentValueError(f"the roi position {position} lies outside the scan of shape {nav}")
+    return tuple(int(i) for i in position)
+
+
+def _from_index(index: tuple[Any, ...], nav: tuple[int, ...]) -> BoolArray:
+    """Return the mask of an index of slices and ints."""
+    mask = np.zeros(nav, dtype=bool)
+    try:
+        mask[index] = True
+    except (IndexError, TypeError) as e:
+        raise ArgumentValueError(
+            f"the roi {index} does not index a scan of shape {nav}: {e}; {ADVICE}"
+        ) from None
+    return mask
+
+
+def _from_entries(entries: list[Any], nav: tuple[int, ...]) -> BoolArray:
+    """Return the mask of positions that are switched on or off, in their order."""
+    first = bool(entries[0][1])
+    mask = np.zeros(nav, dtype=bool) if first else np.ones(nav, dtype=bool)
+    for position, value in entries:
+        mask[_position(position, nav)] = bool(value)
+    return mask
+
+
+def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
+    """Return the mask given as an array of navigation shape or of the right size."""
+    mask = np.asarray(roi)
+    if mask.dtype.kind in "OSUV":
+        raise ArgumentTypeError(f"cannot use {type(roi).__name__} as a roi; {ADVICE}")
+    if mask.dtype != bool:
+        warnings.warn(
+            f"the roi has dtype {mask.dtype} and is cast to bool (True where it is not 0)",
+            UDFWarning,
+            stacklevel=4,
+        )
+        mask = mask.astype(bool)
+    if mask.size != int(np.prod(nav)):
+        raise ArgumentValueError(
+            f"the roi has shape {mask.shape}, but the navigation shape of the data is {nav}; "
+            f"{ADVICE}"
+        )
+    return np.array(mask.reshape(nav), dtype=bool)
+
+
+def count_nonzero(array: Any) -> int:
+    """Return the number of True or non-zero entries, dense or sparse.
+
+    Parameters
+    ----------
+    array : array-like or sparse array
+        For instance a ROI.
+
+    Returns
+    -------
+    int
+        How many entries are not zero.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> ud.count_nonzero([[True, False], [True, True]])
+    3
+    """
+    if hasattr(array, "count_nonzero"):  # scipy.sparse
+        return int(array.count_nonzero())
+    if hasattr(array, "todense"):
+        array = array.todense()
+    return int(np.count_nonzero(np.asarray(array)))

@@ -1,0 +1,108 @@
+"""Shapes that know which of their axes are navigation and which are signal axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, SupportsIndex, overload
+
+
+class Shape(tuple[int, ...]):
+    """A shape `(*nav, *sig)` that knows how many of its trailing axes are signal axes.
+
+    It is a tuple of ints and works wherever NumPy takes one.
+
+    Parameters
+    ----------
+    shape : iterable of int
+        Size of each axis, navigation axes first.
+    sig_dims : int
+        Number of trailing signal axes.
+
+    Raises
+    ------
+    ValueError
+        If `sig_dims` is negative or larger than the number of axes.
+
+    Examples
+    --------
+    >>> from udfdask import Shape
+    >>> s = Shape((4, 5, 16, 16), sig_dims=2)
+    >>> s.nav, s.sig, s.nav.size
+    ((4, 5), (16, 16), 20)
+    >>> s.flatten_nav()
+    (20, 16, 16)
+    """
+
+    sig_dims: int
+
+    def __new__(cls, shape: Iterable[SupportsIndex], sig_dims: int) -> Shape:
+        self = super().__new__(cls, (int(n) for n in shape))
+        if not 0 <= sig_dims <= len(self):
+            raise ValueError(f"sig_dims must be within 0 and {len(self)}, not {sig_dims}")
+        self.sig_dims = sig_dims
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Shape, (tuple(self), self.sig_dims))
+
+    @property
+    def nav(self) -> Shape:
+        """The navigation part, a `Shape` without signal axes."""
+        return Shape(self[: len(self) - self.sig_dims], sig_dims=0)
+
+    @property
+    def sig(self) -> Shape:
+        """The signal part, a `Shape` of signal axes only."""
+        return Shape(self[len(self) - self.sig_dims :], sig_dims=self.sig_dims)
+
+    @property
+    def dims(self) -> int:
+        """Number of axes."""
+        return len(self)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self)
+
+    def flatten_nav(self) -> Shape:
+        """Return the shape with all navigation axes flattened into one."""
+        return Shape((self.nav.size, *self.sig), sig_dims=self.sig_dims)
+
+    def flatten_sig(self) -> Shape:
+        """Return the shape with all signal axes flattened into one."""
+        return Shape((*self.nav, self.sig.size), sig_dims=1)
+
+    def to_tuple(self) -> tuple[int, ...]:
+        """Return a plain tuple."""
+        return tuple(self)
+
+    @overload  # type: ignore[override]
+    def __add__(self, other: tuple[int, ...]) -> tuple[int, ...]: ...
+    @overload
+    def __add__(self, other: tuple[Any, ...]) -> tuple[Any, ...]: ...
+    def __add__(self, other: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(self) + tuple(other)
+
+
+def prod(values: Iterable[SupportsIndex]) -> int:
+    """Return the product of integers as a Python int, which cannot overflow.
+
+    Parameters
+    ----------
+    values : iterable of int
+        Factors; NumPy integers are fine.
+
+    Returns
+    -------
+    int
+        The product, 1 for no factors.
+
+    Examples
+    --------
+    >>> from udfdask import prod
+    >>> prod((2**40, 2**40)) == 2**80
+    True
+    """
+    return math.prod(int(v) for v in values)

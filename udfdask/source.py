@@ -1,0 +1,134 @@
+"""Cuts tiles and frames out of the blocks of a chunk: views where memory allows, else small copies.
+
+Nothing returned here is writable, and what is copied is never larger than what was asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import UDFError
+from udfdask.grid import BoolArray
+from udfdask.types import AnyArray
+
+
+class FrameSource:
+    """The selected frames of a chunk, given as one block per signal chunk.
+
+    Parameters
+    ----------
+    blocks : sequence of array, each of shape (*nav_shape, *sizes of the signal chunk)
+        In C order of the signal chunk grid.
+    nav_shape : tuple of int
+        Scan positions of the chunk along each navigation axis.
+    sig_chunks : tuple of tuple of int
+        Sizes of the signal chunks along each signal axis, in pixels.
+    mask : numpy.ndarray of bool or None
+        Which frames are selected, flat; None for all.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[Any],
+        nav_shape: tuple[int, ...],
+        sig_chunks: tuple[tuple[int, ...], ...],
+        mask: BoolArray | None,
+        dtype: np.dtype[Any],
+    ) -> None:
+        self._nav_shape = nav_shape
+        self._positions = None if mask is None else np.flatnonzero(mask)
+        self._sig_chunks = sig_chunks
+        self._dtype = dtype
+        self._sig = tuple(sum(c) for c in sig_chunks)
+        sizes = itertools.product(*sig_chunks)
+        self._blocks = [
+            self._flat(self._check(block, size)) for block, size in zip(blocks, sizes, strict=True)
+        ]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of signal chunks here."""
+        return len(self._blocks)
+
+    def _check(self, block: Any, size: tuple[int, ...]) -> AnyArray:
+        """Return a block as a read-only array; it must be what the dask array announced."""
+        array = np.asarray(block)
+        if array.shape != self._nav_shape + size:
+            raise UDFError(
+                f"a chunk of shape {self._nav_shape + size} was announced, but one of shape "
+                f"{array.shape} came: correct the chunks of the dask array"
+            )
+        if array.dtype != self._dtype and not np.can_cast(array.dtype, self._dtype, "same_kind"):
+            raise UDFError(
+                f"a chunk of dtype {self._dtype} was announced, but one of dtype {array.dtype} "
+                "came: correct the dtype (meta) of the dask array"
+            )
+        if array.flags.writeable:
+            array = array.view()
+            array.flags.writeable = False
+        return array
+
+    def _flat(self, block: AnyArray) -> AnyArray:
+        """Return a block with flat navigation if that is a view of it, else as it is."""
+        if len(self._nav_shape) == 1:
+            return block
+        try:
+            flat = block.reshape((-1, *block.shape[len(self._nav_shape) :]), copy=False)
+        except ValueError:
+            return block
+        flat.flags.writeable = False
+        return flat
+
+    def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
+        """Return rows `start` to `stop` of block `number`, cut to `index` in the signal."""
+        block = self._blocks[number]
+        first, last = start, stop
+        if self._positions is not None:
+            first, last = int(self._positions[start]), int(self._positions[stop - 1]) + 1
+        together = last - first == stop - start
+        if block.ndim == 1 + len(index):
+            if together:
+                return block[(slice(first, last), *index)]
+            assert self._positions is not None
+            return _locked(block[(slice(None), *index)][self._positions[start:stop]])
+        if together:
+            place = np.unravel_index(first, self._nav_shape)
+            end = place[-1] + (stop - start)
+            if end <= self._nav_shape[-1]:  # all in one line of the scan
+                return block[(*place[:-1], slice(int(place[-1]), int(end)), *index)]
+        chosen = range(first, last) if together else self._positions[start:stop]  # type: ignore[index]
+        places = np.unravel_index(np.asarray(chosen), self._nav_shape)
+        nav = (slice(None),) * len(self._nav_shape)
+        return _locked(block[(*nav, *index)][places])
+
+    def frames(self, start: int, stop: int) -> AnyArray:
+        """Return the whole frames of rows `start` to `stop`."""
+        everything = (slice(None),) * len(self._sig)
+        if len(self._blocks) == 1:
+            return self.tile(start, stop, 0, everything)
+        out = np.empty((stop - start, *self._sig), dtype=self._blocks[0].dtype)
+        ends = [list(itertools.accumulate(c)) for c in self._sig_chunks]
+        windows = itertools.product(
+            *(
+                [slice(e - n, e) for e, n in zip(end, sizes, strict=True)]
+                for end, sizes in zip(ends, self._sig_chunks, strict=True)
+            )
+        )
+        for number, window in enumerate(windows):
+            out[(slice(None), *window)] = self.tile(start, stop, number, everything)
+        return _locked(out)
+
+
+def convert(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """Return a piece in a dtype: itself, or a read-only converted copy."""
+    return array if array.dtype == dtype else _locked(array.astype(dtype))
+
+
+def _locked(array: AnyArray) -> AnyArray:
+    """Return a fresh array, made read-only."""
+    array.flags.writeable = False
+    return array

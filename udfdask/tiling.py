@@ -1,0 +1,129 @@
+"""The tile shape of a run: chosen once, in the plan, from sizes alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from udfdask.shapes import Shape
+from udfdask.slices import Slice
+
+DEPTH_DEFAULT = 16
+"""Frames of a tile, at least, where a frame is larger than a tile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TilingScheme:
+    """How the frames of a chunk are cut into tiles.
+
+    It is a sequence of the signal slices, in the order in which they are processed.
+    """
+
+    sig_chunks: tuple[tuple[int, ...], ...]
+    """Chunk sizes along each signal axis, in pixels; a tile never straddles a chunk border."""
+    sig_shape: tuple[int, ...]
+    """Largest signal part of a tile, in pixels along each axis."""
+    depth: int
+    """Largest number of frames in a tile."""
+    frame_depth: int
+    """Largest number of whole frames assembled at a time."""
+
+    @cached_property
+    def sig_parts(self) -> tuple[tuple[Slice, int], ...]:
+        """Every signal slice, with the number of the signal chunk that it lies in."""
+        parts = []
+        starts = [list(itertools.accumulate(c, initial=0))[:-1] for c in self.sig_chunks]
+        blocks = itertools.product(*(range(len(c)) for c in self.sig_chunks))
+        for number, block in enumerate(blocks):
+            cuts = []
+            for axis, i in enumerate(block):
+                first, size = starts[axis][i], self.sig_chunks[axis][i]
+                step = max(1, self.sig_shape[axis])
+                offsets = range(0, size, step) or range(1)
+                cuts.append([(first + o, min(step, size - o)) for o in offsets])
+            for piece in itertools.product(*cuts):
+                shape = Shape([n for _, n in piece], sig_dims=len(piece))
+                parts.append((Slice([o for o, _ in piece], shape), number))
+        return tuple(parts)
+
+    @property
+    def whole_frames(self) -> bool:
+        """Whether each tile holds whole frames."""
+        return len(self.sig_parts) == 1
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the largest tile, (depth, *sig part)."""
+        return Shape((self.depth, *self.sig_shape), sig_dims=len(self.sig_shape))
+
+    @property
+    def dataset_shape(self) -> Shape:
+        """Shape of a frame."""
+        return Shape([sum(c) for c in self.sig_chunks], sig_dims=len(self.sig_chunks))
+
+    def __len__(self) -> int:
+        return len(self.sig_parts)
+
+    def __getitem__(self, index: int) -> Slice:
+        return self.sig_parts[index][0]
+
+
+def choose_tiling(
+    sig_chunks: Sequence[Sequence[int]],
+    *,
+    itemsize: int,
+    max_frames: int,
+    tile_bytes: int,
+    depth: float = np.inf,
+    total_size: float = np.inf,
+    whole_frames: bool = False,
+) -> TilingScheme:
+    """Return the tiles for chunks of such sizes.
+
+    `itemsize` is that of the converted data in bytes, `max_frames` the frames of the largest
+    chunk, `tile_bytes` the share of the cache; `depth` (frames) and `total_size` (bytes) are the
+    smallest preferences of the UDFs. Whole frames stay together while `depth` of them, or at
+    least one, fit; else leading signal axes are cut first, which keeps the parts contiguous.
+    """
+    budget = max(1, int(min(tile_bytes, total_size)) // itemsize)
+    block = [max(1, *sizes) for sizes in sig_chunks]
+    frame = math.prod(sum(sizes) for sizes in sig_chunks) or 1
+    most = max(1, int(min(depth, max_frames)))
+    frame_depth = max(1, min(most, budget // frame))
+    sig_shape = list(block)
+    if whole_frames:
+        chosen = frame_depth
+    else:
+        least = min(most, DEPTH_DEFAULT)
+        if math.prod(block) * least > budget:
+            sig_shape = _cut(block, max(1, budget // least))
+        chosen = max(1, min(most, budget // math.prod(sig_shape)))
+        if frame <= budget and all(len(c) == 1 for c in sig_chunks):
+            # one frame fits: rather fewer whole frames than parts of many
+            sig_shape, chosen = list(block), frame_depth
+    return TilingScheme(
+        sig_chunks=(
+            tuple((sum(sizes),) for sizes in sig_chunks)
+            if whole_frames
+            else tuple(tuple(sizes) for sizes in sig_chunks)
+        ),
+        sig_shape=tuple(sum(s) for s in sig_chunks) if whole_frames else tuple(sig_shape),
+        depth=chosen,
+        frame_depth=frame_depth,
+    )
+
+
+def _cut(block: Sequence[int], pixels: int) -> list[int]:
+    """Return the largest part of a block of at most so many pixels, leading axes cut first."""
+    part = list(block)
+    for axis in range(len(part)):
+        inner = math.prod(part[axis + 1 :])
+        if inner * part[axis] <= pixels:
+            break
+        part[axis] = max(1, pixels // inner)
+    return part

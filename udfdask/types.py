@@ -1,0 +1,73 @@
+"""Closed sets and seams: the words used in signatures all over the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+Kind = Literal["nav", "sig", "single"]
+"""What a result buffer is shaped like: one entry per frame, per pixel, or per run."""
+Use = Literal["private", "result_only"]
+"""A buffer that only exists while processing, or only in the results."""
+Where = Literal["device"]
+"""Where a buffer lives while a chunk is processed."""
+MergeMode = Literal["none", "rows", "chain", "tree", "all"]
+"""How the partial results of chunks are combined, see `udfdask.recipe`."""
+
+AnyArray = np.ndarray[Any, np.dtype[Any]]
+
+
+@runtime_checkable
+class UDFFrameMixin(Protocol):
+    """A UDF that processes one frame at a time."""
+
+    def process_frame(self, frame: Any) -> None:
+        """Process a frame, shape `sig`."""
+        ...
+
+
+@runtime_checkable
+class UDFTileMixin(Protocol):
+    """A UDF that processes the same part of several frames at a time."""
+
+    def process_tile(self, tile: Any) -> None:
+        """Process a tile, shape (n, *part of sig)."""
+        ...
+
+
+@runtime_checkable
+class UDFPartitionMixin(Protocol):
+    """A UDF that processes all selected frames of a chunk at once."""
+
+    def process_partition(self, partition: Any) -> None:
+        """Process a partition, shape (n, *sig)."""
+        ...
+
+
+@runtime_checkable
+class UDFPreprocessMixin(Protocol):
+    """A UDF that initialises its buffers."""
+
+    def preprocess(self) -> None:
+        """Initialise the buffers of a chunk or of a merge."""
+        ...
+
+
+@runtime_checkable
+class UDFPostprocessMixin(Protocol):
+    """A UDF that works on the buffers of a chunk once all its frames have been processed."""
+
+    def postprocess(self) -> None:
+        """Work on the buffers of a chunk."""
+        ...
+
+
+@runtime_checkable
+class UDFMergeAllMixin(Protocol):
+    """A UDF that merges the results of several chunks in one call."""
+
+    def merge_all(self, ordered_results: Mapping[Any, Any]) -> Mapping[str, Any]:
+        """Return merged arrays from a mapping `Slice -> partial results`."""
+        ...

@@ -1,0 +1,308 @@
+"""The base class of user-defined functions."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from udfdask.buffers import BufferSpec, Results, Views, declare
+from udfdask.errors import ArgumentTypeError, NotAvailableError
+from udfdask.meta import UDFMeta
+from udfdask.params import Params, TaskData
+from udfdask.types import AnyArray, Kind, Use, Where
+
+
+class UDFMethod(enum.Enum):
+    """Which method processes the data."""
+
+    TILE = "tile"
+    FRAME = "frame"
+    PARTITION = "partition"
+
+
+class MaskedResult(NamedTuple):
+    """A result with its valid-data mask, from `UDF.with_mask`."""
+
+    array: Any
+    mask: Any
+
+
+class UDF:
+    """Base class of user-defined functions.
+
+    Subclass it, declare result buffers in `get_result_buffers`, and write one of
+    ``process_tile(self, tile)`` (shape (n, *part of sig)), ``process_frame(self, frame)`` (shape
+    `sig`) and ``process_partition(self, partition)`` (shape (n, *sig)); the first of them in this
+    order is used. Optional methods are ``preprocess``, ``postprocess``, ``get_task_data``,
+    ``merge(dest, src)``, ``merge_all(ordered_results)`` and ``get_results``.
+
+    An instance describes the work and is never changed by a run: every chunk is processed by a
+    fresh ``cls(**kwargs)`` made from the parameters.
+
+    Parameters
+    ----------
+    **kwargs
+        The parameters, available as ``self.params``. They travel to workers.
+
+    Attributes
+    ----------
+    params : Params
+        The parameters.
+    meta : UDFMeta
+        Facts about the data set and the piece being processed.
+    results : Results
+        Views of the result buffers that match the piece being processed.
+    task_data : TaskData
+        What `get_task_data` returned.
+    xp : module
+        The array module of the current backend.
+    split_every : int or False or None
+        Fan-in of the merge tree; False merges in one step; None for the configured fan-in.
+    merge_assigns_nav : bool
+        Promise that `merge` only assigns nav buffers: allows a tree where there are some.
+    elementwise_results : bool
+        Promise that `get_results` works row by row over nav: it then runs chunk by chunk.
+    contiguous_nav : bool
+        Ask for tiles whose rows are neighbours in flattened navigation order.
+    writable_input : bool
+        Ask for private, writable copies of the data.
+    whole_frames : bool
+        Ask for tiles that hold whole frames.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> class MaxUDF(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"peak": self.buffer(kind="nav", dtype=self.meta.input_dtype)}
+    ...     def process_tile(self, tile):
+    ...         self.results.peak[:] = np.maximum(self.results.peak, tile.max(axis=(1, 2)))
+    >>> x = da.arange(2 * 3 * 4 * 4, chunks=32).reshape(2, 3, 4, 4)
+    >>> ud.run_udf(x, MaxUDF(), sig_dims=2)["peak"].compute()
+    array([[15., 31., 47.],
+           [63., 79., 95.]])
+    """
+
+    UDF_METHOD: ClassVar[type[UDFMethod]] = UDFMethod
+    USE_NATIVE_DTYPE: ClassVar[Any] = np.bool_
+    TILE_DEPTH_DEFAULT: ClassVar[float] = np.inf
+    TILE_DEPTH_MAX: ClassVar[float] = np.inf
+    TILE_SIZE_BEST_FIT: ClassVar[float] = np.inf
+    TILE_SIZE_MAX: ClassVar[float] = np.inf
+    BACKEND_NUMPY: ClassVar[str] = "numpy"
+
+    split_every: ClassVar[int | bool | None] = None
+    merge_assigns_nav: ClassVar[bool] = False
+    elementwise_results: ClassVar[bool] = False
+    contiguous_nav: ClassVar[bool] = False
+    writable_input: ClassVar[bool] = False
+    whole_frames: ClassVar[bool] = False
+
+    # All state between tiles is in the buffers, so that one task per signal chunk can hand a
+    # partial result to the next. A promise of the built-in UDFs only.
+    _chainable: ClassVar[bool] = False
+
+    params: Params
+    meta: UDFMeta
+    results: Results
+    task_data: TaskData
+    _kwargs: dict[str, Any]
+    # What the plan saw declared; on a worker, before get_result_buffers is called there.
+    _declared: dict[str, BufferSpec] | None = None
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
+        self.params = Params(kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        when = _NOT_YET.get(name)
+        if when is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise NotAvailableError(f"self.{name} does not exist yet: it exists {when}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_remake, (type(self), self._kwargs))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{k}={_short(v)}" for k, v in self._kwargs.items())
+        return f"{type(self).__name__}({shown})"
+
+    @property
+    def xp(self) -> Any:
+        """The array module of the current backend."""
+        return np
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the result buffers: a dictionary of names and `self.buffer(...)`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must implement get_result_buffers() "
+            "and return a dictionary of self.buffer(...)"
+        )
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Return the dtype that, combined with that of the data, gives `meta.input_dtype`."""
+        return np.float32
+
+    def get_backends(self) -> Any:
+        """Return the array backends that the processing method accepts, preferred first."""
+        return (self.BACKEND_NUMPY,)
+
+    def get_tiling_preferences(self) -> Mapping[str, Any]:
+        """Return the largest useful tile: `depth` in frames and `total_size` in bytes."""
+        return {"depth": self.TILE_DEPTH_DEFAULT, "total_size": self.TILE_SIZE_MAX}
+
+    def get_method(self) -> UDFMethod:
+        """Return which method processes the data."""
+        for method in UDFMethod:
+            if hasattr(self, f"process_{method.value}"):
+                return method
+        raise ArgumentTypeError(
+            f"{type(self).__name__} has no processing method: implement one of "
+            "process_tile, process_frame or process_partition"
+        )
+
+    def get_task_data(self) -> Mapping[str, Any]:
+        """Return values that a task needs and computes itself, by name."""
+        return {}
+
+    def preprocess(self) -> None:
+        """Initialise the buffers, of a chunk and of a merge."""
+
+    def postprocess(self) -> None:
+        """Work on the buffers of a chunk once all its frames have been processed."""
+
+    def cleanup(self) -> None:
+        """Release what a task holds, after everything else."""
+
+    def merge(self, dest: Views, src: Views) -> None:
+        """Merge partial results `src` into `dest`; the default copies nav buffers."""
+        for name, values in src.items():
+            target = dest.get(name)
+            if not np.can_cast(values.dtype, target.dtype, casting="safe"):
+                raise ArgumentTypeError(
+                    f"cannot merge buffer {name!r} of dtype {values.dtype} safely into "
+                    f"{target.dtype}"
+                )
+            target[:] = values
+
+    def get_results(self) -> Mapping[str, Any]:
+        """Return results by name, from the merged buffers; those left out are passed on."""
+        return {}
+
+    def buffer(
+        self,
+        kind: Kind,
+        extra_shape: Any = (),
+        dtype: Any = "float32",
+        where: Where | None = None,
+        use: Use | None = None,
+        fill_value: Any = None,
+    ) -> BufferSpec:
+        """Declare a result buffer, in `get_result_buffers`.
+
+        Parameters
+        ----------
+        kind : {"nav", "sig", "single"}
+            One entry per frame, per pixel, or neither.
+        extra_shape : tuple of int
+            Further axes behind those of the kind; entries may be 0.
+        dtype : dtype-like
+            Any NumPy dtype.
+        where : {None, "device"}
+            Keep the buffer on the device until the chunk is done.
+        use : {None, "private", "result_only"}
+            `private` buffers are no results; `result_only` ones are filled by `get_results`.
+        fill_value : scalar, optional
+            What `res[name]` holds outside the ROI; by default NaN, NaT, 0, False, "" or None,
+            by dtype.
+
+        Returns
+        -------
+        BufferSpec
+            The declaration.
+
+        Raises
+        ------
+        ArgumentValueError
+            If an argument is none of the above.
+        ArgumentTypeError
+            If `dtype` is not a dtype.
+
+        Examples
+        --------
+        >>> import udfdask as ud
+        >>> ud.UDF().buffer(kind="nav", extra_shape=(2,), dtype="int64").shape(5, (8, 8))
+        (5, 2)
+        """
+        return declare(kind, extra_shape, dtype, where, use, fill_value)
+
+    def with_mask(self, array: Any, mask: Any) -> MaskedResult:
+        """Return a result with its valid-data mask, in `get_results`.
+
+        Parameters
+        ----------
+        array : array
+            The result.
+        mask : bool or array of bool
+            True where the result is valid; broadcasts to `array`.
+
+        Returns
+        -------
+        MaskedResult
+            To be returned from `get_results`.
+
+        Examples
+        --------
+        >>> import numpy as np, udfdask as ud
+        >>> ud.UDF().with_mask(np.arange(3), mask=True).mask
+        True
+        """
+        return MaskedResult(array, mask)
+
+    def forbuf(self, array: Any, target: AnyArray) -> Any:
+        """Return `array` in the array type and shape of a result buffer.
+
+        Parameters
+        ----------
+        array : array
+            What was computed, in the type of the current backend.
+        target : array
+            The view of the buffer that it will be assigned to.
+
+        Returns
+        -------
+        numpy.ndarray
+            The values, in the shape of `target`.
+
+        Examples
+        --------
+        >>> import numpy as np, udfdask as ud
+        >>> ud.UDF().forbuf(np.arange(6), np.zeros((2, 3))).shape
+        (2, 3)
+        """
+        return np.asarray(array).reshape(target.shape)
+
+
+_NOT_YET = {
+    "meta": "while a UDF is declared, run or merged",
+    "results": "while a chunk is processed, and in get_results",
+    "task_data": "while a chunk is processed",
+    "params": "once super().__init__(**kwargs) has been called",
+    "_kwargs": "once super().__init__(**kwargs) has been called",
+}
+
+
+def _remake(cls: type[UDF], kwargs: dict[str, Any]) -> UDF:
+    """Return a fresh instance with the given parameters."""
+    return cls(**kwargs)
+
+
+def _short(value: Any) -> str:
+    """Return a repr that fits a line: arrays by shape and dtype."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"<{type(value).__name__} {value.shape} {value.dtype}>"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

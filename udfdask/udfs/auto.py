@@ -1,0 +1,113 @@
+"""Runs a plain function on each frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from udfdask.buffers import BufferSpec
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.udf import UDF
+
+
+class AutoUDF(UDF):
+    """Run a function on each frame and collect what it returns.
+
+    Parameters
+    ----------
+    f : callable
+        Called as ``f(frame, **kwargs)`` with each frame, shape `sig`; returns an array or scalar.
+    output_shape : tuple of int, optional
+        Shape of what `f` returns. If it or `output_dtype` is missing, `f` is called once, on a
+        frame of ones, when the run is planned.
+    output_dtype : dtype-like, optional
+        Dtype of what `f` returns.
+    ragged : bool
+        `f` returns something of another shape for each frame; the result has dtype object.
+    kwargs : dict, optional
+        Constant parameters of `f`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `f` is not callable.
+
+    Notes
+    -----
+    Buffer `result`, kind nav, shape (*nav, *output_shape).
+
+    Examples
+    --------
+    >>> import functools, dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.udfs import AutoUDF
+    >>> x = da.ones((2, 2, 4, 3))
+    >>> udf = AutoUDF(f=functools.partial(np.sum, axis=-1))
+    >>> ud.run_udf(x, udf)["result"].shape
+    (2, 2, 4)
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        output_shape: tuple[int, ...] | None = None,
+        output_dtype: Any = None,
+        ragged: bool = False,
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not callable(f):
+            raise ArgumentTypeError(f"expected a function of a frame, got {type(f).__name__}")
+        super().__init__(
+            f=f,
+            output_shape=output_shape,
+            output_dtype=output_dtype,
+            ragged=ragged,
+            kwargs=dict(kwargs or {}),
+        )
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the result; finds out its shape unless told."""
+        if self._declared is not None:  # the function has been asked once, in the plan
+            return self._declared
+        p = self.params
+        if p.ragged:
+            return {"result": self.buffer(kind="nav", dtype=object)}
+        shape, dtype = p.output_shape, p.output_dtype
+        if shape is None or dtype is None:
+            found = self._try()
+            shape = found.shape if shape is None else shape
+            dtype = found.dtype if dtype is None else dtype
+        return {"result": self.buffer(kind="nav", extra_shape=shape, dtype=dtype)}
+
+    def _try(self) -> np.ndarray[Any, Any]:
+        """Return what the function gives for a frame of ones."""
+        mock = np.ones(self.meta.dataset_shape.sig, dtype=self.meta.input_dtype)
+        try:
+            value = self.params.f(mock, **self.params.kwargs)
+        except Exception as error:
+            error.add_note(
+                "raised by the function on a frame of ones, which tells the shape and dtype of "
+                "its result; give output_shape= and output_dtype= to go without"
+            )
+            raise
+        try:
+            found = np.asarray(value)
+        except ValueError as error:
+            raise ArgumentValueError(
+                f"the function returned something that is no array ({error}): give ragged=True"
+            ) from None
+        if found.dtype == object:
+            raise UDFError(
+                f"the function returned {type(value).__name__}, which is no array of numbers: give "
+                "ragged=True to collect Python objects"
+            )
+        return found
+
+    def process_frame(self, frame: Any) -> None:
+        """Call the function."""
+        value = self.params.f(frame, **self.params.kwargs)
+        if self.params.ragged:
+            self.results.result[0] = value
+        else:
+            self.results.result[:] = value

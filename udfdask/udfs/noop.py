@@ -1,0 +1,47 @@
+"""Reads all data and does nothing with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from udfdask.buffers import BufferSpec
+from udfdask.udf import UDF
+
+
+class NoOpUDF(UDF):
+    """Load every chunk and do nothing: to measure loading, or to warm a cache.
+
+    Parameters
+    ----------
+    preferred_input_dtype : dtype-like, optional
+        Convert the tiles as a UDF with this preference would have them; not at all by default.
+
+    Notes
+    -----
+    It has no buffers. Its chunks are loaded when its `Result` is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import NoOpUDF
+    >>> dict(ud.run_udf(da.ones((4, 4, 8, 8)), NoOpUDF()).compute())
+    {}
+    """
+
+    _chainable = True
+
+    def __init__(self, preferred_input_dtype: Any = None) -> None:
+        super().__init__(preferred_input_dtype=preferred_input_dtype)
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Return the dtype asked for."""
+        asked = self.params.preferred_input_dtype
+        return self.USE_NATIVE_DTYPE if asked is None else asked
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare nothing."""
+        return {}
+
+    def process_tile(self, tile: Any) -> None:
+        """Do nothing."""

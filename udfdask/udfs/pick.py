@@ -1,0 +1,69 @@
+"""Picks out frames."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from udfdask.buffers import BufferSpec, Views
+from udfdask.errors import UDFWarning
+from udfdask.udf import UDF
+
+LARGE = 256 << 20
+"""Bytes from which picking warns."""
+
+
+class PickUDF(UDF):
+    """Pick the frames of the ROI out of the data, as one array in memory.
+
+    Notes
+    -----
+    Buffer `intensity`, kind single, shape (frames in the ROI, *sig), in the dtype of the data.
+    A warning is given above 256 MiB: index the dask array itself to get frames lazily.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import PickUDF
+    >>> x = da.arange(4 * 4 * 2 * 2, chunks=16).reshape(4, 4, 2, 2)
+    >>> ud.run_udf(x, PickUDF(), roi=(1, 2))["intensity"].compute()
+    array([[[24, 25],
+            [26, 27]]])
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Return that the data are wanted as they are."""
+        return self.USE_NATIVE_DTYPE
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the frames."""
+        if self._declared is not None:
+            return self._declared
+        roi = self.meta.roi
+        n = self.meta.dataset_shape.nav.size if roi is None else int(np.count_nonzero(roi))
+        dtype = self.meta.input_dtype
+        size = n * self.meta.dataset_shape.sig.size * dtype.itemsize
+        if size > LARGE:
+            warnings.warn(
+                f"PickUDF holds {n} frames, {size / 2**20:.0f} MiB, in memory: select fewer with "
+                "roi=, or index the dask array itself",
+                UDFWarning,
+                stacklevel=2,
+            )
+        shape = (n, *self.meta.dataset_shape.sig)
+        return {"intensity": self.buffer(kind="single", extra_shape=shape, dtype=dtype)}
+
+    def process_tile(self, tile: Any) -> None:
+        """Copy the frames of a tile to their rows."""
+        self.results.intensity[self.meta.slice.get()] = tile
+
+    def merge(self, dest: Views, src: Views) -> None:
+        """Copy the rows of a partial result."""
+        rows = self.meta.slice.get(nav_only=True)
+        dest.intensity[rows] = src.intensity[rows]

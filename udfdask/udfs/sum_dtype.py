@@ -1,0 +1,14 @@
+"""The dtype of a sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def sum_dtype(data: np.dtype[Any], asked: Any = None) -> np.dtype[Any]:
+    """Return the dtype of a sum over data: the one asked for, or NumPy's own choice."""
+    if asked is not None:
+        return np.dtype(asked)
+    return np.zeros(1, dtype=data).sum().dtype
