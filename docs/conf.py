@@ -1,6 +1,8 @@
 """Sphinx configuration."""
 
 import os
+import re
+from typing import Any
 
 import udfdask
 
@@ -39,3 +41,18 @@ if os.environ.get("UDFDASK_INTERSPHINX"):
 
 html_theme = "furo"
 html_title = "udfdask"
+
+
+LITERAL_OR_STAR = re.compile(r"(`+.*?`+)|(?:(?<=\()|(?<=, ))\*(?=[a-z_]+[,) ])")
+
+
+def escape_stars_in_shapes(
+    _app: Any, _what: str, _name: str, _obj: Any, _opts: Any, lines: Any
+) -> None:
+    """Keep the stars of `array, shape (*nav, *sig)` from being read as emphasis."""
+    lines[:] = [LITERAL_OR_STAR.sub(lambda m: m[1] or r"\*", line) for line in lines]
+
+
+def setup(app: Any) -> None:
+    """Run before numpydoc, which has the default priority of 500."""
+    app.connect("autodoc-process-docstring", escape_stars_in_shapes, priority=400)

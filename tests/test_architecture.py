@@ -24,10 +24,9 @@ chunk
 merge finish
 plan
 graph
+explanation outputs progress
 results
-progress
 run
-explain
 mapping
 progressive
 xarray hyperspy dask
@@ -36,7 +35,7 @@ cli __main__
 """.split()
 
 # The engine knows no single analysis.
-ENGINE = ROOMS[ROOMS.index("recipe") : ROOMS.index("progress") + 1]
+ENGINE = ROOMS[ROOMS.index("recipe") : ROOMS.index("results") + 1]
 FORBIDDEN = {room: {"udfs"} for room in ENGINE}
 
 # The rooms in which a heavy package may be imported at all.
@@ -62,7 +61,8 @@ HEAVY = {
         "results",
         "progress",
         "run",
-        "explain",
+        "explanation",
+        "outputs",
         "mapping",
         "progressive",
         "xarray",

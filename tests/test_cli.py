@@ -1,5 +1,6 @@
 """The command line: what it prints and writes, and how it says no."""
 
+import importlib.metadata
 import subprocess
 import sys
 import warnings
@@ -63,8 +64,8 @@ def test_run_sums_up_what_it_found(file, values):
 
 def test_the_plan_comes_before_the_results(file):
     output = call("run", file, "--udf", "sum", "--chunks", "2,4,-1,-1")
-    assert "6 chunks" in output
-    assert output.index("6 chunks") < output.index("intensity  sig")
+    assert "6 of 6" in output
+    assert output.index("6 of 6") < output.index("intensity  sig")
 
 
 def test_only_the_udfs_asked_for_run_and_each_once(file):
@@ -100,7 +101,8 @@ def test_what_is_there_is_only_replaced_if_asked(file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "path"), [("--out", "nowhere/a.zarr"), ("--plot", "nowhere/a.png"), ("--out", ".")]
+    ("option", "path"),
+    [("--out", "nowhere/a.zarr"), ("--plot", "nowhere/a.png"), ("--out", "."), ("--plot", ".")],
 )
 def test_outputs_are_checked_before_anything_runs(file, tmp_path, option, path):
     def no_computing(*args, **kwargs):
@@ -109,6 +111,22 @@ def test_outputs_are_checked_before_anything_runs(file, tmp_path, option, path):
     with dask.config.set(scheduler=no_computing):
         output = call("run", file, option, tmp_path / path, code=1)
     assert output.startswith("Error: ")
+
+
+@pytest.mark.parametrize(
+    ("option", "package", "extra"), [("--out", "zarr", "io"), ("--plot", "matplotlib", "plot")]
+)
+def test_packages_are_checked_before_anything_runs(
+    file, tmp_path, monkeypatch, option, package, extra
+):
+    def no_computing(*args, **kwargs):
+        raise AssertionError("something was computed")
+
+    for module in (package, f"{package}.figure"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with dask.config.set(scheduler=no_computing):
+        output = call("run", file, option, tmp_path / "result", code=1)
+    assert f'pip install "udfdask[{extra}]"' in output
 
 
 @pytest.mark.parametrize(
@@ -124,13 +142,15 @@ def test_outputs_are_checked_before_anything_runs(file, tmp_path, option, path):
 def test_a_region(file, values, tmp_path, roi, index):
     xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
     store = tmp_path / "out.zarr"
-    call("run", file, f"--roi={roi}", "--chunks", "4,3,-1,-1", "--out", store)
+    output = call("run", file, f"--roi={roi}", "--chunks", "4,3,-1,-1", "--out", store)
     mask = np.zeros(SHAPE[:2], bool)
     mask[index] = True
     with xr.open_zarr(store, consolidated=False, chunks=None) as dataset:
         np.testing.assert_array_equal(dataset["sum_intensity"], values[mask].sum(axis=0))
-        expected = np.where(mask, values.sum((2, 3)), np.nan)
-        np.testing.assert_array_equal(dataset["sumsig_intensity"], expected)
+        each = np.where(mask, values.sum((2, 3)), 0)
+        np.testing.assert_array_equal(dataset["sumsig_intensity"], each)
+        np.testing.assert_array_equal(dataset["sumsig_intensity_valid"], mask)
+    assert float(line_of(output, "sumsig")[-3]) == each[mask].min()
 
 
 @pytest.mark.parametrize(
@@ -235,7 +255,7 @@ def test_a_bug_is_not_hidden(file, monkeypatch):
     def compute(*args, **kwargs):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("udfdask.cli.run_file.compute", compute)
+    monkeypatch.setattr("udfdask.cli.one_pass.compute", compute)
     outcome = CliRunner().invoke(main, ["run", str(file)])
     assert isinstance(outcome.exception, ZeroDivisionError)
 
@@ -246,7 +266,7 @@ def test_the_notes_of_an_error_are_told(file, monkeypatch):
         error.add_note("in SumUDF.process_tile")
         raise error
 
-    monkeypatch.setattr("udfdask.cli.run_file.compute", compute)
+    monkeypatch.setattr("udfdask.cli.one_pass.compute", compute)
     output = call("run", file, code=1)
     assert output.endswith("Error: too dark in SumUDF.process_tile")
 
@@ -264,6 +284,17 @@ def test_warnings_are_told_in_a_line(file, monkeypatch):
     output = call("run", file)
     assert "warning: chunks are large\n" in output
     assert "module.py" not in output
+
+
+def test_warnings_of_the_plan_are_told_once(file):
+    output = call("run", file, "--udf", "pick", "--chunks", "6,8,2,-1")
+    assert output.count("array.rechunk(") == 1
+
+
+def test_warnings_of_a_udf_are_told(file, monkeypatch):
+    monkeypatch.setattr("udfdask.udfs.pick.LARGE", 100)
+    output = call("run", file, "--udf", "pick")
+    assert output.count("warning: PickUDF holds 48 frames") == 1
 
 
 def test_demo(tmp_path):
@@ -296,6 +327,14 @@ def test_help_names_the_commands():
     assert "run " in output
     assert "demo " in output
     assert "udfdask run scan.mib --udf sum" in call("run", "--help")
+
+
+def test_version():
+    try:
+        version = importlib.metadata.version("udfdask")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("udfdask is on the path but not installed")
+    assert call("--version") == f"udfdask {version}\n"
 
 
 def test_loading_the_command_line_is_cheap():

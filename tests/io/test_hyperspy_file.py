@@ -33,7 +33,11 @@ def file(tmp_path, values):
 def test_data_and_axes(file, values):
     opened = open_file(file)
     assert_eq(opened.array, values)
-    assert (opened.reader, opened.title, opened.sig_dims) == ("HyperSpy, HSPY", "gold on carbon", 2)
+    assert (opened.reader, opened.title, opened.sig_dims) == (
+        "HyperSpy (HSPY)",
+        "gold on carbon",
+        2,
+    )
     assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
     assert [axis.scale for axis in opened.axes] == [0.5, 0.25, 2, 2]
     assert {(axis.unit, axis.offset) for axis in opened.axes} == {("nm", 7.0)}
@@ -84,7 +88,7 @@ def several(tmp_path, values):
 def test_the_signal_with_navigation_axes_is_meant(several, values):
     opened = open_file(several)
     assert_eq(opened.array, values)
-    assert opened.reader == "HyperSpy, HSPY, signal 0"
+    assert opened.reader == "HyperSpy (HSPY), signal 0"
 
 
 @pytest.mark.parametrize("dataset", [2, "2", "survey"])

@@ -32,6 +32,7 @@ class FakeResult(dict):
     def __init__(self, kinds, **arrays):
         super().__init__(arrays)
         self.buffers = {name: FakeBuffer(kind) for name, kind in kinds.items()}
+        self.valid_mask = {name: np.ones(array.shape, bool) for name, array in arrays.items()}
 
 
 def read(path):
@@ -102,6 +103,15 @@ def test_dimensions_of_results():
     assert alone["s"].attrs == {"kind": "sig", "udf": "u"}
     both = result_variables({"u": result, "v": result}, AXES, 1)
     assert both["v"]["many"].dims == ("y", "x", "v_many_dim_0")
+
+
+def test_where_a_result_is_valid_is_kept():
+    result = FakeResult({"n": "nav", "s": "sig"}, n=np.zeros((2, 3)), s=np.zeros(5))
+    result.valid_mask["n"][0] = False
+    variables = result_variables({"u": result}, AXES, 1)["u"]
+    assert list(variables) == ["n", "n_valid", "s"]
+    assert variables["n_valid"].dims == ("y", "x")
+    np.testing.assert_array_equal(variables["n_valid"].values, [[False] * 3, [True] * 3])
 
 
 def test_what_is_there_is_not_replaced_unless_asked(tmp_path):

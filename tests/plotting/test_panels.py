@@ -20,6 +20,8 @@ class Result(dict):
     def __init__(self, kind, values):
         super().__init__(r=np.asarray(values))
         self.buffers = {"r": Buffer(kind)}
+        mask = getattr(values, "mask", False)
+        self.valid_mask = {"r": ~np.broadcast_to(mask, np.shape(values))}
 
 
 def panels(kind, values, *, nav=2, sig=2):
@@ -61,7 +63,7 @@ def test_axes_of_one_position_are_left_out():
 
 
 def test_single_results():
-    assert panels("single", np.ones((5, 6))) == [("u: r", (5, 6), ("[0]", "[1]"))]
+    assert panels("single", np.ones((5, 6))) == [("u: r", (5, 6), ("dim_0", "dim_1"))]
     assert [shape for _, shape, _ in panels("single", np.ones((7, 5, 6)))] == [(5, 6)] * 4
 
 
@@ -83,3 +85,10 @@ def test_colours_follow_the_values():
     assert style("nav", np.full((3, 4), np.nan)) == ("scan", False)
     assert style("sig", counts) == ("pattern", True)
     assert style("sig", counts - 6) == ("pattern", False)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.complex64])
+def test_what_is_not_valid_is_missing(dtype):
+    values = np.ma.MaskedArray(np.ones((3, 4), dtype), mask=np.eye(3, 4, dtype=bool))
+    (panel,) = result_panels({"u": Result("nav", values)}, AXES[1:], 2)
+    np.testing.assert_array_equal(np.isnan(panel.values), np.eye(3, 4))

@@ -72,9 +72,14 @@ def test_complex_values_are_drawn_as_amplitude():
 def test_a_logarithmic_scale_starts_at_the_smallest_count():
     from matplotlib.colors import LogNorm
 
-    norm = image_of(draw([panel([[0.0, 1.0], [10.0, 1000.0]], log=True)])).norm
+    norm = image_of(draw([panel([[3.0, 1.0], [10.0, 1000.0]], log=True)])).norm
     assert isinstance(norm, LogNorm)
     assert (norm.vmin, norm.vmax) == (1.0, 1000.0)
+
+
+def test_on_a_logarithmic_scale_one_count_is_not_as_dark_as_none():
+    norm = image_of(draw([panel([[0.0, 1.0], [10.0, 1000.0]], log=True)])).norm
+    assert norm.vmin < 1.0 < norm.vmax
 
 
 @pytest.mark.parametrize("log", [True, False])
@@ -123,6 +128,11 @@ def test_a_panel_that_is_no_image_and_no_line(shape, axes):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere to write a\.png in"):
         save_png(tmp_path / "nowhere" / "a.png", [panel(np.eye(3))])
+
+
+def test_a_folder_instead_of_a_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder: pass the name of a PNG file"):
+        save_png(tmp_path, [panel(np.eye(3))])
 
 
 def test_a_missing_matplotlib_is_named_with_its_extra(monkeypatch):

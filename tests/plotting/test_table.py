@@ -12,11 +12,15 @@ class Buffer:
 
 
 class Result(dict):
-    """A computed result, all of one kind."""
+    """A computed result, all of one kind, nothing of it masked unless it is a masked array."""
 
     def __init__(self, kind="nav", **arrays):
         super().__init__({name: np.asarray(values) for name, values in arrays.items()})
         self.buffers = {name: Buffer(kind) for name in arrays}
+        self.valid_mask = {
+            name: ~np.broadcast_to(getattr(values, "mask", False), np.shape(values))
+            for name, values in arrays.items()
+        }
 
 
 def cells(values):
@@ -45,6 +49,8 @@ def test_columns_are_aligned():
         (np.array([np.nan, 1.0, 2.0]), ["1", "1.5", "2"]),
         (np.array([np.nan, np.nan]), ["nan", "nan", "nan"]),
         (np.array([np.inf, 0.0]), ["0", "inf", "inf"]),
+        (np.ma.MaskedArray([0, 3, 5], mask=[True, False, False]), ["3", "4", "5"]),
+        (np.ma.MaskedArray([0, 3], mask=True), ["-", "-", "-"]),
         (np.full(1000, 60000.0, np.float16), ["60000", "60000", "60000"]),
         (np.array([1e-7, 1 / 3]), ["1e-07", "0.1667", "0.3333"]),
         (np.array([2**63], np.uint64), ["9.223e+18"] * 3),

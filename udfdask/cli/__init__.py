@@ -11,7 +11,7 @@ __all__ = ["main"]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="udfdask", message="%(prog)s %(version)s")
+@click.version_option(package_name="udfdask", message="udfdask %(version)s")
 def main() -> None:
     """Run user-defined functions over chunked arrays of detector frames."""
 

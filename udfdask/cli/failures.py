@@ -33,9 +33,9 @@ def told_plainly(expected: tuple[type[Exception], ...]) -> Iterator[None]:
 def plain_warnings() -> Iterator[None]:
     """Print warnings as a line each, without the place in the code that they come from."""
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+    def _show(message: Warning | str, *_: Any, **__: Any) -> None:
         click.echo(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
-        warnings.showwarning = show
+        warnings.showwarning = _show
         yield

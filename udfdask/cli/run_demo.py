@@ -9,13 +9,12 @@ import click
 import numpy as np
 
 from udfdask.axes import Axis
-from udfdask.cli.failures import PLANNING, RUNNING, plain_warnings, told_plainly
+from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
+from udfdask.cli.one_pass import run_in_one_pass
 from udfdask.demo import make_recording
-from udfdask.run import explain
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.static import save_png
-from udfdask.plotting.table import summary_table
-from udfdask.run import compute, run_udf
+from udfdask.plotting.static import check_png, save_png
+from udfdask.results import Result
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 
 _BRIGHT_FIELD_RADIUS = 10.0
@@ -44,25 +43,20 @@ def demo(plot: Path) -> None:
     Two of the UDFs are ready-made; the third is a plain function of one frame.
     """
     recording = make_recording()
-    udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=centre_of_mass)}
+    ny, nx, ky, kx = recording.shape
     with plain_warnings():
         with told_plainly(PLANNING):
-            lazy = run_udf(recording, list(udfs.values()), sig_dims=2)
-            ny, nx, *frame = recording.shape
-            click.echo(f"A strained crystal with particles on it: {ny} x {nx} frames {frame}\n")
-            click.echo(str(explain(recording, list(udfs.values()), sig_dims=2)))
-        with told_plainly(RUNNING):
-            done = compute(*lazy, progress=True)
-        results = dict(zip(udfs, done, strict=True))
-        click.echo(f"\n{summary_table(results)}")
+            check_png(plot)
+        click.echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}.\n")
+        udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=centre_of_mass)}
+        results = run_in_one_pass(recording, udfs, sig_dims=2)
         with told_plainly(PLANNING):
-            frames = ny * nx
-            title = f"udfdask demo: three UDFs, one pass over {frames} frames"
-            save_png(plot, _panels(results, frames), title=title)
-    click.echo(f"\nwrote {plot}")
+            title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
+            save_png(plot, _panels(results, ny * nx), title=title)
+    click.echo(f"wrote {plot}")
 
 
-def _panels(results: dict[str, Any], frames: int) -> list[Panel]:
+def _panels(results: dict[str, Result], frames: int) -> list[Panel]:
     """Take the computed results and the number of frames; return the figure's four panels."""
     scan = (Axis(name="scan y"), Axis(name="scan x"))
     frame = (Axis(name="detector y"), Axis(name="detector x"))

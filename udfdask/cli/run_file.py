@@ -8,18 +8,16 @@ from typing import Any
 
 import click
 
-from udfdask.cli.failures import PLANNING, RUNNING, plain_warnings, told_plainly
+from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
+from udfdask.cli.one_pass import run_in_one_pass
 from udfdask.cli.options import ChunksType, Index, RegionType, ShapeType, region_mask
-from udfdask.cli.schedulers import connected
-from udfdask.run import explain
-from udfdask.io.opening import open_file
 from udfdask.io.opened import OpenedFile
+from udfdask.io.opening import open_file
 from udfdask.io.variables import result_variables
 from udfdask.io.zarr_store import check_target, write_zarr
 from udfdask.plotting.panels import result_panels
-from udfdask.plotting.static import save_png
-from udfdask.plotting.table import summary_table
-from udfdask.run import compute, run_udf
+from udfdask.plotting.static import check_png, save_png
+from udfdask.results import Result
 from udfdask.udf import UDF
 from udfdask.udfs import NoOpUDF, PickUDF, SumSigUDF, SumUDF
 
@@ -49,7 +47,9 @@ UDFS: dict[str, type[UDF]] = {
 @click.option("--nav-shape", type=ShapeType(), help="Scan positions of a raw file: 256,256.")
 @click.option("--sig-shape", type=ShapeType(), help="Detector pixels of a raw file: 128,128.")
 @click.option("--dtype", help="Type of the values in a raw file: uint16, >u2.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Bytes to skip before it.")
+@click.option(
+    "--offset", type=click.IntRange(min=0), default=0, help="Bytes before the frames of a raw file."
+)
 @click.option("--scheduler", help="threads, processes, synchronous, or tcp://host:port.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the results to a zarr store.")
 @click.option("--overwrite", is_flag=True, help="Replace the zarr store if it is there.")
@@ -70,7 +70,7 @@ def run(
     overwrite: bool,
     plot: Path | None,
 ) -> None:
-    r"""Run ready-made UDFs on FILE and sum up what they find.
+    """Run ready-made UDFs on FILE and sum up what they find.
 
     FILE is a .npy file, an HDF5 file, a zarr store, any file that HyperSpy reads, or, with
     --nav-shape, --sig-shape and --dtype, a raw binary file.
@@ -79,8 +79,7 @@ def run(
     udfdask run scan.mib --udf sum --plot sum.png
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.zarr
-    """
-    udfs = {name: UDFS[name]() for name in dict.fromkeys(names)}
+    """  # noqa: D301, click wants the character
     with plain_warnings():
         with told_plainly(PLANNING):
             # Before hours of computing, not after.
@@ -95,16 +94,15 @@ def run(
                 sig_dims=sig_dims,
                 chunks=chunks,
             )
-            click.echo(_headline(file, opened))
-            array, sig = opened.array, opened.sig_dims
-            mask = None if roi is None else region_mask(roi, array.shape[: array.ndim - sig])
-            lazy = run_udf(array, list(udfs.values()), sig_dims=sig, roi=mask)
-            click.echo(str(explain(array, list(udfs.values()), sig_dims=sig, roi=mask)))
-        with told_plainly(RUNNING), connected(scheduler) as name:
-            options = {} if name is None else {"scheduler": name}
-            done = compute(*lazy, progress=True, **options)
-        results = dict(zip(udfs, done if isinstance(done, tuple) else (done,), strict=True))
-        click.echo(f"\n{summary_table(results)}")
+        click.echo(_headline(file, opened))
+        nav_dims = opened.array.ndim - opened.sig_dims
+        results = run_in_one_pass(
+            opened.array,
+            {name: UDFS[name]() for name in dict.fromkeys(names)},
+            sig_dims=opened.sig_dims,
+            roi=None if roi is None else region_mask(roi, opened.array.shape[:nav_dims]),
+            scheduler=scheduler,
+        )
         with told_plainly(PLANNING):
             _write(results, opened, out, plot, overwrite=overwrite)
 
@@ -113,8 +111,8 @@ def _check_outputs(out: Path | None, plot: Path | None, *, overwrite: bool) -> N
     """Take the files to be written; raise if one of them cannot be."""
     if out is not None:
         check_target(out, overwrite=overwrite)
-    if plot is not None and not plot.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {plot.parent} to write {plot.name} in")
+    if plot is not None:
+        check_png(plot)
 
 
 def _headline(file: Path, opened: OpenedFile) -> str:
@@ -126,7 +124,7 @@ def _headline(file: Path, opened: OpenedFile) -> str:
 
 
 def _write(
-    results: dict[str, Any],
+    results: dict[str, Result],
     opened: OpenedFile,
     out: Path | None,
     plot: Path | None,
@@ -138,8 +136,8 @@ def _write(
         variables = result_variables(results, opened.axes, opened.sig_dims)
         attrs = {"title": opened.title, "source": opened.reader}
         write_zarr(out, variables, axes=opened.axes, attrs=attrs, overwrite=overwrite)
-        click.echo(f"\nwrote {out}")
+        click.echo(f"wrote {out}")
     if plot is not None:
         panels = result_panels(results, opened.axes, opened.sig_dims)
         save_png(plot, panels, title=opened.title)
-        click.echo(f"\nwrote {plot}")
+        click.echo(f"wrote {plot}")

@@ -11,10 +11,10 @@ LOCAL = ("threads", "processes", "synchronous")
 
 
 @contextmanager
-def connected(scheduler: str | None) -> Iterator[str | None]:
-    """Take ``--scheduler``; give the scheduler's name for dask, or None while a client is there."""
+def connected(scheduler: str | None) -> Iterator[dict[str, str]]:
+    """Take ``--scheduler``; give the arguments for compute, and a client where it is an address."""
     if scheduler is None or scheduler in LOCAL:
-        yield scheduler
+        yield {} if scheduler is None else {"scheduler": scheduler}
         return
     if "://" not in scheduler:
         raise click.BadParameter(
@@ -33,4 +33,4 @@ def connected(scheduler: str | None) -> Iterator[str | None]:
     except (OSError, ValueError) as error:
         raise click.ClickException(f"no scheduler answers at {scheduler}: {error}") from error
     with client:
-        yield None
+        yield {}

@@ -1,7 +1,7 @@
 """Files in, files out: `open_file` and `from_raw` read lazily, `write_zarr` stores results."""
 
-from udfdask.io.opening import open_file
 from udfdask.io.opened import OpenedFile
+from udfdask.io.opening import open_file
 from udfdask.io.raw import from_raw
 from udfdask.io.variables import Variable, result_variables
 from udfdask.io.zarr_store import write_zarr

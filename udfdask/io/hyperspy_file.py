@@ -29,7 +29,7 @@ def open_with_hyperspy(
     array = da.asarray(signal.data)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
     axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
-    reader = f"HyperSpy, {format_name}"
+    reader = f"HyperSpy ({format_name})"
     if len(signals) > 1:
         reader += f", signal {number}"
     return OpenedFile(

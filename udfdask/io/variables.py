@@ -40,9 +40,10 @@ def result_variables(
     Returns
     -------
     dict of str to dict of str to Variable
-        For each UDF its buffers. Buffers that follow navigation or signal have the names of these
-        axes; extra dimensions are called after the variable, ``{buffer}_dim_0`` and so on, or
-        ``{udf}_{buffer}_dim_0`` where there are several UDFs.
+        For each UDF its buffers, and beside a buffer that is not valid everywhere, for instance not
+        outside the region of interest, a boolean ``{buffer}_valid``. Buffers that follow navigation
+        or signal have the names of these axes; extra dimensions are called after the variable,
+        ``{buffer}_dim_0`` and so on, or ``{udf}_{buffer}_dim_0`` where there are several UDFs.
 
     Examples
     --------
@@ -68,9 +69,12 @@ def result_variables(
             dims = by_kind.get(kind, ())
             variable = variable_name(udf, buffer, alone=len(results) == 1)
             extra = (f"{variable}_dim_{index}" for index in range(values.ndim - len(dims)))
-            described[udf][buffer] = Variable(
-                dims=(*dims, *extra), values=values, attrs={"kind": kind, "udf": udf}
-            )
+            attrs = {"kind": kind, "udf": udf}
+            dims = (*dims, *extra)
+            described[udf][buffer] = Variable(dims=dims, values=values, attrs=attrs)
+            valid = np.asarray(result.valid_mask[buffer])
+            if not valid.all():
+                described[udf][f"{buffer}_valid"] = Variable(dims=dims, values=valid, attrs=attrs)
     return described
 
 

@@ -88,6 +88,7 @@ def write_zarr(
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Take where a store is to be; return it absolute, or raise if it cannot be written there."""
+    _xarray()
     target = Path(path).expanduser().absolute()
     if not target.parent.is_dir():
         raise FileNotFoundError(
@@ -109,11 +110,6 @@ def _dataset(
     results: Mapping[str, Mapping[str, Variable]], axes: Sequence[Axis], attrs: Mapping[str, str]
 ) -> Any:
     """Take results, axes and attributes; return an xarray.Dataset of them."""
-    try:
-        import xarray as xr
-        import zarr  # noqa: F401
-    except ImportError as error:
-        raise missing_package(error.name or "xarray", purpose="writing a zarr store") from error
     variables = {
         variable_name(udf, buffer, alone=len(results) == 1): variable
         for udf, buffers in results.items()
@@ -133,11 +129,21 @@ def _dataset(
         for axis in axes
         if axis.name in sizes and axis.name not in variables
     }
-    return xr.Dataset(
+    return _xarray().Dataset(
         {name: (v.dims, v.values, dict(v.attrs)) for name, v in variables.items()},
         coords=coordinates,
         attrs=dict(attrs),
     )
+
+
+def _xarray() -> Any:
+    """Return xarray, if it can write zarr stores here."""
+    try:
+        import xarray as xr
+        import zarr  # noqa: F401
+    except ImportError as error:
+        raise missing_package(error.name or "xarray", purpose="writing a zarr store") from error
+    return xr
 
 
 def _unit(axis: Axis) -> dict[str, str]:

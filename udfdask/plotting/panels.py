@@ -76,11 +76,18 @@ def result_panels(
         for name, array in result.items()
         for panel in _buffer_panels(
             f"{udf}: {name}",
-            np.asarray(array),
+            _with_nan(np.asarray(array), result.valid_mask[name]),
             by_kind.get(str(result.buffers[name].kind), ()),
             is_signal=str(result.buffers[name].kind) == "sig",
         )
     )
+
+
+def _with_nan(values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Take an array and where it is valid; return it with NaN elsewhere, if it can hold any."""
+    if valid.all() or values.dtype.kind not in "biufc":
+        return values
+    return np.where(valid, values.astype(np.result_type(values.dtype, np.float32)), np.nan)
 
 
 def _buffer_panels(
@@ -89,7 +96,9 @@ def _buffer_panels(
     """Take one result and the axes of its leading dimensions; yield its panels."""
     if values.dtype.kind not in "biufc" or values.size < 2:
         return
-    all_axes = axes + tuple(Axis(name=f"[{i}]") for i in range(values.ndim - len(axes)))
+    all_axes = axes + tuple(
+        Axis(name=f"dim_{i}", unit="index") for i in range(values.ndim - len(axes))
+    )
     # The image is made of the dataset's own dimensions where there are any.
     drawn = _drawn_dims(values.shape, len(axes) or values.ndim)
     others = [dim for dim in range(values.ndim) if dim not in drawn]

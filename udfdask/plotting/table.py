@@ -23,9 +23,9 @@ def summary_table(results: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        A table of UDF, buffer, kind, shape, dtype, minimum, mean and maximum. NaN are left out of
-        the numbers, of complex values they are those of the amplitude, and what has no numbers
-        has a dash.
+        A table of UDF, buffer, kind, shape, dtype, minimum, mean and maximum. The numbers leave out
+        NaN and what is not valid, such as positions outside the region of interest; of complex
+        values they are those of the amplitude; what has no numbers has a dash.
 
     Examples
     --------
@@ -40,10 +40,9 @@ def summary_table(results: Mapping[str, Any]) -> str:
     """
     rows: list[tuple[str, ...]] = [_HEADER]
     for udf, result in results.items():
-        buffers = list(result.items())
         rows += [
-            _row(udf, name, str(result.buffers[name].kind), np.asarray(array))
-            for name, array in buffers
+            (udf, name, str(result.buffers[name].kind), *_cells(np.asarray(array), valid))
+            for (name, array), valid in zip(result.items(), result.valid_mask.values(), strict=True)
         ] or [(udf, *[_NOTHING] * 7)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -55,11 +54,11 @@ def summary_table(results: Mapping[str, Any]) -> str:
     )
 
 
-def _row(udf: str, name: str, kind: str, values: np.ndarray[Any, Any]) -> tuple[str, ...]:
-    """Take a buffer and where it is from; return its cells."""
+def _cells(values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]) -> tuple[str, ...]:
+    """Take a buffer and where it is valid; return shape, dtype and three numbers as texts."""
     shape = " x ".join(map(str, values.shape)) or "one value"
     dtype = "structured" if values.dtype.names else str(values.dtype)
-    return (udf, name, kind, shape, dtype, *_statistics(values))
+    return (shape, dtype, *_statistics(values[valid]))
 
 
 def _statistics(values: np.ndarray[Any, Any]) -> tuple[str, str, str]:
