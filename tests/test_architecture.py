@@ -22,7 +22,7 @@ udfs
 recipe partial source instance
 chunk
 merge finish
-plan
+plan chunk_layers
 graph
 explanation outputs progress
 results
@@ -57,6 +57,7 @@ HEAVY = {
         "config",  # dask.config alone: our settings are dask settings
         "tokens",
         "plan",
+        "chunk_layers",
         "graph",
         "results",
         "progress",

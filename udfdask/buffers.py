@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Iterator, KeysView
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -80,7 +82,7 @@ def declare(
     if where not in (None, "device"):
         raise ArgumentValueError(f"buffer where must be None or 'device', not {where!r}")
     try:
-        extra = tuple(int(n) for n in np.atleast_1d(np.asarray(extra_shape, dtype=object)))
+        extra = tuple(index(n) for n in np.atleast_1d(np.asarray(extra_shape, dtype=object)))
         ok = all(n >= 0 for n in extra)
     except (TypeError, ValueError):
         ok = False
@@ -94,14 +96,21 @@ def declare(
         raise ArgumentTypeError(f"buffer dtype {dtype!r} is not a NumPy dtype: {e}") from None
     if fill_value is not None:
         try:
-            np.full((), fill_value, dtype=dt)
-        except (TypeError, ValueError) as e:
+            # unlike np.full, this neither wraps -1 in uint8 nor makes an integer of NaN
+            fits = np.array(fill_value, dtype=dt)
+            np.empty((), dtype=dt)[...] = fits
+        except (TypeError, ValueError, OverflowError) as e:
             raise ArgumentValueError(
                 f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: {e}"
             ) from None
     return BufferSpec(
         kind=kind, extra_shape=extra, dtype=dt, where=where, use=use, fill_value=fill_value
     )
+
+
+def _as_tuple(extra_shape: Any) -> Any:
+    """Return an iterable of sizes from a tuple of them or a single one."""
+    return extra_shape if hasattr(extra_shape, "__iter__") else (extra_shape,)
 
 
 class WholeBuffer:

@@ -59,11 +59,11 @@ def run_link(
             recipe.dtype,
         )
         _process_tiles(instances, source, chunk, number)
-        last = number == _n_blocks(recipe) - 1
+        last = number == n_blocks(recipe) - 1
         return tuple(_finish(instance, last) for instance in instances)
 
 
-def _n_blocks(recipe: Recipe) -> int:
+def n_blocks(recipe: Recipe) -> int:
     """Return the number of signal chunks."""
     return int(np.prod([len(c) for c in recipe.sig_chunks]))
 
@@ -108,10 +108,9 @@ def _finish(instance: Instance, last: bool = True) -> Partial:
 def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None:
     """Run the processing method of every UDF over all frames of a chunk."""
     recipe = instances[0].recipe
-    by_method: dict[UDFMethod, list[Instance]] = {method: [] for method in UDFMethod}
-    for instance in instances:
-        by_method[instance.where.method].append(instance)
-    tiles, frames = by_method[UDFMethod.TILE], by_method[UDFMethod.FRAME]
+    tiles = [i for i in instances if i.where.method is UDFMethod.TILE]
+    frames = [i for i in instances if i.where.method is UDFMethod.FRAME]
+    partitions = [i for i in instances if i.where.method is UDFMethod.PARTITION]
     n_rows = int(recipe.grid.counts[chunk])
     if recipe.tiling.whole_frames or not tiles:
         if tiles or frames:
@@ -123,16 +122,16 @@ def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None
                 for instance in frames:
                     _process_frames(instance, pieces.get(instance), start)
     else:
-        for number in range(_n_blocks(recipe)):
+        for number in range(n_blocks(recipe)):
             _process_tiles(tiles, source, chunk, number)
         if frames:
             for start, stop in _stacks(frames, chunk, recipe.tiling.frame_depth):
                 pieces = _Pieces(source.frames(start, stop))
                 for instance in frames:
                     _process_frames(instance, pieces.get(instance), start)
-    if by_method[UDFMethod.PARTITION]:
+    if partitions:
         pieces = _Pieces(source.frames(0, n_rows))
-        for instance in by_method[UDFMethod.PARTITION]:
+        for instance in partitions:
             instance.view_rows(0, n_rows)
             instance.call("process_partition", pieces.get(instance))
 

@@ -30,10 +30,28 @@ def _get(name: str) -> Any:
 
 def _get_bytes(name: str) -> int:
     value = _get(name)
-    number = parse_bytes(value) if isinstance(value, str) else int(value)
+    try:
+        number = int(parse_bytes(value)) if isinstance(value, str) else int(value)
+    except (TypeError, ValueError):
+        number = 0
     if number < 1:
-        raise ArgumentValueError(f"config udfdask.{name} must be positive, not {value!r}")
-    return int(number)
+        raise ArgumentValueError(
+            f"config udfdask.{name} must be a positive number of bytes, not {value!r}"
+        )
+    return number
+
+
+def _get_int(name: str, least: int) -> int:
+    value = _get(name)
+    try:
+        number = least - 1 if isinstance(value, bool) else int(value)
+    except (TypeError, ValueError):
+        number = least - 1
+    if number < least:
+        raise ArgumentValueError(
+            f"config udfdask.{name} must be an integer of at least {least}, not {value!r}"
+        )
+    return number
 
 
 def tile_bytes() -> int:
@@ -48,16 +66,12 @@ def scatter_bytes() -> int:
 
 def split_every() -> int | bool:
     """Return the fan-in of merge trees, or False for a merge in one step."""
-    value = _get("split-every")
-    return False if value is False else int(value)
+    return False if _get("split-every") is False else _get_int("split-every", 2)
 
 
 def threads_per_task() -> int:
     """Return the number of threads that BLAS, OpenMP and numba may use inside a task."""
-    value = int(_get("threads-per-task"))
-    if value < 1:
-        raise ArgumentValueError(f"config udfdask.threads-per-task must be positive, not {value}")
-    return value
+    return _get_int("threads-per-task", 1)
 
 
 def worker_memory() -> int | None:

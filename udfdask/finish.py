@@ -57,12 +57,11 @@ def finish(
             if value is None:
                 arrays[name] = instance.arrays[name]
                 continue
-            mask = None
             if isinstance(value, MaskedResult):
-                value, mask = value
-            arrays[name], full = _fit(instance, name, spec, value)
-            if mask is not None:
-                masks[name] = _fit_mask(instance, name, mask, full, arrays[name])
+                arrays[name], full = _fit(instance, name, spec, value.array)
+                masks[name] = _fit_mask(instance, name, value.mask, full, arrays[name])
+            else:
+                arrays[name], _ = _fit(instance, name, spec, value)
         return Finished(arrays, masks, chunk)
 
 

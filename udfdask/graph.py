@@ -28,7 +28,8 @@ from dask.sizeof import sizeof
 
 from udfdask.buffers import BufferSpec
 from udfdask.config import scatter_bytes
-from udfdask.chunk import run_chunk, run_link
+from udfdask.chunk import n_blocks, run_chunk, run_link
+from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks, Key
 from udfdask.finish import (
     fill_block,
     finish,
@@ -42,8 +43,6 @@ from udfdask.merge import empty, merge_all, merge_link, merge_tree
 from udfdask.partial import Finished, Partial
 from udfdask.plan import Plan
 from udfdask.recipe import Recipe, UDFRecipe
-
-Key = tuple[Any, ...]
 
 HEAVY_PAYLOAD = 64 << 10
 """Bytes of other UDFs' results in a payload from which merges get a partial of their own."""
@@ -68,14 +67,6 @@ class OutputTask(Task):
     def block_fusion(self) -> bool:
         """Tell dask to leave this task alone."""
         return True
-
-
-class ChunkLayer(MaterializedLayer):
-    """The tasks that process chunks; progress counts their frames."""
-
-    def __init__(self, mapping: dict[Key, Task], frames: dict[Key, float]) -> None:
-        super().__init__(mapping)
-        self.frames = frames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,13 +117,6 @@ class _Builder:
         """Add a layer."""
         self.layers[name] = MaterializedLayer(tasks)
         self.depends[name] = set(depends)
-
-    def _add_chunks(self, name: str, tasks: dict[Key, Task], per_task: float) -> None:
-        """Add the layer of the tasks that see the data."""
-        counts = self.recipe.grid.counts
-        frames = {key: counts[key[1]] * per_task for key in tasks}
-        self.layers[name] = ChunkLayer(tasks, frames)
-        self.depends[name] = {self.array.name, *self._shared_layers}
 
     def _name(self, stage: str, udf: UDFRecipe | None = None, *rest: str) -> str:
         """Return the name of a layer, as dask shows it."""
@@ -185,15 +169,19 @@ class _Builder:
     def _chunks(self) -> list[Key]:
         """Add one task per chunk; return their keys."""
         name = self._name("chunk")
-        tasks: dict[Key, Task] = {}
+        grid = self.recipe.grid
         single = math.prod(len(c) for c in self.recipe.sig_chunks) == 1
-        for c in range(self.recipe.grid.n_chunks):
+        if single and isinstance(self.shared, Recipe):
+            layer = ChunkBlockwise(name, self.recipe, self.array)
+            self.layers[name] = layer
+            self.depends[name] = {self.array.name}
+            return layer.chunk_keys()
+        tasks: dict[Key, Task] = {}
+        for c in range(grid.n_chunks):
             key = (name, c)
-            blocks = self._blocks(c)
-            given = blocks if single else [List(*blocks)]
-            run = _run_single if single else run_chunk
-            tasks[key] = Task(key, run, self.shared, c, *given)
-        self._add_chunks(name, tasks, 1.0)
+            tasks[key] = Task(key, run_chunk, self.shared, c, List(*self._blocks(c)))
+        self.layers[name] = ChunkTasks(tasks, self.recipe, 1)
+        self.depends[name] = {self.array.name, *self._shared_layers}
         return list(tasks)
 
     def _links(self) -> list[Key]:
@@ -208,7 +196,8 @@ class _Builder:
                 tasks[key] = Task(key, run_link, self.shared, c, number, block, before)
                 before = TaskRef(key)
             last.append(key)
-        self._add_chunks(name, tasks, 1.0 / max(1, len(tasks) // max(1, len(last))))
+        self.layers[name] = ChunkTasks(tasks, self.recipe, n_blocks(self.recipe))
+        self.depends[name] = {self.array.name, *self._shared_layers}
         return last
 
     def _udf(self, number: int, payloads: list[Key]) -> Outputs:
@@ -446,22 +435,28 @@ def scatter_recipes(graph: HighLevelGraph, client: Any, sent: dict[int, Any]) ->
     futures of recipes that other graphs hold too.
     """
     limit = scatter_bytes()
-    layers = dict(graph.layers)
+    layers: dict[str, Any] = dict(graph.layers)
     for name, layer in graph.layers.items():
-        tasks = layer.mapping if isinstance(layer, MaterializedLayer) else {}
-        first = next(iter(tasks.values()), None)
-        recipe = next((a for a in getattr(first, "args", ()) if isinstance(a, Recipe)), None)
+        if isinstance(layer, ChunkBlockwise):
+            recipe: Any = layer.recipe
+        else:
+            tasks = layer.mapping if isinstance(layer, MaterializedLayer) else {}
+            first = next(iter(tasks.values()), None)
+            recipe = next((a for a in getattr(first, "args", ()) if isinstance(a, Recipe)), None)
         if recipe is None or recipe.nbytes < limit:
             continue
         if id(recipe) not in sent:
             sent[id(recipe)] = client.scatter(recipe, hash=False)
         future = sent[id(recipe)]
+        if isinstance(layer, ChunkBlockwise):
+            layers[name] = layer.as_tasks(future)
+            continue
         light = {
             key: type(t)(key, t.func, *(future if a is recipe else a for a in t.args))
             for key, t in tasks.items()
         }
-        same = isinstance(layer, ChunkLayer)
-        layers[name] = ChunkLayer(light, layer.frames) if same else MaterializedLayer(light)
+        same = isinstance(layer, ChunkTasks)
+        layers[name] = layer.replaced(light) if same else MaterializedLayer(light)
     if all(layers[n] is layer for n, layer in graph.layers.items()):
         return graph
     return HighLevelGraph(layers, graph.dependencies)
@@ -480,11 +475,6 @@ def _gathered(gather: Callable[..., Any], extra: tuple[Any, ...], blocks: Any) -
 def _filled(recipe: Recipe, lazy: list[tuple[int, str]], values: list[Any]) -> Recipe:
     """Return a recipe with its lazy parameters filled in."""
     return recipe.with_params(dict(zip(lazy, values, strict=True)))
-
-
-def _run_single(recipe: Recipe, chunk: int, block: Any) -> Any:
-    """Run a chunk that is one block."""
-    return run_chunk(recipe, chunk, (block,))
 
 
 def _part(number: int, payload: tuple[Partial, ...]) -> Partial:

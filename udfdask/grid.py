@@ -74,6 +74,11 @@ class Grid:
         return np.flatnonzero(self._counts)
 
     @cached_property
+    def _all_selected(self) -> bool:
+        """Whether every chunk of the grid holds a selected frame."""
+        return len(self.selected) == len(self._counts)
+
+    @cached_property
     def counts(self) -> IntArray:
         """Number of selected frames of each such chunk."""
         return self._counts[self.selected]
@@ -95,7 +100,7 @@ class Grid:
 
     def index(self, chunk: int) -> tuple[int, ...]:
         """Return the place in dask's chunk grid of a chunk."""
-        number, place = int(self.selected[chunk]), []
+        number, place = chunk if self._all_selected else int(self.selected[chunk]), []
         for n in reversed(self.numblocks):
             number, i = divmod(number, n)
             place.append(i)
@@ -104,13 +109,15 @@ class Grid:
     def bounds(self, chunk: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the first scan position and the navigation shape of a chunk."""
         index = self.index(chunk)
-        start = tuple(s[i] for s, i in zip(self.starts, index, strict=True))
-        return start, tuple(c[i] for c, i in zip(self.nav_chunks, index, strict=True))
+        start = tuple([s[i] for s, i in zip(self.starts, index, strict=True)])
+        return start, tuple([c[i] for c, i in zip(self.nav_chunks, index, strict=True)])
 
     def mask(self, chunk: int) -> BoolArray | None:
         """Return the ROI inside a chunk, flat; None where all its frames are selected."""
+        if self.roi is None:
+            return None
         start, shape = self.bounds(chunk)
-        if self.roi is None or self.counts[chunk] == math.prod(shape):
+        if self.counts[chunk] == math.prod(shape):
             return None
         window = tuple(slice(a, a + n) for a, n in zip(start, shape, strict=True))
         return self.roi[window].reshape(-1)

@@ -116,7 +116,12 @@ class Instance:
             text = "".join(traceback.format_exception(error))
             stand_in = UDFError(f"{type(error).__name__}: {error}\n\n{text}")
             stand_in.add_note(note)
-            raise stand_in from error
+            try:
+                raise stand_in from None
+            except UDFError:
+                # the context is pickled as well by dask's process scheduler
+                stand_in.__context__ = None
+                raise
 
     def _place(self) -> str:
         """Return the navigation coordinates and the chunk at hand, in words."""

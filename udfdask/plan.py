@@ -189,7 +189,8 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
             f"{format_bytes(frame_bytes)}), more than {share}: {call}"
         )
     elif blocks > MANY_BLOCKS and not recipe.chain:
-        names = ", ".join(u.name for u in recipe.udfs)
+        cannot = [u.name for u in recipe.udfs if u.cls.whole_frames or not u.cls._chainable]
+        names = ", ".join(dict.fromkeys(cannot))
         found.append(
             f"a task takes {blocks} signal chunks, {format_bytes(heaviest)} together, because "
             f"{names} cannot go on from one signal chunk to the next: {call}"

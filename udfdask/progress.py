@@ -12,7 +12,8 @@ from dask.callbacks import Callback
 from dask.highlevelgraph import HighLevelGraph
 from tqdm.auto import tqdm
 
-from udfdask.graph import ChunkLayer, scatter_recipes
+from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks
+from udfdask.graph import scatter_recipes
 
 
 def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -137,8 +138,8 @@ def _bar(results: Any, client: Any) -> Iterator[None]:
     for collection in collections:
         graph = collection.__dask_graph__()
         for layer in getattr(graph, "layers", {}).values():
-            if isinstance(layer, ChunkLayer):
-                frames.update(layer.frames)
+            if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
+                frames.update(layer.frames())
     with tqdm(total=round(sum(frames.values())), unit="frame", unit_scale=True) as bar:
         done = 0.0
 

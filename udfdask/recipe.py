@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ MANY_BLOCKS = 4
 """Signal chunks per task beyond which UDFs that can are run one signal chunk a task."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class UDFRecipe:
     """One UDF of a run, as declared."""
 
@@ -62,7 +63,7 @@ class UDFRecipe:
         """Name of the class."""
         return self.cls.__name__
 
-    @property
+    @cached_property
     def allocated(self) -> dict[str, BufferSpec]:
         """Buffers that exist while processing and merging."""
         return {k: s for k, s in self.buffers.items() if s.use != "result_only"}
@@ -260,12 +261,15 @@ def _input_dtype(udf: UDF, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype in which a UDF sees data of a dtype, in native byte order."""
     preferred = udf.get_preferred_input_dtype()
     try:
-        return np.result_type(dtype, np.dtype(preferred)).newbyteorder("=")
+        combined = np.result_type(dtype, np.dtype(preferred)).newbyteorder("=")
+        if combined.kind not in "biufcmM":  # numbers and text make text
+            raise TypeError(f"the result would be {combined}")
     except TypeError as e:
         raise ArgumentTypeError(
             f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
             f"does not combine with the data's dtype {dtype}: {e}"
         ) from None
+    return combined
 
 
 def _method(udf: UDF) -> UDFMethod:
@@ -355,7 +359,12 @@ def _backends(udf: UDF) -> None:
 
 def _preferences(udf: UDF) -> dict[str, float]:
     """Return the tiling preferences, checked."""
-    asked = dict(udf.get_tiling_preferences())
+    asked = udf.get_tiling_preferences()
+    if not isinstance(asked, Mapping):
+        raise ArgumentTypeError(
+            f"{type(udf).__name__}.get_tiling_preferences() must return a dictionary with depth "
+            f"and total_size, not {type(asked).__name__}"
+        )
     chosen: dict[str, float] = {}
     for key in ("depth", "total_size"):
         value = asked.get(key, np.inf)

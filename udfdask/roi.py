@@ -81,7 +81,10 @@ def _from_entries(entries: list[Any], nav: tuple[int, ...]) -> BoolArray:
 
 def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     """Return the mask given as an array of navigation shape or of the right size."""
-    mask = np.asarray(roi)
+    try:
+        mask = np.asarray(roi)
+    except ValueError as e:  # nested lists of different lengths
+        raise ArgumentValueError(f"the roi is no array: {e}; {ADVICE}") from None
     if mask.dtype.kind in "OSUV":
         raise ArgumentTypeError(f"cannot use {type(roi).__name__} as a roi; {ADVICE}")
     if mask.dtype != bool:

@@ -35,8 +35,8 @@ class ThreadGuard:
         if len(sys.modules) != self._modules:
             self._modules = len(sys.modules)
             found = ThreadpoolController().lib_controllers
-            self._per_thread = [c for c in found if c.user_api == "openmp"]
-            self._process_wide = [c for c in found if c.user_api != "openmp"]
+            self._per_thread = [c for c in found if _is_per_thread(c)]
+            self._process_wide = [c for c in found if not _is_per_thread(c)]
 
     def enter(self, threads: int) -> list[tuple[Any, int]]:
         """Limit this thread, and the process if this is the first task; return what to restore."""
@@ -58,12 +58,12 @@ class ThreadGuard:
     def leave(self, own: list[tuple[Any, int]]) -> None:
         """Restore this thread, and the process if this was the last task."""
         for library, before in own:
-            library.set_num_threads(before)
+            _set(library, before)
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
                 for library, before in reversed(self._saved):
-                    library.set_num_threads(before)
+                    _set(library, before)
                 self._saved = []
 
 
@@ -101,9 +101,31 @@ def _lower_all(libraries: list[Any], threads: int) -> list[tuple[Any, int]]:
     for library in libraries:
         before = library.get_num_threads()
         if before is not None and before > threads:
-            library.set_num_threads(threads)
+            _set(library, threads)
             lowered.append((library, before))
     return lowered
+
+
+def _is_per_thread(library: Any) -> bool:
+    """Return whether a library counts threads for each calling thread."""
+    if library.user_api == "openmp":
+        return True
+    layer = getattr(library, "threading_layer", None)
+    return library.internal_api == "openblas" and layer == "openmp"
+
+
+def _set(library: Any, threads: int) -> None:
+    """Set the number of threads of a library.
+
+    threadpoolctl 3.8 silently ignores all threads but the first one that has set a limit of
+    OpenBLAS. The last task out is rarely the first one in, so that its claim is lifted.
+    """
+    release = getattr(library, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+    library.set_num_threads(threads)
+    if release is not None:
+        release(force=True)
 
 
 guard = ThreadGuard()

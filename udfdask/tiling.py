@@ -51,7 +51,7 @@ class TilingScheme:
                 parts.append((Slice([o for o, _ in piece], shape), number))
         return tuple(parts)
 
-    @property
+    @cached_property
     def whole_frames(self) -> bool:
         """Whether each tile holds whole frames."""
         return len(self.sig_parts) == 1

@@ -1,0 +1,245 @@
+"""Law 12: numerics libraries keep to a task's share of threads, and get back what they had."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import dask
+import dask.array as da
+import numba
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+import udfdask as ud
+from udfdask.threads import ThreadGuard, guard
+
+np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS
+WHOLE = 2  # what the libraries are set to outside of tasks: more than a task's share of 1
+
+
+def blas_threads() -> list[int]:
+    """Threads of the BLAS libraries of this process."""
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [library.get_num_threads() for library in found]
+
+
+@pytest.fixture(autouse=True)
+def whole() -> Iterator[None]:
+    """Libraries at a known number of threads, and back at it after the test."""
+    if not blas_threads():
+        pytest.skip("no BLAS library that threadpoolctl knows")
+    with threadpool_limits(WHOLE, user_api="blas"):
+        if set(blas_threads()) != {WHOLE}:
+            pytest.skip(f"this BLAS cannot use {WHOLE} threads")
+        yield
+        assert set(blas_threads()) == {WHOLE}
+
+
+class Meet(ud.UDF):
+    """Waits in each task for the others, so that they overlap, and notes the limits."""
+
+    def __init__(self, barrier=None):
+        super().__init__(barrier=barrier)
+
+    def get_result_buffers(self):
+        return {
+            "before": self.buffer(kind="nav", dtype="int64"),
+            "after": self.buffer(kind="nav", dtype="int64"),
+            "numba": self.buffer(kind="nav", dtype="int64"),
+            "meta": self.buffer(kind="nav", dtype="int64"),
+        }
+
+    def process_partition(self, partition):
+        self.results.before = max(blas_threads())
+        if self.params.barrier is not None:
+            BARRIERS[self.params.barrier].wait(timeout=20)
+            if self.meta.coordinates[0, 0] % 2:
+                time.sleep(0.05)  # one task goes while its neighbour is still at work
+        self.results.after = max(blas_threads())
+        self.results.numba = numba.get_num_threads()
+        self.results.meta = self.meta.threads_per_worker
+
+
+BARRIERS: dict[str, threading.Barrier] = {}
+
+
+@pytest.fixture
+def x() -> da.Array:
+    return da.ones((8, 4, 4), chunks=(1, 4, 4), dtype="float32")
+
+
+def test_overlapping_tasks(x):
+    """Two at a time, the second still at work when the first one leaves: never more than one."""
+    BARRIERS["two"] = threading.Barrier(2)
+    done = ud.run_udf(x, Meet("two")).compute(scheduler="threads", num_workers=2)
+    for name in ("before", "after", "numba", "meta"):
+        assert done[name].tolist() == [1] * 8, name
+    assert set(blas_threads()) == {WHOLE}
+
+
+@pytest.mark.parametrize("share", [1, 2])
+def test_config(x, share):
+    with dask.config.set({"udfdask.threads-per-task": share}):
+        done = ud.run_udf(x, Meet()).compute(scheduler="synchronous")
+    for name in ("before", "after", "meta"):
+        assert set(done[name]) == {share}
+    assert set(done["numba"]) == {min(share, numba.config.NUMBA_NUM_THREADS)}
+
+
+def test_processes(x):
+    done = ud.run_udf(x, Meet()).compute(scheduler="processes", num_workers=1)
+    assert set(done["before"]) == {1}
+    assert set(done["numba"]) == {1}
+
+
+def test_share_is_part_of_the_name(x):
+    one = ud.run_udf(x, Meet())["before"].name
+    with dask.config.set({"udfdask.threads-per-task": 2}):
+        assert ud.run_udf(x, Meet())["before"].name != one
+    assert ud.run_udf(x, Meet())["before"].name == one
+
+
+def test_limits_in_merge_and_get_results(x):
+    class Sees(ud.UDF):
+        def get_result_buffers(self):
+            return {
+                "merge": self.buffer(kind="single", dtype="int64"),
+                "results": self.buffer(kind="single", dtype="int64", use="result_only"),
+            }
+
+        def process_frame(self, frame):
+            pass
+
+        def merge(self, dest, src):
+            dest.merge = max(int(dest.merge[0]), int(src.merge[0]), *blas_threads())
+
+        def get_results(self):
+            return {"results": max(blas_threads())}
+
+    done = ud.run_udf(x, Sees()).compute(scheduler="synchronous")
+    assert (done["merge"], done["results"]) == (1, 1)
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_restored_after_an_error(x, scheduler):
+    class Raises(Meet):
+        def process_partition(self, partition):
+            raise RuntimeError("stop")
+
+    before = numba.get_num_threads()
+    with pytest.raises(RuntimeError, match="stop"):
+        ud.run_udf(x, Raises()).compute(scheduler=scheduler)
+    for _ in range(100):  # dask's other threads may still be on their way out
+        if guard._inside == 0:
+            break
+        time.sleep(0.01)
+    assert set(blas_threads()) == {WHOLE}
+    assert numba.get_num_threads() == before
+
+
+# The guard alone.
+
+
+def test_nested():
+    own = ThreadGuard()
+    with own.limit(1):
+        assert set(blas_threads()) == {1}
+        with own.limit(1):
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {1}
+    assert set(blas_threads()) == {WHOLE}
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(2, 1), (1, 2)])
+def test_nested_with_different_limits(outer, inner):
+    """Nobody sees more than its own share, and a smaller one of a neighbour may hold it down."""
+    own = ThreadGuard()
+    with own.limit(outer):
+        assert max(blas_threads()) <= outer
+        with own.limit(inner):
+            assert max(blas_threads()) <= min(outer, inner)
+        assert max(blas_threads()) <= outer
+    assert set(blas_threads()) == {WHOLE}
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 1), (2, 1), (1, 2)])
+def test_overlapping_but_not_nested(first, second):
+    """First in, second in, first out, second out."""
+    own = ThreadGuard()
+    a, b = own.limit(first), own.limit(second)
+    a.__enter__()
+    b.__enter__()
+    assert max(blas_threads()) <= min(first, second)
+    a.__exit__(None, None, None)
+    assert max(blas_threads()) <= second
+    b.__exit__(None, None, None)
+    assert set(blas_threads()) == {WHOLE}
+
+
+def test_never_raises_a_limit():
+    with threadpool_limits(1, user_api="blas"):
+        with ThreadGuard().limit(8):
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {1}
+
+
+def test_restored_after_an_exception():
+    with pytest.raises(KeyError), ThreadGuard().limit(1):
+        raise KeyError
+    assert set(blas_threads()) == {WHOLE}
+
+
+def test_numba_of_another_thread_is_left_alone():
+    """numba's count belongs to a thread."""
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.skip("numba has one thread only")
+    numba.set_num_threads(2)
+    entered, leave = threading.Event(), threading.Event()
+    seen = []
+
+    def work():
+        with guard.limit(1):
+            seen.append(numba.get_num_threads())
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert entered.wait(10)
+    assert numba.get_num_threads() == 2
+    leave.set()
+    thread.join()
+    assert seen == [1]
+
+
+def test_many_threads_in_and_out():
+    own = ThreadGuard()
+    wrong = []
+
+    def work(seed):
+        random = np.random.default_rng(seed)
+        for _ in range(40):
+            with own.limit(1):
+                if set(blas_threads()) != {1}:
+                    wrong.append(seed)
+                time.sleep(random.uniform(0, 1e-3))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert set(blas_threads()) == {WHOLE}
+
+
+def test_cheap():
+    """A task of a millisecond must not feel it."""
+    with guard.limit(1):
+        pass
+    start = time.perf_counter()
+    for _ in range(100):
+        with guard.limit(1):
+            pass
+    assert (time.perf_counter() - start) / 100 < 2e-3

@@ -1,0 +1,311 @@
+"""An exception out of a user's method keeps its type and says where it was raised."""
+
+import pickle
+import traceback
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+
+distributed = pytest.importorskip("distributed")
+
+NAV, CHUNKS = (4, 6), (2, 3)
+BAD = (2, 4)  # in chunk (1, 1)
+
+
+class Trouble(Exception):
+    """An exception of the user's own."""
+
+
+class TwoArguments(Exception):
+    """An exception that pickle cannot bring back: its constructor wants two arguments."""
+
+    def __init__(self, what, where):
+        super().__init__(f"{what} at {where}")
+
+
+class Bad(ud.UDF):
+    """Raises `error` in method `where`, on the piece that holds the bad frame."""
+
+    def __init__(self, where, error=Trouble, args=("no light",)):
+        super().__init__(where=where, error=error, args=args)
+
+    def get_result_buffers(self):
+        return {"s": self.buffer(kind="single", dtype="float64")}
+
+    def here(self, where):
+        if where == self.params.where and BAD in {tuple(c) for c in self.meta.coordinates.tolist()}:
+            raise self.params.error(*self.params.args)
+
+    def get_task_data(self):
+        self.here("get_task_data")
+        return {}
+
+    def preprocess(self):
+        self.here("preprocess")
+
+    def postprocess(self):
+        self.here("postprocess")
+
+    def cleanup(self):
+        self.here("cleanup")
+
+    def merge(self, dest, src):
+        self.here("merge")
+
+    def get_results(self):
+        self.here("get_results")
+        return {}
+
+
+class BadFrame(Bad):
+    def process_frame(self, frame):
+        self.here("process_frame")
+
+
+class BadTile(Bad):
+    def process_tile(self, tile):
+        self.here("process_tile")
+
+
+class BadPartition(Bad):
+    def process_partition(self, partition):
+        self.here("process_partition")
+
+
+class BadMergeAll(Bad):
+    def process_frame(self, frame):
+        pass
+
+    def merge_all(self, ordered_results):
+        self.here("merge_all")
+        return {"s": [0.0]}
+
+
+class BadInit(ud.UDF):
+    """`__init__` does not accept its own output."""
+
+    def __init__(self, width):
+        super().__init__(breadth=width)
+
+    def get_result_buffers(self):
+        return {"v": self.buffer(kind="nav")}
+
+    def process_frame(self, frame):
+        pass
+
+
+@pytest.fixture
+def x() -> da.Array:
+    return da.ones((*NAV, 4, 5), chunks=(*CHUNKS, 4, 5), dtype="float32")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
+def options(request):
+    """Arguments of compute for each scheduler."""
+    if request.param == "distributed":
+        return {"scheduler": request.getfixturevalue("cluster")}
+    if request.param == "processes":
+        return {"scheduler": "processes", "num_workers": 2}
+    return {"scheduler": request.param}
+
+
+def raised(call):
+    """The exception of a call, with its notes and those in its message.
+
+    dask's process scheduler makes its own subclass of the exception, whose message holds the
+    traceback of the worker.
+    """
+    with pytest.raises(Exception) as caught:  # noqa: PT011, B017 - any type, the tests look at it
+        call()
+    error = caught.value
+    return error, "\n".join([str(error), *getattr(error, "__notes__", [])])
+
+
+METHODS = [
+    (BadFrame, "process_frame", "at navigation coordinates (2, 4), in chunk (1, 1)"),
+    (BadTile, "process_tile", "at navigation coordinates (2, 3) to (3, 5), in chunk (1, 1)"),
+    (BadPartition, "process_partition", "coordinates (2, 3) to (3, 5), in chunk (1, 1)"),
+    (BadFrame, "get_task_data", "coordinates (2, 3) to (3, 5), in chunk (1, 1)"),
+    (BadFrame, "preprocess", "coordinates (2, 3) to (3, 5), in chunk (1, 1)"),
+    (BadFrame, "postprocess", "coordinates (2, 3) to (3, 5), in chunk (1, 1)"),
+    (BadFrame, "merge", "coordinates (2, 3) to (3, 5), in chunks (0, 0) to (1, 1)"),
+    (BadMergeAll, "merge_all", "in chunks (0, 0) to (1, 1)"),
+    (BadFrame, "get_results", "coordinates (0, 0) to (3, 5), in chunks (0, 0) to (1, 1)"),
+]
+
+
+@pytest.mark.parametrize(("cls", "method", "place"), METHODS, ids=[m[1] for m in METHODS])
+def test_type_and_note(x, cls, method, place, options):
+    res = ud.run_udf(x, cls(method))
+    error, text = raised(lambda: res.compute(**options))
+    assert isinstance(error, Trouble)
+    assert "no light" in text
+    assert f"raised in {cls.__name__}.{method}" in text
+    assert place in text
+
+
+@pytest.mark.parametrize("method", ["cleanup", "process_frame"])
+def test_note_is_a_note(x, method):
+    error, _ = raised(lambda: ud.run_udf(x, BadFrame(method)).compute(scheduler="synchronous"))
+    (note,) = error.__notes__
+    assert note.startswith(f"raised in BadFrame.{method} at navigation coordinates (2, ")
+    assert str(error) == "no light"
+
+
+def test_note_survives_distributed(x, cluster):
+    error, _ = raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(scheduler=cluster))
+    assert type(error) is Trouble
+    assert any("BadFrame.process_frame at navigation coordinates (2, 4)" in n for n in error.__notes__)
+
+
+def test_note_with_a_roi(x):
+    error, _ = raised(
+        lambda: ud.run_udf(x, BadFrame("process_frame"), roi=BAD).compute(scheduler="synchronous")
+    )
+    assert "at navigation coordinates (2, 4), in chunk (1, 1)" in error.__notes__[0]
+    ud.run_udf(x, BadFrame("process_frame"), roi=(0, 0)).compute(scheduler="synchronous")
+
+
+def test_note_without_navigation_axes():
+    class Raises(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            raise Trouble
+
+    x = da.ones((4, 4), chunks=2)
+    error, _ = raised(lambda: ud.run_udf(x, Raises()).compute(scheduler="synchronous"))
+    assert "raised in Raises.process_frame at navigation coordinates (), in chunk ()" in str(
+        error.__notes__
+    )
+
+
+def test_bad_init(x, options):
+    res = ud.run_udf(x, BadInit(3))
+    error, text = raised(lambda: res.compute(**options))
+    assert isinstance(error, TypeError)
+    assert "breadth" in text
+    assert "BadInit" in text
+    assert "must accept the keyword arguments" in text
+
+
+@pytest.mark.parametrize("cls", [BadFrame, BadPartition])
+def test_exception_that_cannot_travel(x, cls, options):
+    method = "process_frame" if cls is BadFrame else "process_partition"
+    with pytest.raises(TypeError):
+        pickle.loads(pickle.dumps(TwoArguments("no light", "noon")))
+    udf = cls(method, TwoArguments, ("no light", "noon"))
+    res = ud.run_udf(x, udf)
+    error, text = raised(lambda: res.compute(**options))
+    assert isinstance(error, ud.UDFError)
+    assert "TwoArguments: no light at noon" in text
+    assert f"in {method}" in text  # the traceback
+    assert f"raised in {cls.__name__}.{method}" in text
+
+
+def test_the_users_line_is_in_the_traceback(x):
+    error, _ = raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(scheduler="threads"))
+    functions = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    assert functions[-2:] == ["process_frame", "here"]
+
+
+def test_result_after_an_error(x, options):
+    """An error leaves nothing behind: the next run is right, on the same workers."""
+    raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(**options))
+    good = ud.run_udf(x, BadFrame("never"))
+    assert good.compute(**options)["s"] == 0
+
+
+def test_errors_inside_chained_arrays(x):
+    """The results are dask arrays: an error comes through what was made of them."""
+    res = ud.run_udf(x, BadFrame("process_frame"))
+    error, _ = raised(lambda: (res["s"] + 1).sum().compute(scheduler="synchronous"))
+    assert type(error) is Trouble
+
+
+def test_keyboard_interrupt_passes_through(x):
+    class Stops(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ud.run_udf(x, Stops()).compute(scheduler="synchronous")
+
+
+@pytest.mark.parametrize("method", ["process_frame", "process_tile", "process_partition"])
+def test_input_is_read_only(x, method):
+    """Law 9: writing to the input is the user's mistake, and loud."""
+
+    def write(self, data):
+        data[...] = 0
+
+    cls = type(
+        "Writes",
+        (ud.UDF,),
+        {
+            "get_result_buffers": lambda self: {"v": self.buffer(kind="nav")},
+            method: write,
+        },
+    )
+    with pytest.raises(ValueError, match="read-only"):
+        ud.run_udf(x, cls()).compute(scheduler="synchronous")
+    with pytest.raises(ValueError, match="read-only"):  # converted data are shared as well
+        ud.run_udf(x.astype("uint8"), cls()).compute(scheduler="synchronous")
+
+
+def test_wrong_shape_assigned(x):
+    class Assigns(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav", extra_shape=(2,))}
+
+        def process_frame(self, frame):
+            self.results.v = np.zeros(3)
+
+    with pytest.raises(ValueError, match="broadcast"):
+        ud.run_udf(x, Assigns()).compute(scheduler="synchronous")
+
+
+def test_unknown_buffer_assigned(x):
+    class Assigns(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            self.results.w = 1
+
+    with pytest.raises(ud.UDFError, match=r"no buffer 'w' to assign to; declared are \['v'\]"):
+        ud.run_udf(x, Assigns()).compute(scheduler="synchronous")
+
+
+def test_blocks_that_are_not_as_announced(x):
+    class Nothing(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            pass
+
+    short = x.map_blocks(lambda b: b[:1], dtype=x.dtype, meta=np.empty((0,) * 4, "float32"))
+    with pytest.raises(ud.UDFError, match="was announced, but one of shape .* came"):
+        ud.run_udf(short, Nothing()).compute(scheduler="synchronous")
+    other = x.map_blocks(lambda b: b + 0j, dtype=x.dtype, meta=np.empty((0,) * 4, "float32"))
+    with pytest.raises(ud.UDFError, match="dtype float32 was announced, but one of dtype complex"):
+        ud.run_udf(other, Nothing()).compute(scheduler="synchronous")

@@ -1,0 +1,226 @@
+"""The plain oracle: a UDF over a whole NumPy array at once; no chunks, no tiles, no dask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from udfdask.buffers import BufferSpec, PartialViews, Results, Views
+from udfdask.errors import MissingMergeError
+from udfdask.grid import Grid
+from udfdask.meta import Cursor, UDFMeta
+from udfdask.params import TaskData
+from udfdask.roi import normalize_roi
+from udfdask.shapes import Shape
+from udfdask.slices import Slice
+from udfdask.tiling import TilingScheme
+from udfdask.types import AnyArray
+from udfdask.udf import UDF, MaskedResult, UDFMethod
+
+
+@overload
+def run_reference(
+    array: Any, udf: UDF, *, sig_dims: int = ..., roi: Any = ...
+) -> dict[str, AnyArray]: ...
+@overload
+def run_reference(
+    array: Any, udf: Sequence[UDF], *, sig_dims: int = ..., roi: Any = ...
+) -> tuple[dict[str, AnyArray], ...]: ...
+def run_reference(
+    array: Any, udf: UDF | Sequence[UDF], *, sig_dims: int = 2, roi: Any = None
+) -> dict[str, AnyArray] | tuple[dict[str, AnyArray], ...]:
+    """Run UDFs over a NumPy array in the plainest way: what `run_udf` must agree with.
+
+    The whole array is one partition: a loop over frames, or one tile, or one partition. An own
+    `merge` or a `merge_all` is called once, on that one partial result.
+
+    Parameters
+    ----------
+    array : numpy.ndarray, shape (*nav, *sig)
+        The data.
+    udf : UDF, or list or tuple of UDF
+        What to run, each by itself.
+    sig_dims : int
+        Number of signal axes.
+    roi : array-like, optional
+        Which scan positions are processed, as in `run_udf`.
+
+    Returns
+    -------
+    dict or tuple of dict
+        Results by name in data set shape, filled outside the ROI; a dictionary for each UDF of a
+        list.
+
+    Raises
+    ------
+    MissingMergeError
+        If a UDF has sig or single buffers and neither `merge` nor `merge_all`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udfdask.testing import run_reference
+    >>> from udfdask.udfs import SumSigUDF
+    >>> run_reference(np.ones((2, 3, 4, 4)), SumSigUDF(), roi=(0, 1))["intensity"]
+    array([[nan, 16., nan],
+           [nan, nan, nan]])
+    """
+    data = np.asarray(array)
+    if isinstance(udf, UDF):
+        return _Reference(udf, data, sig_dims, roi).run()
+    return tuple(_Reference(u, data, sig_dims, roi).run() for u in udf)
+
+
+class _Reference:
+    """One UDF over one array."""
+
+    def __init__(self, udf: UDF, data: AnyArray, sig_dims: int, roi: Any) -> None:
+        self.template = udf
+        self.shape = Shape(data.shape, sig_dims=sig_dims)
+        self.dtype = data.dtype
+        nav = tuple(self.shape.nav)
+        self.grid = Grid(nav_chunks=tuple((n,) for n in nav), roi=normalize_roi(roi, nav))
+        rows = data.reshape((math.prod(nav), *self.shape.sig))
+        self.rows = rows if self.grid.roi is None else rows[self.grid.roi.reshape(-1)]
+        sig = tuple(self.shape.sig)
+        self.tiling = TilingScheme(
+            sig_chunks=tuple((n,) for n in sig),
+            sig_shape=sig,
+            depth=max(1, len(self.rows)),
+            frame_depth=max(1, len(self.rows)),
+        )
+
+    def run(self) -> dict[str, AnyArray]:
+        """Return the results."""
+        worker = self._make()
+        if self.grid.n_chunks:
+            self._process(worker)
+        merged = self._merge(worker)
+        return self._results(merged)
+
+    def _make(self) -> UDF:
+        """Return a fresh instance with zeroed buffers."""
+        udf = type(self.template)(**self.template._kwargs)
+        cursor = Cursor(0, self.grid.n_chunks, len(self.rows))
+        meta = UDFMeta(
+            grid=self.grid,
+            dataset_shape=self.shape,
+            dataset_dtype=self.dtype,
+            tiling=self.tiling,
+            threads=1,
+            cursor=cursor,
+        )
+        udf.meta = meta
+        preferred = np.dtype(udf.get_preferred_input_dtype())
+        udf.meta = meta.with_input_dtype(np.result_type(self.dtype, preferred).newbyteorder("="))
+        specs = dict(udf.get_result_buffers())
+        udf._declared = specs
+        arrays = {
+            k: np.zeros(s.shape(len(self.rows), self.shape.sig), s.dtype)
+            for k, s in specs.items()
+            if s.use != "result_only"
+        }
+        udf.results = Results({**dict.fromkeys(specs), **arrays}, specs, arrays)
+        return udf
+
+    def _process(self, udf: UDF) -> None:
+        """Process every frame."""
+        udf.task_data = TaskData(udf.get_task_data())
+        udf.preprocess()
+        data = np.array(self.rows, dtype=udf.meta.input_dtype)
+        whole = dict(udf.results._arrays)
+        method = udf.get_method()
+        if method is UDFMethod.FRAME:
+            self._process_frames(udf, data, whole)
+        elif method is UDFMethod.TILE:
+            udf.process_tile(data)
+        else:
+            udf.process_partition(data)
+        udf.postprocess()
+        udf.cleanup()
+
+    def _process_frames(self, udf: UDF, data: AnyArray, whole: dict[str, AnyArray]) -> None:
+        """Process one frame after another."""
+        specs = _specs(udf)
+        cursor = udf.meta.cursor
+        assert cursor is not None
+        for row, frame in enumerate(data):
+            cursor.start, cursor.stop = row, row + 1
+            views = dict(whole)
+            for name, array in whole.items():
+                if specs[name].kind == "nav":
+                    views[name] = array[row] if specs[name].extra_shape else array[row : row + 1]
+            udf.results = Results({**dict.fromkeys(specs), **views}, specs, whole)
+            udf.process_frame(frame)
+        cursor.start, cursor.stop = 0, len(data)
+        udf.results = Results({**dict.fromkeys(specs), **whole}, specs, whole)
+
+    def _merge(self, done: UDF) -> UDF:
+        """Return a UDF that holds the merged buffers."""
+        specs, arrays = _specs(done), done.results._arrays
+        fresh = self._make()
+        target = fresh.results._arrays
+        kinds = {specs[name].kind for name in arrays}
+        own = type(done).merge is not UDF.merge
+        if not hasattr(done, "merge_all") and not own:
+            if kinds - {"nav"}:
+                raise MissingMergeError(
+                    f"{type(done).__name__} has sig or single buffers and neither merge nor "
+                    "merge_all"
+                )
+            for name, array in arrays.items():
+                target[name][...] = array
+            return fresh
+        cursor = fresh.meta.cursor
+        assert cursor is not None
+        if not self.grid.n_chunks:
+            fresh.preprocess()
+        elif hasattr(fresh, "merge_all"):
+            cursor.merged = (0, self.grid.n_chunks)
+            rows = Shape((len(self.rows), *self.shape.sig), sig_dims=self.shape.sig_dims)
+            where = Slice((0,) * len(rows), rows)
+            for name, value in fresh.merge_all({where: PartialViews(dict(arrays))}).items():
+                target[name][...] = np.asarray(value).reshape(target[name].shape)
+        else:
+            fresh.preprocess()
+            cursor.merged = (0, 0)
+            fresh.merge(Views(dict(target)), Views(dict(arrays)))
+        return fresh
+
+    def _results(self, udf: UDF) -> dict[str, AnyArray]:
+        """Return what get_results makes of the merged buffers, in data set shape."""
+        specs = _specs(udf)
+        assert udf.meta.cursor is not None
+        udf.meta.cursor.merged = (0, self.grid.n_chunks)
+        found: Mapping[str, Any] = udf.get_results()
+        arrays = {}
+        for name, spec in specs.items():
+            if spec.use == "private":
+                continue
+            value = found[name] if name in found else udf.results._arrays[name]
+            if isinstance(value, MaskedResult):
+                value = value.array
+            arrays[name] = self._in_place(spec, np.asarray(value).astype(spec.dtype))
+        return arrays
+
+    def _in_place(self, spec: BufferSpec, value: AnyArray) -> AnyArray:
+        """Return a result in data set shape, filled outside the ROI."""
+        if spec.kind != "nav":
+            shape = tuple(self.shape.sig) if spec.kind == "sig" else ()
+            return value.reshape((*shape, *spec.extra_shape))
+        full = np.full((self.grid.size, *spec.extra_shape), spec.fill, dtype=spec.dtype)
+        chosen = np.ones(self.grid.size, bool) if self.grid.roi is None else self.grid.roi.ravel()
+        if value.size == len(self.rows) * math.prod(spec.extra_shape):
+            full[chosen] = value.reshape((len(self.rows), *spec.extra_shape))
+        else:
+            full[chosen] = value.reshape(full.shape)[chosen]
+        return full.reshape((*self.grid.shape, *spec.extra_shape))
+
+
+def _specs(udf: UDF) -> dict[str, BufferSpec]:
+    """Return what a UDF has declared."""
+    assert udf._declared is not None
+    return udf._declared
