@@ -22,7 +22,8 @@ udfs
 recipe partial source instance
 chunk
 merge finish
-plan chunk_layers
+plan chunk_layers output_task
+lazy_params scatter
 graph
 explanation outputs progress
 results
@@ -58,6 +59,9 @@ HEAVY = {
         "tokens",
         "plan",
         "chunk_layers",
+        "output_task",
+        "lazy_params",
+        "scatter",
         "graph",
         "results",
         "progress",

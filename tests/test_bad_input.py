@@ -648,13 +648,12 @@ def test_masked_of_a_lazy_result(x):
 
 
 def test_chunk_too_large_for_memory(x):
-    with dask.config.set({"udfdask.worker-memory": 8192}):
-        with pytest.warns(
-            ud.UDFWarning,
-            match=r"3\.00 kiB \(12 frames of 256 B\), more than .*2\.00 kiB.*"
-            r"array\.rechunk\(\(4, 6, -1, -1\)\)",
-        ):
-            ud.run_udf(x, Nav())
+    with dask.config.set({"udfdask.worker-memory": 8192}), pytest.warns(
+        ud.UDFWarning,
+        match=r"3\.00 kiB \(12 frames of 256 B\), more than .*2\.00 kiB.*"
+        r"array\.rechunk\(\(4, 6, -1, -1\)\)",
+    ):
+        ud.run_udf(x, Nav())
 
 
 def test_a_rechunk_that_is_advised_is_smaller():

@@ -7,10 +7,10 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import udf_zoo
 import udfdask as ud
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes

@@ -129,7 +129,7 @@ def raised(call):
     dask's process scheduler makes its own subclass of the exception, whose message holds the
     traceback of the worker.
     """
-    with pytest.raises(Exception) as caught:  # noqa: PT011, B017 - any type, the tests look at it
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any type, the tests look at it
         call()
     error = caught.value
     return error, "\n".join([str(error), *getattr(error, "__notes__", [])])

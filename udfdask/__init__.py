@@ -67,3 +67,7 @@ __all__ = [
     "prod",
     "run_udf",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

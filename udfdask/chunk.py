@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from udfdask.instance import Instance
+from udfdask.params import TaskData
 from udfdask.partial import Partial
 from udfdask.recipe import Recipe
 from udfdask.source import FrameSource, convert
 from udfdask.threads import guard
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, UDFMethod
-from udfdask.params import TaskData
 
 Payload = tuple[Partial, ...]
 
@@ -121,6 +122,7 @@ def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None
                     instance.call("process_tile", pieces.get(instance))
                 for instance in frames:
                     _process_frames(instance, pieces.get(instance), start)
+                del pieces  # or it stays in memory while the next stack is assembled
     else:
         for number in range(n_blocks(recipe)):
             _process_tiles(tiles, source, chunk, number)
@@ -129,6 +131,7 @@ def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None
                 pieces = _Pieces(source.frames(start, stop))
                 for instance in frames:
                     _process_frames(instance, pieces.get(instance), start)
+                del pieces  # or it stays in memory while the next stack is assembled
     if partitions:
         pieces = _Pieces(source.frames(0, n_rows))
         for instance in partitions:
@@ -136,9 +139,7 @@ def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None
             instance.call("process_partition", pieces.get(instance))
 
 
-def _process_tiles(
-    instances: list[Instance], source: FrameSource, chunk: int, number: int
-) -> None:
+def _process_tiles(instances: list[Instance], source: FrameSource, chunk: int, number: int) -> None:
     """Run `process_tile` over the parts that lie in signal chunk `number`.
 
     `source` holds that signal chunk alone, or all of them.
@@ -158,6 +159,7 @@ def _process_tiles(
             for instance in instances:
                 instance.view_rows(start, stop)
                 instance.call("process_tile", pieces.get(instance))
+            del pieces
         for back in backs:
             for target, piece in back:
                 target[...] = piece
@@ -166,7 +168,7 @@ def _process_tiles(
 def _process_frames(instance: Instance, stack: AnyArray, first: int) -> None:
     """Run `process_frame` over a stack of frames whose first row is `first`."""
     views = instance.udf.results.__dict__
-    process = instance.udf.process_frame  # type: ignore[attr-defined]
+    process = instance.udf.process_frame
     cursor = instance.cursor
     nav = {}
     for name, spec in instance.where.allocated.items():
@@ -224,7 +226,7 @@ def _stacks(instances: list[Instance], chunk: int, depth: int) -> Iterator[tuple
         rows = grid.rows(chunk)
         if not isinstance(rows, range):
             breaks = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), n_rows]
-            runs = list(zip(breaks[:-1], breaks[1:], strict=True))
+            runs = list(itertools.pairwise(breaks))
     for first, last in runs:
         for start in range(first, last, depth):
             yield start, min(start + depth, last)

@@ -51,11 +51,11 @@ class ChunkBlockwise(Blockwise):
 
     def __init__(self, name: str, recipe: Recipe, array: da.Array) -> None:
         grid = recipe.grid
-        axes = tuple(range(array.ndim))
+        axes: Any = tuple(range(array.ndim))
         chunks = dict.fromkeys(itertools.product(*map(range, grid.numblocks)), -1)
         chunks.update({grid.index(c): c for c in range(grid.n_chunks)})
         numbers = BlockwiseDepDict(chunks, numblocks=grid.numblocks)
-        source = array.__dask_graph__().layers[array.name]
+        source = array.dask.layers[array.name]
         super().__init__(
             name,
             axes,

@@ -65,21 +65,25 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
     tile_bytes = sum(_copied(recipe_udf, plan, most) for recipe_udf in recipe.udfs)
     buffers = sum(s.nbytes(most, sig) for u in recipe.udfs for s in u.allocated.values())
     per_task = chunk_bytes + tile_bytes + buffers
+    chunks = f"{grid.n_chunks} of {total} are read"
+    if blocks > 1:
+        chunks += f", each in {blocks} signal chunks"
+    if grid.roi is not None:
+        chunks += f"; {grid.n_frames} of {grid.size} frames selected"
+    order = ", one after another along the signal chunks" if recipe.chain else ""
     lines = [
         f"data      {recipe.shape.nav} scan, {sig} frames, {recipe.dtype}",
-        f"chunks    {grid.n_chunks} of {total} are read"
-        + (f", each in {blocks} signal chunks" if blocks > 1 else "")
-        + (f"; {grid.n_frames} of {grid.size} frames selected" if grid.roi is not None else ""),
+        f"chunks    {chunks}",
         f"reads     {format_bytes(bytes_read)}, in {_passes(plan)}",
-        f"tasks     {n_tasks}"
-        + (", one after another along the signal chunks" if recipe.chain else ""),
-        f"memory    {format_bytes(per_task)} in the largest task: {format_bytes(chunk_bytes)} of "
-        f"data, {format_bytes(tile_bytes)} of copies, {format_bytes(buffers)} of buffers",
+        f"tasks     {n_tasks}{order}",
+        (
+            f"memory    {format_bytes(per_task)} in the largest task: {format_bytes(chunk_bytes)} "
+            f"of data, {format_bytes(tile_bytes)} of copies, {format_bytes(buffers)} of buffers"
+        ),
         f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
         "backend   numpy",
     ]
-    for udf in recipe.udfs:
-        lines.append(f"{udf.name}: {_udf(udf)}")
+    lines += [f"{udf.name}: {_udf(udf)}" for udf in recipe.udfs]
     lines += [f"warning   {w}" for w in plan.warnings]
     lines += [f"note      {n}" for n in _notes(plan)]
     return Explanation(

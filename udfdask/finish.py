@@ -196,7 +196,9 @@ def nav_block(recipe: Recipe, number: int, name: str, chunk: int, source: Any) -
     return block_of_rows(recipe, chunk, spec, rows, spec.fill)
 
 
-def nav_mask_block(recipe: Recipe, number: int, name: str, chunk: int, source: Finished) -> AnyArray:
+def nav_mask_block(
+    recipe: Recipe, number: int, name: str, chunk: int, source: Finished
+) -> AnyArray:
     """Return the block of the valid mask of a nav result for one chunk."""
     spec = recipe.udfs[number].buffers[name]
     if name in source.masks:

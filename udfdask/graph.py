@@ -24,10 +24,8 @@ from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
 from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
-from dask.sizeof import sizeof
 
 from udfdask.buffers import BufferSpec
-from udfdask.config import scatter_bytes
 from udfdask.chunk import n_blocks, run_chunk, run_link
 from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks, Key
 from udfdask.finish import (
@@ -39,34 +37,15 @@ from udfdask.finish import (
     whole_mask,
     whole_result,
 )
+from udfdask.lazy_params import lazy_recipe
 from udfdask.merge import empty, merge_all, merge_link, merge_tree
+from udfdask.output_task import OutputTask
 from udfdask.partial import Finished, Partial
 from udfdask.plan import Plan
 from udfdask.recipe import Recipe, UDFRecipe
 
 HEAVY_PAYLOAD = 64 << 10
 """Bytes of other UDFs' results in a payload from which merges get a partial of their own."""
-
-
-@sizeof.register(Partial)
-@sizeof.register(Finished)
-def _sizeof(value: Partial | Finished) -> int:
-    return value.nbytes + 200
-
-
-class OutputTask(Task):
-    """A task that is never fused with the task it reads from.
-
-    dask optimises each collection alone in `dask.optimize`. If two outputs of one chunk task were
-    each fused with it, it would run twice.
-    """
-
-    __slots__ = ()
-
-    @property
-    def block_fusion(self) -> bool:
-        """Tell dask to leave this task alone."""
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +83,7 @@ class _Builder:
         """Return the outputs of every UDF."""
         n = range(self.recipe.grid.n_chunks)
         payloads = self._links() if self.recipe.chain else self._chunks()
-        return tuple(
-            self._udf(k, [payloads[c] for c in n]) for k in range(len(self.recipe.udfs))
-        )
+        return tuple(self._udf(k, [payloads[c] for c in n]) for k in range(len(self.recipe.udfs)))
 
     def _add(
         self,
@@ -130,35 +107,17 @@ class _Builder:
 
     def _recipe_argument(self) -> Any:
         """Return what tasks take as recipe: the value, or a task that fills lazy parameters in."""
-        lazy = [(k, n) for k, u in enumerate(self.recipe.udfs) for n in u.lazy_params]
-        if not lazy:
+        lazy = lazy_recipe(self.recipe, self._name("recipe"))
+        if lazy is None:
             return self.recipe
-        name = self._name("recipe")
-        tasks: dict[Key, Task] = {}
-        depends: set[str] = set()
-        values = []
-        for k, param in lazy:
-            value = self.recipe.udfs[k].kwargs[param]
-            graph = value.__dask_graph__()
-            if not isinstance(graph, HighLevelGraph):
-                graph = HighLevelGraph.from_collections(tokenize(value), graph, dependencies=())
-            self.layers.update(graph.layers)
-            self.depends.update(graph.dependencies)
-            depends.update(value.__dask_layers__())
-            gather, extra = value.__dask_postcompute__()
-            key = (f"{name}-{k}-{param}", 0)
-            tasks[key] = OutputTask(key, _gathered, gather, extra, _refs(value.__dask_keys__()))
-            values.append(TaskRef(key))
-        bare = self.recipe.with_params(dict.fromkeys(lazy))
-        key = (name, 0)
-        tasks[key] = OutputTask(key, _filled, bare, lazy, List(*values))
-        self._add(name, tasks, depends)
-        return TaskRef(key)
+        self.layers.update(lazy.layers)
+        self.depends.update(lazy.dependencies)
+        return TaskRef(lazy.key)
 
     @property
     def _shared_layers(self) -> set[str]:
         """Layers that every task with a recipe depends on."""
-        return {self.shared.key[0]} if isinstance(self.shared, TaskRef) else set()
+        return set() if isinstance(self.shared, Recipe) else {self._name("recipe")}
 
     def _blocks(self, chunk: int) -> list[TaskRef]:
         """Return the keys of the blocks of a chunk, in C order of the signal chunks."""
@@ -219,15 +178,21 @@ class _Builder:
         if len(recipe.udfs) == 1 or not recipe.grid.n_chunks:
             return False
         n_rows = int(recipe.grid.counts.max())
-        return HEAVY_PAYLOAD < sum(
-            s.nbytes(n_rows, recipe.shape.sig)
-            for k, u in enumerate(recipe.udfs)
-            if k != number
-            for s in u.allocated.values()
+        return (
+            sum(
+                s.nbytes(n_rows, recipe.shape.sig)
+                for k, u in enumerate(recipe.udfs)
+                if k != number
+                for s in u.allocated.values()
+            )
+            > HEAVY_PAYLOAD
         )
 
     def _map(
-        self, name: str, sources: Sequence[Key], make: Callable[[Key, TaskRef, int], tuple[Any, ...]]
+        self,
+        name: str,
+        sources: Sequence[Key],
+        make: Callable[[Key, TaskRef, int], tuple[Any, ...]],
     ) -> list[Key]:
         """Add one task per source; return their keys."""
         tasks: dict[Key, Task] = {}
@@ -298,7 +263,7 @@ class _Builder:
     def _finish(
         self, number: int, udf: UDFRecipe, rows: list[Key], whole: Key | None
     ) -> tuple[list[Key], Key]:
-        """Add the calls of get_results; return where the results of each chunk, and the rest are."""
+        """Add the calls of get_results; return where each chunk's results and the rest are."""
         name = self._name("finish", udf)
         rest = TaskRef(whole) if whole and udf.has_whole else None
         depends = {k[0] for k in rows if udf.has_nav} | ({whole[0]} if rest and whole else set())
@@ -327,7 +292,9 @@ class _Builder:
             what = (self.shared, number, name)
             if spec.kind == "nav":
                 layer = self._name("nav", udf, name)
-                arrays[name] = self._nav_array(layer, rows, spec, spec.dtype, spec.fill, nav_block, what)
+                arrays[name] = self._nav_array(
+                    layer, rows, spec, spec.dtype, spec.fill, nav_block, what
+                )
             else:
                 assert whole is not None
                 layer = self._name(spec.kind, udf, name)
@@ -409,7 +376,7 @@ class _Builder:
     ) -> da.Array:
         """Return a dask array whose graph holds just the layers that it needs."""
         self._add(name, tasks, depends | self._shared_layers)
-        own_layers = self.array.__dask_graph__()
+        own_layers = self.array.dask
         layers: dict[str, Any] = {}
         dependencies: dict[str, set[str]] = {}
         todo = [name]
@@ -426,55 +393,6 @@ class _Builder:
         graph = HighLevelGraph(layers, dependencies)
         meta = np.empty((0,) * len(chunks), dtype=dtype)
         return da.Array(graph, name, chunks, meta=meta)
-
-
-def scatter_recipes(graph: HighLevelGraph, client: Any, sent: dict[int, Any]) -> HighLevelGraph:
-    """Return a graph in which recipes that are heavy on the wire are futures of a cluster.
-
-    A scheduler hands each task to a worker by itself, the recipe with it. `sent` remembers the
-    futures of recipes that other graphs hold too.
-    """
-    limit = scatter_bytes()
-    layers: dict[str, Any] = dict(graph.layers)
-    for name, layer in graph.layers.items():
-        if isinstance(layer, ChunkBlockwise):
-            recipe: Any = layer.recipe
-        else:
-            tasks = layer.mapping if isinstance(layer, MaterializedLayer) else {}
-            first = next(iter(tasks.values()), None)
-            recipe = next((a for a in getattr(first, "args", ()) if isinstance(a, Recipe)), None)
-        if recipe is None or recipe.nbytes < limit:
-            continue
-        if id(recipe) not in sent:
-            sent[id(recipe)] = client.scatter(recipe, hash=False)
-        future = sent[id(recipe)]
-        if isinstance(layer, ChunkBlockwise):
-            layers[name] = layer.as_tasks(future)
-            continue
-        light = {
-            key: type(t)(key, t.func, *(future if a is recipe else a for a in t.args))
-            for key, t in tasks.items()
-        }
-        same = isinstance(layer, ChunkTasks)
-        layers[name] = layer.replaced(light) if same else MaterializedLayer(light)
-    if all(layers[n] is layer for n, layer in graph.layers.items()):
-        return graph
-    return HighLevelGraph(layers, graph.dependencies)
-
-
-def _refs(keys: Any) -> Any:
-    """Return nested lists of keys as nested lists of references."""
-    return List(*map(_refs, keys)) if isinstance(keys, list) else TaskRef(keys)
-
-
-def _gathered(gather: Callable[..., Any], extra: tuple[Any, ...], blocks: Any) -> Any:
-    """Return the computed value of a dask collection from the results of its keys."""
-    return gather(blocks, *extra)
-
-
-def _filled(recipe: Recipe, lazy: list[tuple[int, str]], values: list[Any]) -> Recipe:
-    """Return a recipe with its lazy parameters filled in."""
-    return recipe.with_params(dict(zip(lazy, values, strict=True)))
 
 
 def _part(number: int, payload: tuple[Partial, ...]) -> Partial:
@@ -506,15 +424,3 @@ def _finish(
     """Call get_results."""
     partials = [_of(source, number) for source in rows]
     return finish(recipe, number, chunk, partials, None if whole is None else _of(whole, number))
-
-
-def count_tasks(outputs: Sequence[Outputs], array: da.Array) -> int:
-    """Return the number of tasks that a run adds to those of the array."""
-    own = set(array.__dask_graph__().layers)
-    found: dict[str, int] = {}
-    for out in outputs:
-        visited = [] if out.visited is None else [out.visited]
-        for result in (*out.arrays.values(), *out.masks.values(), *visited):
-            layers = result.__dask_graph__().layers
-            found.update({n: len(layer) for n, layer in layers.items() if n not in own})
-    return sum(found.values())

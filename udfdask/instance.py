@@ -112,7 +112,7 @@ class Instance:
         error.add_note(note)
         try:
             cloudpickle.loads(cloudpickle.dumps(error))
-        except Exception:
+        except Exception:  # noqa: BLE001  # whatever a user's exception class does when unpickled
             text = "".join(traceback.format_exception(error))
             stand_in = UDFError(f"{type(error).__name__}: {error}\n\n{text}")
             stand_in.add_note(note)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -101,16 +100,15 @@ def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: b
         return merged
 
 
-def _merge_all(
-    recipe: Recipe, number: int, partials: Sequence[Partial], in_tree: bool
-) -> Partial:
+def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree: bool) -> Partial:
     """Return the partials merged by one call, cast to what was declared."""
     first, stop = partials[0].first, partials[-1].stop
     instance = Instance(recipe, number, first, stop)
     instance.cursor.merged = (first, stop)
     declared = instance.where
     ordered = {
-        _slice(recipe, p): PartialViews({k: a.copy() for k, a in p.arrays.items()}) for p in partials
+        _slice(recipe, p): PartialViews({k: a.copy() for k, a in p.arrays.items()})
+        for p in partials
     }
     merged = instance.call("merge_all", ordered)
     if not isinstance(merged, Mapping):

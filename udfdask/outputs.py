@@ -9,7 +9,7 @@ import dask.array as da
 import numpy as np
 from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from udfdask.grid import BoolArray, Grid
 from udfdask.types import AnyArray
@@ -39,7 +39,8 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
         tasks[key] = Task(key, _band, List(*refs), inner, n_nav, mask)
         whole = size * int(np.prod(grid.shape[1:])) if n_nav else 1
         lengths.append(whole if mask is None else int(np.count_nonzero(mask)))
-    graph = HighLevelGraph.from_collections(name, tasks, dependencies=[array])
+    layers = {**array.dask.layers, name: MaterializedLayer(tasks)}
+    graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
     meta = np.empty((0,) * (1 + len(extra)), dtype=array.dtype)
     return da.Array(graph, name, (tuple(lengths), *extra), meta=meta)
 
@@ -50,9 +51,7 @@ def _band(
     """Return the selected rows of the blocks of a band."""
     for axis in range(n_nav - 1, 0, -1):
         n = inner[axis - 1]
-        blocks = [
-            np.concatenate(blocks[k : k + n], axis=axis) for k in range(0, len(blocks), n)
-        ]
+        blocks = [np.concatenate(blocks[k : k + n], axis=axis) for k in range(0, len(blocks), n)]
     (band,) = blocks
     if mask is not None:
         return band[mask]
@@ -63,7 +62,10 @@ def _band(
 def default_mask(array: da.Array, grid: Grid, is_nav: bool) -> da.Array:
     """Return where a result is valid if the UDF does not say: everywhere in the ROI."""
     if not is_nav or grid.roi is None:
-        return da.ones(array.shape, dtype=bool, chunks=array.chunks)
+        everywhere: da.Array = da.ones(array.shape, dtype=bool, chunks=array.chunks)
+        return everywhere
     mask = da.from_array(grid.roi, chunks=grid.nav_chunks)
     extra = array.ndim - mask.ndim
-    return da.broadcast_to(mask[(..., *(None,) * extra)], array.shape, chunks=array.chunks)
+    mask = mask[(..., *(None,) * extra)]
+    full: da.Array = da.broadcast_to(mask, array.shape, chunks=array.chunks)
+    return full

@@ -57,9 +57,7 @@ def make_plan(
     _check_backends(backends)
     n_nav = array.ndim - sig_dims
     nav = array.shape[:n_nav]
-    lazy = [
-        tuple(k for k, v in udf._kwargs.items() if is_dask_collection(v)) for udf in udfs
-    ]
+    lazy = [tuple(k for k, v in udf._kwargs.items() if is_dask_collection(v)) for udf in udfs]
     memory = config.worker_memory()
     fan_in = config.split_every() if split_every is None else split_every
     check_split_every(fan_in, "split_every")
@@ -80,7 +78,9 @@ def make_plan(
     return Plan(
         recipe=recipe,
         array_name=array.name,
-        second_pass=any(_shares_data(array, udf, names) for udf, names in zip(udfs, lazy, strict=True)),
+        second_pass=any(
+            _shares_data(array, udf, names) for udf, names in zip(udfs, lazy, strict=True)
+        ),
         warnings=tuple(_warnings(recipe, array, memory)),
     )
 
@@ -219,5 +219,3 @@ def _rechunk_call(recipe: Recipe, frames: int) -> str:
         frames //= take
     nav = tuple(reversed(sizes))
     return f"array.rechunk({(*nav, *(-1 for _ in recipe.shape.sig))}) would do better"
-
-

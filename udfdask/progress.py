@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
-import dask
-from dask.base import get_scheduler, unpack_collections
+from dask import base
 from dask.callbacks import Callback
 from dask.highlevelgraph import HighLevelGraph
-from tqdm.auto import tqdm
 
 from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks
-from udfdask.graph import scatter_recipes
+from udfdask.scatter import scatter_recipes
 
 
 def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -49,7 +48,7 @@ def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     with _bar(results, client) if progress else contextlib.nullcontext():
         if progress and client is not None:
             return _compute_on(client, results, kwargs)
-        done: tuple[Any, ...] = dask.compute(*results, **kwargs)
+        done: tuple[Any, ...] = base.compute(*results, **kwargs)
     return done
 
 
@@ -83,33 +82,33 @@ def persist(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     if client is not None:
         results = scatter_parameters(results, client)
     with _bar(results, client) if progress and client is None else contextlib.nullcontext():
-        done: tuple[Any, ...] = dask.persist(*results, **kwargs)
+        done: tuple[Any, ...] = base.persist(*results, **kwargs)
     return done
 
 
 def _client(results: Any, kwargs: dict[str, Any]) -> Any:
     """Return the distributed client that a computation would use, or None."""
-    collections, _ = unpack_collections(*results)
+    collections, _ = base.unpack_collections(*results)
     if not collections:
         return None
-    get = get_scheduler(scheduler=kwargs.get("scheduler"), collections=collections)
+    get = base.get_scheduler(scheduler=kwargs.get("scheduler"), collections=collections)
     owner = getattr(get, "__self__", None)
     return owner if hasattr(owner, "scatter") else None
 
 
 def scatter_parameters(results: Any, client: Any) -> tuple[Any, ...]:
     """Return collections in whose graphs heavy recipes are replaced by scattered futures."""
-    collections, repack = unpack_collections(*results)
+    collections, repack = base.unpack_collections(*results)
     sent: dict[int, Any] = {}
     replaced = []
     for collection in collections:
         graph = collection.__dask_graph__()
-        if isinstance(graph, HighLevelGraph):
-            light = scatter_recipes(graph, client, sent)
-            if light is not graph:
-                rebuild, state = collection.__dask_postpersist__()
-                collection = rebuild(light, *state)
-        replaced.append(collection)
+        light = scatter_recipes(graph, client, sent) if isinstance(graph, HighLevelGraph) else graph
+        if light is graph:
+            replaced.append(collection)
+        else:
+            rebuild, state = collection.__dask_postpersist__()
+            replaced.append(rebuild(light, *state))
     packed: tuple[Any, ...] = repack(replaced)
     return packed
 
@@ -118,11 +117,11 @@ def _compute_on(client: Any, results: Any, kwargs: dict[str, Any]) -> tuple[Any,
     """Compute on a cluster and show distributed's own bar meanwhile."""
     from distributed import progress as show
 
-    collections, repack = unpack_collections(*results)
+    collections, repack = base.unpack_collections(*results)
     options = {k: v for k, v in kwargs.items() if k != "scheduler"}
     futures = client.compute(collections, **options)
     show(futures, notebook=False)
-    print()
+    sys.stdout.write("\n")  # distributed's bar leaves the line open
     done: tuple[Any, ...] = repack(client.gather(futures))
     return done
 
@@ -133,8 +132,10 @@ def _bar(results: Any, client: Any) -> Iterator[None]:
     if client is not None:
         yield
         return
+    from tqdm.auto import tqdm  # costs asyncio
+
     frames: dict[Any, float] = {}
-    collections, _ = unpack_collections(*results)
+    collections, _ = base.unpack_collections(*results)
     for collection in collections:
         graph = collection.__dask_graph__()
         for layer in getattr(graph, "layers", {}).values():

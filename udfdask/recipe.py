@@ -177,7 +177,9 @@ def make_recipe(
         tile_bytes=tile_bytes,
         depth=min(p["depth"] for p in preferences),
         total_size=min(p["total_size"] for p in preferences),
-        whole_frames=any(u.whole_frames and p.method is UDFMethod.TILE for u, p in _pair(udfs, parts)),
+        whole_frames=any(
+            u.whole_frames and p.method is UDFMethod.TILE for u, p in _pair(udfs, parts)
+        ),
     )
     blocks = math.prod(len(c) for c in sigs)
     heaviest = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
@@ -262,13 +264,16 @@ def _input_dtype(udf: UDF, dtype: np.dtype[Any]) -> np.dtype[Any]:
     preferred = udf.get_preferred_input_dtype()
     try:
         combined = np.result_type(dtype, np.dtype(preferred)).newbyteorder("=")
-        if combined.kind not in "biufcmM":  # numbers and text make text
-            raise TypeError(f"the result would be {combined}")
     except TypeError as e:
         raise ArgumentTypeError(
             f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
             f"does not combine with the data's dtype {dtype}: {e}"
         ) from None
+    if combined.kind not in "biufcmM":  # numbers and text make text
+        raise ArgumentTypeError(
+            f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
+            f"does not combine with the data's dtype {dtype}: the result would be {combined}"
+        )
     return combined
 
 
@@ -297,7 +302,7 @@ def _buffers(udf: UDF) -> dict[str, BufferSpec]:
             f"not {type(declared).__name__}"
         )
     for key, spec in declared.items():
-        if not isinstance(key, str) or not key.isidentifier():
+        if not str(key).isidentifier():
             raise ArgumentValueError(
                 f"{name} declares a buffer called {key!r}: names must be Python identifiers"
             )

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
-from dask.base import DaskMethodsMixin, tokenize
+from dask.base import DaskMethodsMixin, is_dask_collection, tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.buffers import BufferSpec
@@ -192,7 +191,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
     @property
     def _is_lazy(self) -> bool:
-        return any(dask.is_dask_collection(a) for a in self._collections)
+        return any(is_dask_collection(a) for a in self._collections)
 
     @property
     def _collections(self) -> list[Any]:
@@ -302,9 +301,7 @@ def _computed(
     return Result(about, arrays, masks)
 
 
-def _persisted(
-    graph: Any, result: Result, rename: Mapping[str, str] | None = None
-) -> Result:
+def _persisted(graph: Any, result: Result, rename: Mapping[str, str] | None = None) -> Result:
     """Return the same result over another graph."""
 
     def rebuilt(array: da.Array) -> da.Array:
@@ -316,5 +313,3 @@ def _persisted(
     masks = {name: rebuilt(a) for name, a in result._masks.items()}
     visited = None if result._visited is None else rebuilt(result._visited)
     return Result(result._about, arrays, masks, visited)
-
-

@@ -54,7 +54,9 @@ def _position(position: tuple[Any, ...], nav: tuple[int, ...]) -> tuple[int, ...
             f"axes of shape {nav}; {ADVICE}"
         )
     if not all(-n <= i < n for i, n in zip(position, nav, strict=True)):
-        raise ArgumentValueError(f"the roi position {position} lies outside the scan of shape {nav}")
+        raise ArgumentValueError(
+            f"the roi position {position} lies outside the scan of shape {nav}"
+        )
     return tuple(int(i) for i in position)
 
 

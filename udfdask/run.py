@@ -10,7 +10,7 @@ import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.explanation import Explanation, describe
-from udfdask.graph import build_graph, count_tasks
+from udfdask.graph import Outputs, build_graph
 from udfdask.plan import Plan, make_plan
 from udfdask.progress import compute, persist
 from udfdask.results import About, Result
@@ -166,7 +166,7 @@ def explain(
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     """Return the lazy results of a plan."""
     outputs = build_graph(plan, array)
-    explanation = describe(plan, count_tasks(outputs, array))
+    explanation = describe(plan, _count_tasks(outputs, array))
     return tuple(
         Result(
             About(
@@ -194,3 +194,15 @@ def _as_list(udf: Any) -> list[UDF]:
             "decides the order of the results"
         )
     return [udf]
+
+
+def _count_tasks(outputs: Sequence[Outputs], array: da.Array) -> int:
+    """Return the number of tasks that a run adds to those of the array."""
+    own = set(array.dask.layers)
+    found: dict[str, int] = {}
+    for out in outputs:
+        visited = [] if out.visited is None else [out.visited]
+        for result in (*out.arrays.values(), *out.masks.values(), *visited):
+            layers = result.dask.layers
+            found.update({n: len(layer) for n, layer in layers.items() if n not in own})
+    return sum(found.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, SupportsIndex, overload
+from typing import Any, Self, SupportsIndex, overload
 
 
 class Shape(tuple[int, ...]):
@@ -36,7 +36,8 @@ class Shape(tuple[int, ...]):
 
     sig_dims: int
 
-    def __new__(cls, shape: Iterable[SupportsIndex], sig_dims: int) -> Shape:
+    def __new__(cls, shape: Iterable[SupportsIndex], sig_dims: int) -> Self:
+        """Make a shape of which the last `sig_dims` axes are signal axes."""
         self = super().__new__(cls, (int(n) for n in shape))
         if not 0 <= sig_dims <= len(self):
             raise ValueError(f"sig_dims must be within 0 and {len(self)}, not {sig_dims}")
@@ -78,7 +79,7 @@ class Shape(tuple[int, ...]):
         """Return a plain tuple."""
         return tuple(self)
 
-    @overload  # type: ignore[override]
+    @overload
     def __add__(self, other: tuple[int, ...]) -> tuple[int, ...]: ...
     @overload
     def __add__(self, other: tuple[Any, ...]) -> tuple[Any, ...]: ...

@@ -96,12 +96,17 @@ class FrameSource:
             assert self._positions is not None
             return _locked(block[(slice(None), *index)][self._positions[start:stop]])
         if together:
-            place = np.unravel_index(first, self._nav_shape)
-            end = place[-1] + (stop - start)
+            *outer, line = (int(i) for i in np.unravel_index(first, self._nav_shape))
+            end = line + stop - start
             if end <= self._nav_shape[-1]:  # all in one line of the scan
-                return block[(*place[:-1], slice(int(place[-1]), int(end)), *index)]
-        chosen = range(first, last) if together else self._positions[start:stop]  # type: ignore[index]
-        places = np.unravel_index(np.asarray(chosen), self._nav_shape)
+                place: tuple[Any, ...] = (*outer, slice(line, end), *index)
+                line_of_frames: AnyArray = block[place]
+                return line_of_frames
+        chosen = np.arange(first, last)
+        if not together:
+            assert self._positions is not None
+            chosen = self._positions[start:stop]
+        places = np.unravel_index(chosen, self._nav_shape)
         nav = (slice(None),) * len(self._nav_shape)
         return _locked(block[(*nav, *index)][places])
 

@@ -13,10 +13,24 @@ import functools
 import types
 from typing import Any
 
+import numpy as np
 from dask.base import tokenize
 
 from udfdask.udf import UDF
 
+_CODE_LIKE = (
+    type,
+    types.FunctionType,
+    types.CodeType,
+    types.MethodType,
+    staticmethod,
+    classmethod,
+    property,
+    functools.cached_property,
+    functools.partial,
+)
+# values of a module that code may refer to, beside plain ones
+_DATA = (list, tuple, dict, set, frozenset, np.ndarray, np.generic, np.dtype)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -29,37 +43,48 @@ def _normal(value: Any, seen: set[int]) -> Any:
     """Return a value for dask's tokenize in which code stands instead of functions and classes."""
     if isinstance(value, _PLAIN):
         return value
-    if isinstance(value, types.FunctionType):
-        return _function(value, seen)
-    if isinstance(value, types.MethodType):
-        return ("method", _normal(value.__func__, seen), _normal(value.__self__, seen))
-    if isinstance(value, (staticmethod, classmethod)):
-        return (type(value).__name__, _normal(value.__func__, seen))
-    if isinstance(value, property):
-        accessors = (value.fget, value.fset, value.fdel)
-        return ("property", [_normal(f, seen) for f in accessors])
-    if isinstance(value, functools.cached_property):
-        return ("cached_property", _normal(value.func, seen))
-    if isinstance(value, functools.partial):
-        parts = (value.func, list(value.args), value.keywords)
-        return ("partial", [_normal(p, seen) for p in parts])
-    if isinstance(value, types.CodeType):
-        return _code(value, seen)
-    if isinstance(value, type):
-        return _class(value, seen)
-    if hasattr(value, "py_func"):  # a function compiled by numba
-        return ("compiled", _normal(value.py_func, seen), repr(getattr(value, "targetoptions", "")))
+    if isinstance(value, _CODE_LIKE) or hasattr(value, "py_func"):
+        return _normal_code(value, seen)
     if dataclasses.is_dataclass(value):
-        fields = [(f.name, _normal(getattr(value, f.name), seen)) for f in dataclasses.fields(value)]
-        return (type(value).__qualname__, fields)
+        fields = dataclasses.fields(value)
+        values = [(f.name, _normal(getattr(value, f.name), seen)) for f in fields]
+        return (type(value).__qualname__, values)
     if isinstance(value, UDF):
         return _normal((type(value), value._kwargs), seen)
     if type(value) in (list, tuple):
         return (type(value).__name__, [_normal(v, seen) for v in value])
+    if type(value) in (set, frozenset):
+        # in an order that does not follow the hashes of strings, which differ between processes
+        members = [_normal(v, seen) for v in value]
+        return (type(value).__name__, sorted(members, key=lambda v: (type(v).__name__, repr(v))))
     if type(value) is dict:
         pairs = [(_normal(k, seen), _normal(v, seen)) for k, v in value.items()]
         return ("dict", sorted(pairs, key=lambda pair: str(pair[0])))
     return value
+
+
+def _normal_code(value: Any, seen: set[int]) -> Any:
+    """Return the code of a function, a class, or of something made of functions."""
+    if isinstance(value, type):
+        return _class(value, seen)
+    if isinstance(value, types.FunctionType):
+        return _function(value, seen)
+    if isinstance(value, types.CodeType):
+        return _code(value, seen)
+    parts: list[Any]
+    if isinstance(value, types.MethodType):
+        parts = [value.__func__, value.__self__]
+    elif isinstance(value, (staticmethod, classmethod)):
+        parts = [value.__func__]
+    elif isinstance(value, property):
+        parts = [value.fget, value.fset, value.fdel]
+    elif isinstance(value, functools.cached_property):
+        parts = [value.func]
+    elif isinstance(value, functools.partial):
+        parts = [value.func, list(value.args), value.keywords]
+    else:  # a function compiled by numba
+        parts = [value.py_func, repr(getattr(value, "targetoptions", ""))]
+    return (type(value).__name__, [_normal(p, seen) for p in parts])
 
 
 def _class(cls: type, seen: set[int]) -> Any:
@@ -117,14 +142,14 @@ def _typed(constants: list[Any]) -> list[Any]:
 
 
 def _globals(function: types.FunctionType, seen: set[int]) -> Any:
-    """Return the functions, classes and plain constants of its module that a function names."""
+    """Return the functions, classes and data of its module that a function names."""
     found = []
     for name in _names(function.__code__):
         if name not in function.__globals__:
             continue
         value = function.__globals__[name]
         own = getattr(value, "__module__", None) == function.__module__
-        if isinstance(value, _PLAIN) or (
+        if isinstance(value, (*_PLAIN, *_DATA)) or (
             own and (isinstance(value, (types.FunctionType, type)) or hasattr(value, "py_func"))
         ):
             found.append((name, _normal(value, seen)))

@@ -1,0 +1,255 @@
+"""Law 14: every scheduler and every door gives the same bits; law 7: parameters travel once."""
+
+import pickle
+
+import cloudpickle
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.progress import scatter_parameters
+from udfdask.udfs import SumSigUDF, SumUDF
+
+distributed = pytest.importorskip("distributed")
+
+NAV, SIG = (5, 7), (6, 9)
+
+
+class Moments(ud.UDF):
+    """Float sums whose bits depend on the order of summation; one buffer of each kind."""
+
+    def get_result_buffers(self):
+        return {
+            "mean": self.buffer(kind="nav", dtype="float32"),
+            "total": self.buffer(kind="sig", dtype="float32"),
+            "square": self.buffer(kind="single", dtype="float32"),
+            "root": self.buffer(kind="single", dtype="float32", use="result_only"),
+        }
+
+    def process_tile(self, tile):
+        self.results.mean += tile.sum(axis=(1, 2)) / np.float32(np.prod(SIG))
+        self.results.total += tile.sum(axis=0)
+        self.results.square += (tile * tile).sum()
+
+    def merge(self, dest, src):
+        dest.mean = src.mean
+        dest.total += src.total
+        dest.square += src.square
+
+    def get_results(self):
+        return {"root": np.sqrt(self.results.square)}
+
+
+class MergesAll(ud.UDF):
+    """The largest pixel of each column, by merge_all."""
+
+    def get_result_buffers(self):
+        return {"top": self.buffer(kind="sig", dtype="float32")}
+
+    def preprocess(self):
+        self.results.top[:] = -np.inf
+
+    def process_frame(self, frame):
+        self.results.top[:] = np.maximum(self.results.top, frame)
+
+    def merge_all(self, ordered_results):
+        return {"top": np.maximum.reduce([r.top for r in ordered_results.values()])}
+
+
+class Weighs(ud.UDF):
+    """Uses a large parameter."""
+
+    def __init__(self, weights):
+        super().__init__(weights=weights)
+
+    def get_result_buffers(self):
+        return {"v": self.buffer(kind="nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.v[:] = self.params.weights[0] * frame.sum() + self.params.weights[-1]
+
+
+@pytest.fixture(scope="module")
+def values() -> np.ndarray:
+    """Awkward float32: tiny and huge, of both signs, denormal, negative zero."""
+    random = np.random.default_rng(7)
+    data = random.normal(size=(*NAV, *SIG)) * 10.0 ** random.integers(-12, 12, size=(*NAV, *SIG))
+    data = data.astype("float32")
+    data[0, 0, 0, :4] = [1e-42, -0.0, 1e19, -1e19]
+    return data
+
+
+@pytest.fixture
+def x(values) -> da.Array:
+    return da.from_array(values, chunks=((2, 3), (3, 4), (4, 2), (9,)))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
+def options(request):
+    if request.param == "distributed":
+        return {"scheduler": request.getfixturevalue("cluster")}
+    if request.param == "processes":
+        return {"scheduler": "processes", "num_workers": 2}
+    return {"scheduler": request.param}
+
+
+def bits(result) -> dict[str, bytes]:
+    return {name: np.asarray(result[name]).tobytes() for name in result}
+
+
+def udfs():
+    return [SumUDF(), SumSigUDF(), Moments(), MergesAll()]
+
+
+@pytest.mark.parametrize("roi", [None, np.s_[1:4, 2:]], ids=["all", "roi"])
+def test_same_bits(x, options, roi):
+    expected = ud.compute(*ud.run_udf(x, udfs(), roi=roi), scheduler="synchronous")
+    found = ud.compute(*ud.run_udf(x, udfs(), roi=roi), **options)
+    assert [bits(r) for r in found] == [bits(r) for r in expected]
+    np.testing.assert_array_equal(
+        found[3]["top"], x.compute(scheduler="sync")[roi or ...].max(axis=(0, 1))
+    )
+
+
+def test_same_bits_alone_and_in_company(x):
+    together = ud.compute(*ud.run_udf(x, udfs()), scheduler="synchronous")
+    for udf, expected in zip([SumUDF(), SumSigUDF()], together, strict=False):
+        alone = ud.run_udf(x, udf).compute(scheduler="synchronous")
+        for name in alone:
+            np.testing.assert_allclose(alone[name], expected[name], rtol=1e-5)
+
+
+def test_every_door(x, cluster):
+    res = ud.run_udf(x, Moments())
+    expected = bits(res.compute(scheduler="synchronous"))
+    assert bits(dask.compute(res, scheduler="threads")[0]) == expected
+    assert bits(ud.compute(res, scheduler="threads")[0]) == expected
+    assert bits(dask.persist(res, scheduler="threads")[0].compute(scheduler="sync")) == expected
+    assert bits(ud.persist(res, scheduler="threads")[0].compute(scheduler="sync")) == expected
+    assert bits(res.persist(scheduler="threads").compute(scheduler="sync")) == expected
+    assert bits(dask.optimize(res)[0].compute(scheduler="sync")) == expected
+    arrays = dict(zip(res, dask.compute(*res.values(), scheduler="threads"), strict=True))
+    assert bits(arrays) == expected
+    assert bits(cluster.compute(res).result()) == expected
+    assert bits(cluster.gather(cluster.compute([res]))[0]) == expected
+    assert bits(cluster.persist(res).compute(scheduler=cluster)) == expected
+    assert bits(ud.persist(res, scheduler=cluster)[0].compute(scheduler=cluster)) == expected
+
+
+def test_persisted_stays_lazy(x):
+    res = dask.persist(ud.run_udf(x, Moments()), scheduler="threads")[0]
+    assert isinstance(res, ud.Result)
+    assert isinstance(res["mean"], da.Array)
+    assert dask.is_dask_collection(res)
+
+
+@pytest.mark.parametrize("dumps", [cloudpickle.dumps, pickle.dumps])
+def test_pickling_a_result(x, dumps):
+    res = ud.run_udf(x, [SumUDF(), SumSigUDF()])[1]
+    again = pickle.loads(dumps(res))
+    assert again["intensity"].name == res["intensity"].name
+    done = res.compute(scheduler="synchronous")
+    assert bits(again.compute(scheduler="synchronous")) == bits(done)
+    restored = pickle.loads(dumps(done))
+    assert bits(restored) == bits(done)
+    np.testing.assert_array_equal(restored.raw["intensity"], done.raw["intensity"])
+    np.testing.assert_array_equal(restored.masked["intensity"], done.masked["intensity"])
+
+
+def size(collection) -> int:
+    """Bytes of the tasks of a collection when they travel together."""
+    return len(cloudpickle.dumps(dict(collection.__dask_graph__())))
+
+
+def test_a_large_parameter_travels_once_per_graph():
+    """10 MB over 200 chunks: 10 MB, not 2 GB."""
+    x = da.ones((200, 2, 4, 4), chunks=(1, 2, 4, 4))
+    weights = np.arange(1_250_000, dtype="float64")
+    small = size(ud.run_udf(x, Weighs(weights[:2])))
+    large = size(ud.run_udf(x, Weighs(weights)))
+    assert 10e6 <= large < 10.5e6 + small
+
+
+def test_a_large_parameter_is_scattered(cluster):
+    x = da.ones((20, 2, 4, 4), chunks=(1, 2, 4, 4))
+    weights = np.arange(625_000, dtype="float64") + 2  # 5 MB
+    res = ud.run_udf(x, Weighs(weights))
+    assert size(res) > 5e6
+    (light,) = scatter_parameters((res,), cluster)
+    assert size(light) < 1e5
+    expected = np.full((20, 2), 2 * 16 + weights[-1])
+    (done,) = ud.compute(res, scheduler=cluster)
+    np.testing.assert_array_equal(done["v"], expected)
+    np.testing.assert_array_equal(res.compute(scheduler=cluster)["v"], expected)
+    nested = ud.compute({"a": [res, res["v"] + 1]}, scheduler=cluster)[0]["a"]
+    np.testing.assert_array_equal(nested[0]["v"], expected)
+    np.testing.assert_array_equal(nested[1], expected + 1)
+    (kept,) = ud.persist(res, scheduler=cluster)
+    np.testing.assert_array_equal(kept.compute(scheduler=cluster)["v"], expected)
+
+
+def test_a_small_parameter_is_not(cluster):
+    x = da.ones((4, 2, 4, 4), chunks=(1, 2, 4, 4))
+    res = ud.run_udf(x, Weighs(np.ones(10)))
+    assert scatter_parameters((res,), cluster)[0] is res
+
+
+def test_progress(x, options, capsys):
+    expected = bits(ud.run_udf(x, Moments()).compute(scheduler="synchronous"))
+    res = ud.run_udf(x, Moments())
+    assert bits(ud.compute(res, progress=True, **options)[0]) == expected
+    shown = capsys.readouterr()
+    if isinstance(options["scheduler"], str):
+        assert "35.0/35.0" in shown.err
+    else:
+        assert "100%" in shown.out
+
+
+def test_progress_counts_the_frames_of_the_roi(x, capsys):
+    ud.run_udf(x, SumUDF(), roi=(1, 1)).compute(progress=True, scheduler="threads")
+    assert "1.00/1.00" in capsys.readouterr().err
+
+
+def test_persist_with_progress(x, capsys):
+    (res,) = ud.persist(ud.run_udf(x, SumUDF()), progress=True, scheduler="threads")
+    assert "35.0/35.0" in capsys.readouterr().err
+    assert isinstance(res["intensity"], da.Array)
+
+
+def test_progress_bar_of_a_run_that_fails(x, capsys):
+    class Fails(Moments):
+        def get_results(self):
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        ud.run_udf(x, Fails()).compute(progress=True, scheduler="synchronous")
+    assert "frame" in capsys.readouterr().err
+
+
+def test_a_class_made_in_a_function(options):
+    """Classes and lambdas travel by value."""
+    x = da.ones((4, 2, 4, 4), chunks=(1, 2, 4, 4))
+    offset = 3
+
+    class Local(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav", dtype="float64")}
+
+        def process_frame(self, frame):
+            self.results.v[:] = self.params.f(frame.sum()) + offset
+
+    done = ud.run_udf(x, Local(f=lambda v: v * 2)).compute(**options)
+    np.testing.assert_array_equal(done["v"], np.full((4, 2), 16 * 2 + 3.0))

@@ -1,0 +1,72 @@
+"""Parameters that are dask collections: computed first, then handed to every task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dask._task_spec import List, Task, TaskRef
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+from udfdask.chunk_layers import Key
+from udfdask.output_task import OutputTask
+from udfdask.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LazyRecipe:
+    """A recipe as a task, with the layers that it needs."""
+
+    key: Key
+    """Key of the task that gives the recipe."""
+    layers: dict[str, Any]
+    """Layers by name, those of the parameters included."""
+    dependencies: dict[str, set[str]]
+    """Names of the layers that each depends on."""
+
+
+def lazy_recipe(recipe: Recipe, name: str) -> LazyRecipe | None:
+    """Return a task that fills in the lazy parameters of a recipe; None if it has none."""
+    lazy = [(k, n) for k, u in enumerate(recipe.udfs) for n in u.lazy_params]
+    if not lazy:
+        return None
+    layers: dict[str, Any] = {}
+    dependencies: dict[str, set[str]] = {}
+    tasks: dict[Key, Task] = {}
+    values = []
+    depends: set[str] = set()
+    for k, param in lazy:
+        value = recipe.udfs[k].kwargs[param]
+        graph = value.__dask_graph__()
+        if not isinstance(graph, HighLevelGraph):
+            graph = HighLevelGraph.from_collections(tokenize(value), graph, dependencies=())
+        layers.update(graph.layers)
+        dependencies.update({n: set(d) for n, d in graph.dependencies.items()})
+        depends.update(value.__dask_layers__())
+        gather, extra = value.__dask_postcompute__()
+        key: Key = (name, k, param)
+        tasks[key] = OutputTask(key, _gathered, gather, extra, _refs(value.__dask_keys__()))
+        values.append(TaskRef(key))
+    bare = recipe.with_params(dict.fromkeys(lazy))
+    key = (name, 0)
+    tasks[key] = OutputTask(key, _filled, bare, lazy, List(*values))
+    layers[name] = MaterializedLayer(tasks)
+    dependencies[name] = depends
+    return LazyRecipe(key=key, layers=layers, dependencies=dependencies)
+
+
+def _refs(keys: Any) -> Any:
+    """Return nested lists of keys as nested lists of references."""
+    return List(*map(_refs, keys)) if isinstance(keys, list) else TaskRef(keys)
+
+
+def _gathered(gather: Callable[..., Any], extra: tuple[Any, ...], blocks: Any) -> Any:
+    """Return the computed value of a dask collection from the results of its keys."""
+    return gather(blocks, *extra)
+
+
+def _filled(recipe: Recipe, lazy: list[tuple[int, str]], values: list[Any]) -> Recipe:
+    """Return a recipe with its lazy parameters filled in."""
+    return recipe.with_params(dict(zip(lazy, values, strict=True)))
