@@ -84,6 +84,16 @@ class CountedNav(ud.UDF):
         self.results.means += tile.mean(axis=sig_axes(tile))
 
 
+class Heavy(CountedNav):
+    """With a parameter that ud.compute scatters."""
+
+    def __init__(self, folder, table):
+        ud.UDF.__init__(self, folder=folder, table=table)
+
+    def process_tile(self, tile):
+        self.results.sums += self.params.table.sum()
+
+
 class CountedNothing(ud.UDF):
     """No buffers; notes each chunk that it starts."""
 

@@ -76,7 +76,7 @@ def test_numpy_array_says_how_to_make_a_dask_array():
 
 @pytest.mark.parametrize("value", [[[1, 2], [3, 4]], None, "scan.zarr"])
 def test_no_array_at_all(value):
-    with pytest.raises(TypeError, match=f"got a builtins.{type(value).__name__}.*from_array"):
+    with pytest.raises(TypeError, match=rf"got a builtins.{type(value).__name__}.*from_array"):
         ud.run_udf(value, Nav())
 
 
@@ -89,20 +89,20 @@ def test_data_array_says_data(x):
 def test_unknown_chunks():
     x = da.zeros((10, 4, 4), chunks=(5, 4, 4))
     unknown = x[x[:, 0, 0] == 0]
-    with pytest.raises(ud.ArgumentValueError, match="unknown chunk sizes.*compute_chunk_sizes"):
+    with pytest.raises(ud.ArgumentValueError, match=r"unknown chunk sizes.*compute_chunk_sizes"):
         ud.run_udf(unknown, Nav())
 
 
 @pytest.mark.parametrize("dtype", [object, "U3", "S3", [("a", "f4"), ("b", "i4")]])
 def test_no_numbers(dtype):
     x = da.from_array(np.empty((2, 4, 4), dtype=dtype), chunks=1)
-    with pytest.raises(ud.ArgumentTypeError, match="the array has dtype .*astype"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"the array has dtype .*astype"):
         ud.run_udf(x, Nav())
 
 
 def test_masked_array():
     x = da.ma.masked_equal(da.zeros((2, 4, 4)), 1)
-    with pytest.raises(ud.ArgumentTypeError, match="masked arrays are not supported.*filled"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"masked arrays are not supported.*filled"):
         ud.run_udf(x, Nav())
 
 
@@ -136,13 +136,13 @@ def test_expression_arrays():
 
 @pytest.mark.parametrize("sig_dims", [0, -1, 5, np.int64(0)])
 def test_sig_dims_out_of_range(x, sig_dims):
-    with pytest.raises(ud.ArgumentValueError, match="within 1 and the 4 axes"):
+    with pytest.raises(ud.ArgumentValueError, match=r"within 1 and the 4 axes"):
         ud.run_udf(x, Nav(), sig_dims=sig_dims)
 
 
 @pytest.mark.parametrize("sig_dims", [2.0, True, "2", None, (1, 2)])
 def test_sig_dims_of_wrong_type(x, sig_dims):
-    with pytest.raises(ud.ArgumentTypeError, match="sig_dims must be an integer"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"sig_dims must be an integer"):
         ud.run_udf(x, Nav(), sig_dims=sig_dims)
 
 
@@ -157,45 +157,45 @@ def test_roi_of_wrong_size(x, shape):
 
 @pytest.mark.parametrize("roi", [(4, 0), (0, 6), (-5, 0)])
 def test_roi_position_outside(x, roi):
-    with pytest.raises(ud.ArgumentValueError, match="lies outside the scan"):
+    with pytest.raises(ud.ArgumentValueError, match=r"lies outside the scan"):
         ud.run_udf(x, Nav(), roi=roi)
 
 
 @pytest.mark.parametrize("roi", [(1,), (1, 2, 3)])
 def test_roi_position_of_wrong_length(x, roi):
-    with pytest.raises(ud.ArgumentValueError, match="one integer for each of the 2 navigation"):
+    with pytest.raises(ud.ArgumentValueError, match=r"one integer for each of the 2 navigation"):
         ud.run_udf(x, Nav(), roi=roi)
 
 
 @pytest.mark.parametrize("entry", [(9, 9), (1,), (1.5, 2)])
 def test_roi_entry_outside(x, entry):
-    with pytest.raises(ud.ArgumentValueError, match="lies outside the scan|needs one integer"):
+    with pytest.raises(ud.ArgumentValueError, match=r"lies outside the scan|needs one integer"):
         ud.run_udf(x, Nav(), roi=[(entry, True)])
 
 
 def test_roi_with_too_many_slices(x):
-    with pytest.raises(ud.ArgumentValueError, match="does not index a scan"):
+    with pytest.raises(ud.ArgumentValueError, match=r"does not index a scan"):
         ud.run_udf(x, Nav(), roi=np.s_[1:2, 1:2, 1:2])
 
 
 @pytest.mark.parametrize("roi", ["all", b"all", {"y": 1}, {1, 2}])
 def test_roi_of_nonsense(x, roi):
-    with pytest.raises(ud.ArgumentTypeError, match="cannot use .* as a roi; a roi is"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"cannot use .* as a roi; a roi is"):
         ud.run_udf(x, Nav(), roi=roi)
 
 
 def test_ragged_roi(x):
-    with pytest.raises(ud.UDFError, match="roi"):
+    with pytest.raises(ud.UDFError, match=r"roi"):
         ud.run_udf(x, Nav(), roi=[[True, False], [True]])
 
 
 def test_roi_that_is_lazy(x):
-    with pytest.raises(ud.ArgumentTypeError, match="lazy dask collection: compute it first"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"lazy dask collection: compute it first"):
         ud.run_udf(x, Nav(), roi=da.ones((4, 6), dtype=bool))
 
 
 def test_roi_of_another_dtype_warns(x):
-    with pytest.warns(ud.UDFWarning, match="the roi has dtype int64 and is cast to bool"):
+    with pytest.warns(ud.UDFWarning, match=r"the roi has dtype int64 and is cast to bool"):
         ud.run_udf(x, Nav(), roi=np.ones((4, 6), dtype=np.int64))
 
 
@@ -209,13 +209,13 @@ def test_class_in_place_of_an_instance(x):
 
 @pytest.mark.parametrize("value", [np.sum, None, "sum", 3, [np.sum], [SumUDF(), None]])
 def test_not_a_udf(x, value):
-    with pytest.raises(ud.ArgumentTypeError, match="subclass udfdask.UDF.*map_frames"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"subclass udfdask.UDF.*map_frames"):
         ud.run_udf(x, value)
 
 
 @pytest.mark.parametrize("value", [[], ()])
 def test_no_udf(x, value):
-    with pytest.raises(ud.ArgumentValueError, match="empty list"):
+    with pytest.raises(ud.ArgumentValueError, match=r"empty list"):
         ud.run_udf(x, value)
 
 
@@ -223,7 +223,7 @@ def test_no_udf(x, value):
     "value", [{SumUDF()}, frozenset(), {"a": SumUDF()}, (u for u in [SumUDF()]), iter([SumUDF()])]
 )
 def test_udfs_without_an_order(x, value):
-    with pytest.raises(ud.ArgumentTypeError, match="list or tuple of UDFs, got a .*order"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"list or tuple of UDFs, got a .*order"):
         ud.run_udf(x, value)
 
 
@@ -232,7 +232,7 @@ def test_no_processing_method(x):
         def get_result_buffers(self):
             return {"v": self.buffer(kind="nav")}
 
-    with pytest.raises(TypeError, match="Idle has no processing method: implement one of"):
+    with pytest.raises(TypeError, match=r"Idle has no processing method: implement one of"):
         ud.run_udf(x, Idle())
 
 
@@ -242,7 +242,7 @@ def test_wrong_method(x, value):
         def get_method(self):
             return value
 
-    with pytest.raises(ud.UDFError, match="must return a member of UDF.UDF_METHOD, not"):
+    with pytest.raises(ud.UDFError, match=r"must return a member of UDF.UDF_METHOD, not"):
         ud.run_udf(x, Chooses())
 
 
@@ -260,7 +260,7 @@ def test_no_declaration(x):
         def process_frame(self, frame):
             pass
 
-    with pytest.raises(NotImplementedError, match="Silent must implement get_result_buffers"):
+    with pytest.raises(NotImplementedError, match=r"Silent must implement get_result_buffers"):
         ud.run_udf(x, Silent())
 
 
@@ -270,7 +270,7 @@ def test_declaration_that_is_no_dictionary(x, value):
         def get_result_buffers(self):
             return value
 
-    with pytest.raises(ud.ArgumentTypeError, match="must return a dictionary of self.buffer"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"must return a dictionary of self.buffer"):
         ud.run_udf(x, Declared())
 
 
@@ -280,7 +280,7 @@ def test_declaration_of_no_buffer(x, value):
         def get_result_buffers(self):
             return {"v": value}
 
-    with pytest.raises(ud.ArgumentTypeError, match="declares buffer 'v' as .*use self.buffer"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"declares buffer 'v' as .*use self.buffer"):
         ud.run_udf(x, Declared())
 
 
@@ -290,7 +290,7 @@ def test_name_that_is_no_identifier(x, name):
         def get_result_buffers(self):
             return {name: self.buffer(kind="nav")}
 
-    with pytest.raises(ud.ArgumentValueError, match="names must be Python identifiers"):
+    with pytest.raises(ud.ArgumentValueError, match=r"names must be Python identifiers"):
         ud.run_udf(x, Declared())
 
 
@@ -360,7 +360,7 @@ def test_bad_tiling_preferences(x, key, value):
         def get_tiling_preferences(self):
             return {key: value}
 
-    with pytest.raises(ud.ArgumentValueError, match=f"returned {key}=.*positive number"):
+    with pytest.raises(ud.ArgumentValueError, match=rf"returned {key}=.*positive number"):
         ud.run_udf(x, Prefers())
 
 
@@ -370,7 +370,7 @@ def test_tiling_preferences_that_are_no_dictionary(x, value):
         def get_tiling_preferences(self):
             return value
 
-    with pytest.raises(ud.ArgumentTypeError, match="get_tiling_preferences.* dictionary"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"get_tiling_preferences.* dictionary"):
         ud.run_udf(x, Prefers())
 
 
@@ -380,13 +380,13 @@ def test_bad_preferred_dtype(x, value):
         def get_preferred_input_dtype(self):
             return value
 
-    with pytest.raises(ud.ArgumentTypeError, match="get_preferred_input_dtype.*does not combine"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"get_preferred_input_dtype.*does not combine"):
         ud.run_udf(x, Prefers())
 
 
 @pytest.mark.parametrize("backends", ["cupyx", "tensorflow", ["cupyx"], [], ()])
 def test_bad_backends(x, backends):
-    with pytest.raises(ud.ArgumentValueError, match="backends="):
+    with pytest.raises(ud.ArgumentValueError, match=r"backends="):
         ud.run_udf(x, Nav(), backends=backends)
 
 
@@ -406,7 +406,7 @@ def test_udf_without_a_usable_backend(x):
 
 @pytest.mark.parametrize("corrections", [np.zeros((8, 8)), "dark"])
 def test_bad_corrections(x, corrections):
-    with pytest.raises(ud.UDFError, match="corrections"):
+    with pytest.raises(ud.UDFError, match=r"corrections"):
         ud.run_udf(x, Nav(), corrections=corrections)
 
 
@@ -423,7 +423,7 @@ def test_bad_corrections(x, corrections):
 )
 def test_bad_split_every(x, value, error):
     message = "must be .*at least 2, or False, not"
-    with pytest.raises(error, match=f"split_every {message}"):
+    with pytest.raises(error, match=rf"split_every {message}"):
         ud.run_udf(x, SumUDF(), split_every=value)
 
     class Splits(SumUDF):
@@ -448,14 +448,14 @@ def test_bad_split_every(x, value, error):
 def test_bad_config(x, name, value):
     with (
         dask.config.set({f"udfdask.{name}": value}),
-        pytest.raises(ud.UDFError, match=f"udfdask.{name}"),
+        pytest.raises(ud.UDFError, match=rf"udfdask.{name}"),
     ):
         ud.run_udf(x, Nav())
 
 
 @pytest.mark.parametrize("run", [ud.run_udf, ud.explain])
 def test_both_doors_check(run):
-    with pytest.raises(ud.ArgumentTypeError, match="from_array"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"from_array"):
         run(np.zeros((2, 2, 4, 4)), Nav())
 
 
@@ -465,7 +465,7 @@ def test_both_doors_check(run):
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_undeclared_result(zeros, scheduler):
     res = ud.run_udf(zeros, Returns({"w": np.zeros(24)}))
-    with pytest.raises(KeyError, match="returned 'w', which is not declared.*declared are"):
+    with pytest.raises(KeyError, match=r"returned 'w', which is not declared.*declared are"):
         res.compute(scheduler=scheduler)
 
 
@@ -567,7 +567,7 @@ def test_merge_all_that_is_not_associative(zeros):
             return {"v": np.mean([r.v for r in ordered_results.values()], axis=0)}
 
     rows = zeros.rechunk((1, 6, 8, 8))
-    with pytest.raises(ud.UDFError, match="not associative: buffer 'v'.*split_every=False"):
+    with pytest.raises(ud.UDFError, match=r"not associative: buffer 'v'.*split_every=False"):
         ud.run_udf(rows, Averages()).compute(scheduler="synchronous")
     done = ud.run_udf(rows, Averages(), split_every=False).compute(scheduler="synchronous")
     assert done["v"] == np.mean([0, 1, 4, 9])
@@ -576,7 +576,7 @@ def test_merge_all_that_is_not_associative(zeros):
 def test_unsafe_default_merge_is_a_type_error():
     udf = Nav()
     dest = type("Dest", (), {"get": lambda self, name: np.zeros(2, "float32")})()
-    with pytest.raises(TypeError, match="cannot merge buffer 'v' of dtype float64 safely"):
+    with pytest.raises(TypeError, match=r"cannot merge buffer 'v' of dtype float64 safely"):
         udf.merge(dest, {"v": np.zeros(2)})
 
 
@@ -588,7 +588,7 @@ def test_attributes_before_they_exist():
     for name in ("meta", "results", "task_data"):
         with pytest.raises(ud.NotAvailableError, match=rf"self\.{name} does not exist yet"):
             getattr(udf, name)
-    with pytest.raises(AttributeError, match="'Nav' object has no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match=r"'Nav' object has no attribute 'nonsense'"):
         _ = udf.nonsense
 
 
@@ -640,7 +640,7 @@ def test_unknown_buffer_of_a_result(x):
 
 
 def test_masked_of_a_lazy_result(x):
-    with pytest.raises(ud.UDFError, match="exists on computed results"):
+    with pytest.raises(ud.UDFError, match=r"exists on computed results"):
         ud.run_udf(x, Nav()).masked["v"]
 
 
@@ -648,10 +648,13 @@ def test_masked_of_a_lazy_result(x):
 
 
 def test_chunk_too_large_for_memory(x):
-    with dask.config.set({"udfdask.worker-memory": 8192}), pytest.warns(
-        ud.UDFWarning,
-        match=r"3\.00 kiB \(12 frames of 256 B\), more than .*2\.00 kiB.*"
-        r"array\.rechunk\(\(4, 6, -1, -1\)\)",
+    with (
+        dask.config.set({"udfdask.worker-memory": 8192}),
+        pytest.warns(
+            ud.UDFWarning,
+            match=r"3\.00 kiB \(12 frames of 256 B\), more than .*2\.00 kiB.*"
+            r"array\.rechunk\(\(4, 6, -1, -1\)\)",
+        ),
     ):
         ud.run_udf(x, Nav())
 
@@ -688,7 +691,7 @@ def test_no_warning_for_four_signal_blocks():
 def test_gathering_nav_results_warns(x):
     with (
         dask.config.set({"udfdask.worker-memory": 16000}),
-        pytest.warns(ud.UDFWarning, match="gathered in one task.*elementwise_results = True"),
+        pytest.warns(ud.UDFWarning, match=r"gathered in one task.*elementwise_results = True"),
     ):
         ud.run_udf(
             x, Returns({}, {"v": {"kind": "nav", "extra_shape": (100,), "dtype": "float64"}})
@@ -697,12 +700,12 @@ def test_gathering_nav_results_warns(x):
 
 def test_pick_warns_above_256_mib():
     x = da.zeros((40, 1024, 1024), chunks=(10, 1024, 1024), dtype="float64")  # 320 MiB
-    with pytest.warns(ud.UDFWarning, match="PickUDF holds 40 frames, 320 MiB"):
+    with pytest.warns(ud.UDFWarning, match=r"PickUDF holds 40 frames, 320 MiB"):
         ud.run_udf(x, PickUDF())
     ud.run_udf(x, PickUDF(), roi=np.s_[:32])
 
 
 def test_nothing_ran(x):
     """The array of these tests raises when computed: the checks above did not compute it."""
-    with pytest.raises(AssertionError, match="a block was computed"):
+    with pytest.raises(AssertionError, match=r"a block was computed"):
         ud.run_udf(x, NoOpUDF()).compute(scheduler="synchronous")

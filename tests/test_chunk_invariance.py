@@ -55,9 +55,7 @@ def check(case, udfs, **how):
             if before.buffers[name].kind == "nav":
                 assert before[name].chunks[:n_nav] == array.chunks[:n_nav]
             if value.dtype.kind in "fc":
-                np.testing.assert_allclose(
-                    result[name], value, rtol=1e-5, atol=1e-3, err_msg=where
-                )
+                np.testing.assert_allclose(result[name], value, rtol=1e-5, atol=1e-3, err_msg=where)
             else:
                 np.testing.assert_array_equal(result[name], value, err_msg=where)
 

@@ -1,18 +1,21 @@
 """Laws 1 and 8: building computes nothing; same in, same name; anything else in, another name."""
 
 import dataclasses
+import enum
 import functools
 import inspect
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
 
+import udf_zoo
 import udfdask as ud
 from udfdask.buffers import BufferSpec
 from udfdask.grid import Grid
@@ -186,14 +189,14 @@ class TestEqual:
                 result = ud.run_udf(x, udf, roi=np.s_[1:3])
                 print([result[k].name for k in sorted(result)])
             """
-        ).format(tests=str(__import__("pathlib").Path(udf_zoo.__file__).parent))
+        ).format(tests=str(Path(udf_zoo.__file__).parent))
         runs = {
             subprocess.run(
                 [sys.executable, "-c", script],
                 capture_output=True,
                 text=True,
                 check=True,
-                env={**__import__("os").environ, "PYTHONHASHSEED": seed},
+                env={**os.environ, "PYTHONHASHSEED": seed},
             ).stdout
             for seed in ("1", "2")
         }
@@ -412,6 +415,13 @@ class TestAnotherName:
         assert name_of(made(text, table=one)) != name_of(made(text, table=other))
 
 
+def test_a_container_that_holds_itself():
+    table: dict = {"a": 1}
+    table["me"] = [table]
+    text = BODY.replace("+=", "+= len(table) *")
+    assert name_of(made(text, table=table)) == name_of(made(text, table=table))
+
+
 RECIPE = make_recipe(
     [udf_zoo.Floats()],
     shape=SHAPE,
@@ -442,7 +452,7 @@ def another(value):
     if dataclasses.is_dataclass(value):
         first = dataclasses.fields(value)[0].name
         return dataclasses.replace(value, **{first: another(getattr(value, first))})
-    if hasattr(value, "__members__") or isinstance(value, __import__("enum").Enum):
+    if isinstance(value, enum.Enum):
         return next(v for v in type(value) if v is not value)
     if value is None:
         return 7

@@ -38,7 +38,7 @@ def made(grid):
 
 @pytest.mark.parametrize("grid", GRIDS)
 def test_no_layer_moves_data(grid):
-    data, array = made(grid)
+    _, array = made(grid)
     before = set(array.dask.layers)
     for results in (ud.run_udf(array, UDFS), (ud.run_udf(array, [SumUDF(), SumSigUDF()]))):
         for result in results:
@@ -69,7 +69,7 @@ def test_nav_outputs_keep_the_chunks(grid):
 
 @pytest.mark.parametrize("grid", ["both nav axes", "signal", "ragged", "many signal chunks"])
 def test_blocks_are_what_was_announced(grid):
-    data, array = made(grid)
+    _, array = made(grid)
     sums = ud.run_udf(array, udf_zoo.ResultsOfAll())["share"]
     for place in np.ndindex(*sums.numblocks):
         announced = tuple(c[i] for c, i in zip(sums.chunks, place, strict=True))
@@ -140,9 +140,7 @@ class TestTiles:
     @pytest.mark.parametrize("tile_bytes", [1 << 20, 512, 96, 1])
     def test_lie_where_the_slice_says(self, tile_bytes):
         flat = self.data.reshape(20, 8, 6)
-        _, seen = look(
-            Looks(), self.data, sig_chunks=[[3, 5], [1, 5]], tile_bytes=tile_bytes
-        )
+        _, seen = look(Looks(), self.data, sig_chunks=[[3, 5], [1, 5]], tile_bytes=tile_bytes)
         for where, tile in seen:
             np.testing.assert_array_equal(where.get(flat), tile)
 
@@ -211,7 +209,9 @@ class TestTiles:
         run_chunk(recipe, 0, (block,))
         assert block.flags.writeable
 
-    @pytest.mark.parametrize("cls", [udf_zoo.NavSums, udf_zoo.FrameNavSums, udf_zoo.PartitionNavSums])
+    @pytest.mark.parametrize(
+        "cls", [udf_zoo.NavSums, udf_zoo.FrameNavSums, udf_zoo.PartitionNavSums]
+    )
     def test_writing_to_the_input_fails_loudly(self, cls):
         class Writes(cls):
             def process_tile(self, tile):
@@ -264,9 +264,7 @@ def peak_of(udf, data, sig_chunks=None, mask=None):
         for a, n in zip(ends[0], sig_chunks[0], strict=True)
         for b, m in zip(ends[1], sig_chunks[1], strict=True)
     ]
-    recipe = make_recipe(
-        [udf], shape=data.shape, dtype=data.dtype, sig_chunks=sig_chunks, roi=mask
-    )
+    recipe = make_recipe([udf], shape=data.shape, dtype=data.dtype, sig_chunks=sig_chunks, roi=mask)
     run_chunk(recipe, 0, blocks)  # whatever is made once per process
     tracemalloc.start()
     try:

@@ -288,8 +288,10 @@ class TestRawAndMasks:
                 np.testing.assert_array_equal(masked.mask, ~valid)
                 if before.buffers[name].kind == "nav":
                     np.testing.assert_array_equal(rows, after[name][flat])
-                    np.testing.assert_array_equal(valid.any(axis=tuple(range(2, valid.ndim))), flat
-                        if valid.size else np.zeros(NAV, bool))
+                    np.testing.assert_array_equal(
+                        valid.any(axis=tuple(range(2, valid.ndim))),
+                        flat if valid.size else np.zeros(NAV, bool),
+                    )
                 else:
                     assert valid.all()
 

@@ -234,7 +234,7 @@ def test_progress_bar_of_a_run_that_fails(x, capsys):
         def get_results(self):
             raise RuntimeError("stop")
 
-    with pytest.raises(RuntimeError, match="stop"):
+    with pytest.raises(RuntimeError, match=r"stop"):
         ud.run_udf(x, Fails()).compute(progress=True, scheduler="synchronous")
     assert "frame" in capsys.readouterr().err
 

@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import udfdask as ud
 from udfdask.threads import ThreadGuard, guard
+from udfdask.udfs import SumSigUDF
 
 np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS
 WHOLE = 2  # what the libraries are set to outside of tasks: more than a task's share of 1
@@ -94,10 +95,10 @@ def test_processes(x):
 
 
 def test_share_is_part_of_the_name(x):
-    one = ud.run_udf(x, Meet())["before"].name
+    one = ud.run_udf(x, SumSigUDF())["intensity"].name
     with dask.config.set({"udfdask.threads-per-task": 2}):
-        assert ud.run_udf(x, Meet())["before"].name != one
-    assert ud.run_udf(x, Meet())["before"].name == one
+        assert ud.run_udf(x, SumSigUDF())["intensity"].name != one
+    assert ud.run_udf(x, SumSigUDF())["intensity"].name == one
 
 
 def test_limits_in_merge_and_get_results(x):
@@ -128,7 +129,7 @@ def test_restored_after_an_error(x, scheduler):
             raise RuntimeError("stop")
 
     before = numba.get_num_threads()
-    with pytest.raises(RuntimeError, match="stop"):
+    with pytest.raises(RuntimeError, match=r"stop"):
         ud.run_udf(x, Raises()).compute(scheduler=scheduler)
     for _ in range(100):  # dask's other threads may still be on their way out
         if guard._inside == 0:

@@ -14,8 +14,7 @@ import udfdask as ud
 def chunked(n, sig=(2, 2), dtype="int64"):
     """An array of n frames, each a chunk, the k-th full of k; quick to build."""
     graph = {
-        ("frames", k, *(0 for _ in sig)): (np.full, (1, *sig), k, np.dtype(dtype))
-        for k in range(n)
+        ("frames", k, *(0 for _ in sig)): (np.full, (1, *sig), k, np.dtype(dtype)) for k in range(n)
     }
     return da.Array(graph, "frames", ((1,) * n, *((s,) for s in sig)), dtype=dtype)
 
@@ -31,7 +30,8 @@ def depth(array):
             key = stack[-1]
             todo = [d for d in dependencies[key] if d in graph and d not in length]
             if key not in length and not todo:
-                length[key] = 1 + max((length[d] for d in dependencies[key] if d in graph), default=0)
+                below = [length[d] for d in dependencies[key] if d in graph]
+                length[key] = 1 + max(below, default=0)
             if todo:
                 stack += todo
             else:
@@ -58,7 +58,8 @@ def test_depth_grows_with_the_logarithm(udf, n):
     levels = math.ceil(math.log(n, fan_in) - 1e-9)
     # loading, chunk, merges, output
     assert depth(total) == 3 + levels
-    np.testing.assert_array_equal(total.compute(scheduler="sync"), np.full((2, 2), n * (n - 1) // 2))
+    wanted = np.full((2, 2), n * (n - 1) // 2)
+    np.testing.assert_array_equal(total.compute(scheduler="sync"), wanted)
 
 
 def test_split_every_false_is_one_merge():
@@ -120,7 +121,7 @@ class TestFanIn:
         class Wrong(udf_zoo.TileTree):
             split_every = 1
 
-        with pytest.raises(ud.ArgumentValueError, match="Wrong.split_every must be at least 2"):
+        with pytest.raises(ud.ArgumentValueError, match=r"Wrong\.split_every must be at least 2"):
             ud.run_udf(chunked(4), Wrong())
 
 

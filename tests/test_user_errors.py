@@ -169,7 +169,9 @@ def test_note_is_a_note(x, method):
 def test_note_survives_distributed(x, cluster):
     error, _ = raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(scheduler=cluster))
     assert type(error) is Trouble
-    assert any("BadFrame.process_frame at navigation coordinates (2, 4)" in n for n in error.__notes__)
+    assert any(
+        "BadFrame.process_frame at navigation coordinates (2, 4)" in n for n in error.__notes__
+    )
 
 
 def test_note_with_a_roi(x):
@@ -265,9 +267,9 @@ def test_input_is_read_only(x, method):
             method: write,
         },
     )
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(ValueError, match=r"read-only"):
         ud.run_udf(x, cls()).compute(scheduler="synchronous")
-    with pytest.raises(ValueError, match="read-only"):  # converted data are shared as well
+    with pytest.raises(ValueError, match=r"read-only"):  # converted data are shared as well
         ud.run_udf(x.astype("uint8"), cls()).compute(scheduler="synchronous")
 
 
@@ -279,7 +281,7 @@ def test_wrong_shape_assigned(x):
         def process_frame(self, frame):
             self.results.v = np.zeros(3)
 
-    with pytest.raises(ValueError, match="broadcast"):
+    with pytest.raises(ValueError, match=r"broadcast"):
         ud.run_udf(x, Assigns()).compute(scheduler="synchronous")
 
 
@@ -304,8 +306,8 @@ def test_blocks_that_are_not_as_announced(x):
             pass
 
     short = x.map_blocks(lambda b: b[:1], dtype=x.dtype, meta=np.empty((0,) * 4, "float32"))
-    with pytest.raises(ud.UDFError, match="was announced, but one of shape .* came"):
+    with pytest.raises(ud.UDFError, match=r"was announced, but one of shape .* came"):
         ud.run_udf(short, Nothing()).compute(scheduler="synchronous")
     other = x.map_blocks(lambda b: b + 0j, dtype=x.dtype, meta=np.empty((0,) * 4, "float32"))
-    with pytest.raises(ud.UDFError, match="dtype float32 was announced, but one of dtype complex"):
+    with pytest.raises(ud.UDFError, match=r"dtype float32 was announced, but one of dtype complex"):
         ud.run_udf(other, Nothing()).compute(scheduler="synchronous")

@@ -120,7 +120,7 @@ def _compute_on(client: Any, results: Any, kwargs: dict[str, Any]) -> tuple[Any,
     collections, repack = base.unpack_collections(*results)
     options = {k: v for k, v in kwargs.items() if k != "scheduler"}
     futures = client.compute(collections, **options)
-    show(futures, notebook=False)
+    show(futures, notebook=False, scheduler=client.scheduler.address)
     sys.stdout.write("\n")  # distributed's bar leaves the line open
     done: tuple[Any, ...] = repack(client.gather(futures))
     return done

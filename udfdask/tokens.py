@@ -51,16 +51,27 @@ def _normal(value: Any, seen: set[int]) -> Any:
         return (type(value).__qualname__, values)
     if isinstance(value, UDF):
         return _normal((type(value), value._kwargs), seen)
-    if type(value) in (list, tuple):
-        return (type(value).__name__, [_normal(v, seen) for v in value])
-    if type(value) in (set, frozenset):
-        # in an order that does not follow the hashes of strings, which differ between processes
-        members = [_normal(v, seen) for v in value]
-        return (type(value).__name__, sorted(members, key=lambda v: (type(v).__name__, repr(v))))
-    if type(value) is dict:
+    if type(value) in (list, tuple, set, frozenset, dict):
+        if id(value) in seen:  # a container that holds itself
+            return ("again", type(value).__name__)
+        seen.add(id(value))
+        try:
+            return _container(value, seen)
+        finally:
+            seen.discard(id(value))
+    return value
+
+
+def _container(value: Any, seen: set[int]) -> Any:
+    """Return the members of a list, tuple, set or dictionary."""
+    if isinstance(value, dict):
         pairs = [(_normal(k, seen), _normal(v, seen)) for k, v in value.items()]
         return ("dict", sorted(pairs, key=lambda pair: str(pair[0])))
-    return value
+    members = [_normal(v, seen) for v in value]
+    if isinstance(value, (set, frozenset)):
+        # in an order that does not follow the hashes of strings, which differ between processes
+        members.sort(key=lambda v: (type(v).__name__, repr(v)))
+    return (type(value).__name__, members)
 
 
 def _normal_code(value: Any, seen: set[int]) -> Any:
