@@ -22,7 +22,8 @@ udfs
 recipe partial source instance
 chunk
 merge finish
-plan chunk_layers output_task
+plan output_task
+chunk_layers
 lazy_params scatter
 graph
 explanation outputs progress

@@ -28,5 +28,22 @@ class Axis:
     """Value of position 0, in `unit`."""
 
     def to_pixels(self, value: float) -> float:
-        """Return the (fractional) pixel position of a value in `unit`."""
+        """Return the (fractional) pixel position of a value.
+
+        Parameters
+        ----------
+        value : float
+            Value in `unit`.
+
+        Returns
+        -------
+        float
+            Position in pixels, not rounded; 0.0 for `offset`.
+
+        Examples
+        --------
+        >>> from udfdask import Axis
+        >>> Axis(name="x", unit="nm", scale=0.5).to_pixels(1.25)
+        2.5
+        """
         return (value - self.offset) / self.scale

@@ -39,29 +39,51 @@ def run_chunk(recipe: Recipe, chunk: int, blocks: Sequence[Any]) -> Payload:
         return tuple(_finish(instance) for instance in instances)
 
 
-def run_link(
-    recipe: Recipe, chunk: int, number: int, block: Any, before: Payload | None
-) -> Payload:
-    """Return the partial results after signal chunk `number`, given those before it.
+def run_part(recipe: Recipe, chunk: int, number: int, block: Any) -> Payload:
+    """Return the partial result of every UDF over signal chunk `number` of a chunk.
 
-    What came before is never written to: other tasks, or this one run again, may read it.
+    Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
     """
     with guard.limit(recipe.threads):
-        instances = [
-            _start(recipe, k, chunk, None if before is None else before[k])
-            for k in range(len(recipe.udfs))
-        ]
-        sizes = _block_sizes(recipe, number)
+        instances = [_start(recipe, k, chunk) for k in range(len(recipe.udfs))]
+        window = _windows(recipe)[number]
         source = FrameSource(
             [block],
             recipe.grid.bounds(chunk)[1],
-            tuple((n,) for n in sizes),
+            tuple((w.stop - w.start,) for w in window),
             recipe.grid.mask(chunk),
             recipe.dtype,
         )
         _process_tiles(instances, source, chunk, number)
-        last = number == n_blocks(recipe) - 1
-        return tuple(_finish(instance, last) for instance in instances)
+        for instance in instances:
+            for name, spec in instance.where.allocated.items():
+                if spec.kind == "sig":  # a copy, which lets the whole frame go
+                    instance.arrays[name] = instance.arrays[name][window].copy()
+        return tuple(_finish(instance) for instance in instances)
+
+
+def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
+    """Return the partial results over a whole chunk from those over its signal chunks, in order.
+
+    Rows are added up, sig buffers put beside each other: true of the UDFs that promise
+    `_adds_signal_parts`.
+    """
+    windows = _windows(recipe)
+    sig = recipe.shape.sig
+    n_rows = int(recipe.grid.counts[chunk])
+    joined = []
+    for k, declared in enumerate(recipe.udfs):
+        arrays = {}
+        for name, spec in declared.allocated.items():
+            whole = spec.allocate(n_rows, sig)
+            for window, part in zip(windows, parts, strict=True):
+                if spec.kind == "sig":
+                    whole[window] = part[k].arrays[name]
+                else:
+                    whole += part[k].arrays[name]
+            arrays[name] = whole
+        joined.append(Partial(arrays, chunk, chunk + 1))
+    return tuple(joined)
 
 
 def n_blocks(recipe: Recipe) -> int:
@@ -69,13 +91,16 @@ def n_blocks(recipe: Recipe) -> int:
     return int(np.prod([len(c) for c in recipe.sig_chunks]))
 
 
-def _block_sizes(recipe: Recipe, number: int) -> tuple[int, ...]:
-    """Return the sizes of a signal chunk, given its flat number."""
-    place = np.unravel_index(number, [len(c) for c in recipe.sig_chunks])
-    return tuple(sizes[i] for sizes, i in zip(recipe.sig_chunks, place, strict=True))
+def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
+    """Return where each signal chunk lies in a frame, in C order."""
+    cuts = [
+        [slice(stop - n, stop) for n, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
+        for sizes in recipe.sig_chunks
+    ]
+    return list(itertools.product(*cuts))
 
 
-def _start(recipe: Recipe, number: int, chunk: int, before: Partial | None = None) -> Instance:
+def _start(recipe: Recipe, number: int, chunk: int) -> Instance:
     """Return a UDF ready to process a chunk: task data and preprocessed buffers in place."""
     instance = Instance(recipe, number, chunk, chunk + 1)
     udf = instance.udf
@@ -83,19 +108,16 @@ def _start(recipe: Recipe, number: int, chunk: int, before: Partial | None = Non
     if type(udf).get_task_data is not UDF.get_task_data:
         task_data = instance.call("get_task_data")
     udf.task_data = TaskData(task_data)
-    if before is not None:
-        for name, array in before.arrays.items():
-            instance.arrays[name][...] = array
-    elif type(udf).preprocess is not UDF.preprocess:
+    if type(udf).preprocess is not UDF.preprocess:
         instance.call("preprocess")
     return instance
 
 
-def _finish(instance: Instance, last: bool = True) -> Partial:
+def _finish(instance: Instance) -> Partial:
     """Return the partial result of a UDF that has seen the whole chunk."""
     udf, cursor = instance.udf, instance.cursor
     cursor.part, cursor.part_index = None, 0
-    if last and type(udf).postprocess is not UDF.postprocess:
+    if type(udf).postprocess is not UDF.postprocess:
         first, stop = cursor.chunks
         offsets = instance.recipe.grid.offsets
         cursor.start, cursor.stop = 0, int(offsets[stop] - offsets[first])

@@ -11,80 +11,76 @@ from dask._task_spec import Task, TaskRef
 from dask.blockwise import Blockwise, BlockwiseDepDict, blockwise_token
 from dask.highlevelgraph import MaterializedLayer
 
-from udfdask.chunk import run_chunk
+from udfdask.chunk import n_blocks, run_chunk, run_part
+from udfdask.output_task import OutputTask
 from udfdask.recipe import Recipe
 
 Key = tuple[Any, ...]
 
 
 class ChunkTasks(MaterializedLayer):
-    """Chunk tasks written out, `per_chunk` of them for each chunk."""
+    """Chunk tasks written out; `frames` says how many frames each is worth."""
 
-    def __init__(self, mapping: Mapping[Key, Task], recipe: Recipe, per_chunk: int) -> None:
+    def __init__(self, mapping: Mapping[Key, Task], frames: dict[Key, float]) -> None:
         super().__init__(mapping)
-        self.recipe = recipe
-        self.per_chunk = per_chunk
-
-    def replaced(self, mapping: Mapping[Key, Task]) -> ChunkTasks:
-        """Return the same layer with other tasks under the same keys."""
-        return ChunkTasks(mapping, self.recipe, self.per_chunk)
-
-    def frames(self) -> dict[Key, float]:
-        """Return how many frames each task is worth."""
-        counts = self.recipe.grid.counts
-        n = len(self.recipe.grid.shape)
-        numbers = {self.recipe.grid.index(c): c for c in range(self.recipe.grid.n_chunks)}
-        found = {}
-        for key in self.mapping:
-            chunk = numbers[key[1 : 1 + n]] if self.per_chunk == 0 else key[1]
-            found[key] = float(counts[chunk]) / max(1, self.per_chunk)
-        return found
+        self.frames = frames
 
 
 class ChunkBlockwise(Blockwise):
-    """One task per chunk as a blockwise layer, which dask fuses with the loading of the block.
+    """One task per block as a blockwise layer, which dask fuses with the loading of the block.
 
     Fused there, a task costs the local schedulers half of what it costs when tasks written out are
     fused: no alias is left behind (10,000 tiny chunks on two threads: 5.1 to 3.5 s). All axes
-    stay output axes, the signal ones with a single block each, since dask fuses no contraction.
+    stay output axes, since dask fuses no contraction.
     """
 
     def __init__(self, name: str, recipe: Recipe, array: da.Array) -> None:
-        grid = recipe.grid
         axes: Any = tuple(range(array.ndim))
-        chunks = dict.fromkeys(itertools.product(*map(range, grid.numblocks)), -1)
-        chunks.update({grid.index(c): c for c in range(grid.n_chunks)})
-        numbers = BlockwiseDepDict(chunks, numblocks=grid.numblocks)
+        self.recipe = recipe
+        self.array_name = array.name
+        self.places = _places(name, recipe)
+        # dask asks for every block, also for those that no selected frame lies in
+        numbers = dict.fromkeys(itertools.product(*map(range, array.numblocks)), (-1, -1))
+        numbers.update({key[1:]: place for key, place in self.places.items()})
         source = array.dask.layers[array.name]
         super().__init__(
             name,
             axes,
             Task(name, _run_block, recipe, _token(0), _token(1)),
-            [(array.name, axes), (numbers, axes[: len(grid.shape)])],
+            [(array.name, axes), (BlockwiseDepDict(numbers, array.numblocks), axes)],
             numblocks={array.name: array.numblocks},
             concatenate=getattr(source, "concatenate", None),
         )
-        self.recipe = recipe
-        self.array_name = array.name
-
-    def chunk_keys(self) -> list[Key]:
-        """Return the key of each chunk's task."""
-        grid = self.recipe.grid
-        zeros = (0,) * self.recipe.shape.sig_dims
-        return [(self.output, *grid.index(c), *zeros) for c in range(grid.n_chunks)]
 
     def as_tasks(self, recipe: Any) -> ChunkTasks:
-        """Return the layer written out, with a reference in place of the recipe."""
-        tasks = {
-            key: Task(key, _run_block, recipe, TaskRef((self.array_name, *key[1:])), c)
-            for c, key in enumerate(self.chunk_keys())
-        }
-        return ChunkTasks(tasks, self.recipe, 0)
+        """Return the layer written out, with a recipe or a reference to one.
 
+        Its tasks are not fused with their blocks: those are data already, or fusion is barred by
+        the reference. (Data fused into a task cost an alias and a small graph for each.)
+        """
+        tasks: dict[Key, Task] = {
+            key: OutputTask(key, _run_block, recipe, TaskRef((self.array_name, *key[1:])), place)
+            for key, place in self.places.items()
+        }
+        return ChunkTasks(tasks, self.frames)
+
+    @property
     def frames(self) -> dict[Key, float]:
-        """Return how many frames each task is worth."""
+        """How many frames each task is worth."""
         counts = self.recipe.grid.counts.tolist()
-        return dict(zip(self.chunk_keys(), counts, strict=True))
+        each = n_blocks(self.recipe)
+        return {key: counts[chunk] / each for key, (chunk, _) in self.places.items()}
+
+
+def _places(name: str, recipe: Recipe) -> dict[Key, tuple[int, int]]:
+    """Return the key of each task, with its chunk and signal chunk, in C order."""
+    grid = recipe.grid
+    blocks = list(itertools.product(*(range(len(c)) for c in recipe.sig_chunks)))
+    return {
+        (name, *grid.index(c), *block): (c, number)
+        for c in range(grid.n_chunks)
+        for number, block in enumerate(blocks)
+    }
 
 
 def _token(number: int) -> TaskRef:
@@ -92,6 +88,9 @@ def _token(number: int) -> TaskRef:
     return TaskRef(blockwise_token(number))
 
 
-def _run_block(recipe: Recipe, block: Any, chunk: int) -> Any:
-    """Run a chunk that is one block."""
+def _run_block(recipe: Recipe, block: Any, place: tuple[int, int]) -> Any:
+    """Run a chunk that is one block, or one block of it."""
+    chunk, number = place
+    if recipe.by_sig_chunk:
+        return run_part(recipe, chunk, number, block)
     return run_chunk(recipe, chunk, (block,))

@@ -60,7 +60,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
     bytes_read = sum(frames) * sig.size * itemsize * passes
     most = max(frames, default=0)
     chunk_bytes = most * sig.size * itemsize
-    if recipe.chain:
+    if recipe.by_sig_chunk:
         chunk_bytes = most * itemsize * math.prod(max(c) for c in recipe.sig_chunks)
     tile_bytes = sum(_copied(recipe_udf, plan, most) for recipe_udf in recipe.udfs)
     buffers = sum(s.nbytes(most, sig) for u in recipe.udfs for s in u.allocated.values())
@@ -70,7 +70,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         chunks += f", each in {blocks} signal chunks"
     if grid.roi is not None:
         chunks += f"; {grid.n_frames} of {grid.size} frames selected"
-    order = ", one after another along the signal chunks" if recipe.chain else ""
+    order = ", one for each signal chunk of a chunk" if recipe.by_sig_chunk else ""
     lines = [
         f"data      {recipe.shape.nav} scan, {sig} frames, {recipe.dtype}",
         f"chunks    {chunks}",
@@ -108,7 +108,7 @@ def _passes(plan: Plan) -> str:
 def _copied(udf: UDFRecipe, plan: Plan, frames: int) -> int:
     """Return the bytes that one UDF has copied at a time."""
     recipe = plan.recipe
-    assembled = math.prod(len(c) for c in recipe.sig_chunks) > 1 and not recipe.chain
+    assembled = math.prod(len(c) for c in recipe.sig_chunks) > 1 and not recipe.by_sig_chunk
     converted = udf.input_dtype != recipe.dtype
     frame = recipe.shape.sig.size
     pixels = math.prod(recipe.tiling.shape)

@@ -3,7 +3,7 @@
 Layers of a run over chunks c, for the UDF with number k::
 
     chunk   c -> payload, one partial per UDF             (fused with loading by dask)
-    link    one signal chunk after another -> payload     (in place of chunk, where it chains)
+    join    payloads of its signal chunks -> payload      (where each of them has a task)
     part    payload -> partial k                          (where payloads of others are heavy)
     merge   partials -> partial                           (tree, chain, rows or merge_all)
     finish  merged partials -> results                    (where there is a get_results)
@@ -20,13 +20,13 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import List, Task, TaskRef
+from dask._task_spec import DataNode, List, Task, TaskRef
 from dask.base import tokenize
 from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from udfdask.buffers import BufferSpec
-from udfdask.chunk import n_blocks, run_chunk, run_link
+from udfdask.chunk import join_parts, n_blocks, run_chunk
 from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks, Key
 from udfdask.finish import (
     fill_block,
@@ -82,7 +82,7 @@ class _Builder:
     def build(self) -> tuple[Outputs, ...]:
         """Return the outputs of every UDF."""
         n = range(self.recipe.grid.n_chunks)
-        payloads = self._links() if self.recipe.chain else self._chunks()
+        payloads = self._chunks()
         return tuple(self._udf(k, [payloads[c] for c in n]) for k in range(len(self.recipe.udfs)))
 
     def _add(
@@ -126,38 +126,36 @@ class _Builder:
         return [TaskRef((self.array.name, *index, *s)) for s in itertools.product(*counts)]
 
     def _chunks(self) -> list[Key]:
-        """Add one task per chunk; return their keys."""
+        """Add the tasks that see the data; return the key of each chunk's payload."""
         name = self._name("chunk")
-        grid = self.recipe.grid
-        single = math.prod(len(c) for c in self.recipe.sig_chunks) == 1
-        if single and isinstance(self.shared, Recipe):
-            layer = ChunkBlockwise(name, self.recipe, self.array)
-            self.layers[name] = layer
-            self.depends[name] = {self.array.name}
-            return layer.chunk_keys()
-        tasks: dict[Key, Task] = {}
-        for c in range(grid.n_chunks):
-            key = (name, c)
-            tasks[key] = Task(key, run_chunk, self.shared, c, List(*self._blocks(c)))
-        self.layers[name] = ChunkTasks(tasks, self.recipe, 1)
+        n = n_blocks(self.recipe)
+        if n > 1 and not self.recipe.by_sig_chunk:
+            chunks = range(self.recipe.grid.n_chunks)
+            tasks: dict[Key, Task] = {
+                (name, c): Task((name, c), run_chunk, self.shared, c, List(*self._blocks(c)))
+                for c in chunks
+            }
+            counts = self.recipe.grid.counts.tolist()
+            self.layers[name] = ChunkTasks(tasks, dict(zip(tasks, counts, strict=True)))
+            self.depends[name] = {self.array.name, *self._shared_layers}
+            return list(tasks)
+        layer = ChunkBlockwise(name, self.recipe, self.array)
+        written = not isinstance(self.shared, Recipe) or _holds_data(self.array)
+        self.layers[name] = layer.as_tasks(self.shared) if written else layer
         self.depends[name] = {self.array.name, *self._shared_layers}
-        return list(tasks)
+        keys = list(layer.places)
+        return self._joined(keys, n) if self.recipe.by_sig_chunk else keys
 
-    def _links(self) -> list[Key]:
-        """Add one task per signal chunk of each chunk, one after another; return the last keys."""
-        name = self._name("link")
+    def _joined(self, keys: list[Key], n: int) -> list[Key]:
+        """Add one task per chunk that joins its `n` signal chunks; return their keys."""
+        groups = [keys[k : k + n] for k in range(0, len(keys), n)]
+        name = self._name("join")
         tasks: dict[Key, Task] = {}
-        last: list[Key] = []
-        for c in range(self.recipe.grid.n_chunks):
-            before: Any = None
-            for number, block in enumerate(self._blocks(c)):
-                key = (name, c, number)
-                tasks[key] = Task(key, run_link, self.shared, c, number, block, before)
-                before = TaskRef(key)
-            last.append(key)
-        self.layers[name] = ChunkTasks(tasks, self.recipe, n_blocks(self.recipe))
-        self.depends[name] = {self.array.name, *self._shared_layers}
-        return last
+        for c, group in enumerate(groups):
+            key = (name, c)
+            tasks[key] = OutputTask(key, join_parts, self.shared, c, List(*map(TaskRef, group)))
+        self._add(name, tasks, {keys[0][0], *self._shared_layers} if keys else set())
+        return list(tasks)
 
     def _udf(self, number: int, payloads: list[Key]) -> Outputs:
         """Add merges, get_results and outputs of one UDF."""
@@ -248,8 +246,10 @@ class _Builder:
             nodes: list[Key] = []
             for start in range(0, len(keys), fan_in):
                 key = (name, level, start // fan_in)
+                # the ends of a scan may be empty, where an average of averages cannot be told
+                end = start == 0 or start + fan_in >= len(keys)
                 group = List(*map(TaskRef, keys[start : start + fan_in]))
-                check = level == start == 0 and udf.split_every is not None
+                check = level == 0 and end and udf.split_every is not None
                 tasks[key] = OutputTask(key, _node, self.shared, number, group, check)
                 nodes.append(key)
             if level == 0:
@@ -393,6 +393,13 @@ class _Builder:
         graph = HighLevelGraph(layers, dependencies)
         meta = np.empty((0,) * len(chunks), dtype=dtype)
         return da.Array(graph, name, chunks, meta=meta)
+
+
+def _holds_data(array: da.Array) -> bool:
+    """Return whether the blocks of an array are in its graph, so that nothing has to load them."""
+    layer = array.dask.layers[array.name]
+    first = next(iter(layer.values()), None) if isinstance(layer, MaterializedLayer) else None
+    return isinstance(first, (np.ndarray, DataNode))
 
 
 def _part(number: int, payload: tuple[Partial, ...]) -> Partial:

@@ -38,11 +38,9 @@ class Instance:
             threads=recipe.threads,
             cursor=self.cursor,
         )
-        udf._declared = declared.buffers
         self.udf = udf
         self.writable_input = bool(udf.writable_input)
-        again = self.call("get_result_buffers")
-        if again is not declared.buffers and dict(again) != declared.buffers:
+        if not udf._declares_once and dict(self.call("get_result_buffers")) != declared.buffers:
             raise UDFError(
                 f"{declared.name}.get_result_buffers() declared other buffers on a worker than "
                 "in the plan: it may depend on parameters and on the data set's shape, dtype "

@@ -73,7 +73,7 @@ def make_plan(
         split_every=fan_in,
         threads=config.threads_per_task(),
         lazy_params=lazy,
-        chain_bytes=math.inf if memory is None else memory / 4,
+        whole_bytes=math.inf if memory is None else memory / 4,
     )
     return Plan(
         recipe=recipe,
@@ -179,7 +179,7 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
     heaviest = frames * frame_bytes
     limit = math.inf if memory is None else memory / 4
     share = f"a quarter of a worker's memory ({format_bytes(int(limit))})" if memory else ""
-    if recipe.chain:
+    if recipe.by_sig_chunk:
         heaviest = frames * recipe.dtype.itemsize * math.prod(max(c) for c in recipe.sig_chunks)
     fit = max(1, frames * (128 << 20) // max(heaviest, 1))
     call = _rechunk_call(recipe, fit)
@@ -188,8 +188,8 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
             f"the data of one task take {format_bytes(heaviest)} ({frames} frames of "
             f"{format_bytes(frame_bytes)}), more than {share}: {call}"
         )
-    elif blocks > MANY_BLOCKS and not recipe.chain:
-        cannot = [u.name for u in recipe.udfs if u.cls.whole_frames or not u.cls._chainable]
+    elif blocks > MANY_BLOCKS and not recipe.by_sig_chunk:
+        cannot = [u.name for u in recipe.udfs if u.cls.whole_frames or not u.cls._adds_signal_parts]
         names = ", ".join(dict.fromkeys(cannot))
         found.append(
             f"a task takes {blocks} signal chunks, {format_bytes(heaviest)} together, because "

@@ -140,7 +140,7 @@ def _bar(results: Any, client: Any) -> Iterator[None]:
         graph = collection.__dask_graph__()
         for layer in getattr(graph, "layers", {}).values():
             if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-                frames.update(layer.frames())
+                frames.update(layer.frames)
     with tqdm(total=round(sum(frames.values())), unit="frame", unit_scale=True) as bar:
         done = 0.0
 

@@ -98,7 +98,7 @@ class Recipe:
     """Chunk sizes along each signal axis, in pixels."""
     tiling: TilingScheme
     """Tile shape."""
-    chain: bool
+    by_sig_chunk: bool
     """Whether each signal chunk of a navigation block has a task of its own."""
     threads: int
     """Threads that numerics libraries may use in a task."""
@@ -149,11 +149,11 @@ def make_recipe(
     split_every: int | bool = 8,
     threads: int = 1,
     lazy_params: Sequence[Sequence[str]] | None = None,
-    chain_bytes: float = math.inf,
+    whole_bytes: float = math.inf,
 ) -> Recipe:
     """Return the recipe of a run; sizes as dask has them, one chunk by default.
 
-    `chain_bytes` is the size of a navigation block in bytes from which a task takes one signal
+    `whole_bytes` is the size of a navigation block in bytes from which a task takes one signal
     chunk, if all UDFs can.
     """
     full = Shape(shape, sig_dims=sig_dims)
@@ -183,10 +183,10 @@ def make_recipe(
     )
     blocks = math.prod(len(c) for c in sigs)
     heaviest = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
-    chain = (
-        all(u._chainable and not u.whole_frames for u in udfs)
+    by_sig_chunk = (
+        all(u._adds_signal_parts and not u.whole_frames for u in udfs)
         and blocks > 1
-        and (blocks > MANY_BLOCKS or heaviest * full.sig.size * dt.itemsize > chain_bytes)
+        and (blocks > MANY_BLOCKS or heaviest * full.sig.size * dt.itemsize > whole_bytes)
     )
     _check_contiguous(udfs, parts, grid)
     return Recipe(
@@ -195,7 +195,7 @@ def make_recipe(
         dtype=dt,
         sig_chunks=sigs,
         tiling=tiling,
-        chain=chain,
+        by_sig_chunk=by_sig_chunk,
         threads=threads,
         udfs=tuple(parts),
     )

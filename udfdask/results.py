@@ -41,6 +41,20 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     Lazy, it holds dask arrays and is a dask collection itself: `dask.compute(result)`,
     `dask.persist`, `dask.visualize` and `client.compute` take it. Computed, it holds NumPy arrays.
 
+    Results are made by `run_udf`.
+
+    Parameters
+    ----------
+    about : About
+        What the result knows besides its arrays: declarations, grid, explanation.
+    arrays : mapping of str to array
+        Results by name, dask or NumPy arrays: shape (*nav, *extra_shape) for nav buffers,
+        (*sig, *extra_shape) for sig, extra_shape for single.
+    masks : mapping of str to array of bool
+        Valid masks by name, in the shape of the results, where they are not implied by the ROI.
+    visited : dask.array.Array of bool, shape nav, optional
+        What a lazy result of a UDF without results computes.
+
     Attributes
     ----------
     udf_name : str

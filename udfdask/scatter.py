@@ -38,9 +38,10 @@ def scatter_recipes(graph: HighLevelGraph, client: Any, sent: dict[int, Any]) ->
             key: type(t)(key, t.func, *(future if a is recipe else a for a in t.args))
             for key, t in tasks.items()
         }
-        layers[name] = (
-            layer.replaced(light) if isinstance(layer, ChunkTasks) else MaterializedLayer(light)
-        )
+        if isinstance(layer, ChunkTasks):
+            layers[name] = ChunkTasks(light, layer.frames)
+        else:
+            layers[name] = MaterializedLayer(light)
     if all(layers[n] is layer for n, layer in graph.layers.items()):
         return graph
     return HighLevelGraph(layers, graph.dependencies)

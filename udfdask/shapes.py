@@ -68,15 +68,51 @@ class Shape(tuple[int, ...]):
         return math.prod(self)
 
     def flatten_nav(self) -> Shape:
-        """Return the shape with all navigation axes flattened into one."""
+        """Return the shape with all navigation axes flattened into one.
+
+        Returns
+        -------
+        Shape
+            ``(nav.size, *sig)``, with the same signal axes.
+
+        Examples
+        --------
+        >>> from udfdask import Shape
+        >>> Shape((4, 5, 16, 16), sig_dims=2).flatten_nav()
+        (20, 16, 16)
+        """
         return Shape((self.nav.size, *self.sig), sig_dims=self.sig_dims)
 
     def flatten_sig(self) -> Shape:
-        """Return the shape with all signal axes flattened into one."""
+        """Return the shape with all signal axes flattened into one.
+
+        Returns
+        -------
+        Shape
+            ``(*nav, sig.size)``, with one signal axis.
+
+        Examples
+        --------
+        >>> from udfdask import Shape
+        >>> Shape((4, 5, 16, 16), sig_dims=2).flatten_sig()
+        (4, 5, 256)
+        """
         return Shape((*self.nav, self.sig.size), sig_dims=1)
 
     def to_tuple(self) -> tuple[int, ...]:
-        """Return a plain tuple."""
+        """Return a plain tuple.
+
+        Returns
+        -------
+        tuple of int
+            Size of each axis, navigation axes first.
+
+        Examples
+        --------
+        >>> from udfdask import Shape
+        >>> type(Shape((4, 16, 16), sig_dims=2).to_tuple())
+        <class 'tuple'>
+        """
         return tuple(self)
 
     @overload

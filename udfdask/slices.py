@@ -135,16 +135,91 @@ class Slice:
         return piece
 
     def shift(self, other: Slice) -> Slice:
-        """Return this slice with its origin relative to the origin of `other`."""
+        """Return this slice with its origin relative to the origin of `other`.
+
+        Parameters
+        ----------
+        other : Slice
+            Slice with the same number of axes.
+
+        Returns
+        -------
+        Slice
+            Of the same shape; its origin may be negative.
+
+        Raises
+        ------
+        UDFError
+            If one of the slices has no `origin`.
+        ValueError
+            If the numbers of axes differ.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> tile = Slice(origin=(3, 0, 8), shape=Shape((2, 4, 8), sig_dims=2))
+        >>> tile.shift(Slice(origin=(1, 0, 8), shape=Shape((6, 4, 8), sig_dims=2)))
+        Slice(origin=(2, 0, 0), shape=(2, 4, 8))
+        """
         return self.shift_by([-o for o in other.origin])
 
     def shift_by(self, offset: Sequence[int]) -> Slice:
-        """Return this slice moved by `offset`, one int per axis."""
+        """Return this slice moved by `offset`.
+
+        Parameters
+        ----------
+        offset : sequence of int
+            What is added to the origin, one int per axis.
+
+        Returns
+        -------
+        Slice
+            Of the same shape; its origin may be negative.
+
+        Raises
+        ------
+        UDFError
+            If this slice has no `origin`.
+        ValueError
+            If `offset` does not have one int per axis.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> tile = Slice(origin=(3, 0, 8), shape=Shape((2, 4, 8), sig_dims=2))
+        >>> tile.shift_by((1, 0, -8))
+        Slice(origin=(4, 0, 0), shape=(2, 4, 8))
+        """
         origin = tuple(o + d for o, d in zip(self.origin, offset, strict=True))
         return Slice(origin, self.shape)
 
     def intersection_with(self, other: Slice) -> Slice:
-        """Return the common part; it is null if there is none."""
+        """Return the common part of two slices.
+
+        Parameters
+        ----------
+        other : Slice
+            Slice with the same number of axes.
+
+        Returns
+        -------
+        Slice
+            What lies in both, with the signal axes of this one; null if there is nothing.
+
+        Raises
+        ------
+        UDFError
+            If one of the slices has no `origin`.
+        ValueError
+            If the numbers of axes differ.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> tile = Slice(origin=(3, 0, 8), shape=Shape((2, 4, 8), sig_dims=2))
+        >>> tile.intersection_with(Slice(origin=(4, 2, 8), shape=Shape((4, 4, 4), sig_dims=2)))
+        Slice(origin=(4, 2, 8), shape=(1, 2, 4))
+        """
         pairs = list(zip(self.origin, self.shape, other.origin, other.shape, strict=True))
         start = [max(o1, o2) for o1, _, o2, _ in pairs]
         stop = [min(o1 + n1, o2 + n2) for o1, n1, o2, n2 in pairs]
@@ -152,11 +227,35 @@ class Slice:
         return Slice(start, Shape(extent, sig_dims=self.shape.sig_dims))
 
     def is_null(self) -> bool:
-        """Return whether the slice holds no element."""
+        """Return whether the slice holds no element.
+
+        Returns
+        -------
+        bool
+            True if the extent along any axis is 0.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> Slice(origin=(3, 0, 8), shape=Shape((0, 4, 8), sig_dims=2)).is_null()
+        True
+        """
         return self.shape.size == 0
 
     def discard_nav(self) -> Slice:
-        """Return this slice with navigation origin and extent set to zero, as a signal key."""
+        """Return this slice with navigation origin and extent set to zero, as a signal key.
+
+        Returns
+        -------
+        Slice
+            Equal, and of equal hash, for all slices with the same signal part.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> Slice(origin=(3, 0, 8), shape=Shape((2, 4, 8), sig_dims=2)).discard_nav()
+        Slice(origin=(0, 0, 8), shape=(0, 4, 8))
+        """
         n = len(self.shape.nav)
         return Slice(
             (0,) * n + self._origin[n:],

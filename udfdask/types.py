@@ -24,7 +24,13 @@ class UDFFrameMixin(Protocol):
     """A UDF that processes one frame at a time."""
 
     def process_frame(self, frame: Any) -> None:
-        """Process a frame, shape `sig`."""
+        """Process a frame.
+
+        Parameters
+        ----------
+        frame : numpy.ndarray, shape sig, dtype `meta.input_dtype`
+            Read-only unless the UDF sets `writable_input`.
+        """
         ...
 
 
@@ -33,7 +39,13 @@ class UDFTileMixin(Protocol):
     """A UDF that processes the same part of several frames at a time."""
 
     def process_tile(self, tile: Any) -> None:
-        """Process a tile, shape (n, *part of sig)."""
+        """Process a tile.
+
+        Parameters
+        ----------
+        tile : numpy.ndarray, shape (n, *part of sig), dtype `meta.input_dtype`
+            The same part of n frames; read-only unless the UDF sets `writable_input`.
+        """
         ...
 
 
@@ -42,7 +54,13 @@ class UDFPartitionMixin(Protocol):
     """A UDF that processes all selected frames of a chunk at once."""
 
     def process_partition(self, partition: Any) -> None:
-        """Process a partition, shape (n, *sig)."""
+        """Process a partition.
+
+        Parameters
+        ----------
+        partition : numpy.ndarray, shape (n, *sig), dtype `meta.input_dtype`
+            All n selected frames of the chunk; read-only unless the UDF sets `writable_input`.
+        """
         ...
 
 
@@ -69,5 +87,20 @@ class UDFMergeAllMixin(Protocol):
     """A UDF that merges the results of several chunks in one call."""
 
     def merge_all(self, ordered_results: Mapping[Any, Any]) -> Mapping[str, Any]:
-        """Return merged arrays from a mapping `Slice -> partial results`."""
+        """Return merged arrays from the partial results of several chunks.
+
+        It is also called on what it returned itself, unless the merge is in one step
+        (``split_every = False``).
+
+        Parameters
+        ----------
+        ordered_results : mapping of Slice to partial results
+            Where rows lie, in the order of the chunks, and their buffers, by attribute or by item.
+
+        Returns
+        -------
+        mapping of str to array
+            Every buffer but `result_only` ones, by name; nav buffers with the rows of all parts, in
+            the order given.
+        """
         ...

@@ -101,17 +101,19 @@ class UDF:
     writable_input: ClassVar[bool] = False
     whole_frames: ClassVar[bool] = False
 
-    # All state between tiles is in the buffers, so that one task per signal chunk can hand a
-    # partial result to the next. A promise of the built-in UDFs only.
-    _chainable: ClassVar[bool] = False
+    # Over a chunked signal, rows are the sum of the rows of each signal chunk, and nothing needs
+    # more than one of them: each may have a task of its own. A promise of built-in UDFs only.
+    _adds_signal_parts: ClassVar[bool] = False
+
+    # get_result_buffers is asked in the plan and not again in each task. For built-in UDFs, whose
+    # declarations cost more than they give there, or call a user's function.
+    _declares_once: ClassVar[bool] = False
 
     params: Params
     meta: UDFMeta
     results: Results
     task_data: TaskData
     _kwargs: dict[str, Any]
-    # What the plan saw declared; on a worker, before get_result_buffers is called there.
-    _declared: dict[str, BufferSpec] | None = None
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
@@ -136,26 +138,67 @@ class UDF:
         return np
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the result buffers: a dictionary of names and `self.buffer(...)`."""
+        """Declare the result buffers.
+
+        Returns
+        -------
+        mapping of str to BufferSpec
+            Names, which are Python identifiers, and what `self.buffer(...)` returned.
+
+        Raises
+        ------
+        NotImplementedError
+            If the subclass does not implement it.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} must implement get_result_buffers() "
             "and return a dictionary of self.buffer(...)"
         )
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return the dtype that, combined with that of the data, gives `meta.input_dtype`."""
+        """Return the dtype that, combined with that of the data, gives `meta.input_dtype`.
+
+        Returns
+        -------
+        dtype-like
+            By default float32; `USE_NATIVE_DTYPE` leaves the dtype of the data as it is.
+        """
         return np.float32
 
     def get_backends(self) -> Any:
-        """Return the array backends that the processing method accepts, preferred first."""
+        """Return the array backends that the processing method accepts, preferred first.
+
+        Returns
+        -------
+        str or sequence of str
+            Must hold "numpy", which is the default.
+        """
         return (self.BACKEND_NUMPY,)
 
     def get_tiling_preferences(self) -> Mapping[str, Any]:
-        """Return the largest useful tile: `depth` in frames and `total_size` in bytes."""
+        """Return the largest useful tile.
+
+        Returns
+        -------
+        mapping
+            `depth` in frames and `total_size` in bytes, positive numbers; inf, the default of both,
+            for no limit.
+        """
         return {"depth": self.TILE_DEPTH_DEFAULT, "total_size": self.TILE_SIZE_MAX}
 
     def get_method(self) -> UDFMethod:
-        """Return which method processes the data."""
+        """Return which method processes the data.
+
+        Returns
+        -------
+        UDFMethod
+            The first that there is of process_tile, process_frame and process_partition.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If there is none of them.
+        """
         for method in UDFMethod:
             if hasattr(self, f"process_{method.value}"):
                 return method
@@ -165,7 +208,13 @@ class UDF:
         )
 
     def get_task_data(self) -> Mapping[str, Any]:
-        """Return values that a task needs and computes itself, by name."""
+        """Return values that a task needs and computes itself, by name.
+
+        Returns
+        -------
+        mapping of str to object
+            Available as ``self.task_data``; none by default.
+        """
         return {}
 
     def preprocess(self) -> None:
@@ -178,7 +227,21 @@ class UDF:
         """Release what a task holds, after everything else."""
 
     def merge(self, dest: Views, src: Views) -> None:
-        """Merge partial results `src` into `dest`; the default copies nav buffers."""
+        """Merge partial results `src` into `dest`; the default copies nav buffers.
+
+        Parameters
+        ----------
+        dest : Views
+            Buffers to merge into, by attribute: shape (n, *extra_shape) for the nav rows of `src`,
+            (*sig, *extra_shape), or for `single` extra_shape, (1,) if that is empty.
+        src : Views
+            Private copies of the partial results, in the same shapes and dtypes.
+
+        Raises
+        ------
+        ArgumentTypeError
+            By the default, if a dtype cannot be cast safely.
+        """
         for name, values in src.items():
             target = dest.get(name)
             if not np.can_cast(values.dtype, target.dtype, casting="safe"):
@@ -189,7 +252,15 @@ class UDF:
             target[:] = values
 
     def get_results(self) -> Mapping[str, Any]:
-        """Return results by name, from the merged buffers; those left out are passed on."""
+        """Return results by name, from the merged buffers; those left out are passed on.
+
+        Returns
+        -------
+        mapping of str to array
+            Arrays of the declared kind of dtype, or what `with_mask` returned. Nav results hold the
+            frames of the ROI, shape (frames, *extra_shape), or the whole scan, shape
+            (*nav, *extra_shape). Buffers declared `result_only` must be among them.
+        """
         return {}
 
     def buffer(

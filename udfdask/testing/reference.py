@@ -117,7 +117,7 @@ class _Reference:
         preferred = np.dtype(udf.get_preferred_input_dtype())
         udf.meta = meta.with_input_dtype(np.result_type(self.dtype, preferred).newbyteorder("="))
         specs = dict(udf.get_result_buffers())
-        udf._declared = specs
+        udf.__dict__["_specs"] = specs
         arrays = {
             k: np.zeros(s.shape(len(self.rows), self.shape.sig), s.dtype)
             for k, s in specs.items()
@@ -222,5 +222,5 @@ class _Reference:
 
 def _specs(udf: UDF) -> dict[str, BufferSpec]:
     """Return what a UDF has declared."""
-    assert udf._declared is not None
-    return udf._declared
+    specs: dict[str, BufferSpec] = udf.__dict__["_specs"]
+    return specs

@@ -48,6 +48,8 @@ class AutoUDF(UDF):
     (2, 2, 4)
     """
 
+    _declares_once = True
+
     def __init__(
         self,
         f: Callable[..., Any],
@@ -68,8 +70,6 @@ class AutoUDF(UDF):
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the result; finds out its shape unless told."""
-        if self._declared is not None:  # the function has been asked once, in the plan
-            return self._declared
         p = self.params
         if p.ragged:
             return {"result": self.buffer(kind="nav", dtype=object)}

@@ -29,7 +29,8 @@ class NoOpUDF(UDF):
     {}
     """
 
-    _chainable = True
+    _adds_signal_parts = True
+    _declares_once = True
 
     def __init__(self, preferred_input_dtype: Any = None) -> None:
         super().__init__(preferred_input_dtype=preferred_input_dtype)

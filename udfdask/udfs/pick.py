@@ -34,6 +34,8 @@ class PickUDF(UDF):
             [26, 27]]])
     """
 
+    _declares_once = True
+
     def __init__(self) -> None:
         super().__init__()
 
@@ -43,8 +45,6 @@ class PickUDF(UDF):
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the frames."""
-        if self._declared is not None:
-            return self._declared
         roi = self.meta.roi
         n = self.meta.dataset_shape.nav.size if roi is None else int(np.count_nonzero(roi))
         dtype = self.meta.input_dtype

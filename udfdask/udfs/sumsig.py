@@ -35,7 +35,8 @@ class SumSigUDF(UDF):
            [64, 64]], dtype=uint64)
     """
 
-    _chainable = True
+    _adds_signal_parts = True
+    _declares_once = True
 
     def __init__(self, dtype: Any = None) -> None:
         super().__init__(dtype=dtype)
