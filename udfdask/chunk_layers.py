@@ -12,7 +12,6 @@ from dask.blockwise import Blockwise, BlockwiseDepDict, blockwise_token
 from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.chunk import n_blocks, run_chunk, run_part
-from udfdask.output_task import OutputTask
 from udfdask.recipe import Recipe
 
 Key = tuple[Any, ...]
@@ -52,16 +51,18 @@ class ChunkBlockwise(Blockwise):
             concatenate=getattr(source, "concatenate", None),
         )
 
-    def as_tasks(self, recipe: Any) -> ChunkTasks:
+    def as_tasks(self, recipe: Any, data: Mapping[Key, Any] | None = None) -> ChunkTasks:
         """Return the layer written out, with a recipe or a reference to one.
 
-        Its tasks are not fused with their blocks: those are data already, or fusion is barred by
-        the reference. (Data fused into a task cost an alias and a small graph for each.)
+        With `data`, the blocks of an array that lie in the graph themselves, tasks hold their
+        block: dask would fuse them at the cost of an alias and a small graph for each, and its
+        local schedulers take quadratic time to start where they are not fused.
         """
-        tasks: dict[Key, Task] = {
-            key: OutputTask(key, _run_block, recipe, TaskRef((self.array_name, *key[1:])), place)
-            for key, place in self.places.items()
-        }
+        tasks: dict[Key, Task] = {}
+        for key, place in self.places.items():
+            source = (self.array_name, *key[1:])
+            block = TaskRef(source) if data is None else data[source]
+            tasks[key] = Task(key, _run_block, recipe, block, place)
         return ChunkTasks(tasks, self.frames)
 
     @property

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,9 +140,11 @@ class _Builder:
             self.depends[name] = {self.array.name, *self._shared_layers}
             return list(tasks)
         layer = ChunkBlockwise(name, self.recipe, self.array)
-        written = not isinstance(self.shared, Recipe) or _holds_data(self.array)
-        self.layers[name] = layer.as_tasks(self.shared) if written else layer
-        self.depends[name] = {self.array.name, *self._shared_layers}
+        data = _data(self.array)
+        written = data is not None or not isinstance(self.shared, Recipe)
+        self.layers[name] = layer.as_tasks(self.shared, data) if written else layer
+        loads = {self.array.name} if data is None else set()
+        self.depends[name] = loads | self._shared_layers
         keys = list(layer.places)
         return self._joined(keys, n) if self.recipe.by_sig_chunk else keys
 
@@ -395,11 +397,11 @@ class _Builder:
         return da.Array(graph, name, chunks, meta=meta)
 
 
-def _holds_data(array: da.Array) -> bool:
-    """Return whether the blocks of an array are in its graph, so that nothing has to load them."""
-    layer = array.dask.layers[array.name]
+def _data(array: da.Array) -> Mapping[Key, Any] | None:
+    """Return the blocks of an array if they lie in its graph, so that nothing has to load them."""
+    layer: Any = array.dask.layers[array.name]
     first = next(iter(layer.values()), None) if isinstance(layer, MaterializedLayer) else None
-    return isinstance(first, (np.ndarray, DataNode))
+    return layer.mapping if isinstance(first, (np.ndarray, DataNode)) else None
 
 
 def _part(number: int, payload: tuple[Partial, ...]) -> Partial:

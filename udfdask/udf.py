@@ -259,7 +259,7 @@ class UDF:
         mapping of str to array
             Arrays of the declared kind of dtype, or what `with_mask` returned. Nav results hold the
             frames of the ROI, shape (frames, *extra_shape), or the whole scan, shape
-            (*nav, *extra_shape). Buffers declared `result_only` must be among them.
+            (*nav, *extra_shape). Those declared `result_only` must be among them.
         """
         return {}
 
