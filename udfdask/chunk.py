@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.instance import Instance
+from udfdask.instance import Instance, held_threads
 from udfdask.params import TaskData
 from udfdask.partial import Partial
 from udfdask.recipe import Recipe
 from udfdask.source import FrameSource, convert
-from udfdask.threads import guard
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, UDFMethod
 
@@ -26,7 +25,7 @@ def run_chunk(recipe: Recipe, chunk: int, blocks: Sequence[Any]) -> Payload:
     `blocks` holds an array per signal chunk, shape (*nav part, *sig part); it may be a single
     array if the signal is not chunked.
     """
-    with guard.limit(recipe.threads):
+    with held_threads(recipe):
         instances = [_start(recipe, number, chunk) for number in range(len(recipe.udfs))]
         source = FrameSource(
             blocks,
@@ -44,7 +43,7 @@ def run_part(recipe: Recipe, chunk: int, number: int, block: Any) -> Payload:
 
     Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
     """
-    with guard.limit(recipe.threads):
+    with held_threads(recipe):
         instances = [_start(recipe, k, chunk) for k in range(len(recipe.udfs))]
         window = _windows(recipe)[number]
         source = FrameSource(

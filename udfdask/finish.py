@@ -15,10 +15,9 @@ from udfdask.errors import (
     UDFError,
     UndeclaredBufferError,
 )
-from udfdask.instance import Instance
+from udfdask.instance import Instance, held_threads
 from udfdask.partial import Finished, Partial
 from udfdask.recipe import Recipe
-from udfdask.threads import guard
 from udfdask.types import AnyArray
 from udfdask.udf import MaskedResult
 
@@ -31,7 +30,7 @@ def finish(
     `rows` holds partials with the nav rows (of chunk `chunk`, or of all chunks in order if that is
     None), `whole` the merged sig and single buffers.
     """
-    with guard.limit(recipe.threads):
+    with held_threads(recipe):
         grid = recipe.grid
         span = (0, grid.n_chunks) if chunk is None else (chunk, chunk + 1)
         instance = Instance(recipe, number, *span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import cloudpickle
@@ -12,8 +13,14 @@ from udfdask.errors import UDFError
 from udfdask.meta import Cursor, UDFMeta
 from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.slices import Slice
+from udfdask.threads import guard
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
+
+
+def held_threads(recipe: Recipe) -> AbstractContextManager[None]:
+    """Return a context that holds numerics libraries to a task's share of threads."""
+    return guard.limit(recipe.threads) if recipe.guarded else nullcontext()
 
 
 class Instance:

@@ -8,19 +8,18 @@ import numpy as np
 
 from udfdask.buffers import BufferSpec, PartialViews, Views
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.instance import Instance
+from udfdask.instance import Instance, held_threads
 from udfdask.partial import Partial
 from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.shapes import Shape
 from udfdask.slices import Slice
-from udfdask.threads import guard
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 
 
 def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
     """Return the partials merged, in their order, into fresh preprocessed buffers."""
-    with guard.limit(recipe.threads):
+    with held_threads(recipe):
         dest = _fresh(recipe, number, partials[0].first, partials[-1].stop)
         for partial in partials:
             _merge_one(dest, partial, already=(partials[0].first, partial.first))
@@ -29,7 +28,7 @@ def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Part
 
 def merge_link(recipe: Recipe, number: int, before: Partial | None, partial: Partial) -> Partial:
     """Return a partial merged behind what came before, with the nav rows of this partial alone."""
-    with guard.limit(recipe.threads):
+    with held_threads(recipe):
         dest = _fresh(recipe, number, partial.first, partial.stop)
         if before is not None:
             for name, spec in dest.where.allocated.items():
@@ -41,7 +40,7 @@ def merge_link(recipe: Recipe, number: int, before: Partial | None, partial: Par
 
 def empty(recipe: Recipe, number: int) -> Partial:
     """Return what a run over no frame at all merges to: preprocessed buffers."""
-    with guard.limit(recipe.threads):
+    with held_threads(recipe):
         return _handed_on(_fresh(recipe, number, 0, 0))
 
 
@@ -84,7 +83,7 @@ def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: b
     With `check` the same partials are also merged in two uneven parts, which must agree: in a tree
     `merge_all` is called on its own results.
     """
-    with guard.limit(recipe.threads):
+    with held_threads(recipe):
         in_tree = recipe.udfs[number].split_every is not None
         merged = _merge_all(recipe, number, partials, in_tree)
         if check and len(partials) > 1:

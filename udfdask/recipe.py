@@ -102,6 +102,8 @@ class Recipe:
     """Whether each signal chunk of a navigation block has a task of its own."""
     threads: int
     """Threads that numerics libraries may use in a task."""
+    guarded: bool
+    """Whether a UDF might start threads at all, which are then held to that number."""
     udfs: tuple[UDFRecipe, ...]
     """The UDFs, in the order of the call."""
 
@@ -197,6 +199,7 @@ def make_recipe(
         tiling=tiling,
         by_sig_chunk=by_sig_chunk,
         threads=threads,
+        guarded=not all(u._starts_no_threads for u in udfs),
         udfs=tuple(parts),
     )
 

@@ -109,6 +109,9 @@ class UDF:
     # declarations cost more than they give there, or call a user's function.
     _declares_once: ClassVar[bool] = False
 
+    # Nothing in it starts threads, so that there is nothing to hold back.
+    _starts_no_threads: ClassVar[bool] = False
+
     params: Params
     meta: UDFMeta
     results: Results

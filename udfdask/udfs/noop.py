@@ -31,6 +31,7 @@ class NoOpUDF(UDF):
 
     _adds_signal_parts = True
     _declares_once = True
+    _starts_no_threads = True
 
     def __init__(self, preferred_input_dtype: Any = None) -> None:
         super().__init__(preferred_input_dtype=preferred_input_dtype)
