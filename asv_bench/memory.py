@@ -66,7 +66,7 @@ def main() -> None:
     n_frames = x.shape[0] * x.shape[1]
     assert (total["intensity"] == n_frames).all()
     assert (sums["intensity"] == x.shape[2] * x.shape[3]).all()
-    print(  # noqa: T201
+    print(
         f"peak {peak_bytes() / 1e6:.0f} MB, {before / 1e6:.0f} MB before, "
         f"{x.nbytes / 1e9:.1f} GB in {seconds:.1f} s"
     )

@@ -120,7 +120,8 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="page whose marked part is replaced")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    versions = f"Python {platform.python_version()}, dask {dask.__version__}, NumPy {np.__version__}"
+    versions = f"Python {platform.python_version()}, dask {dask.__version__}"
+    versions += f", NumPy {np.__version__}"
     frames = frames_table(args.rounds)
     print(frames, flush=True)
     chunks = chunks_table(args.rounds)

@@ -323,9 +323,9 @@ class TestWarnings:
         with pytest.warns(ud.UDFWarning, match=r"9 signal chunks.*NavSums.*rechunk\("):
             ud.run_udf(array, udf_zoo.NavSums())
 
-    def test_none_where_a_chain_runs(self, recwarn):
+    def test_none_where_each_signal_chunk_has_a_task(self, recwarn):
         array = da.zeros((4, 4, 12, 12), chunks=(2, 4, 4, 4))
         total, sums = ud.run_udf(array, [SumUDF(), SumSigUDF()])
         assert not recwarn.list
-        assert any("-link-" in name for name in total["intensity"].dask.layers)
+        assert any("-join-" in name for name in total["intensity"].dask.layers)
         np.testing.assert_array_equal(sums["intensity"].compute(), np.zeros((4, 4)))
