@@ -300,3 +300,25 @@ def test_valid_nav_mask_in_a_merge():
     result = ud.run_udf(chunked(12), Masks()).compute()
     np.testing.assert_array_equal(result["before"], np.arange(12))
     assert result["seen"] == 12
+
+
+def test_a_wrong_merge_all_is_found_where_the_scan_begins_with_vacuum():
+    """The first group of chunks is constant, where an average of averages cannot be told."""
+    data = np.zeros((12, 2, 2))
+    data[8:] = np.arange(4.0)[:, None, None]
+    array = da.from_array(data, chunks=(1, 2, 2))
+
+    class MeanOfMeans(ud.UDF):
+        def get_result_buffers(self):
+            return {"mean": self.buffer(kind="sig", dtype="float64")}
+
+        def process_partition(self, partition):
+            self.results.mean[:] = partition.mean(axis=0)
+
+        def merge_all(self, ordered_results):
+            return {"mean": np.mean([p.mean for p in ordered_results.values()], axis=0)}
+
+    with pytest.raises(ud.UDFError, match="split_every=False"):
+        ud.run_udf(array, MeanOfMeans()).compute(scheduler="synchronous")
+    done = ud.run_udf(array, MeanOfMeans(), split_every=False).compute(scheduler="synchronous")
+    np.testing.assert_allclose(done["mean"], data.mean(axis=0))
