@@ -684,8 +684,10 @@ def test_no_warning_where_udfs_chain():
     assert len(ud.run_udf(x, [SumUDF(), SumSigUDF()])) == 2
 
 
-def test_no_warning_for_four_signal_blocks():
-    ud.run_udf(da.zeros((4, 6, 8, 8), chunks=(2, 6, 4, 4)), Nav())
+def test_no_warning_for_four_signal_blocks(recwarn):
+    result = ud.run_udf(da.zeros((4, 6, 8, 8), chunks=(2, 6, 4, 4)), Nav())
+    assert not recwarn.list
+    assert not result.explain().warnings
 
 
 def test_gathering_nav_results_warns(x):

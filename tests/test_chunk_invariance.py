@@ -7,7 +7,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import udf_zoo
@@ -65,7 +65,7 @@ def check(case, udfs, **how):
 @fast
 def test_each_udf_alone(cls, case):
     if cls is udf_zoo.MergeAllOnce and case["roi"] is not None and not case["roi"].any():
-        return  # no median of nothing
+        reject()  # there is no median of nothing
     check(case, [cls()], scheduler="sync")
 
 

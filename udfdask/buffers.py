@@ -107,11 +107,6 @@ def declare(
     )
 
 
-def _as_tuple(extra_shape: Any) -> Any:
-    """Return an iterable of sizes from a tuple of them or a single one."""
-    return extra_shape if hasattr(extra_shape, "__iter__") else (extra_shape,)
-
-
 class WholeBuffer:
     """A whole buffer with its declaration, from `results.get_buffer(name)`."""
 
