@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "udfdask"
 # before it; the lines only group them for reading.
 ROOMS = """
 errors types
-config shapes axes slices grid roi
+config per_process shapes axes slices grid roi
 numeric
 tiling buffers params meta
 backends auxdata corrections masks threads
