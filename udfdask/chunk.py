@@ -103,6 +103,9 @@ def _start(recipe: Recipe, number: int, chunk: int) -> Instance:
     """Return a UDF ready to process a chunk: task data and preprocessed buffers in place."""
     instance = Instance(recipe, number, chunk, chunk + 1)
     udf = instance.udf
+    if type(udf).get_tiling_preferences is not UDF.get_tiling_preferences:
+        # the plan has chosen the tiles; asked again for what the method may keep on the instance
+        instance.call("get_tiling_preferences")
     task_data = {}
     if type(udf).get_task_data is not UDF.get_task_data:
         task_data = instance.call("get_task_data")

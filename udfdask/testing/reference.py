@@ -131,7 +131,7 @@ class _Reference:
         udf.task_data = TaskData(udf.get_task_data())
         udf.preprocess()
         data = np.array(self.rows, dtype=udf.meta.input_dtype)
-        whole = dict(udf.results._arrays)
+        whole = dict(udf.results._udfdask_arrays)
         method = udf.get_method()
         if method is UDFMethod.FRAME:
             self._process_frames(udf, data, whole)
@@ -160,9 +160,9 @@ class _Reference:
 
     def _merge(self, done: UDF) -> UDF:
         """Return a UDF that holds the merged buffers."""
-        specs, arrays = _specs(done), done.results._arrays
+        specs, arrays = _specs(done), done.results._udfdask_arrays
         fresh = self._make()
-        target = fresh.results._arrays
+        target = fresh.results._udfdask_arrays
         kinds = {specs[name].kind for name in arrays}
         own = type(done).merge is not UDF.merge
         if not hasattr(done, "merge_all") and not own:
@@ -200,7 +200,7 @@ class _Reference:
         for name, spec in specs.items():
             if spec.use == "private":
                 continue
-            value = found[name] if name in found else udf.results._arrays[name]
+            value = found[name] if name in found else udf.results._udfdask_arrays[name]
             if isinstance(value, MaskedResult):
                 value = value.array
             arrays[name] = self._in_place(spec, np.asarray(value).astype(spec.dtype))
