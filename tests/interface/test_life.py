@@ -1,12 +1,16 @@
 """Points 1 to 7: parameters, the life of a UDF on workers, hooks and methods."""
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import udfdask as ud
-from making import NAV, SYNC, compute, make
+from making import NAV, SIG, SYNC, compute, make, mask_of
 from udfdask.udfs import SumUDF
 
 
@@ -163,3 +167,356 @@ def test_preprocess_on_the_merging_side(x):
     assert compute(x, udf)["low"] == 5
     assert compute(x, udf, split_every=2)["low"] == 5
     assert compute(x, udf, roi=np.zeros(NAV, dtype=bool))["low"] == np.inf
+
+
+class OwnOutput(ud.UDF):
+    """Its __init__ makes of its argument what it passes on, and must take that again."""
+
+    def __init__(self, width):
+        super().__init__(width=tuple(np.atleast_1d(width)))
+
+    def get_result_buffers(self):
+        return {"v": self.buffer(kind="nav", extra_shape=self.params.width)}
+
+    def process_frame(self, frame):
+        self.results.v[:] = len(self.params.width)
+
+
+@pytest.mark.point(1)
+def test_init_runs_again_in_every_task(x):
+    made = []
+
+    class Counts(OwnOutput):
+        def __init__(self, width):
+            super().__init__(width)
+            made.append(self.params.width)
+
+    udf = Counts(3)
+    done = ud.run_udf(x, udf)
+    before = len(made)
+    assert done.compute(**SYNC)["v"].shape == (*NAV, 3)
+    assert len(made) - before == 4  # chunks
+    assert set(made) == {(3,)}
+
+
+@pytest.mark.point(1)
+def test_parameters_of_any_name_reach_the_tasks(x):
+    names = ["_one", "__two", "get", "keys", "items", "class"]
+    seen = []
+
+    class Hidden(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            assert self.params._one == 0
+            assert self.params.__two == 1  # which Python calls _Hidden__two
+            seen.append([getattr(self.params, name) for name in names])
+            seen.append([self.params[name] for name in names])
+
+    compute(x, Hidden(**{name: number for number, name in enumerate(names)}))
+    assert seen == [list(range(len(names)))] * 48
+
+
+@pytest.mark.point(1)
+def test_params_and_xp_right_after_super_init():
+    class Early(ud.UDF):
+        def __init__(self, a):
+            super().__init__(a=a, b=2)
+            self.sum = self.params.a + self.params.get("b") + self.params.get("c", 10)
+            self.module = self.xp
+
+    assert Early(1).sum == 13
+    assert Early(1).module is np
+
+
+@pytest.mark.point(2)
+def test_what_exists_when_on_a_worker(x):
+    """The order of the life of a UDF, and what each of its methods can ask."""
+    log = []
+    rows = mask_of(np.s_[1:, 1:5])
+
+    class Life(ud.UDF):
+        def __init__(self):
+            super().__init__()
+            log.append("__init__")
+            assert not hasattr(self, "meta")
+
+        def get_result_buffers(self):
+            log.append("get_result_buffers")
+            assert self.meta.dataset_shape == NAV + SIG
+            assert not hasattr(self, "results")
+            return {
+                "v": self.buffer(kind="nav", extra_shape=(2,)),
+                "w": self.buffer(kind="nav", use="private"),
+            }
+
+        def get_tiling_preferences(self):
+            assert self.meta.device_class == "cpu"
+            assert self.meta.threads_per_worker == 1
+            self.asked = True
+            return {"depth": 1}
+
+        def get_task_data(self):
+            log.append("get_task_data")
+            assert self.asked
+            assert not self.results.v.any()
+            self.n = int(rows[self.chunk()].sum())
+            assert self.meta.partition_shape == (self.n, *SIG)
+            assert self.meta.partition_shape.nav == (self.n,)
+            assert self.meta.slice.shape == (self.n, *SIG)
+            return {"first": self.meta.coordinates[0]}
+
+        def chunk(self):
+            y, x = self.meta.coordinates[0] // (2, 4) * (2, 4)
+            return np.s_[y : y + 2, x : x + 4]
+
+        def whole(self):
+            assert len(self.results.v) == len(self.results.w) == self.n
+            assert self.meta.coordinates.shape == (self.n, 2)
+            assert rows[tuple(self.meta.coordinates.T)].all()
+
+        def preprocess(self):
+            log.append("preprocess")
+            assert (self.task_data.first == self.meta.coordinates[0]).all()
+            self.whole()
+            self.results.v[:] = 7
+
+        def process_tile(self, tile):
+            log.append("process_tile")
+            assert (self.results.v == 7).all()
+            assert self.results.v.shape == (1, 2)
+            self.results.v += 1
+
+        def postprocess(self):
+            log.append("postprocess")
+            self.whole()
+            assert (self.results.v == 8).all()
+
+        def cleanup(self):
+            log.append("cleanup")
+
+    lazy = ud.run_udf(x, Life(), roi=rows)
+    log.clear()
+    lazy.compute(**SYNC)
+    lives = " ".join(log).split("__init__ ")[1:]
+    assert len(lives) == 4
+    begin, end = ["get_result_buffers", "get_task_data", "preprocess"], ["postprocess", "cleanup"]
+    numbers = [len(life.split()) - 5 for life in lives]
+    assert sorted(numbers) == [1, 2, 3, 6]
+    for n, life in zip(numbers, lives, strict=True):
+        assert life.split() == [*begin, *["process_tile"] * n, *end]
+
+
+@pytest.mark.point(2)
+@pytest.mark.parametrize("method", ["process_frame", "process_tile", "process_partition"])
+def test_buffers_start_as_zeros(x, method):
+    def process(self, data):
+        for name in ("n", "s", "o"):
+            assert not getattr(self.results, name).any()
+
+    buffers = {"n": {"kind": "nav"}, "s": {"kind": "sig"}, "o": {"kind": "single"}}
+    udf = make(buffers, **{method: process}, merge=lambda self, dest, src: None)()
+    assert not any(array.any() for array in compute(x, udf).values())
+
+
+@pytest.mark.point(3)
+@pytest.mark.parametrize("split_every", [2, False])
+def test_preprocess_of_a_tree_sees_all_rows_that_will_be_merged(x, split_every):
+    sizes = []
+
+    def preprocess(self):
+        sizes.append(len(self.results.n))
+        assert self.meta.coordinates.shape == (sizes[-1], 2)
+        self.results.n[:] = self.meta.coordinates[:, 0]
+        self.results.o[:] = -1
+
+    def merge(self, dest, src):
+        assert (dest.n == self.meta.coordinates[:, 0]).all()
+        dest.n[:] = src.n
+        dest.o[:] = np.maximum(dest.o, src.o)
+
+    udf = make(
+        {"n": {"kind": "nav"}, "o": {"kind": "single"}},
+        preprocess=preprocess,
+        process_frame=lambda self, frame: None,
+        merge=merge,
+        merge_assigns_nav=True,
+        split_every=split_every,
+    )()
+    done = compute(x, udf)
+    assert done["o"] == -1
+    np.testing.assert_array_equal(done["n"], np.indices(NAV)[0])
+    # the chunks have 8, 4, 8, 4 rows
+    nodes = [24] if split_every is False else [12, 12, 24]
+    assert sorted(sizes) == sorted([8, 4, 8, 4, *nodes])
+
+
+@pytest.mark.point(3)
+def test_preprocess_of_a_chain(x):
+    """Each link its own rows; sig and single buffers are those of the head."""
+
+    def preprocess(self):
+        self.results.n[:] = self.meta.coordinates[:, 1]
+        self.results.o[:] += 1
+
+    def merge(self, dest, src):
+        assert (dest.n == self.meta.coordinates[:, 1]).all()
+        dest.n += 10 * src.n
+        dest.o += src.o
+
+    udf = make(
+        {"n": {"kind": "nav"}, "o": {"kind": "single"}},
+        preprocess=preprocess,
+        process_frame=lambda self, frame: None,
+        merge=merge,
+    )()
+    done = compute(x, udf)
+    np.testing.assert_array_equal(done["n"], 11 * np.indices(NAV)[1])
+    assert done["o"] == 1 + 4  # once before the first of four chunks
+
+
+@pytest.mark.point(4)
+def test_the_instance_can_be_run_again(x, values):
+    udf = make({"v": {"kind": "nav"}}, process_frame=lambda self, f: setattr(self, "gone", 1))()
+
+    def process_frame(self, frame):
+        self.note = frame.sum()
+        self.results.v = self.note
+
+    type(udf).process_frame = process_frame
+    before = dict(udf.__dict__)
+    half = compute(x, udf, roi=np.s_[:2])
+    whole = compute(x, udf)
+    line = compute(x[0], udf)
+    assert udf.__dict__ == before
+    sums = values.sum(axis=(2, 3))
+    np.testing.assert_allclose(whole["v"], sums)
+    np.testing.assert_allclose(half["v"][:2], sums[:2])
+    assert np.isnan(half["v"][2:]).all()
+    np.testing.assert_allclose(line["v"], sums[0])
+
+
+@pytest.mark.point(5)
+def test_mixins_behind_the_base_class(x):
+    """A default of UDF hides no method of a class that stands behind it."""
+
+    class Declares:
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav"), "o": self.buffer(kind="single")}
+
+    class Hooks:
+        def preprocess(self):
+            self.results.v[:] = 1
+
+        def postprocess(self):
+            self.results.v += 10
+            self.results.o += 1
+
+        def merge(self, dest, src):
+            dest.v[:] = src.v
+            dest.o += src.o
+
+    class Late(ud.UDF, Hooks, Declares):
+        def process_frame(self, frame):
+            self.results.v += 100
+
+    class Later(Late):
+        def postprocess(self):
+            super().postprocess()
+            self.results.v += 1000
+
+    for cls, value in ((Late, 111), (Later, 1111)):
+        done = ud.run_udf(x, cls()).compute(scheduler="threads")
+        assert (done["v"] == value).all()
+        assert done["o"] == 4
+
+
+@pytest.mark.point(5, 31)
+def test_the_protocol_classes_as_bases(x):
+    """Ported code inherits from them; they say what there is and do nothing."""
+
+    class Annotated(
+        ud.UDFTileMixin, ud.UDFPreprocessMixin, ud.UDFPostprocessMixin, ud.UDFMergeAllMixin, ud.UDF
+    ):
+        def __init__(self, a=1):
+            super().__init__(a=a)
+
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="sig", dtype="float64")}
+
+        def preprocess(self):
+            self.results.v[:] = 0
+
+        def process_tile(self, tile):
+            self.results.v += tile.sum(axis=0)
+
+        def postprocess(self):
+            self.results.v *= self.params.a
+
+        def merge_all(self, ordered_results):
+            return {"v": np.sum([p.v for p in ordered_results.values()], axis=0)}
+
+    udf = Annotated(2)
+    assert isinstance(udf, ud.UDFTileMixin)
+    assert isinstance(make({}, process_frame=lambda self, frame: None)(), ud.UDFFrameMixin)
+    assert not isinstance(udf, ud.UDFPartitionMixin)
+    np.testing.assert_allclose(compute(x, udf)["v"], 2 * x.sum(axis=(0, 1)).compute(**SYNC))
+
+
+@pytest.mark.point(5)
+@pytest.mark.slow
+def test_classes_of_a_notebook_travel(tmp_path):
+    """A notebook's classes live in __main__, which no other process can import."""
+    script = tmp_path / "notebook.py"
+    script.write_text(
+        "import dask.array as da\n"
+        "import udfdask as ud\n"
+        "class Base:\n"
+        "    def get_result_buffers(self):\n"
+        "        return {'v': self.buffer(kind='nav')}\n"
+        "class Mine(Base, ud.UDF):\n"
+        "    def process_frame(self, frame):\n"
+        "        self.results.v[:] = self.params.f(frame.sum())\n"
+        "if __name__ == '__main__':\n"
+        "    x = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))\n"
+        "    done = ud.run_udf(x, Mine(f=lambda v: v + 1)).compute(\n"
+        "        scheduler='processes', num_workers=1)\n"
+        "    print(done['v'].sum())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).resolve().parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )
+    assert done.stdout.strip() == "102.0", done.stderr
+
+
+METHODS = ["process_tile", "process_frame", "process_partition"]
+
+
+@pytest.mark.point(6)
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_tile_before_frame_before_partition(x, first):
+    ran = set()
+    methods = {name: lambda self, data, name=name: ran.add(name) for name in METHODS[first:]}
+    compute(x, make({"v": {"kind": "nav"}}, **methods)())
+    assert ran == {METHODS[first]}
+
+
+@pytest.mark.point(6)
+@pytest.mark.parametrize("name", ["TILE", "FRAME", "PARTITION"])
+def test_get_method_chooses(x, name):
+    ran = set()
+    methods = {n: lambda self, data, n=n: ran.add(n) for n in METHODS}
+
+    def get_method(self):
+        assert self.meta.input_dtype == np.float32
+        return getattr(self.UDF_METHOD, self.params.name)
+
+    compute(x, make({"v": {"kind": "nav"}}, get_method=get_method, **methods)(name=name))
+    assert ran == {f"process_{name.lower()}"}
+    assert ud.UDF.UDF_METHOD is ud.UDFMethod
