@@ -1,5 +1,7 @@
 """Points 8 to 11: declarations, views, assignment, names."""
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 
@@ -198,3 +200,235 @@ def test_views(x):
         )
         assert compute(x, cls())["late"] == 1
     assert seen
+
+
+@pytest.mark.point(8)
+def test_what_a_declaration_may_say(x):
+    def get_result_buffers(self):
+        sig = self.meta.dataset_shape.sig
+        return {
+            "plain": self.buffer("nav"),
+            "by_shape": self.buffer("nav", extra_shape=sig),
+            "whole": self.buffer("single", extra_shape=self.meta.dataset_shape),
+            "number": self.buffer("nav", extra_shape=4),
+            "numbers": self.buffer("sig", np.array([2, 0]), "int16", None, None),
+            "device": self.buffer("nav", where="device", dtype=np.int8),
+        }
+
+    udf = make(
+        {},
+        process_frame=lambda self, frame: None,
+        merge=lambda self, dest, src: None,
+        get_result_buffers=get_result_buffers,
+    )()
+    done = compute(x, udf)
+    assert isinstance(udf.buffer("nav").dtype, np.dtype)
+    assert {name: (a.shape, a.dtype.str) for name, a in done.items()} == {
+        "plain": (NAV, "<f4"),
+        "by_shape": (NAV + SIG, "<f4"),
+        "whole": (NAV + SIG, "<f4"),
+        "number": ((*NAV, 4), "<f4"),
+        "numbers": ((*SIG, 2, 0), "<i2"),
+        "device": (NAV, "|i1"),
+    }
+
+
+@pytest.mark.point(8)
+def test_use(x):
+    """None is a result; private only exists while processing, result_only only at the end."""
+
+    def process_frame(self, frame):
+        self.results.p += 1
+        assert self.results.r is None
+
+    udf = make(
+        {
+            "n": {"kind": "single"},
+            "p": {"kind": "single", "use": "private"},
+            "r": {"kind": "single", "use": "result_only"},
+        },
+        process_frame=process_frame,
+        merge=lambda self, dest, src: setattr(dest, "p", dest.p + src.p),
+        get_results=lambda self: {"r": self.results.p},
+    )()
+    done = compute(x, udf)
+    assert list(done) == ["n", "r"]
+    assert done["r"] == 24
+
+
+@pytest.mark.point(9)
+@pytest.mark.parametrize("sig_chunks", [(3, 5), (2, 3)])
+@pytest.mark.parametrize("extra", [(), (2,)])
+def test_what_is_written_into_views_of_tiles_is_kept(values, sig_chunks, extra):
+    """Signal views are contiguous, even where that takes a copy, and written back."""
+    x = da.from_array(values, chunks=(2, 4, *sig_chunks))
+    shapes = set()
+
+    def process_tile(self, tile):
+        view = self.results.s
+        assert view.flags.c_contiguous
+        assert view.shape == tile.shape[1:] + extra == tuple(self.meta.sig_slice.shape) + extra
+        shapes.add(tile.shape[1:])
+        view += tile.sum(axis=0).reshape(tile.shape[1:] + (1,) * len(extra))
+        rows = tile.reshape(len(tile), -1).sum(axis=1)
+        assert self.results.n.shape == (len(tile), *extra)
+        self.results.n += rows.reshape((-1,) + (1,) * len(extra))
+
+    udf = make(
+        {"s": {"kind": "sig", "extra_shape": extra}, "n": {"kind": "nav", "extra_shape": extra}},
+        process_tile=process_tile,
+        merge=lambda self, dest, src: (
+            setattr(dest, "s", dest.s + src.s) or setattr(dest, "n", src.n)
+        ),
+    )()
+    with dask.config.set({"udfdask.tile-bytes": 24}):
+        done = compute(x, udf)
+    assert max(np.prod(shape) for shape in shapes) < 15
+    axes = (..., *(None for _ in extra))
+    expected = values.sum(axis=(0, 1))[axes], values.sum(axis=(2, 3))[axes]
+    np.testing.assert_allclose(done["s"], np.broadcast_to(expected[0], SIG + extra))
+    np.testing.assert_allclose(done["n"], np.broadcast_to(expected[1], NAV + extra))
+
+
+@pytest.mark.point(10)
+def test_forms_of_assignment_in_merge(x):
+    def process_frame(self, frame):
+        for name in "abcd":
+            getattr(self.results, name)[...] += frame
+
+    def merge(self, dest, src):
+        kept = dest.a
+        dest.a += src.a
+        assert dest.a is kept
+        dest.b = dest.b + src.b
+        dest.c[:] += src.c
+        with pytest.warns(DeprecationWarning, match=r"deprecated, use results\.d"):
+            dest["d"] += src.d
+
+    udf = make({n: {"kind": "sig"} for n in "abcd"}, process_frame=process_frame, merge=merge)()
+    done = compute(x, udf, split_every=2)
+    for name in "abcd":
+        np.testing.assert_allclose(done[name], x.sum(axis=(0, 1)).compute(**SYNC))
+
+
+@pytest.mark.point(10)
+def test_items_can_be_assigned(x):
+    def process_frame(self, frame):
+        with pytest.warns(DeprecationWarning, match=r"results\['a'\] is deprecated"):
+            self.results["a"] = 1
+        with (
+            pytest.warns(DeprecationWarning, match=r"b"),
+            pytest.raises(ud.UDFError, match=r"no buffer 'b' to assign to"),
+        ):
+            self.results["b"] = 1
+
+    assert compute(x, make({"a": {"kind": "nav"}}, process_frame=process_frame)())["a"].sum() == 24
+
+
+ODD_NAMES = ["_arrays", "_specs", "_udf", "__x", "lambda", "merge", "kind", "raw", "é", "x1"]
+
+
+@pytest.mark.point(10)
+def test_odd_names(x):
+    def process_frame(self, frame):
+        for place, name in enumerate(ODD_NAMES):
+            setattr(self.results, name, place)
+            assert getattr(self.results, name).shape == (1,)
+
+    def get_results(self):
+        assert list(self.results) == ODD_NAMES
+        return {"x1": self.results.get_buffer("x1").data * 2}
+
+    udf = make(
+        {n: {"kind": "nav"} for n in ODD_NAMES},
+        process_frame=process_frame,
+        get_results=get_results,
+    )
+    done = compute(x, udf())
+    assert [done[name][0, 0] for name in ODD_NAMES] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 18]
+
+
+@pytest.mark.point(10)
+def test_the_whole_buffer(x):
+    """By get_buffer, whatever part of it is at hand."""
+
+    def process_frame(self, frame):
+        whole = self.results.get_buffer("n")
+        n = self.meta.partition_shape.nav[0]
+        assert (whole.kind, whole.dtype, whole.extra_shape) == ("nav", np.dtype("i4"), (2,))
+        assert whole.shape == whole.data.shape == whole.raw_data.shape == (n, 2)
+        assert np.shares_memory(whole.data, self.results.n)
+        assert self.results.get_buffer("s").shape == SIG
+        assert self.results.get_buffer("o").shape == (1,)
+        with pytest.raises(ud.UDFError, match=r"no buffer 'late'; allocated are \['n', 'o', 's'\]"):
+            self.results.get_buffer("late")
+        with pytest.raises(ud.UDFError, match=r"no buffer 'x'; allocated are"):
+            self.results.get_buffer("x")
+        with pytest.raises(AttributeError, match=r"no buffer 'x'; declared are"):
+            _ = self.results.x
+        with pytest.raises(ud.UDFError, match=r"'late' is result_only: return it from get_results"):
+            self.results.late = 1
+
+    udf = make(
+        {
+            "n": {"kind": "nav", "dtype": "i4", "extra_shape": (2,)},
+            "s": {"kind": "sig"},
+            "o": {"kind": "single"},
+            "late": {"kind": "single", "use": "result_only"},
+        },
+        process_frame=process_frame,
+        merge=lambda self, dest, src: None,
+        get_results=lambda self: {"late": float(self.results.get_buffer("n").data.shape[0])},
+    )()
+    assert compute(x, udf)["late"] == 24
+
+
+@pytest.mark.point(11)
+def test_result_only_buffers_are_absent_in_merges(x):
+    def look(self, *views):
+        for view in views:
+            assert "late" not in view
+            assert list(view) == ["o"]
+            assert not hasattr(view, "late")
+
+    def merge(self, dest, src):
+        look(self, dest, src)
+        dest.o += src.o
+
+    def merge_all(self, ordered_results):
+        look(self, *ordered_results.values())
+        return {"o": sum(p.o for p in ordered_results.values())}
+
+    for how in ({"merge": merge}, {"merge_all": merge_all}):
+        udf = make(
+            {"o": {"kind": "single"}, "late": {"kind": "single", "use": "result_only"}},
+            process_frame=lambda self, frame: setattr(self.results, "o", self.results.o + 1),
+            get_results=lambda self: {"late": self.results.o * 2},
+            **how,
+        )()
+        assert compute(x, udf)["late"] == 48
+
+
+@pytest.mark.point(11, 13)
+@pytest.mark.parametrize(
+    ("declared", "returned"),
+    [
+        ("float32", np.float64),
+        ("float64", np.float16),
+        ("complex64", np.complex128),
+        ("int8", np.int64),
+        ("uint64", np.uint8),
+        ("U5", "U3"),
+        ("datetime64[s]", "datetime64[D]"),
+    ],
+)
+def test_another_precision_is_cast(x, declared, returned):
+    udf = make(
+        {"v": {"kind": "nav", "dtype": declared}, "w": {"kind": "nav", "dtype": declared}},
+        process_frame=lambda self, frame: None,
+        get_results=lambda self: {"v": np.full(24, 3).astype(returned)},
+    )()
+    done = compute(x, udf)
+    assert list(done) == ["v", "w"]  # left out and passed on
+    assert done["v"].dtype == done["w"].dtype == np.dtype(declared)
+    assert (done["v"] == np.full(24, 3).astype(returned).astype(declared)[0]).all()

@@ -1,10 +1,12 @@
 """Points 12 to 14: what a result holds, get_results, valid masks."""
 
+import dask
 import numpy as np
 import pytest
 
 import udfdask as ud
-from making import NAV, SYNC, compute, make
+from making import NAV, SIG, SYNC, compute, make, mask_of
+from udfdask.udfs import SumSigUDF
 
 
 @pytest.mark.point(12)
@@ -73,3 +75,292 @@ def test_private_and_passed_on(x):
         get_results=lambda self: {},
     )()
     assert list(compute(x, udf)) == ["kept"]
+
+
+@pytest.mark.point(12)
+@pytest.mark.parametrize("roi", [None, mask_of((0, 5), (1, 0), (3, 2), np.s_[2, 1:5])])
+def test_chunk_order_never_shows(x, values, roi):
+    """Rows of `.raw` are in C order of the scan, and what is selected is never filled."""
+    udf = make(
+        {"v": {"kind": "nav", "extra_shape": (2,), "dtype": "float64"}},
+        process_frame=lambda self, frame: setattr(self.results, "v", (frame.sum(), np.inf)),
+    )()
+    lazy = ud.run_udf(x, udf, roi=roi)
+    chosen = np.ones(NAV, dtype=bool) if roi is None else roi
+    expected = values.sum(axis=(2, 3))[chosen]
+    done = lazy.compute(**SYNC)
+    for raw in (lazy.raw["v"].compute(**SYNC), done.raw["v"], done["v"][chosen]):
+        np.testing.assert_allclose(raw[:, 0], expected)
+        assert np.isposinf(raw[:, 1]).all()
+    assert np.isnan(done["v"][~chosen]).all()
+
+
+@pytest.mark.point(12)
+def test_sig_and_single_are_never_filled(x):
+    udf = make(
+        {"s": {"kind": "sig"}, "o": {"kind": "single", "extra_shape": (2,)}},
+        process_frame=lambda self, frame: None,
+        merge=lambda self, dest, src: None,
+    )()
+    for roi in ((0, 0), np.zeros(NAV, dtype=bool)):
+        done = compute(x, udf, roi=roi)
+        assert not done["s"].any()
+        assert not done["o"].any()
+        assert done.valid_mask["s"].all()
+        assert done.valid_mask["o"].all()
+
+
+@pytest.mark.point(12)
+def test_lazy_raw_is_gathered_by_bands(x):
+    """One block for each chunk of the first navigation axis."""
+    lazy = ud.run_udf(x, SumSigUDF(), roi=np.s_[:3])
+    assert lazy.raw["intensity"].chunks == ((12, 6),)
+    assert ud.run_udf(x, SumSigUDF()).raw["intensity"].chunks == ((12, 12),)
+
+
+@pytest.mark.point(12)
+def test_masked_of_a_computed_result(x, values):
+    done = compute(x, SumSigUDF(), roi=np.s_[:2])
+    masked = done.masked["intensity"]
+    assert isinstance(masked, np.ma.MaskedArray)
+    assert masked.count() == 12
+    np.testing.assert_allclose(masked.sum(), values[:2].sum(), rtol=1e-6)
+
+
+@pytest.mark.point(12)
+def test_nothing_runs_again_after_persist(x):
+    runs = []
+
+    def process_frame(self, frame):
+        runs.append(1)
+        self.results.v = frame.sum()
+
+    udf = make(
+        {"v": {"kind": "nav"}, "o": {"kind": "single"}},
+        process_frame=process_frame,
+        merge=lambda self, dest, src: setattr(dest, "v", src.v),
+        get_results=lambda self: {"v": self.with_mask(self.results.v, self.results.v > 0)},
+    )()
+    kept = ud.run_udf(x, udf).persist(**SYNC)
+    assert len(runs) == 24
+    for name in kept:
+        dask.compute(kept[name], kept.raw[name], kept.valid_mask[name], **SYNC)
+    kept.compute(**SYNC)
+    assert len(runs) == 24
+
+
+# get_results.
+
+
+class Means(ud.UDF):
+    """Counts how often get_results runs, and what it is given."""
+
+    def __init__(self, runs):
+        super().__init__(runs=runs)
+
+    def get_result_buffers(self):
+        return {
+            "n": self.buffer("nav"),
+            "total": self.buffer("sig", dtype="float64", use="private"),
+            "mean": self.buffer("sig", dtype="float32", use="result_only"),
+            "peak": self.buffer("single", dtype="float32", use="result_only"),
+            "where": self.buffer("nav", extra_shape=(2,), dtype="int16", use="result_only"),
+        }
+
+    def process_frame(self, frame):
+        self.results.n = frame.max()
+        self.results.total += frame
+
+    def merge(self, dest, src):
+        dest.n[:] = src.n
+        dest.total += src.total
+
+    def get_results(self):
+        RUNS.append(self.params.runs)
+        frames = int(self.meta.get_valid_nav_mask().sum())
+        for name, shape in (("n", (frames,)), ("total", SIG)):
+            view = getattr(self.results, name)
+            assert type(view) is np.ndarray
+            assert view.shape == shape
+        assert self.results.mean is None
+        assert self.meta.coordinates.shape == (frames, 2)
+        return {
+            "mean": self.results.total / max(frames, 1),
+            "peak": self.results.n.max(initial=0),  # a NumPy scalar
+            "where": self.meta.coordinates,
+        }
+
+
+RUNS: list[str] = []
+
+
+@pytest.mark.point(13)
+@pytest.mark.parametrize("roi", [None, mask_of((0, 5), (1, 0), (3, 2)), mask_of()])
+def test_get_results_runs_once_in_a_task(x, values, roi):
+    RUNS.clear()
+    lazy = ud.run_udf(x, [Means("a"), Means("b")], roi=roi)
+    assert not RUNS
+    done, _ = ud.compute(*lazy, **SYNC)
+    assert sorted(RUNS) == ["a", "b"]
+    chosen = np.ones(NAV, dtype=bool) if roi is None else roi
+    frames = values[chosen]
+    np.testing.assert_allclose(done["mean"], frames.sum(axis=0) / max(len(frames), 1), rtol=1e-6)
+    assert done["peak"] == frames.max(initial=0)
+    assert {name: a.dtype.str for name, a in done.items() if name != "n"} == {
+        "mean": "<f4",
+        "peak": "<f4",
+        "where": "<i2",
+    }
+
+
+@pytest.mark.point(13, 19)
+@pytest.mark.parametrize("roi", [None, mask_of((0, 5), (1, 0), np.s_[2:, 3:])])
+def test_rows_and_coordinates_agree_in_get_results(x, roi):
+    """Both in C order of the scan, also where an inner navigation axis is chunked."""
+
+    def get_results(self):
+        np.testing.assert_array_equal(self.results.here, self.meta.coordinates)
+        n = len(self.results.here)
+        assert self.meta.slice.origin == (0, 0, 0)
+        assert self.meta.slice.shape == (n, *SIG)
+        assert self.meta.slice.get(self.results.here, nav_only=True).shape == (n, 2)
+        return {"again": self.meta.coordinates}
+
+    nav = {"kind": "nav", "extra_shape": (2,), "dtype": "int64"}
+    udf = make(
+        {"here": nav, "again": {**nav, "use": "result_only"}},
+        process_tile=lambda self, tile: setattr(self.results, "here", self.meta.coordinates),
+        get_results=get_results,
+    )()
+    done = compute(x, udf, roi=roi)
+    chosen = np.ones(NAV, dtype=bool) if roi is None else roi
+    np.testing.assert_array_equal(done.raw["here"], np.argwhere(chosen))
+    np.testing.assert_array_equal(done.raw["again"], np.argwhere(chosen))
+
+
+@pytest.mark.point(13)
+def test_nav_results_of_get_results_keep_the_chunks(x):
+    lazy = ud.run_udf(x, Means("c"))
+    assert lazy["n"].chunks == x.chunks[:2]
+    assert lazy["where"].chunks == (*x.chunks[:2], (2,))
+    lazy = ud.run_udf(x, Means("c"), roi=(0, 0))
+    assert lazy["n"].chunks == x.chunks[:2]
+
+
+@pytest.mark.point(13)
+@pytest.mark.parametrize("extra", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("form", ["rows", "flat rows", "full", "flat full", "transposed"])
+def test_nav_results_in_any_shape_of_the_right_size(x, form, extra):
+    roi = mask_of(np.s_[1:, 3:5], (0, 0))
+    full = np.arange(np.prod(NAV + extra), dtype="float64").reshape(NAV + extra)
+    rows = full[roi]
+    value = {
+        "rows": rows,
+        "flat rows": rows.reshape(-1),
+        "full": full,
+        "flat full": full.reshape(-1),
+        "transposed": rows.reshape((7, -1, 1)),
+    }[form]
+    udf = make(
+        {"v": {"kind": "nav", "extra_shape": extra, "use": "result_only"}},
+        process_frame=lambda self, frame: None,
+        get_results=lambda self: {"v": value},
+    )()
+    done = compute(x, udf, roi=roi)
+    np.testing.assert_array_equal(done.raw["v"], rows)
+    np.testing.assert_array_equal(done["v"][roi], rows)
+
+
+@pytest.mark.point(13)
+@pytest.mark.parametrize(
+    "value", [np.float64(3), np.float32(3), 3.0, np.array(3.0), np.ones(1) * 3]
+)
+def test_scalars_are_fine_for_single(x, value):
+    udf = make(
+        {"v": {"kind": "single", "use": "result_only"}},
+        process_frame=lambda self, frame: None,
+        get_results=lambda self: {"v": value},
+    )()
+    done = compute(x, udf)
+    assert done["v"].shape == ()
+    assert done["v"] == 3
+    assert done["v"].dtype == np.float32
+
+
+# Valid masks.
+
+
+@pytest.mark.point(14)
+@pytest.mark.parametrize("roi", [None, mask_of((1, 2), np.s_[3:, 3:])])
+@pytest.mark.parametrize("lazy", [True, False])
+def test_default_masks(x, roi, lazy):
+    udf = make(
+        {
+            "n": {"kind": "nav", "extra_shape": (2,)},
+            "s": {"kind": "sig"},
+            "o": {"kind": "single"},
+        },
+        process_frame=lambda self, frame: None,
+        merge=lambda self, dest, src: None,
+    )()
+    result = ud.run_udf(x, udf, roi=roi)
+    masks = dict(
+        zip(result, dask.compute(*result.valid_mask.values(), **SYNC), strict=True)
+        if lazy
+        else result.compute(**SYNC).valid_mask.items()
+    )
+    chosen = np.ones(NAV, dtype=bool) if roi is None else roi
+    np.testing.assert_array_equal(masks["n"], np.stack([chosen, chosen], axis=-1))
+    for name in "so":
+        assert masks[name].shape == result[name].shape
+        assert masks[name].all()
+
+
+ROI = mask_of((1, 2), (1, 3), np.s_[3:, 3:])  # five frames
+
+
+@pytest.mark.point(14)
+@pytest.mark.parametrize(
+    ("kind", "mask", "expected"),
+    [
+        ("nav", True, ROI[..., None].repeat(2, -1)),
+        ("nav", False, np.zeros((*NAV, 2), dtype=bool)),
+        ("nav", np.array([True, False]), np.stack([ROI, ROI & False], axis=-1)),
+        ("nav", np.ones((5, 1), dtype=bool), ROI[..., None].repeat(2, -1)),
+        ("nav", [[True]], ROI[..., None].repeat(2, -1)),
+        ("sig", True, np.ones((*SIG, 2), dtype=bool)),
+        ("sig", np.False_, np.zeros((*SIG, 2), dtype=bool)),
+        (
+            "sig",
+            np.eye(3, 5, dtype=bool)[..., None],
+            np.eye(3, 5, dtype=bool)[..., None].repeat(2, -1),
+        ),
+        ("single", np.array([True, False]), np.array([True, False])),
+        ("single", False, np.array([False, False])),
+    ],
+)
+def test_own_masks_broadcast(x, kind, mask, expected):
+    udf = make(
+        {"v": {"kind": kind, "extra_shape": (2,)}},
+        process_frame=lambda self, frame: None,
+        merge=lambda self, dest, src: None,
+        get_results=lambda self: {"v": self.with_mask(self.results.v, mask=mask)},
+    )()
+    lazy = ud.run_udf(x, udf, roi=ROI)
+    done = lazy.compute(**SYNC)
+    for found in (done.valid_mask["v"], lazy.valid_mask["v"].compute(**SYNC)):
+        assert found.dtype == bool
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(done.masked["v"].mask, ~expected)
+
+
+@pytest.mark.point(14)
+def test_a_mask_in_full_nav_shape(x):
+    """For a result in full nav shape; outside the ROI nothing is valid."""
+    full = np.indices(NAV)[1] < 4
+    udf = make(
+        {"v": {"kind": "nav"}},
+        process_frame=lambda self, frame: None,
+        get_results=lambda self: {"v": self.with_mask(np.zeros(NAV, "float32"), full)},
+    )()
+    np.testing.assert_array_equal(compute(x, udf, roi=ROI).valid_mask["v"], full & ROI)
