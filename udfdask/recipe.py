@@ -135,7 +135,9 @@ def _weight(value: Any) -> int:
         return sum(_weight(v) for v in value)
     if isinstance(value, (str, bytes)):
         return len(value)
-    return int(getattr(value, "nbytes", 0))
+    nbytes = getattr(value, "nbytes", 0)
+    # a class such as np.float32 has an nbytes too, which is a descriptor
+    return int(nbytes) if isinstance(nbytes, (int, np.integer)) else 0
 
 
 def make_recipe(
