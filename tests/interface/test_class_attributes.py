@@ -1,6 +1,8 @@
 """Point 32: what each optional class attribute promises."""
 
 import functools
+import re
+from pathlib import Path
 
 import dask
 import dask.array as da
@@ -290,3 +292,19 @@ def test_whole_frames_larger_than_a_tile(x):
     with dask.config.set({"udfdask.tile-bytes": 8}):
         compute(x, udf)
     assert shapes == {(1, *SIG)}
+
+
+@pytest.mark.point(32)
+def test_every_attribute_has_a_how_to():
+    """A section of its own on the page of class attributes, and a test that is named after it."""
+    attributes = {
+        name
+        for name, value in vars(ud.UDF).items()
+        if name.islower() and not name.startswith("_") and (value is None or value is False)
+    }
+    assert len(attributes) >= 6
+    page = Path(__file__).resolve().parents[2] / "docs" / "class-attributes.md"
+    sections = re.findall(r"^## (\w+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert set(sections) == attributes
+    for name in attributes:
+        assert any(name.removesuffix("_nav") in test for test in globals()), name
