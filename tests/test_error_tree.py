@@ -127,7 +127,7 @@ def test_other_buffers_on_a_worker():
     with pytest.raises(
         ud.UDFError, match=r"Made\.get_result_buffers\(\) declared other buffers on"
     ):
-        ud.run_udf(x, udf).compute(scheduler="synchronous")
+        ud.run_udf(X, udf).compute(scheduler="synchronous")
 
 
 def test_threads_before_they_are_known():

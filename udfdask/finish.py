@@ -53,10 +53,10 @@ def finish(
         results = _checked(instance, returned)
         arrays, masks = {}, {}
         for name, spec in instance.where.outputs.items():
-            value = results.get(name)
-            if value is None:
+            if name not in results:
                 arrays[name] = instance.arrays[name]
                 continue
+            value = results[name]
             if isinstance(value, MaskedResult):
                 arrays[name], full = _fit(instance, name, spec, value.array)
                 masks[name] = _fit_mask(instance, name, value.mask, full, arrays[name])
@@ -76,7 +76,7 @@ def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
     """Return what get_results gave, checked against the declaration."""
     declared = instance.where
     if isinstance(returned, Results):
-        returned = dict(returned.items())
+        returned = {k: v for k, v in vars(returned).items() if v is not None}
     if not isinstance(returned, Mapping):
         raise ArgumentTypeError(
             f"{declared.name}.get_results() must return a dictionary of arrays, "
@@ -94,7 +94,7 @@ def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
                 "use='private': leave it out, or declare it without use"
             )
     for name, spec in declared.buffers.items():
-        if spec.use == "result_only" and returned.get(name) is None:
+        if spec.use == "result_only" and name not in returned:
             raise UDFError(
                 f"{declared.name}.get_results() left out {name!r}, which is declared "
                 "use='result_only' and so exists nowhere else"

@@ -394,7 +394,7 @@ def _remake(cls: type[UDF], kwargs: dict[str, Any]) -> UDF:
 
 def _short(value: Any) -> str:
     """Return a repr that fits a line: arrays by shape and dtype."""
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
+    if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
         return f"<{type(value).__name__} {value.shape} {value.dtype}>"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -182,3 +182,39 @@ def test_another_precision_is_cast(x, declared, returned):
     assert list(done) == ["v", "w"]  # left out and passed on
     assert done["v"].dtype == done["w"].dtype == np.dtype(declared)
     assert (done["v"] == np.full(24, 3).astype(returned).astype(declared)[0]).all()
+
+
+@pytest.mark.point(3, 8)
+@pytest.mark.parametrize("scheduler", ["synchronous", "processes"])
+def test_object_buffers_that_preprocess_fills(x, values, scheduler):
+    """Ragged results: lists made by preprocess, of chunks and of merges, and lazily computed."""
+
+    def preprocess(self):
+        for name in ("rows", "whole"):
+            view = getattr(self.results, name)
+            for place in np.ndindex(view.shape):
+                view[place] = []
+
+    def process_frame(self, frame):
+        self.results.rows[0].extend(frame[frame > 350].tolist())
+        self.results.whole[0].append(float(frame[0, 0]))
+
+    def merge(self, dest, src):
+        dest.rows[:] = src.rows
+        dest.whole[0].extend(src.whole[0])
+
+    udf = make(
+        {"rows": {"kind": "nav", "dtype": object}, "whole": {"kind": "single", "dtype": object}},
+        preprocess=preprocess,
+        process_frame=process_frame,
+        merge=merge,
+    )()
+    roi = np.indices(NAV).sum(axis=0) % 2 == 1
+    lazy = ud.run_udf(x, udf, roi=roi)
+    done = lazy.compute(scheduler=scheduler)
+    for place in np.ndindex(NAV):
+        frame = values[place]
+        assert done["rows"][place] == (frame[frame > 350].tolist() if roi[place] else None)
+    assert sorted(done["whole"].item()) == values[roi][:, 0, 0].tolist()
+    assert lazy["rows"].dtype == object
+    assert lazy["rows"][0, 0].compute(scheduler=scheduler) is None

@@ -182,3 +182,10 @@ def test_get_method_chooses(x, name):
     compute(x, make({"v": {"kind": "nav"}}, get_method=get_method, **methods)(name=name))
     assert ran == {f"process_{name.lower()}"}
     assert ud.UDF.UDF_METHOD is ud.UDFMethod
+
+
+@pytest.mark.point(1)
+def test_repr_is_short():
+    udf = ud.UDF(a=np.zeros((3, 4)), b=np.float32, c="x" * 99)
+    assert repr(udf).startswith("UDF(a=<ndarray (3, 4) float64>, b=<class 'numpy.float32'>, c='xxx")
+    assert len(repr(udf)) < 130

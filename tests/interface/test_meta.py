@@ -210,3 +210,19 @@ def test_facts_that_exist_while_declaring(x):
     udf = make({}, get_result_buffers=get_result_buffers, process_frame=lambda self, frame: None)
     compute(x, udf(), roi=roi)
     assert len(asked) == 5
+
+
+@pytest.mark.point(19, 22)
+@pytest.mark.parametrize("scheduler", ["synchronous", "processes"])
+def test_the_roi_cannot_be_written_to(x, scheduler):
+    """All tasks share it, with the results: it would change what they hold."""
+
+    def process_frame(self, frame):
+        with pytest.raises(ValueError, match=r"read-only"):
+            self.meta.roi[...] = False
+
+    udf = make({"v": {"kind": "nav"}}, process_frame=process_frame)()
+    roi = mask_of(np.s_[1:])
+    done = ud.run_udf(x, udf, roi=roi).compute(scheduler=scheduler)
+    np.testing.assert_array_equal(done.valid_mask["v"], roi)
+    assert roi.flags.writeable

@@ -285,3 +285,33 @@ def test_scalars_are_fine_for_single(x, value):
     assert done["v"].shape == ()
     assert done["v"] == 3
     assert done["v"].dtype == np.float32
+
+
+@pytest.mark.point(11, 13)
+def test_none_is_a_value_and_not_left_out(x):
+    """An object that a result of dtype object holds; of another kind for every other buffer."""
+
+    def udf(dtype):
+        return make(
+            {"v": {"kind": "single", "dtype": dtype, "use": "result_only"}},
+            process_frame=lambda self, frame: None,
+            get_results=lambda self: {"v": None},
+        )()
+
+    assert compute(x, udf(object))["v"].item() is None
+    with pytest.raises(ud.UDFError, match=r"returned 'v' with dtype object, but the buffer is"):
+        compute(x, udf("float32"))
+
+
+@pytest.mark.point(13)
+def test_results_themselves_may_be_returned(x):
+    """As they are; what they do not hold is left out."""
+    buffers = {"items": {"kind": "nav"}, "late": {"kind": "single", "use": "result_only"}}
+
+    def process_frame(self, frame):
+        self.results.items = 3
+
+    methods = {"process_frame": process_frame, "get_results": lambda self: self.results}
+    assert compute(x, make({"items": {"kind": "nav"}}, **methods)())["items"].sum() == 72
+    with pytest.raises(ud.UDFError, match=r"left out 'late', which is declared use='result_only'"):
+        compute(x, make(buffers, **methods)())

@@ -82,3 +82,31 @@ def test_a_mask_in_full_nav_shape(x):
         get_results=lambda self: {"v": self.with_mask(np.zeros(NAV, "float32"), full)},
     )()
     np.testing.assert_array_equal(compute(x, udf, roi=ROI).valid_mask["v"], full & ROI)
+
+
+@pytest.mark.point(14, 22)
+@pytest.mark.parametrize("package", ["scipy.sparse", "sparse"])
+def test_masks_with_a_sparse_roi(x, package):
+    module = pytest.importorskip(package)
+    roi = module.csr_array(ROI) if package == "scipy.sparse" else module.COO.from_numpy(ROI)
+    udf = make(
+        {"v": {"kind": "nav"}, "w": {"kind": "nav"}},
+        process_frame=lambda self, frame: setattr(self.results, "v", frame[0, 0]),
+        get_results=lambda self: {"v": self.with_mask(self.results.v, self.results.v > 150)},
+    )()
+    done = compute(x, udf, roi=roi)
+    np.testing.assert_array_equal(done.valid_mask["w"], ROI)
+    np.testing.assert_array_equal(done.valid_mask["v"], ROI & (np.arange(24).reshape(NAV) > 10))
+
+
+@pytest.mark.point(14)
+def test_masks_of_elementwise_results(x):
+    """Rows of the mask belong to rows of the chunk."""
+    udf = make(
+        {"v": {"kind": "nav"}},
+        process_frame=lambda self, frame: setattr(self.results, "v", frame[0, 0]),
+        get_results=lambda self: {"v": self.with_mask(self.results.v, self.results.v > 150)},
+        elementwise_results=True,
+    )()
+    done = compute(x, udf, roi=ROI)
+    np.testing.assert_array_equal(done.valid_mask["v"], ROI & (np.arange(24).reshape(NAV) > 10))
