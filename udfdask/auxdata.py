@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from udfdask.buffers import extra_axes, known_kind
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
@@ -68,7 +69,7 @@ class AuxData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuxWhole:
+class AuxWhole(NDArrayOperatorsMixin):
     """All aux data of the frames, on a worker: shape and dtype are known, values are elsewhere."""
 
     name: str
@@ -91,14 +92,25 @@ class AuxWhole:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> AnyArray:
-        raise NotAvailableError(
+    def _no_values(self) -> NotAvailableError:
+        return NotAvailableError(
             f"the values of aux data params.{self.name} are not known here: a task has those of "
             "its own frames only, from get_task_data on"
         )
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self._no_values()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> AnyArray:
+        raise self._no_values()
+
+    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._no_values()
+
     def __getitem__(self, index: Any) -> Any:
-        return self.__array__()[index]
+        raise self._no_values()
 
 
 def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
@@ -118,7 +130,7 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
                 "with np.asarray(...), or pass its .data"
             )
         data = np.asarray(data)
-    elif not hasattr(data, "chunks"):
+    elif not isinstance(getattr(data, "chunks", None), tuple):
         raise ArgumentTypeError(
             f"aux_data takes a NumPy or dask array, not a {type(data).__name__}"
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from udfdask.auxdata import together
+from udfdask.auxdata import locked, together
 from udfdask.buffers import BufferSpec, PartialViews, Views
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.instance import Instance, held_threads
@@ -49,7 +49,7 @@ def empty(recipe: Recipe, number: int) -> Partial:
 def no_rows(declared: UDFRecipe) -> dict[str, AnyArray]:
     """Return the aux data of a UDF over no frame at all."""
     return {
-        name: np.empty((0, *declared.aux[name].extra_shape), declared.aux[name].dtype)
+        name: locked(np.empty((0, *declared.aux[name].extra_shape), declared.aux[name].dtype))
         for name in declared.nav_aux
     }
 

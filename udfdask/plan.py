@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
+from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
 from udfdask import config
@@ -207,14 +209,17 @@ def _needs_whole_run(array: da.Array, values: Any, recipe: Recipe) -> bool:
     if not shared:
         return False
     extra = (0,) * (values.ndim - len(numblocks))
-    reached: list[dict[str, int]] = []
+    reached = set(shared)
     for place in ((0,) * len(numblocks), tuple(n - 1 for n in numblocks)):
-        culled = values.dask.cull({(values.name, *place, *extra)})
-        reached.append({name: len(culled.layers.get(name, ())) for name in shared})
-    return any(
-        n > 1 and all(r[name] == n for r in reached)
-        for name, n in ((name, len(array.dask.layers[name])) for name in shared)
-    )
+        needed = Counter(key[0] for key in _keys_behind(values.dask, (values.name, *place, *extra)))
+        reached = {n for n in reached if 1 < len(array.dask.layers[n]) == needed[n]}
+    return bool(reached)
+
+
+def _keys_behind(graph: HighLevelGraph, key: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Yield the keys of all blocks that one is made from, itself included."""
+    for layer in graph.cull({key}).layers.values():  # under names of their own
+        yield from (k for k in layer.get_output_keys() if isinstance(k, tuple))
 
 
 def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:

@@ -162,7 +162,8 @@ def _weight(value: Any) -> int:
         return sum(_weight(v) for v in value)
     if isinstance(value, (str, bytes)):
         return len(value)
-    return int(getattr(value, "nbytes", 0))
+    size = getattr(value, "nbytes", 0)  # a descriptor of classes such as np.float32
+    return int(size) if isinstance(size, (int, np.integer)) else 0
 
 
 def make_recipe(
