@@ -190,12 +190,13 @@ def scale_rotate_flip_y(mat: Any) -> tuple[float, float, bool]:
             "divide it by the aspect ratio first"
         )
     unit = matrix / along_y
-    orientation = float(np.linalg.det(unit))
-    if not math.isclose(abs(orientation), 1, rel_tol=1e-5):
+    overlap = float(unit[:, 0] @ unit[:, 1])
+    if abs(overlap) > 1e-5:
+        enclosed = math.degrees(math.acos(max(-1.0, min(1.0, overlap))))
         raise ArgumentValueError(
-            f"mat shears: y and x stay perpendicular in scaling, turning and flipping, but here "
-            f"they enclose {math.degrees(math.acos(float(unit[:, 0] @ unit[:, 1]))):.4g} degrees"
+            "mat shears: y and x stay perpendicular in scaling, turning and flipping, but here "
+            f"they come to enclose {enclosed:.4g} degrees"
         )
     # the second column, the image of +x, is not touched by flip_y
     radians = math.atan2(unit[0, 1], unit[1, 1])
-    return along_y, radians, orientation < 0
+    return along_y, radians, bool(np.linalg.det(unit) < 0)

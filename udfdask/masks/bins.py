@@ -28,7 +28,7 @@ def radial_bins(
     n_bins: int | None = None,
     normalize: bool = False,
     use_sparse: bool | None = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
 ) -> Any:
     """Return a stack of concentric rings of equal width with soft edges.
 
@@ -98,18 +98,36 @@ def radial_bins(
     d = distance(centerX, centerY, imageSizeX, imageSizeY)
     if use_sparse is None:
         use_sparse = math.pi * (r**2 - (r - width) ** 2) / d.size < SPARSE_BELOW
+    kind = np.dtype(np.float64 if dtype is None else dtype)
     sparse = checks.needs_sparse("a sparse stack of radial bins") if use_sparse else None
-    bins = []
+    dense = np.zeros((number, d.size if sparse is None else 0), dtype=kind)
+    parts: list[tuple[AnyArray, AnyArray]] = []
+    order = np.argsort(d, axis=None)  # each bin is then a short stretch of neighbours
+    ordered = d.ravel()[order]
     for b in range(number):
-        weight = bin_weight(d, ri + (b + 0.5) * width, width)
+        middle, reach = ri + (b + 0.5) * width, width / 2 + 0.5
+        stretch = slice(*np.searchsorted(ordered, [middle - reach, middle + reach]))
+        pixels, near = order[stretch], ordered[stretch]
+        weight = bin_weight(near, middle, width)
         if b == 0:
-            patch_centre(weight, d, ri)
+            patch_centre(weight, near, ri)
         total = weight.sum()
         if normalize and total > 0:
             weight /= total
-        weight = weight.astype(np.float64 if dtype is None else dtype, copy=False)
-        bins.append(weight if sparse is None else sparse.COO.from_numpy(weight))
-    return np.stack(bins) if sparse is None else sparse.stack(bins)
+        if sparse is None:
+            dense[b, pixels] = weight
+        else:
+            parts.append((pixels, weight.astype(kind)))
+    if sparse is None:
+        return dense.reshape(number, *d.shape)
+    which = np.repeat(np.arange(number), [len(pixels) for pixels, _ in parts])
+    place = np.unravel_index(np.concatenate([pixels for pixels, _ in parts]), d.shape)
+    return sparse.COO(
+        coords=np.stack([which, *place]),
+        data=np.concatenate([weight for _, weight in parts]),
+        shape=(number, *d.shape),
+        prune=True,  # pixels on the very edge of a bin weigh nothing
+    )
 
 
 def bin_weight(d: AnyArray, middle: float, width: float) -> AnyArray:

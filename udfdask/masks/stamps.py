@@ -157,9 +157,10 @@ def sparse_circular_multi_stack(
 
 def _positions(name: str, values: Any) -> AnyArray:
     """Return a one-dimensional array of whole numbers, rounded to the nearest."""
-    array = np.asarray(values).reshape(-1)
+    array: AnyArray = np.asarray(values).reshape(-1)
     if array.size and array.dtype.kind not in "iuf":
         raise ArgumentTypeError(f"{name} must hold numbers, not values of dtype {array.dtype}")
     if not np.isfinite(array).all():
         raise ArgumentValueError(f"{name} must hold finite numbers, but some are NaN or infinite")
-    return np.rint(array).astype(np.int64)
+    rounded: AnyArray = np.rint(array).astype(np.int64)
+    return rounded
