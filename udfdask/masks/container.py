@@ -13,13 +13,10 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks.formats import Sparse, choice, numpy_backend, sparse_format
-from udfdask.masks.identity import identity_of
 from udfdask.masks.matrix import Region
+from udfdask.masks.shared import shared_stack
 from udfdask.masks.stack import Factories, MaskStack
-from udfdask.per_process import OncePerProcess
 from udfdask.slices import Slice
-
-_STACKS = OncePerProcess(8)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -139,10 +136,7 @@ class MaskContainer:
     def _stack(self) -> MaskStack:
         """The masks, shared by all containers of this process with equal factories."""
         as_sparse = None if self._use_sparse is None else self._use_sparse is not False
-        stack: MaskStack = _STACKS.get(
-            (identity_of(self.mask_factories), as_sparse),
-            lambda: MaskStack(self.mask_factories, as_sparse),
-        )
+        stack = shared_stack(self.mask_factories, as_sparse)
         if self.count not in (None, len(stack.masks)):
             raise ArgumentValueError(
                 f"mask_factories returned {len(stack.masks)} masks, but count={self.count} was "

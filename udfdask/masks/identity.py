@@ -6,6 +6,7 @@ but not identical.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import pickle
@@ -44,7 +45,7 @@ def identity_of(factories: Any) -> Hashable:
     stream = io.BytesIO()
     try:
         _Pickler(stream, found, buffers).dump(factories)
-        digest = hashlib.blake2b(stream.getbuffer(), digest_size=16)
+        digest = hashlib.sha256(stream.getbuffer(), usedforsecurity=False)
         for buffer in buffers:
             with buffer.raw() as raw:
                 digest.update(raw)
@@ -52,6 +53,19 @@ def identity_of(factories: Any) -> Hashable:
         each = factories if isinstance(factories, tuple) else (factories,)
         return tuple(map(Identity, each))
     return (digest.hexdigest(), *map(Identity, found))
+
+
+def code_of(factories: Any) -> Hashable:
+    """Return the code of factories, which stays when they change what they carry."""
+    each = factories if isinstance(factories, tuple) else (factories,)
+    return tuple(map(_code, each))
+
+
+def _code(factory: Any) -> Hashable:
+    """Return the code of a function, also behind bound arguments; else a type."""
+    while isinstance(factory, functools.partial):
+        factory = factory.func
+    return factory.__code__ if isinstance(factory, types.FunctionType) else Identity(type(factory))
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
