@@ -45,7 +45,7 @@ LABELLED = {"io", "xarray", "hyperspy"}
 HEAVY = {
     "cupy": {"backends"},
     "cupyx": {"backends"},
-    "sparse": {"backends"},
+    "sparse": {"backends", "masks"},
     "sparseconverter": {"backends"},
     "numba": {"numeric"},
     "xarray": LABELLED,
