@@ -91,6 +91,11 @@ def declare(
             raise ArgumentValueError(
                 f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: {e}"
             ) from None
+        if dt.kind in "biuSU" and fits[()] != fill_value:
+            raise ArgumentValueError(
+                f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: it would become "
+                f"{fits[()]!r}"
+            )
     return BufferSpec(
         kind=kind, extra_shape=extra, dtype=dt, where=where, use=use, fill_value=fill_value
     )
