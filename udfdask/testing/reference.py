@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
+from dask.base import compute, is_dask_collection
 
 from udfdask.buffers import BufferSpec, PartialViews, Results, Views
 from udfdask.errors import MissingMergeError
@@ -39,8 +40,8 @@ def run_reference(
 
     Parameters
     ----------
-    array : numpy.ndarray, shape (*nav, *sig)
-        The data.
+    array : array, shape (*nav, *sig)
+        The data, NumPy or dask; dask arrays, also among parameters, are computed first.
     udf : UDF, or list or tuple of UDF
         What to run, each by itself.
     sig_dims : int
@@ -68,10 +69,19 @@ def run_reference(
     array([[nan, 16., nan],
            [nan, nan, nan]])
     """
-    data = np.asarray(array)
+    data = np.asarray(compute(array, scheduler="sync")[0])
     if isinstance(udf, UDF):
-        return _Reference(udf, data, sig_dims, roi).run()
-    return tuple(_Reference(u, data, sig_dims, roi).run() for u in udf)
+        return _Reference(with_computed_params(udf), data, sig_dims, roi).run()
+    return tuple(_Reference(with_computed_params(u), data, sig_dims, roi).run() for u in udf)
+
+
+def with_computed_params(udf: UDF) -> UDF:
+    """Return a UDF whose lazy parameters are computed; itself if it has none."""
+    lazy = {k: v for k, v in udf._kwargs.items() if is_dask_collection(v)}
+    if not lazy:
+        return udf
+    (values,) = compute(lazy, scheduler="sync")
+    return type(udf)(**{**udf._kwargs, **values})
 
 
 class _Reference:
@@ -145,18 +155,23 @@ class _Reference:
     def _process_frames(self, udf: UDF, data: AnyArray, whole: dict[str, AnyArray]) -> None:
         """Process one frame after another."""
         specs = _specs(udf)
-        cursor = udf.meta.cursor
-        assert cursor is not None
         for row, frame in enumerate(data):
-            cursor.start, cursor.stop = row, row + 1
+            self._move(udf, row, row + 1)
             views = dict(whole)
             for name, array in whole.items():
                 if specs[name].kind == "nav":
                     views[name] = array[row] if specs[name].extra_shape else array[row : row + 1]
             udf.results = Results({**dict.fromkeys(specs), **views}, specs, whole)
             udf.process_frame(frame)
-        cursor.start, cursor.stop = 0, len(data)
+        self._move(udf, 0, len(data))
         udf.results = Results({**dict.fromkeys(specs), **whole}, specs, whole)
+
+    @staticmethod
+    def _move(udf: UDF, start: int, stop: int) -> None:
+        """Go on to some rows: what a UDF can ask about the piece at hand follows."""
+        cursor = udf.meta.cursor
+        assert cursor is not None
+        cursor.start, cursor.stop = start, stop
 
     def _merge(self, done: UDF) -> UDF:
         """Return a UDF that holds the merged buffers."""
@@ -195,15 +210,17 @@ class _Reference:
         specs = _specs(udf)
         assert udf.meta.cursor is not None
         udf.meta.cursor.merged = (0, self.grid.n_chunks)
-        found: Mapping[str, Any] = udf.get_results()
+        found: Mapping[str, Any] = dict(udf.get_results().items())
         arrays = {}
         for name, spec in specs.items():
             if spec.use == "private":
                 continue
-            value = found[name] if name in found else udf.results._arrays[name]
+            value = found.get(name)
+            if value is None:
+                value = udf.results._arrays[name]
             if isinstance(value, MaskedResult):
                 value = value.array
-            arrays[name] = self._in_place(spec, np.asarray(value).astype(spec.dtype))
+            arrays[name] = self._in_place(spec, _as_array(value, spec))
         return arrays
 
     def _in_place(self, spec: BufferSpec, value: AnyArray) -> AnyArray:
@@ -218,6 +235,17 @@ class _Reference:
         else:
             full[chosen] = value.reshape(full.shape)[chosen]
         return full.reshape((*self.grid.shape, *spec.extra_shape))
+
+
+def _as_array(value: Any, spec: BufferSpec) -> AnyArray:
+    """Return a result as an array of the declared dtype; an object for a single buffer in a box."""
+    if spec.dtype.kind == "O" and spec.kind == "single" and not spec.extra_shape:
+        if isinstance(value, np.ndarray) and value.dtype == object and value.size == 1:
+            return value
+        box = np.empty((), dtype=object)
+        box[()] = value
+        return box
+    return np.asarray(value).astype(spec.dtype)
 
 
 def _specs(udf: UDF) -> dict[str, BufferSpec]:
