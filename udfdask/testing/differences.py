@@ -64,12 +64,12 @@ def find_difference(
     for name in dict.fromkeys((*one, *other)):
         if name not in one or name not in other:
             texts = ["a result" if name in side else "nothing" for side in (one, other)]
-            return _as_a_whole(name, *texts, "a result is missing")
+            return _as_a_whole(name, texts[0], texts[1], count="a result is missing")
         a, b = one[name], other[name]
         if a.shape != b.shape:
-            return _as_a_whole(name, f"shape {a.shape}", f"shape {b.shape}", "shapes differ")
+            return _as_a_whole(name, f"shape {a.shape}", f"shape {b.shape}", count="shapes differ")
         if a.dtype != b.dtype:
-            return _as_a_whole(name, f"dtype {a.dtype}", f"dtype {b.dtype}", "dtypes differ")
+            return _as_a_whole(name, f"dtype {a.dtype}", f"dtype {b.dtype}", count="dtypes differ")
         wrong = differing(a, b, tolerance)
         if wrong.any():
             index = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -83,7 +83,7 @@ def find_difference(
     return None
 
 
-def _as_a_whole(name: str, one: str, other: str, count: str) -> Difference:
+def _as_a_whole(name: str, one: str, other: str, *, count: str) -> Difference:
     """Return a difference that has no place."""
     return Difference(name=name, one=one, other=other, index=None, count=count)
 
@@ -95,7 +95,7 @@ def differing(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> BoolArray
         wrong = np.zeros(one.shape, dtype=bool)
         for field in dtype.names:
             each = differing(one[field], other[field], tolerance)
-            wrong |= each.reshape((*one.shape, -1)).any(axis=-1)
+            wrong |= each.any(axis=tuple(range(one.ndim, each.ndim)))
         return wrong
     if dtype.kind in "fc":
         return _apart(one, other, tolerance)
@@ -136,7 +136,7 @@ def same(one: Any, other: Any) -> bool:
     try:
         if bool(one == other):
             return True
-        return bool(one != one) and bool(other != other)  # noqa: PLR0124  # NaN
+        return bool(one != one) and bool(other != other)  # NaN
     except Exception:  # noqa: BLE001  # objects of users compare as they like
         return _same_bytes(one, other)
 

@@ -60,7 +60,10 @@ def assert_eq(
     __tracebackhide__ = True
     within = (rtol, atol, check_dtype)
     if not isinstance(a, Mapping) and not isinstance(b, Mapping):
-        (left,), (right,) = _computed([("the first array", a)]), _computed([("the second array", b)])
+        (left,), (right,) = (
+            _computed([("the first array", a)]),
+            _computed([("the second array", b)]),
+        )
         _compare("arrays", left, right, *within)
         return
     for side in (a, b):
@@ -105,7 +108,7 @@ def _computed(named: list[tuple[str, Any]]) -> list[AnyArray]:
     done: dict[int, AnyArray] = {}
     if lazy:
         graph = HighLevelGraph.merge(*(a.__dask_graph__() for a in lazy.values()))
-        keys = [list(flatten([a.__dask_keys__()])) for a in lazy.values()]
+        keys: Any = [list(flatten([a.__dask_keys__()])) for a in lazy.values()]
         ready = da.Array.__dask_optimize__(graph, keys)
         for k, blocks in zip(lazy, get_sync(ready, keys), strict=True):
             done[k] = _assembled(named[k][0], lazy[k], blocks)

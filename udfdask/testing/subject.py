@@ -80,9 +80,7 @@ class Subject:
         used = Layout() if layout is None else layout
         array = self.data if data is None else data
         first = self.udf if udf is None else udf
-        return self.attempt(
-            lambda: PlainRun([first, *company], array, self.sig_dims, used), f"with {used}"
-        )
+        return self.attempt(f"with {used}", PlainRun, [first, *company], array, self.sig_dims, used)
 
     def results(
         self,
@@ -92,13 +90,16 @@ class Subject:
         company: Sequence[UDF] = (),
     ) -> dict[str, AnyArray]:
         """Return the results of a run without dask, nav ones as rows."""
-        run = self.run(layout, data=data, company=company)
-        return self.attempt(run.results, f"with {run.layout}")
+        return self.results_of(self.run(layout, data=data, company=company))
 
-    def attempt(self, function: Callable[[], T], when: str) -> T:
+    def results_of(self, run: PlainRun) -> dict[str, AnyArray]:
+        """Return the results of a run; what fails is a fault."""
+        return self.attempt(f"with {run.layout}", run.results)
+
+    def attempt(self, when: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Return what a function returns; an exception out of it is a fault of the UDF."""
         try:
-            return function()
+            return function(*args, **kwargs)
         except UDFCheckError:
             raise
         except Exception as error:  # a user's method may raise anything

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import cloudpickle
 import dask.array as da
 import dask.config
 import numpy as np
@@ -84,13 +85,27 @@ def company_does_not_show(subject: Subject) -> None:
     layout = Layout(nav_chunks=cut)
     alone = subject.results(layout)
     again = type(subject.udf)(**subject.udf._kwargs)
-    for who, others in {"another UDF": [Company()], "a second one of its class": [again]}.items():
-        difference = subject.difference(subject.results(layout, company=others), alone)
+    beside: dict[str, UDF] = {"another UDF": Company(), "a second one of its class": again}
+    for who, other in beside.items():
+        difference = subject.difference(subject.results(layout, company=[other]), alone)
         if difference:
             subject.fail(
                 f"{difference.name!r} depends on what else runs in the same pass: beside {who} it "
                 f"is {difference.one}, alone {difference.other} {difference.where}"
             )
+
+
+def pickling_does_not_show(subject: Subject) -> None:
+    """A copy that was pickled, as those in other processes are, gives the same results."""
+    arrived: UDF = cloudpickle.loads(cloudpickle.dumps(subject.udf))
+    run = subject.run(udf=arrived)
+    found = subject.attempt("a copy that was pickled", run.results)
+    difference = subject.difference(found, subject.results())
+    if difference:
+        subject.fail(
+            f"a copy that was pickled gives other results: {difference.name!r} is "
+            f"{difference.one} in place of {difference.other} {difference.where}"
+        )
 
 
 def dask_does_not_show(subject: Subject) -> None:
@@ -102,11 +117,8 @@ def dask_does_not_show(subject: Subject) -> None:
     layouts += [Layout(nav_chunks=last, roi=roi) for _, roi in regions(subject.nav)]
     usable = [x for x in layouts if x.roi is None or subject.works(subject.data, x.roi) is None]
     for scheduler in ("sync", "threads"):
-        runs = [subject.attempt(lambda x=x: _lazy(subject, x), f"with {x}") for x in usable]  # type: ignore[misc]
-        done = subject.attempt(
-            lambda runs=runs, scheduler=scheduler: compute(*runs, scheduler=scheduler),  # type: ignore[misc]
-            f"on the {scheduler} scheduler",
-        )
+        runs = [subject.attempt(f"with {x}", _lazy, subject, x) for x in usable]
+        done = subject.attempt(f"on the {scheduler} scheduler", compute, *runs, scheduler=scheduler)
         for layout, result in zip(usable, done, strict=True):
             difference = subject.difference(
                 dict(result), subject.reference(subject.data, layout.roi)

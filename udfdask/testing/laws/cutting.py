@@ -17,12 +17,12 @@ def tiles_do_not_show(subject: Subject) -> None:
     """Whatever the shape of tiles, the results are the same."""
     for data in (*_few_frames(subject), subject.data):
         whole = subject.run(data=data)
-        wanted = whole.results()
+        wanted = subject.results_of(whole)
         itemsize = whole.udf().input_dtype.itemsize
         frame = math.prod(subject.sig) * itemsize
         for size in dict.fromkeys((3 * frame, max(1, frame // 2), 1)):
             run = subject.run(Layout(tile_bytes=size), data=data)
-            found = subject.attempt(run.results, f"with {run.layout}")
+            found = subject.results_of(run)
             difference = subject.difference(found, wanted, data)
             if difference:
                 tiling = run.recipe.tiling
@@ -70,17 +70,15 @@ def chunks_do_not_show(subject: Subject) -> None:
             continue
         whole = subject.run(data=data)
         split = subject.run(Layout(nav_chunks=nav_chunks), data=data)
-        found = subject.attempt(split.results, f"with {split.layout}")
-        difference = subject.difference(found, whole.results(), data)
+        found = subject.results_of(split)
+        difference = subject.difference(found, subject.results_of(whole), data)
         if difference:
             subject.fail(why_chunks_show(subject, whole, split, difference))
         if len(split.payloads) == 3 and split.udf().merge in ("tree", "all"):
             _groups_do_not_show(subject, split, found)
 
 
-def _groups_do_not_show(
-    subject: Subject, split: PlainRun, wanted: dict[str, AnyArray]
-) -> None:
+def _groups_do_not_show(subject: Subject, split: PlainRun, wanted: dict[str, AnyArray]) -> None:
     """Fail if three chunks merge to something else when the last two, or each alone, go first."""
     recipe, partials = split.recipe, split.partials()
     if split.udf().split_every is None:
@@ -91,13 +89,10 @@ def _groups_do_not_show(
         "each merged alone first": [[p] for p in partials],
     }
     for how, parts in groups.items():
-        merged = subject.attempt(
-            lambda parts=parts: merge_in_tree(  # type: ignore[misc]
-                recipe, 0, [merge_in_tree(recipe, 0, part) for part in parts]
-            ),
-            f"with {split.layout}, {how}",
-        )
-        found = subject.attempt(lambda merged=merged: split.finish(merged), how)  # type: ignore[misc]
+        when = f"with {split.layout}, {how}"
+        first = [subject.attempt(when, merge_in_tree, recipe, 0, part) for part in parts]
+        merged = subject.attempt(when, merge_in_tree, recipe, 0, first)
+        found = subject.attempt(when, split.finish, merged)
         difference = subject.difference(found, wanted, split.data)
         if difference:
             method = "merge_all" if split.udf().merge == "all" else "merge"
@@ -133,7 +128,7 @@ def fan_in_does_not_show(subject: Subject) -> None:
             run = subject.run(Layout(nav_chunks=nav_chunks, fan_in=fan_in))
             if run.udf().merge not in ("tree", "all"):
                 return
-            found = subject.attempt(run.results, f"with {run.layout}")
+            found = subject.results_of(run)
             first = found if first is None else first
             difference: Difference | None = subject.difference(found, first)
             if difference:

@@ -128,17 +128,19 @@ def _first(array: AnyArray, difference: Difference) -> Any:
 def _overwritten(subject: Subject, whole: PlainRun, split: PlainRun, numbers: str) -> str:
     """Return that merge keeps one of several chunks, if it does; else ""."""
     alone = whole.partials()[0]
-    ends = {"last": split.partials()[-1], "first": split.partials()[0]}
+    first, last = split.partials()[0], split.partials()[-1]
     top = split.merged()[1]
     assert top is not None
+    fresh = preprocessed(whole)
     for name, spec in split.udf().allocated.items():
         if spec.kind == "nav" or not subject.difference(
             {name: top.arrays[name]}, {name: alone.arrays[name]}, whole.data
         ):
             continue
-        for which, partial in ends.items():
-            kept = {name: partial.arrays[name]}
-            if not subject.difference({name: top.arrays[name]}, kept, whole.data):
+        for which, kept, lost in (("last", last, first), ("first", first, last)):
+            found, empty = {name: top.arrays[name]}, {name: fresh[name]}
+            was_there = subject.difference({name: lost.arrays[name]}, empty, whole.data)
+            if was_there and not subject.difference(found, {name: kept.arrays[name]}, whole.data):
                 does = "overwrites" if which == "last" else "does not add to"
                 return (
                     f"merge {does} buffer {name!r}: after merging, it holds what the {which} chunk "

@@ -28,10 +28,10 @@ def merge_takes_every_buffer(subject: Subject) -> None:
     if mode == "all":
         specs = run.udf().allocated
         fresh = {k: s.allocate(run.recipe.grid.n_frames, subject.sig) for k, s in specs.items()}
-        merged = subject.attempt(lambda: merge_all(run.recipe, 0, [partial], False), "in one chunk")
+        merged = subject.attempt("with one chunk", merge_all, run.recipe, 0, [partial], False)
     else:
         fresh = preprocessed(run)
-        merged = subject.attempt(lambda: merge_one(run.recipe, 0, partial), "in one chunk")
+        merged = subject.attempt("with one chunk", merge_one, run.recipe, 0, partial)
     for name, held in partial.arrays.items():
         lost = _lost(held, merged.arrays[name], fresh[name])
         if lost is not None and _is_seen(subject, run, merged, name, held):
@@ -54,8 +54,8 @@ def _lost(held: AnyArray, merged: AnyArray, fresh: AnyArray) -> tuple[int, ...] 
 def _is_seen(subject: Subject, run: PlainRun, merged: Partial, name: str, held: AnyArray) -> bool:
     """Return whether a buffer shows in the results: scratch that nothing reads may be lost."""
     kept = Partial({**merged.arrays, name: held}, merged.first, merged.stop)
-    with_it = subject.attempt(lambda: run.finish(kept), "in one chunk")
-    without = subject.attempt(lambda: run.finish(merged), "in one chunk")
+    with_it = subject.attempt("with one chunk", run.finish, kept)
+    without = subject.attempt("with one chunk", run.finish, merged)
     return subject.difference(with_it, without) is not None
 
 
@@ -70,10 +70,11 @@ def merge_agrees_with_merge_all(subject: Subject) -> None:
             continue
         run = subject.run(Layout(nav_chunks=nav_chunks), data=data)
         other = run.with_udf(merge=_mode_of_merge(recipe))
-        found = subject.attempt(run.results, f"with {run.layout}")
+        found = subject.results_of(run)
         merged = subject.attempt(
-            lambda run=run, other=other: run.results(recipe=other),  # type: ignore[misc]
             f"merge fails where merge_all does not ({uses}), with {run.layout}",
+            run.results,
+            recipe=other,
         )
         difference = subject.difference(merged, found, data)
         if difference:
@@ -99,11 +100,10 @@ def results_row_by_row(subject: Subject) -> None:
         return
     for nav_chunks in whole_cuts(subject.nav):
         run = subject.run(Layout(nav_chunks=nav_chunks))
-        wanted = subject.attempt(run.results, f"with {run.layout}")
+        wanted = subject.results_of(run)
         for chunk in range(run.recipe.grid.n_chunks):
             found = subject.attempt(
-                lambda run=run, chunk=chunk: _results_of_chunk(run, chunk),  # type: ignore[misc]
-                f"with {run.layout}, chunk by chunk",
+                f"with {run.layout}, chunk by chunk", _results_of_chunk, run, chunk
             )
             rows = np.asarray(run.recipe.grid.rows(chunk), dtype=np.int64)
             here = {

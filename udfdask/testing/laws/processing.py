@@ -76,7 +76,7 @@ def _run_all(subject: Subject, layout: Layout) -> None:
     """Run over some chunks and merge them, whether the merge is right or not."""
     run = subject.run(layout)
     with contextlib.suppress(UDFCheckError):
-        subject.attempt(run.results, "")
+        subject.results_of(run)
 
 
 def _shows_nothing_of_before(subject: Subject, rule: str) -> None:
@@ -131,7 +131,7 @@ def get_results_repeats_itself(subject: Subject) -> None:
         return returned
 
     run = subject.run(udf=varied(subject.udf, get_results=get_results))
-    subject.attempt(run.results, "in one chunk")
+    subject.results_of(run)
     first, again = seen[-2:]
     for name in first:
         one, other = first[name], again.get(name)
@@ -168,7 +168,7 @@ def gives_what_a_plain_loop_gives(subject: Subject) -> None:
     run = subject.run()
     kinds = {name: spec.kind for name, spec in run.udf().outputs.items()}
     wanted = as_rows(subject.reference(subject.data), kinds, None, len(subject.nav))
-    found = subject.attempt(run.results, "in one chunk")
+    found = subject.results_of(run)
     difference = subject.difference({k: found[k] for k in kinds}, wanted)
     if difference:
         subject.fail(

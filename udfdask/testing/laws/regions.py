@@ -23,7 +23,7 @@ def regions_do_not_break_it(subject: Subject) -> None:
         for layout in roi_layouts(subject.nav, roi):
             run = subject.run(layout)
             kinds = {name: spec.kind for name, spec in run.udf().outputs.items()}
-            found = subject.attempt(run.results, f"with {layout}")
+            found = subject.results_of(run)
             difference = subject.difference(
                 {k: found[k] for k in kinds}, as_rows(wanted, kinds, roi, len(subject.nav))
             )
