@@ -162,6 +162,18 @@ class NotNeutralInChain(OverwritesInChain):
         dest.sums[:] = src.sums
 
 
+class NumbersThrough(OverwritesInChain):
+    """Numbers the frames through in the order of chunks, which need not be that of the scan."""
+
+    def process_frame(self, frame):
+        Sums.process_frame(self, frame)
+        self.results.sums[:] = self.results.count
+
+    def merge(self, dest, src):
+        dest.sums[:] = src.sums + dest.count
+        Sums.merge(self, dest, src)
+
+
 class BreaksPromiseOfRows(Rows):
     elementwise_results = True
 

@@ -32,6 +32,7 @@ BROKEN = [
     (broken.MergesDisagree(), "merge and merge_all disagree about 'total'"),
     (broken.NotNeutral(), r"preprocess is not neutral: it sets 'count' to 1,.* 3, .* gives 4"),
     (broken.NotNeutralInChain(), "preprocess is not neutral: it sets 'count' to 1,"),
+    (broken.NumbersThrough(), r"where chunks begin: navigation chunks \(\(4,\), \(1, 5\)\) give"),
     (broken.BreaksPromiseOfRows(), "elementwise_results = True promises .* 'sums'"),
     (broken.ClassState(), "class attribute ClassState.seen changes .* keep it in a buffer"),
     (broken.ClassList(), "class attribute ClassList.history changes"),

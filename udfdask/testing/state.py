@@ -84,9 +84,12 @@ def freeze(value: Any) -> Any:
     if isinstance(value, dict):
         return (type(value).__name__, tuple((repr(k), freeze(v)) for k, v in value.items()))
     try:
-        return ("pickled", cloudpickle.dumps(value))
+        pickled = cloudpickle.dumps(value)
+        if pickled == cloudpickle.dumps(value):
+            return ("pickled", pickled)
     except Exception:  # noqa: BLE001  # a lock or a file: only whether it is the same one
-        return ("object", id(value))
+        pass
+    return ("object", id(value))
 
 
 def _places(cls: type[UDF]) -> Iterator[Place]:

@@ -23,7 +23,7 @@ def why_chunks_show(
         f"{split.layout} give {difference.name!r} = {difference.one}, one chunk gives "
         f"{difference.other} {difference.where}"
     )
-    rows = rows_that_differ(subject, whole, split)
+    rows = _rows_that_differ(subject, whole, split)
     if rows:
         return (
             f"nav buffer {rows.name!r} depends on where chunks begin: {split.layout} give "
@@ -43,7 +43,7 @@ def why_chunks_show(
     return f"results depend on where chunks begin: {numbers}{hint_of_attributes(subject)}"
 
 
-def rows_that_differ(subject: Subject, whole: PlainRun, split: PlainRun) -> Difference | None:
+def _rows_that_differ(subject: Subject, whole: PlainRun, split: PlainRun) -> Difference | None:
     """Return where nav buffers differ before anything is merged."""
     specs = {k: s for k, s in split.udf().allocated.items() if s.kind == "nav"}
     n = split.recipe.grid.n_frames
