@@ -170,6 +170,36 @@ def test_floats_that_cancel_raise_no_false_alarm():
     check_udf(udf_zoo.Floats(factor=0.1), 1e4 * (data - data.mean()))
 
 
+def test_a_narrow_dtype_is_told_apart_from_a_fault():
+    class Variance(ud.UDF):
+        def get_result_buffers(self):
+            return {
+                "sums": self.buffer("sig", dtype="float32", use="private"),
+                "squares": self.buffer("sig", dtype="float32", use="private"),
+                "count": self.buffer("single", dtype="int64", use="private"),
+                "variance": self.buffer("sig", dtype="float32", use="result_only"),
+            }
+
+        def process_frame(self, frame):
+            self.results.sums += frame
+            self.results.squares += frame**2
+            self.results.count += 1
+
+        def merge(self, dest, src):
+            dest.sums += src.sums
+            dest.squares += src.squares
+            dest.count += src.count
+
+        def get_results(self):
+            n = max(1, self.results.count[0])
+            return {"variance": self.results.squares / n - (self.results.sums / n) ** 2}
+
+    data = np.random.default_rng(0).normal(size=(5, 4, 8, 8))
+    check_udf(Variance(), data)
+    with pytest.raises(UDFCheckError, match=r"if that is rounding, a wider dtype .* helps"):
+        check_udf(Variance(), data + 1000)
+
+
 def test_a_dtype_it_does_not_work_on_is_a_note():
     class SignedOnly(broken.Rows):
         def get_preferred_input_dtype(self):

@@ -15,6 +15,9 @@ from udfdask.types import AnyArray
 ROUNDING = 1000.0
 """Units of rounding, of the largest value of an array, that a different order may cost."""
 
+NEAR = 0.3
+"""Share of the largest value by which floats may be apart and yet differ by rounding alone."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
@@ -23,7 +26,7 @@ class Tolerance:
     eps: float = 0.0
     """Precision of what they were computed in, if that is coarser than their own."""
     data: float = 0.0
-    """Largest absolute value of the data."""
+    """Largest absolute value of the data, 0 if they are whole numbers, whose sums are exact."""
 
     def of(self, scale: float, dtype: np.dtype[Any]) -> float:
         """Return how far values of a dtype may be apart where the largest is `scale`."""
@@ -78,9 +81,20 @@ def find_difference(
                 one=show(a[index]),
                 other=show(b[index]),
                 index=index,
-                count=f"{np.count_nonzero(wrong)} of {wrong.size} values differ",
+                count=f"{np.count_nonzero(wrong)} of {wrong.size} values differ"
+                + _rounding(a, b, tolerance),
             )
     return None
+
+
+def _rounding(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> str:
+    """Return what helps where floats are nearly equal, "" where they are not."""
+    if one.dtype.kind not in "fc" or not tolerance.data:
+        return ""
+    finite = np.isfinite(one) & np.isfinite(other)
+    if not finite.all() or np.abs(one - other).max() > NEAR * np.abs(one).max():
+        return ""
+    return "; if that is rounding, a wider dtype of the buffers helps"
 
 
 def _as_a_whole(name: str, one: str, other: str, *, count: str) -> Difference:

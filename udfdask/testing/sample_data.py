@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from udfdask.testing.plain_run import Chunks, Layout
 from udfdask.types import AnyArray
 
 NAV = (4, 6)
+FEW_FRAMES = 64
 SIGS = {1: (16,), 2: (6, 8), 3: (3, 4, 5)}
 DTYPES = ("int16", "float32", "uint16", ">u2", "int32", "uint8", "float64", ">f4")
 """Dtypes of the default arrays, the one that all laws are checked on first."""
@@ -68,6 +70,15 @@ def whole_cuts(nav: tuple[int, ...]) -> Iterator[Chunks]:
 def sig_cut(sig: tuple[int, ...]) -> Chunks:
     """Return ragged signal chunks, every axis cut that can be."""
     return tuple((n // 3 or 1, n - (n // 3 or 1)) if n > 1 else (n,) for n in sig)
+
+
+def tile_sizes(sig: tuple[int, ...], dtype: np.dtype[Any], n_frames: int) -> list[int]:
+    """Return sizes of tiles in bytes: of a few frames, of half a frame, of a few pixels."""
+    frame = math.prod(sig) * dtype.itemsize
+    sizes = [3 * frame, max(1, frame // 2)]
+    if n_frames <= FEW_FRAMES:  # or it takes too long
+        sizes.append(max(1, frame // 50))
+    return list(dict.fromkeys(sizes))
 
 
 def regions(nav: tuple[int, ...]) -> list[tuple[str, AnyArray]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +31,7 @@ class Company(UDF):
 
     def get_tiling_preferences(self) -> Mapping[str, Any]:
         """Return small tiles."""
-        return {"depth": 2, "total_size": 512}
+        return {"depth": 2, "total_size": 6 * self.meta.dataset_shape.sig.size}
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare a sum per frame and one over all."""
@@ -59,7 +60,9 @@ def dtypes_are_welcome(subject: Subject) -> None:
         if error is not None:
             subject.notes.append(f"dtype {data.dtype}: {in_words(error, subject.udf)}")
             continue
-        layout = Layout(nav_chunks=cut, sig_chunks=sig_cut(subject.sig), tile_bytes=64)
+        layout = Layout(
+            nav_chunks=cut, sig_chunks=sig_cut(subject.sig), tile_bytes=_third_of_a_frame(subject)
+        )
         difference = subject.difference(
             subject.results(layout, data=data), subject.results(data=data), data
         )
@@ -113,7 +116,13 @@ def dask_does_not_show(subject: Subject) -> None:
     whole = Layout(nav_chunks=tuple((n,) for n in subject.nav))
     layouts = [whole, *(Layout(nav_chunks=c) for c in whole_cuts(subject.nav))]
     last = layouts[-1].nav_chunks
-    layouts.append(Layout(nav_chunks=last, sig_chunks=sig_cut(subject.sig), tile_bytes=100))
+    layouts.append(
+        Layout(
+            nav_chunks=last,
+            sig_chunks=sig_cut(subject.sig),
+            tile_bytes=_third_of_a_frame(subject),
+        )
+    )
     layouts += [Layout(nav_chunks=last, roi=roi) for _, roi in regions(subject.nav)]
     usable = [x for x in layouts if x.roi is None or subject.works(subject.data, x.roi) is None]
     for scheduler in ("sync", "threads"):
@@ -128,6 +137,11 @@ def dask_does_not_show(subject: Subject) -> None:
                     f"on the {scheduler} scheduler {difference.name!r} with {layout} is "
                     f"{difference.one}, a plain loop gives {difference.other} {difference.where}"
                 )
+
+
+def _third_of_a_frame(subject: Subject) -> int:
+    """Return the size of a tile that holds a part of a frame, in bytes."""
+    return max(1, math.prod(subject.sig) * subject.data.dtype.itemsize // 3)
 
 
 def _lazy(subject: Subject, layout: Layout) -> Result:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 from udfdask.testing.differences import Difference
 from udfdask.testing.laws.diagnosis import hint_of_attributes, why_chunks_show
 from udfdask.testing.plain_run import Layout, PlainRun, merge_in_tree
-from udfdask.testing.sample_data import cuts, sig_cut, whole_cuts
+from udfdask.testing.sample_data import cuts, sig_cut, tile_sizes, whole_cuts
 from udfdask.testing.subject import Subject
 from udfdask.types import AnyArray
 
@@ -18,9 +17,7 @@ def tiles_do_not_show(subject: Subject) -> None:
     for data in (*_few_frames(subject), subject.data):
         whole = subject.run(data=data)
         wanted = subject.results_of(whole)
-        itemsize = whole.udf().input_dtype.itemsize
-        frame = math.prod(subject.sig) * itemsize
-        for size in dict.fromkeys((3 * frame, max(1, frame // 2), 1)):
+        for size in tile_sizes(subject.sig, whole.udf().input_dtype, whole.recipe.grid.n_frames):
             run = subject.run(Layout(tile_bytes=size), data=data)
             found = subject.results_of(run)
             difference = subject.difference(found, wanted, data)
