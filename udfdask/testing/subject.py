@@ -36,7 +36,6 @@ class Subject:
         self.arrays = arrays
         self.sig_dims = sig_dims
         self.notes: list[str] = []
-        self.hints: list[str] = []
         self._computed: UDF | None = None
         # taken before anything runs
         self.picture = take_picture(type(udf))
