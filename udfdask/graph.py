@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
@@ -25,6 +25,7 @@ from dask.base import tokenize
 from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
+from udfdask.auxdata import block_of
 from udfdask.buffers import BufferSpec
 from udfdask.chunk import join_parts, n_blocks, run_chunk
 from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks, Key
@@ -69,8 +70,9 @@ class _Builder:
     """The layers of one run while they are being built."""
 
     def __init__(self, plan: Plan, array: da.Array) -> None:
-        self.recipe = plan.recipe
         self.token = plan.token
+        self.recipe = replace(plan.recipe, token=self.token)
+        self.aux = plan.aux
         if plan.second_pass:
             # loads of its own: else every chunk stays in memory until the parameter is there
             array = clone(array, seed=self.token)
@@ -125,26 +127,49 @@ class _Builder:
         counts = [range(len(c)) for c in self.recipe.sig_chunks]
         return [TaskRef((self.array.name, *index, *s)) for s in itertools.product(*counts)]
 
+    def _aux(self, chunk: int) -> Any:
+        """Return the aux data of a chunk: arrays, and keys of lazy ones."""
+        grid = self.recipe.grid
+        pieces: list[Any] = []
+        for values in self.aux:
+            if isinstance(values, da.Array):
+                extra = (0,) * (values.ndim - len(grid.shape))
+                pieces.append(TaskRef((values.name, *grid.index(chunk), *extra)))
+            else:
+                pieces.append(block_of(values, grid, chunk))
+        return List(*pieces)
+
+    def _aux_layers(self) -> set[str]:
+        """Add the layers of lazy aux data; return those that tasks read from."""
+        lazy = [values for values in self.aux if isinstance(values, da.Array)]
+        for values in lazy:
+            self.layers.update(values.dask.layers)
+            self.depends.update({n: set(d) for n, d in values.dask.dependencies.items()})
+        return {values.name for values in lazy}
+
     def _chunks(self) -> list[Key]:
         """Add the tasks that see the data; return the key of each chunk's payload."""
         name = self._name("chunk")
         n = n_blocks(self.recipe)
+        chunks = range(self.recipe.grid.n_chunks)
+        others = self._shared_layers | self._aux_layers()
+        aux = [self._aux(c) for c in chunks] if self.aux else None
         if n > 1 and not self.recipe.by_sig_chunk:
-            chunks = range(self.recipe.grid.n_chunks)
-            tasks: dict[Key, Task] = {
-                (name, c): Task((name, c), run_chunk, self.shared, c, List(*self._blocks(c)))
-                for c in chunks
-            }
+            tasks: dict[Key, Task] = {}
+            for c in chunks:
+                more = () if aux is None else (aux[c],)
+                blocks = List(*self._blocks(c))
+                tasks[name, c] = Task((name, c), run_chunk, self.shared, c, blocks, *more)
             counts = self.recipe.grid.counts.tolist()
             self.layers[name] = ChunkTasks(tasks, dict(zip(tasks, counts, strict=True)))
-            self.depends[name] = {self.array.name, *self._shared_layers}
+            self.depends[name] = {self.array.name, *others}
             return list(tasks)
         layer = ChunkBlockwise(name, self.recipe, self.array)
         data = _data(self.array)
-        written = data is not None or not isinstance(self.shared, Recipe)
-        self.layers[name] = layer.as_tasks(self.shared, data) if written else layer
+        written = data is not None or aux is not None or not isinstance(self.shared, Recipe)
+        self.layers[name] = layer.as_tasks(self.shared, data, aux) if written else layer
         loads = {self.array.name} if data is None else set()
-        self.depends[name] = loads | self._shared_layers
+        self.depends[name] = loads | others
         keys = list(layer.places)
         return self._joined(keys, n) if self.recipe.by_sig_chunk else keys
 

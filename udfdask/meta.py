@@ -18,10 +18,18 @@ class Cursor:
     """The piece at hand: some chunks, and of their rows and pixels those being processed.
 
     The runner moves it; `UDFMeta` works out coordinates and slices only when they are asked for.
-    Rows come in the order of the chunks, or in flattened navigation order if `flat` is set.
     """
 
-    __slots__ = ("_rows", "chunks", "flat", "merged", "part", "part_index", "start", "stop")
+    __slots__ = (
+        "_rows",
+        "chunks",
+        "in_scan_order",
+        "merged",
+        "part",
+        "part_index",
+        "start",
+        "stop",
+    )
 
     def __init__(self, first: int, stop: int, n_rows: int) -> None:
         self.chunks = (first, stop)
@@ -30,14 +38,14 @@ class Cursor:
         self.part: Slice | None = None
         self.part_index = 0
         self.merged: tuple[int, int] | None = None
-        self.flat = False
+        # rows stand in the order of the chunks, but in get_results over the whole run
+        self.in_scan_order = False
         self._rows: range | AnyArray | None = None
 
     def rows(self, grid: Grid) -> range | AnyArray:
         """Return the rows at hand: a range where they are neighbours, else an array."""
         if self._rows is None:
-            rows_of_chunks = grid.rows_of(*self.chunks)
-            self._rows = as_range(np.sort(rows_of_chunks)) if self.flat else rows_of_chunks
+            self._rows = range(self.stop) if self.in_scan_order else grid.rows_of(*self.chunks)
         rows = self._rows[self.start : self.stop]
         return rows if isinstance(rows, range) else as_range(rows)
 
@@ -153,9 +161,10 @@ class UDFMeta:
     def coordinates(self) -> AnyArray:
         """True scan positions of the piece's frames, int, shape (frames, nav dims)."""
         cursor = self._piece("coordinates")
+        if cursor.in_scan_order:
+            roi = self._grid.roi
+            return np.argwhere(np.ones(self._grid.shape, dtype=bool) if roi is None else roi)
         every = self._grid.coordinates_of(*cursor.chunks)
-        if cursor.flat:
-            every = every[np.argsort(self._grid.rows_of(*cursor.chunks))]
         return every[cursor.start : cursor.stop]
 
     def get_valid_nav_mask(self, full_nav: bool = False) -> AnyArray | None:
