@@ -56,7 +56,7 @@ def finish(
         results = _checked(instance, returned)
         arrays, masks = {}, {}
         for name, spec in instance.where.outputs.items():
-            if name not in results:
+            if _left_out(results, name, spec):
                 arrays[name] = instance.arrays[name]
                 continue
             value = results[name]
@@ -125,12 +125,17 @@ def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
                 "use='private': leave it out, or declare it without use"
             )
     for name, spec in declared.buffers.items():
-        if spec.use == "result_only" and name not in returned:
+        if spec.use == "result_only" and _left_out(returned, name, spec):
             raise UDFError(
                 f"{declared.name}.get_results() left out {name!r}, which is declared "
                 "use='result_only' and so exists nowhere else"
             )
     return returned
+
+
+def _left_out(returned: Mapping[str, Any], name: str, spec: BufferSpec) -> bool:
+    """Return whether a result is not given: None is a value of objects alone."""
+    return name not in returned or (returned[name] is None and spec.dtype.kind != "O")
 
 
 def _fit(

@@ -288,19 +288,21 @@ def test_scalars_are_fine_for_single(x, value):
 
 
 @pytest.mark.point(11, 13)
-def test_none_is_a_value_and_not_left_out(x):
-    """An object that a result of dtype object holds; of another kind for every other buffer."""
+def test_none_is_a_value_of_objects_alone(x):
+    """Elsewhere it leaves a result out."""
 
-    def udf(dtype):
+    def udf(dtype, use):
         return make(
-            {"v": {"kind": "single", "dtype": dtype, "use": "result_only"}},
+            {"v": {"kind": "single", "dtype": dtype, "use": use}},
             process_frame=lambda self, frame: None,
+            merge=lambda self, dest, src: None,
             get_results=lambda self: {"v": None},
         )()
 
-    assert compute(x, udf(object))["v"].item() is None
-    with pytest.raises(ud.UDFError, match=r"returned 'v' with dtype object, but the buffer is"):
-        compute(x, udf("float32"))
+    assert compute(x, udf(object, "result_only"))["v"].item() is None
+    assert compute(x, udf("float32", None))["v"] == 0
+    with pytest.raises(ud.UDFError, match=r"left out 'v', which is declared use='result_only'"):
+        compute(x, udf("float32", "result_only"))
 
 
 @pytest.mark.point(13)

@@ -243,7 +243,9 @@ class _Reference:
         for name, spec in specs.items():
             if spec.use == "private":
                 continue
-            value = found[name] if name in found else udf.results._udfdask_arrays[name]
+            value = found.get(name)
+            if name not in found or (value is None and spec.dtype.kind != "O"):
+                value = udf.results._udfdask_arrays[name]
             if isinstance(value, MaskedResult):
                 value = value.array
             arrays[name] = self._in_place(spec, _as_array(value, spec))
