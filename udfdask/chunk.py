@@ -25,6 +25,7 @@ def run_chunk(recipe: Recipe, chunk: int, blocks: Sequence[Any]) -> Payload:
     `blocks` holds an array per signal chunk, shape (*nav part, *sig part); it may be a single
     array if the signal is not chunked.
     """
+    recipe = recipe.now
     with held_threads(recipe):
         instances = [_start(recipe, number, chunk) for number in range(len(recipe.udfs))]
         source = FrameSource(
@@ -67,6 +68,7 @@ def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
     Rows are added up, sig buffers put beside each other: true of the UDFs that promise
     `_adds_signal_parts`.
     """
+    recipe = recipe.now
     windows = _windows(recipe)
     sig = recipe.shape.sig
     n_rows = int(recipe.grid.counts[chunk])

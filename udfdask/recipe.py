@@ -108,6 +108,11 @@ class Recipe:
     """The UDFs, in the order of the call."""
 
     @property
+    def now(self) -> Recipe:
+        """The recipe itself, where tasks may also be given one whose parameters change."""
+        return self
+
+    @property
     def nbytes(self) -> int:
         """About what the recipe weighs on the wire: arrays among the parameters, and the ROI."""
         roi = 0 if self.grid.roi is None else self.grid.roi.size // 8
@@ -202,6 +207,30 @@ def make_recipe(
         guarded=not all(u._starts_no_threads for u in udfs),
         udfs=tuple(parts),
     )
+
+
+def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> UDFRecipe:
+    """Return the recipe of a UDF with other parameters, which must not change what it declares."""
+    old = recipe.udfs[number]
+    lazy = tuple(name for name in old.lazy_params if kwargs[name] is old.kwargs[name])
+    new, _ = _declare(
+        old.cls(**kwargs),
+        recipe.grid,
+        recipe.shape,
+        recipe.dtype,
+        lazy,
+        old.split_every or False,
+        recipe.threads,
+    )
+    for what in ("buffers", "input_dtype", "method", "merge"):
+        before, after = getattr(old, what), getattr(new, what)
+        if before != after:
+            raise ArgumentValueError(
+                f"with these parameters {old.name} declares another {what.replace('_', ' ')} than "
+                f"at the start of the run ({after}, not {before}): parameters that decide what is "
+                "declared need a new run"
+            )
+    return replace(old, kwargs=kwargs, lazy_params=lazy)
 
 
 def _pair(udfs: Sequence[UDF], parts: Sequence[UDFRecipe]) -> list[tuple[UDF, UDFRecipe]]:

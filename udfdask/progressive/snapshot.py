@@ -1,0 +1,193 @@
+"""What a run has found so far: results of all UDFs over the same chunks, made when read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from udfdask.finish import finish, whole_mask, whole_result
+from udfdask.grid import BoolArray, Grid
+from udfdask.partial import Finished
+from udfdask.progressive.growing import Frozen, Parts
+from udfdask.recipe import Recipe
+from udfdask.results import About, Result
+from udfdask.types import AnyArray
+
+
+class Snapshot:
+    """The results of a run over the chunks that have been merged so far.
+
+    What it holds does not change while the run goes on. Snapshots are made by `run_udf_iter`.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The recipe with the parameters of the moment.
+    abouts : tuple of About
+        What the result of each UDF knows besides its arrays.
+    frozen : tuple of callable
+        What is kept of the results of each UDF.
+    merged_at : numpy.ndarray of int, shape (chunks,)
+        The how-manieth each chunk was to be merged, from 0.
+    n_merged : int
+        Number of chunks that have been merged.
+
+    Attributes
+    ----------
+    buffers : sequence of Result
+        A computed `Result` for each UDF, in the order of the call. Each is made when it is first
+        read; only then, and only once, `get_results` of its UDF runs.
+    damage : numpy.ndarray of bool, shape nav
+        Which frames have been processed.
+    n_chunks : int
+        Number of chunks of the run.
+    n_merged : int
+        Number of chunks that have been merged.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumSigUDF
+    >>> x = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
+    >>> first, last = ud.run_udf_iter(x, SumSigUDF(), scheduler="synchronous")
+    >>> first.damage
+    array([[ True,  True,  True],
+           [False, False, False]])
+    >>> first.buffers[0].masked["intensity"].sum(), last.buffers[0]["intensity"].sum()
+    (np.float64(48.0), np.float64(96.0))
+    """
+
+    __slots__ = ("_abouts", "_frozen", "_merged_at", "_recipe", "_results", "n_merged")
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        abouts: tuple[About, ...],
+        frozen: tuple[Frozen, ...],
+        merged_at: AnyArray,
+        n_merged: int,
+    ) -> None:
+        self._recipe = recipe
+        self._abouts = abouts
+        self._frozen = frozen
+        self._merged_at = merged_at
+        self.n_merged = n_merged
+        self._results = _Results(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(about.udf_name for about in self._abouts)
+        return f"<Snapshot of {names}: {self.n_merged} of {self.n_chunks} chunks>"
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks of the run."""
+        return self._recipe.grid.n_chunks
+
+    @property
+    def buffers(self) -> Sequence[Result]:
+        """A computed `Result` for each UDF."""
+        return self._results
+
+    @property
+    def damage(self) -> BoolArray:
+        """Which frames have been processed, shape nav."""
+        grid = self._recipe.grid
+        return _in_nav_shape(grid, _flat(grid, self._rows_done), False)
+
+    @property
+    def _chunks_done(self) -> BoolArray:
+        """Which chunks have been merged; those merged later have higher numbers."""
+        return np.asarray(self._merged_at < self.n_merged)
+
+    @property
+    def _rows_done(self) -> BoolArray:
+        """Which rows have been merged, in the order of the chunks."""
+        return np.asarray(np.repeat(self._chunks_done, self._recipe.grid.counts))
+
+    def _make(self, number: int) -> Result:
+        """Return the result of a UDF."""
+        recipe, grid = self._recipe, self._recipe.grid
+        udf = recipe.udfs[number]
+        parts = self._frozen[number](recipe, self._chunks_done)
+        valid = _flat(grid, self._rows_done)
+        made = _made(recipe, number, parts, valid)
+        arrays: dict[str, Any] = {}
+        masks: dict[str, Any] = {}
+        for name, spec in udf.outputs.items():
+            if spec.kind != "nav":
+                arrays[name] = whole_result(recipe, number, name, made)
+                masks[name] = whole_mask(recipe, number, name, made)
+                continue
+            arrays[name] = _in_nav_shape(grid, made.arrays[name], spec.fill)
+            mask = made.masks.get(name)
+            if mask is None:
+                shape = made.arrays[name].shape
+                mask = np.broadcast_to(valid.reshape((-1, *(1 for _ in shape[1:]))), shape)
+            masks[name] = _in_nav_shape(grid, mask, False)
+        return Result(self._abouts[number], arrays, masks)
+
+
+class _Results(Sequence[Result]):
+    """The results of a snapshot, each made when it is first asked for."""
+
+    __slots__ = ("_lock", "_made", "_snapshot")
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._lock = threading.RLock()
+        self._snapshot = snapshot
+        self._made: dict[int, Result] = {}
+
+    def __len__(self) -> int:
+        return len(self._snapshot._abouts)
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Result]: ...
+    def __getitem__(self, index: int | slice) -> Result | Sequence[Result]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, range):
+            return tuple(self[number] for number in numbers)
+        with self._lock:
+            if numbers not in self._made:
+                self._made[numbers] = self._snapshot._make(numbers)
+            return self._made[numbers]
+
+
+def _made(recipe: Recipe, number: int, parts: Parts, valid: BoolArray) -> Finished:
+    """Return the results of a UDF from its merged parts: its own arrays, rows in flat order."""
+    rows, whole = parts
+    udf = recipe.udfs[number]
+    if udf.finish:
+        return finish(recipe, number, None, rows, whole, valid)
+    arrays = {}
+    for name, spec in udf.outputs.items():
+        if spec.kind != "nav":
+            assert whole is not None
+            arrays[name] = whole.arrays[name].copy()
+            continue
+        arrays[name] = spec.allocate(recipe.grid.n_frames, recipe.shape.sig)
+        for part in rows:
+            where = np.asarray(recipe.grid.rows_of(part.first, part.stop), dtype=np.int64)
+            arrays[name][where] = part.arrays[name]
+    return Finished(arrays, {}, None)
+
+
+def _flat(grid: Grid, done: BoolArray) -> BoolArray:
+    """Return a mask of rows in the order of the chunks as one in flat order."""
+    flat = np.zeros_like(done)
+    flat[np.asarray(grid.rows_of(0, grid.n_chunks), dtype=np.int64)] = done
+    return flat
+
+
+def _in_nav_shape(grid: Grid, rows: AnyArray, fill: Any) -> AnyArray:
+    """Return rows of the whole run in navigation shape, positions outside the ROI filled."""
+    shape = (*grid.shape, *rows.shape[1:])
+    if grid.roi is None:
+        return rows.reshape(shape)
+    full = np.full(shape, fill, dtype=rows.dtype)
+    full[grid.roi] = rows
+    return full
