@@ -15,7 +15,7 @@ from udfdask.errors import UDFError, UDFRunCancelled
 from udfdask.progressive.arrivals import Closed
 from udfdask.progressive.growing import grow
 from udfdask.progressive.live import LiveRecipe
-from udfdask.progressive.snapshot import Snapshot
+from udfdask.progressive.snapshot import Found, Snapshot
 from udfdask.progressive.source import Chunks
 from udfdask.results import About
 
@@ -246,13 +246,14 @@ class UDFIterator:
 
     def _snapshot(self) -> Snapshot:
         """Return what there is now."""
-        return Snapshot(
-            self._live.now,
-            self._abouts,
-            tuple(growing.freeze() for growing in self._growing),
-            self._merged_at,
-            self.n_merged,
+        found = Found(
+            recipe=self._live.now,
+            abouts=self._abouts,
+            frozen=tuple(growing.freeze() for growing in self._growing),
+            merged_at=self._merged_at,
+            n_merged=self.n_merged,
         )
+        return Snapshot(found)
 
     def _end(self) -> None:
         """Stop for good."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -17,6 +18,59 @@ from udfdask.results import About, Result
 from udfdask.types import AnyArray
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a snapshot keeps of a run."""
+
+    recipe: Recipe
+    """The recipe with the parameters of the moment."""
+    abouts: tuple[About, ...]
+    """What the result of each UDF knows besides its arrays."""
+    frozen: tuple[Frozen, ...]
+    """What is kept of the results of each UDF."""
+    merged_at: AnyArray
+    """The how-manieth each chunk was to be merged, from 0, int, shape (chunks,).
+
+    Those merged later show up here, with higher numbers.
+    """
+    n_merged: int
+    """Number of chunks that have been merged."""
+
+    @property
+    def chunks(self) -> BoolArray:
+        """Which chunks have been merged."""
+        return np.asarray(self.merged_at < self.n_merged)
+
+    @property
+    def rows(self) -> BoolArray:
+        """Which rows have been merged."""
+        grid = self.recipe.grid
+        rows = np.zeros(grid.n_frames, dtype=bool)
+        in_order = np.asarray(grid.rows_of(0, grid.n_chunks), dtype=np.int64)
+        rows[in_order] = np.repeat(self.chunks, grid.counts)
+        return rows
+
+    def result(self, number: int) -> Result:
+        """Return the result of a UDF."""
+        recipe, grid, valid = self.recipe, self.recipe.grid, self.rows
+        udf = recipe.udfs[number]
+        made = _made(recipe, number, self.frozen[number](recipe, self.chunks), valid)
+        arrays: dict[str, Any] = {}
+        masks: dict[str, Any] = {}
+        for name, spec in udf.outputs.items():
+            if spec.kind != "nav":
+                arrays[name] = whole_result(recipe, number, name, made)
+                masks[name] = whole_mask(recipe, number, name, made)
+                continue
+            arrays[name] = _in_nav_shape(grid, made.arrays[name], spec.fill)
+            mask = made.masks.get(name)
+            if mask is None:
+                shape = made.arrays[name].shape
+                mask = np.broadcast_to(valid.reshape((-1, *(1 for _ in shape[1:]))), shape)
+            masks[name] = _in_nav_shape(grid, mask.copy(), False)
+        return Result(self.abouts[number], arrays, masks)
+
+
 class Snapshot:
     """The results of a run over the chunks that have been merged so far.
 
@@ -24,16 +78,8 @@ class Snapshot:
 
     Parameters
     ----------
-    recipe : Recipe
-        The recipe with the parameters of the moment.
-    abouts : tuple of About
-        What the result of each UDF knows besides its arrays.
-    frozen : tuple of callable
-        What is kept of the results of each UDF.
-    merged_at : numpy.ndarray of int, shape (chunks,)
-        The how-manieth each chunk was to be merged, from 0.
-    n_merged : int
-        Number of chunks that have been merged.
+    found : Found
+        What is kept of the run.
 
     Attributes
     ----------
@@ -60,31 +106,25 @@ class Snapshot:
     (np.float64(48.0), np.float64(96.0))
     """
 
-    __slots__ = ("_abouts", "_frozen", "_merged_at", "_recipe", "_results", "n_merged")
+    __slots__ = ("_found", "_results")
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        abouts: tuple[About, ...],
-        frozen: tuple[Frozen, ...],
-        merged_at: AnyArray,
-        n_merged: int,
-    ) -> None:
-        self._recipe = recipe
-        self._abouts = abouts
-        self._frozen = frozen
-        self._merged_at = merged_at
-        self.n_merged = n_merged
-        self._results = _Results(self)
+    def __init__(self, found: Found) -> None:
+        self._found = found
+        self._results = _Results(found)
 
     def __repr__(self) -> str:
-        names = ", ".join(about.udf_name for about in self._abouts)
+        names = ", ".join(about.udf_name for about in self._found.abouts)
         return f"<Snapshot of {names}: {self.n_merged} of {self.n_chunks} chunks>"
+
+    @property
+    def n_merged(self) -> int:
+        """Number of chunks that have been merged."""
+        return self._found.n_merged
 
     @property
     def n_chunks(self) -> int:
         """Number of chunks of the run."""
-        return self._recipe.grid.n_chunks
+        return self._found.recipe.grid.n_chunks
 
     @property
     def buffers(self) -> Sequence[Result]:
@@ -94,54 +134,22 @@ class Snapshot:
     @property
     def damage(self) -> BoolArray:
         """Which frames have been processed, shape nav."""
-        grid = self._recipe.grid
-        return _in_nav_shape(grid, _flat(grid, self._rows_done), False)
-
-    @property
-    def _chunks_done(self) -> BoolArray:
-        """Which chunks have been merged; those merged later have higher numbers."""
-        return np.asarray(self._merged_at < self.n_merged)
-
-    @property
-    def _rows_done(self) -> BoolArray:
-        """Which rows have been merged, in the order of the chunks."""
-        return np.asarray(np.repeat(self._chunks_done, self._recipe.grid.counts))
-
-    def _make(self, number: int) -> Result:
-        """Return the result of a UDF."""
-        recipe, grid = self._recipe, self._recipe.grid
-        udf = recipe.udfs[number]
-        parts = self._frozen[number](recipe, self._chunks_done)
-        valid = _flat(grid, self._rows_done)
-        made = _made(recipe, number, parts, valid)
-        arrays: dict[str, Any] = {}
-        masks: dict[str, Any] = {}
-        for name, spec in udf.outputs.items():
-            if spec.kind != "nav":
-                arrays[name] = whole_result(recipe, number, name, made)
-                masks[name] = whole_mask(recipe, number, name, made)
-                continue
-            arrays[name] = _in_nav_shape(grid, made.arrays[name], spec.fill)
-            mask = made.masks.get(name)
-            if mask is None:
-                shape = made.arrays[name].shape
-                mask = np.broadcast_to(valid.reshape((-1, *(1 for _ in shape[1:]))), shape)
-            masks[name] = _in_nav_shape(grid, mask, False)
-        return Result(self._abouts[number], arrays, masks)
+        return _in_nav_shape(self._found.recipe.grid, self._found.rows, False)
 
 
 class _Results(Sequence[Result]):
     """The results of a snapshot, each made when it is first asked for."""
 
-    __slots__ = ("_lock", "_made", "_snapshot")
+    # refers to no snapshot: in a cycle, both would stay until the garbage collector comes
+    __slots__ = ("_found", "_lock", "_made")
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, found: Found) -> None:
         self._lock = threading.RLock()
-        self._snapshot = snapshot
+        self._found = found
         self._made: dict[int, Result] = {}
 
     def __len__(self) -> int:
-        return len(self._snapshot._abouts)
+        return len(self._found.abouts)
 
     @overload
     def __getitem__(self, index: int) -> Result: ...
@@ -153,7 +161,7 @@ class _Results(Sequence[Result]):
             return tuple(self[number] for number in numbers)
         with self._lock:
             if numbers not in self._made:
-                self._made[numbers] = self._snapshot._make(numbers)
+                self._made[numbers] = self._found.result(numbers)
             return self._made[numbers]
 
 
@@ -174,13 +182,6 @@ def _made(recipe: Recipe, number: int, parts: Parts, valid: BoolArray) -> Finish
             where = np.asarray(recipe.grid.rows_of(part.first, part.stop), dtype=np.int64)
             arrays[name][where] = part.arrays[name]
     return Finished(arrays, {}, None)
-
-
-def _flat(grid: Grid, done: BoolArray) -> BoolArray:
-    """Return a mask of rows in the order of the chunks as one in flat order."""
-    flat = np.zeros_like(done)
-    flat[np.asarray(grid.rows_of(0, grid.n_chunks), dtype=np.int64)] = done
-    return flat
 
 
 def _in_nav_shape(grid: Grid, rows: AnyArray, fill: Any) -> AnyArray:
