@@ -678,9 +678,13 @@ class TestStopping:
         next(iterator)
         main = threading.main_thread()
         timer = threading.Timer(0.2, lambda: signal.pthread_kill(main.ident, signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
+
+        def read():
             timer.start()
             list(iterator)
+
+        with pytest.raises(KeyboardInterrupt):
+            read()
         (tmp_path / "go").touch()
         assert list(iterator) == []
 

@@ -57,6 +57,13 @@ class FileFormatError(UDFError, ValueError):
 class UDFRunCancelled(UDFError):
     """A run was stopped from outside before all chunks were merged.
 
+    Parameters
+    ----------
+    *args : object
+        The message.
+    chunks_merged : int
+        Number of chunks that had been merged.
+
     Attributes
     ----------
     chunks_merged : int
