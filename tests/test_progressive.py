@@ -396,6 +396,32 @@ class TestProgress:
             gc.enable()
         assert max(alive) - min(alive) <= 8
 
+    @pytest.mark.parametrize("shared", [False, True])
+    def test_a_cluster_keeps_nothing(self, cluster, shared):
+        def tasks():
+            return cluster.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+        def wait_for_none():
+            for _ in range(200):
+                if not tasks():
+                    return
+                threading.Event().wait(0.05)
+            raise AssertionError(f"{tasks()} tasks are left")
+
+        wait_for_none()
+        x = da.zeros((120, 1, 2, 2), chunks=(4 if shared else 1, 1, 2, 2))
+        x = x.map_blocks(np.add, 1, dtype="float64").rechunk({0: 1})
+        most = 0
+        for snapshot in ud.run_udf_iter(x, SumUDF(), scheduler=cluster):
+            if snapshot.n_merged % 40 == 5:
+                most = max(most, tasks())
+        assert most < 40  # of 120 chunks, each a few tasks
+        wait_for_none()
+        iterator = ud.run_udf_iter(x, SumUDF(), scheduler=cluster)
+        next(iterator)
+        iterator.close()
+        wait_for_none()
+
     def test_nothing_runs_before_it_is_asked_for(self, tmp_path):
         data = CountedData(np.zeros((4, 2, 2, 2)), tmp_path)
         x = da.from_array(data, chunks=(1, 2, 2, 2), meta=np.empty((0,) * 4))
