@@ -55,7 +55,10 @@ def public_docstrings() -> Iterator[tuple[str, set[str]]]:
     """Dotted names of what users can reach, each with the checks that do not apply to it."""
     packages = [info.name for info in pkgutil.iter_modules(udfdask.__path__) if info.ispkg]
     modules = [udfdask, *(importlib.import_module(f"udfdask.{name}") for name in packages)]
-    for module in modules:
+    offered = [
+        getattr(module, name) for module in modules for name in getattr(module, "__all__", ())
+    ]
+    for module in [*modules, *filter(inspect.ismodule, offered)]:
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             dotted = f"{module.__name__}.{name}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import udfdask as ud
+from aux_udfs import SeenByMergeAll
 from counting import note
 from udf_zoo import Native, NavSums, TileTree, sig_axes
 
@@ -97,6 +98,29 @@ class MaskSeen(ud.UDF):
     def get_results(self):
         mask = self.meta.get_valid_nav_mask()
         return {"seen": mask.sum(), "map": self.meta.get_valid_nav_mask(full_nav=True)}
+
+
+class Dose(ud.UDF):
+    """Rows hold aux data."""
+
+    def __init__(self, dose, other=0):
+        super().__init__(dose=dose, other=other)
+
+    def get_result_buffers(self):
+        return {
+            "dose": self.buffer("nav", dtype="float64"),
+            "again": self.buffer("nav", dtype="float64", use="result_only"),
+        }
+
+    def process_frame(self, frame):
+        self.results.dose[:] = self.params.dose
+
+    def get_results(self):
+        return {"again": self.params.dose}
+
+
+class SeenByMergeAllOnly(SeenByMergeAll):
+    merge = ud.UDF.merge
 
 
 class OnlyMergeAll(TileTree):

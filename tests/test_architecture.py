@@ -14,8 +14,8 @@ ROOMS = """
 errors types
 config per_process shapes axes slices grid roi
 numeric
-tiling buffers params meta
-backends auxdata corrections masks threads
+tiling buffers params auxdata meta
+backends corrections masks threads
 udf
 tokens
 udfs
@@ -45,7 +45,7 @@ LABELLED = {"io", "xarray", "hyperspy"}
 HEAVY = {
     "cupy": {"backends"},
     "cupyx": {"backends"},
-    "sparse": {"backends"},
+    "sparse": {"backends", "masks"},
     "sparseconverter": {"backends"},
     "numba": {"numeric"},
     "xarray": LABELLED,

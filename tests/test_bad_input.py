@@ -342,6 +342,8 @@ def test_result_only_without_get_results(x):
         ({"dtype": "int32", "fill_value": np.nan}, ud.ArgumentValueError, "fill_value nan does"),
         ({"dtype": "uint8", "fill_value": -1}, ud.ArgumentValueError, "fill_value -1 does not"),
         ({"dtype": "uint8", "fill_value": 300}, ud.ArgumentValueError, "fill_value 300 does not"),
+        ({"dtype": "int32", "fill_value": 1.5}, ud.ArgumentValueError, "it would become .*1"),
+        ({"dtype": "S2", "fill_value": b"abc"}, ud.ArgumentValueError, "it would become .*ab"),
         ({"dtype": "float32", "fill_value": [1, 2]}, ud.ArgumentValueError, "fill_value"),
     ],
 )

@@ -36,18 +36,6 @@ def pool():
         yield executor
 
 
-@pytest.fixture(scope="module")
-def client():
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as made,
-    ):
-        yield made
-
-
 @pytest.fixture(params=["threads", "processes", "distributed"])
 def scheduler(request):
     """The scheduler of the test is dask's default one."""

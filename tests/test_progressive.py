@@ -16,8 +16,10 @@ import pytest
 import progressive_udfs as pu
 import udf_zoo
 import udfdask as ud
+from aux_udfs import AUX_UDFS, SeenByMergeAll, SeenByTiles, SeenInTree, Shared, aux_of
 from counting import CountedData, LiveData, counts
 from udfdask.recipe import Recipe
+from udfdask.shapes import Shape
 from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
 
 distributed = pytest.importorskip("distributed")
@@ -47,15 +49,10 @@ def long_array(n=200, data=None):
     return da.broadcast_to(rows[:, None, None, None], (n, 1, 2, 2)).copy()
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+@pytest.fixture
+def cluster(client):
+    """The client of two processes, before and after which nothing is left on them."""
+    return client
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +95,7 @@ ZOO = [u for u in udf_zoo.ZOO if u not in (udf_zoo.MergeAllWhole, udf_zoo.MergeA
 ZOO += [pu.OnlyMergeAll, pu.MedianOnce, NoOpUDF, SumSigUDF, SumUDF]
 
 
+@pytest.mark.point(30)
 class TestLastSnapshot:
     @pytest.mark.parametrize("roi", [None, ROI], ids=["all", "roi"])
     def test_of_the_zoo(self, x, options, roi):
@@ -162,6 +160,7 @@ class TestLastSnapshot:
         assert_same(last.buffers[0], ud.run_udf(x, udf_zoo.Chain()).compute())
 
 
+@pytest.mark.point(28)
 class TestSnapshots:
     def test_damage_grows_and_masks_follow(self, x, options):
         before = 0
@@ -289,6 +288,7 @@ class TestSnapshots:
             assert_same(found, wanted)
 
 
+@pytest.mark.point(28)
 class TestOrder:
     def test_navigation_order_where_it_matters(self, options):
         x = long_array(30)
@@ -326,6 +326,7 @@ class TestOrder:
         assert data.peak <= 8
 
 
+@pytest.mark.point(28)
 class TestProgress:
     @local
     def test_few_chunks_ahead(self, local):
@@ -432,6 +433,7 @@ class TestProgress:
         assert not counts(tmp_path)
 
 
+@pytest.mark.point(28)
 class TestOnePass:
     def test_shared_upstream_runs_once(self, options, tmp_path):
         """Four chunks come out of each loaded block, and one of two blocks."""
@@ -459,6 +461,7 @@ class TestOnePass:
         assert (b.buffers[0]["factor"] == 2).all()
 
 
+@pytest.mark.point(29)
 class TestParameters:
     def test_from_the_next_chunk_on(self, options):
         udf = pu.Scaled(1, step=1)
@@ -555,6 +558,98 @@ class TestParameters:
         assert (last.buffers[0]["factor"] == 1).all()
 
 
+def seen(shape, cls=SeenInTree, wrap=lambda a: a, **kwargs):
+    return cls(**aux_of(Shape(shape, sig_dims=2), wrap), **kwargs)
+
+
+@pytest.mark.point(29)
+class TestAuxData:
+    @pytest.mark.parametrize("lazy", [False, True])
+    def test_right_part_in_every_hook(self, x, options, lazy):
+        wrap = (lambda a: da.from_array(a, chunks=2)) if lazy else (lambda a: a)
+        classes = [c for c in AUX_UDFS if c is not SeenByMergeAll]
+        udfs = [seen(SHAPE, cls, wrap) for cls in classes]
+        expected = ud.compute(*ud.run_udf(x, udfs, roi=ROI), scheduler="synchronous")
+        *_, last = ud.run_udf_iter(x, udfs, roi=ROI, **options)
+        for found, wanted in zip(last.buffers, expected, strict=True):
+            assert_same(found, wanted)
+
+    def test_by_merge_all(self, x):
+        """Its merge is inherited, and used here."""
+        *_, last = ud.run_udf_iter(x, seen(SHAPE, SeenByMergeAll), roi=ROI)
+        *_, same = ud.run_udf_iter(x, seen(SHAPE, SeenByTiles), roi=ROI)
+        assert_same(last.buffers[0], same.buffers[0])
+        only = seen(SHAPE, pu.SeenByMergeAllOnly)
+        *_, last = ud.run_udf_iter(x, only, roi=ROI)
+        assert_same(last.buffers[0], ud.run_udf(x, only, roi=ROI).compute())
+
+    def test_in_every_snapshot(self, x):
+        """get_results checks all of them, those of frames that are still missing too."""
+        for snapshot in ud.run_udf_iter(x, [seen(SHAPE), seen(SHAPE, SeenByTiles)], roi=ROI):
+            _ = [dict(result) for result in snapshot.buffers]
+
+    def test_of_a_run_over_the_same_data(self, x):
+        level = ud.run_udf(x.astype("float64"), SumSigUDF())["intensity"]
+        for values in (level, da.ones_like(level) * level.mean()):
+            udf = pu.Dose(ud.UDF.aux_data(values, "nav", dtype="float64"))
+            expected = ud.run_udf(x.astype("float64"), udf).compute(scheduler="synchronous")
+            *_, last = ud.run_udf_iter(x.astype("float64"), udf)
+            assert_same(last.buffers[0], expected)
+
+    def test_updated(self, options):
+        x = da.ones((60, 1, 2, 2), chunks=(1, 1, 2, 2))
+        rows = np.arange(60.0)
+        aux = ud.UDF.aux_data
+        iterator = ud.run_udf_iter(x, pu.Dose(aux(rows, "nav", dtype="float64")), **options)
+        for snapshot in iterator:
+            if snapshot.n_merged == 5:
+                new = aux(rows[:, None] + 1000, "nav", dtype="float64")
+                iterator.update_parameters([{"dose": new}])
+        dose = snapshot.buffers[0]["dose"].ravel()
+        old = dose < 1000
+        assert 5 <= old.sum() <= 5 + 8
+        np.testing.assert_array_equal(dose, np.where(old, rows, rows + 1000))
+        # what get_results sees is what the chunks have seen
+        np.testing.assert_array_equal(snapshot.buffers[0]["again"].ravel(), dose)
+
+    @pytest.mark.parametrize(
+        ("change", "error", "message"),
+        [
+            ({"dose": np.ones(5)}, ud.ArgumentTypeError, r"is aux data: pass UDF.aux_data"),
+            ({"dose": ud.UDF.aux_data(np.ones(5), "sig", dtype="f8")}, ValueError, r"must keep"),
+            ({"dose": ud.UDF.aux_data(np.ones(7), "nav", dtype="f8")}, ValueError, r"shape \(7,\)"),
+            (
+                {"dose": ud.UDF.aux_data(da.ones(5), "nav", dtype="f8")},
+                ud.ArgumentTypeError,
+                r"compute it first",
+            ),
+            ({"other": ud.UDF.aux_data(np.ones(5), "nav", dtype="f8")}, TypeError, r"not aux data"),
+        ],
+    )
+    def test_mistakes(self, change, error, message):
+        x = da.ones((5, 1, 2, 2), chunks=(1, 1, 2, 2))
+        udf = pu.Dose(ud.UDF.aux_data(np.zeros(5), "nav", dtype="float64"))
+        iterator = ud.run_udf_iter(x, udf)
+        with pytest.raises(error, match=message):
+            iterator.update_parameters([change])
+        *_, last = iterator
+        assert not last.buffers[0]["dose"].any()
+
+
+@local
+def test_shared_task_data_follow_their_parameters(local, tmp_path):
+    x = da.ones((60, 1, 2, 2), chunks=(1, 1, 2, 2))
+    iterator = ud.run_udf_iter(x, Shared(str(tmp_path), np.ones(1)), **local)
+    for snapshot in iterator:
+        if snapshot.n_merged == 5:
+            iterator.update_parameters([{"table": np.full(1, 3.0)}])
+    v = snapshot.buffers[0]["v"].ravel()
+    assert set(v) == {2.0, 6.0}
+    assert 5 <= (v == 2).sum() <= 5 + 8
+    assert counts(tmp_path)["shared"] == 2
+
+
+@pytest.mark.point(28)
 class TestErrors:
     def test_before_anything_runs(self, x):
         with pytest.raises(ValueError, match=r"empty list"):
@@ -604,6 +699,7 @@ def worker_of(iterator):
     return iterator._chunks._thread
 
 
+@pytest.mark.point(28)
 class TestStopping:
     def test_close_while_another_thread_waits(self):
         gates = pu.Gates("cancel")
@@ -730,6 +826,7 @@ if __name__ == "__main__":
         assert (run.returncode, run.stdout.strip(), run.stderr) == (0, "1", "")
 
 
+@pytest.mark.point(28)
 class TestAsync:
     def test_async_for(self, x, options):
         expected = ud.run_udf(x, udf_zoo.Chain()).compute(scheduler="synchronous")

@@ -86,21 +86,10 @@ def x(values) -> da.Array:
     return da.from_array(values, chunks=((2, 3), (3, 4), (4, 2), (9,)))
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
 @pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
 def options(request):
     if request.param == "distributed":
-        return {"scheduler": request.getfixturevalue("cluster")}
+        return {"scheduler": request.getfixturevalue("client")}
     if request.param == "processes":
         return {"scheduler": "processes", "num_workers": 2}
     return {"scheduler": request.param}
@@ -132,7 +121,7 @@ def test_same_bits_alone_and_in_company(x):
             np.testing.assert_allclose(alone[name], expected[name], rtol=1e-5)
 
 
-def test_every_door(x, cluster):
+def test_every_door(x, client):
     res = ud.run_udf(x, Moments())
     expected = bits(res.compute(scheduler="synchronous"))
     assert bits(dask.compute(res, scheduler="threads")[0]) == expected
@@ -143,10 +132,10 @@ def test_every_door(x, cluster):
     assert bits(dask.optimize(res)[0].compute(scheduler="sync")) == expected
     arrays = dict(zip(res, dask.compute(*res.values(), scheduler="threads"), strict=True))
     assert bits(arrays) == expected
-    assert bits(cluster.compute(res).result()) == expected
-    assert bits(cluster.gather(cluster.compute([res]))[0]) == expected
-    assert bits(cluster.persist(res).compute(scheduler=cluster)) == expected
-    assert bits(ud.persist(res, scheduler=cluster)[0].compute(scheduler=cluster)) == expected
+    assert bits(client.compute(res).result()) == expected
+    assert bits(client.gather(client.compute([res]))[0]) == expected
+    assert bits(client.persist(res).compute(scheduler=client)) == expected
+    assert bits(ud.persist(res, scheduler=client)[0].compute(scheduler=client)) == expected
 
 
 def test_persisted_stays_lazy(x):
@@ -183,28 +172,28 @@ def test_a_large_parameter_travels_once_per_graph():
     assert 10e6 <= large < 10.5e6 + small
 
 
-def test_a_large_parameter_is_scattered(cluster):
+def test_a_large_parameter_is_scattered(client):
     x = da.ones((20, 2, 4, 4), chunks=(1, 2, 4, 4))
     weights = np.arange(625_000, dtype="float64") + 2  # 5 MB
     res = ud.run_udf(x, Weighs(weights))
     assert size(res) > 5e6
-    (light,) = scatter_parameters((res,), cluster)
+    (light,) = scatter_parameters((res,), client)
     assert size(light) < 1e5
     expected = np.full((20, 2), 2 * 16 + weights[-1])
-    (done,) = ud.compute(res, scheduler=cluster)
+    (done,) = ud.compute(res, scheduler=client)
     np.testing.assert_array_equal(done["v"], expected)
-    np.testing.assert_array_equal(res.compute(scheduler=cluster)["v"], expected)
-    nested = ud.compute({"a": [res, res["v"] + 1]}, scheduler=cluster)[0]["a"]
+    np.testing.assert_array_equal(res.compute(scheduler=client)["v"], expected)
+    nested = ud.compute({"a": [res, res["v"] + 1]}, scheduler=client)[0]["a"]
     np.testing.assert_array_equal(nested[0]["v"], expected)
     np.testing.assert_array_equal(nested[1], expected + 1)
-    (kept,) = ud.persist(res, scheduler=cluster)
-    np.testing.assert_array_equal(kept.compute(scheduler=cluster)["v"], expected)
+    (kept,) = ud.persist(res, scheduler=client)
+    np.testing.assert_array_equal(kept.compute(scheduler=client)["v"], expected)
 
 
-def test_a_small_parameter_is_not(cluster):
+def test_a_small_parameter_is_not(client):
     x = da.ones((4, 2, 4, 4), chunks=(1, 2, 4, 4))
     res = ud.run_udf(x, Weighs(np.ones(10)))
-    assert scatter_parameters((res,), cluster)[0] is res
+    assert scatter_parameters((res,), client)[0] is res
 
 
 def test_progress(x, options, capsys):

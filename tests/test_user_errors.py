@@ -102,22 +102,11 @@ def x() -> da.Array:
     return da.ones((*NAV, 4, 5), chunks=(*CHUNKS, 4, 5), dtype="float32")
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
 @pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
 def options(request):
     """Arguments of compute for each scheduler."""
     if request.param == "distributed":
-        return {"scheduler": request.getfixturevalue("cluster")}
+        return {"scheduler": request.getfixturevalue("client")}
     if request.param == "processes":
         return {"scheduler": "processes", "num_workers": 2}
     return {"scheduler": request.param}
@@ -166,8 +155,8 @@ def test_note_is_a_note(x, method):
     assert str(error) == "no light"
 
 
-def test_note_survives_distributed(x, cluster):
-    error, _ = raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(scheduler=cluster))
+def test_note_survives_distributed(x, client):
+    error, _ = raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(scheduler=client))
     assert type(error) is Trouble
     assert any(
         "BadFrame.process_frame at navigation coordinates (2, 4)" in n for n in error.__notes__

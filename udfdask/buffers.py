@@ -70,25 +70,14 @@ def declare(
     kind: Any, extra_shape: Any, dtype: Any, where: Any, use: Any, fill_value: Any
 ) -> BufferSpec:
     """Return a checked declaration from what a user wrote."""
-    if kind not in KINDS:
-        raise ArgumentValueError(
-            f"buffer kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}"
-        )
+    known_kind(kind, "buffer")
     if use not in USES:
         raise ArgumentValueError(
             f"buffer use must be None, 'private' or 'result_only', not {use!r}"
         )
     if where not in (None, "device"):
         raise ArgumentValueError(f"buffer where must be None or 'device', not {where!r}")
-    try:
-        extra = tuple(index(n) for n in np.atleast_1d(np.asarray(extra_shape, dtype=object)))
-        ok = all(n >= 0 for n in extra)
-    except (TypeError, ValueError):
-        ok = False
-    if not ok:
-        raise ArgumentValueError(
-            f"extra_shape must be a tuple of non-negative ints, not {extra_shape!r}"
-        )
+    extra = extra_axes(extra_shape)
     try:
         dt = np.dtype(dtype)
     except TypeError as e:
@@ -102,9 +91,38 @@ def declare(
             raise ArgumentValueError(
                 f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: {e}"
             ) from None
+        if dt.kind in "biuSU" and fits[()] != fill_value:
+            raise ArgumentValueError(
+                f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: it would become "
+                f"{fits[()]!r}"
+            )
     return BufferSpec(
         kind=kind, extra_shape=extra, dtype=dt, where=where, use=use, fill_value=fill_value
     )
+
+
+def known_kind(kind: Any, what: str) -> Kind:
+    """Return a kind of buffer or aux data, checked."""
+    if kind not in KINDS:
+        raise ArgumentValueError(
+            f"{what} kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}"
+        )
+    checked: Kind = kind
+    return checked
+
+
+def extra_axes(extra_shape: Any) -> tuple[int, ...]:
+    """Return the extents of extra axes, checked; a single int is a tuple of one."""
+    try:
+        extra = tuple(index(n) for n in np.atleast_1d(np.asarray(extra_shape, dtype=object)))
+        ok = all(n >= 0 for n in extra)
+    except (TypeError, ValueError):
+        ok = False
+    if not ok:
+        raise ArgumentValueError(
+            f"extra_shape must be a tuple of non-negative ints, not {extra_shape!r}"
+        )
+    return extra
 
 
 class WholeBuffer:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from udfdask.auxdata import block_of, rows_of_block
+from udfdask.errors import ArgumentTypeError
 from udfdask.instance import Instance, held_threads
 from udfdask.params import TaskData
 from udfdask.partial import Partial
+from udfdask.per_process import OncePerProcess
 from udfdask.recipe import Recipe
 from udfdask.source import FrameSource, convert
 from udfdask.types import AnyArray
@@ -18,16 +21,21 @@ from udfdask.udf import UDF, UDFMethod
 
 Payload = tuple[Partial, ...]
 
+_shared = OncePerProcess(16)
+"""What `get_shared_task_data` returned, by run and number of the UDF."""
 
-def run_chunk(recipe: Recipe, chunk: int, blocks: Sequence[Any]) -> Payload:
+
+def run_chunk(
+    recipe: Recipe, chunk: int, blocks: Sequence[Any], aux: Sequence[Any] = ()
+) -> Payload:
     """Return the partial result of every UDF over one chunk.
 
-    `blocks` holds an array per signal chunk, shape (*nav part, *sig part); it may be a single
-    array if the signal is not chunked.
+    `blocks` holds an array per signal chunk, shape (*nav part, *sig part); `aux` the values of the
+    same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape).
     """
     recipe = recipe.now
     with held_threads(recipe):
-        instances = [_start(recipe, number, chunk) for number in range(len(recipe.udfs))]
+        instances = _start_all(recipe, chunk, aux)
         source = FrameSource(
             blocks,
             recipe.grid.bounds(chunk)[1],
@@ -39,13 +47,15 @@ def run_chunk(recipe: Recipe, chunk: int, blocks: Sequence[Any]) -> Payload:
         return tuple(_finish(instance) for instance in instances)
 
 
-def run_part(recipe: Recipe, chunk: int, number: int, block: Any) -> Payload:
+def run_part(
+    recipe: Recipe, chunk: int, number: int, block: Any, aux: Sequence[Any] = ()
+) -> Payload:
     """Return the partial result of every UDF over signal chunk `number` of a chunk.
 
     Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
     """
     with held_threads(recipe):
-        instances = [_start(recipe, k, chunk) for k in range(len(recipe.udfs))]
+        instances = _start_all(recipe, chunk, aux)
         window = _windows(recipe)[number]
         source = FrameSource(
             [block],
@@ -83,7 +93,7 @@ def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
                 else:
                     whole += part[k].arrays[name]
             arrays[name] = whole
-        joined.append(Partial(arrays, chunk, chunk + 1))
+        joined.append(Partial(arrays, chunk, chunk + 1, parts[0][k].aux))
     return tuple(joined)
 
 
@@ -101,17 +111,60 @@ def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
     return list(itertools.product(*cuts))
 
 
-def _start(recipe: Recipe, number: int, chunk: int) -> Instance:
+def _start_all(recipe: Recipe, chunk: int, aux: Sequence[Any]) -> list[Instance]:
+    """Return the UDFs ready to process a chunk."""
+    rows: list[dict[str, AnyArray]] = [{} for _ in recipe.udfs]
+    for (number, name), given in zip(recipe.aux_slots, aux, strict=True):
+        declared = recipe.udfs[number].aux[name]
+        newer = recipe.udfs[number].kwargs[name]
+        # the parameters of the run may have been updated since its tasks were made
+        updated = newer.data is not None
+        block = block_of(newer.over(recipe.shape), recipe.grid, chunk) if updated else given
+        rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk)
+    return [_start(recipe, number, chunk, rows[number]) for number in range(len(recipe.udfs))]
+
+
+def _start(recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray]) -> Instance:
     """Return a UDF ready to process a chunk: task data and preprocessed buffers in place."""
-    instance = Instance(recipe, number, chunk, chunk + 1)
+    instance = Instance(recipe, number, chunk, chunk + 1, aux)
     udf = instance.udf
-    task_data = {}
+    shared = _shared_task_data(instance, number)
+    udf.task_data = TaskData(shared)
     if type(udf).get_task_data is not UDF.get_task_data:
-        task_data = instance.call("get_task_data")
-    udf.task_data = TaskData(task_data)
+        udf.task_data = TaskData({**shared, **_as_dict(instance, "get_task_data")})
     if type(udf).preprocess is not UDF.preprocess:
         instance.call("preprocess")
     return instance
+
+
+def _shared_task_data(instance: Instance, number: int) -> dict[str, Any]:
+    """Return what the chunks of a run share in this process, made for the first of them."""
+    udf, run = instance.udf, instance.recipe.token
+    if type(udf).get_shared_task_data is UDF.get_shared_task_data:
+        return {}
+
+    def make() -> dict[str, Any]:
+        # without a chunk, whose rows would be those of whichever came first
+        cursor, udf.meta.cursor = udf.meta.cursor, None
+        instance.view_whole_aux()
+        try:
+            return _as_dict(instance, "get_shared_task_data")
+        finally:
+            udf.meta.cursor = cursor
+            instance.view_all()
+
+    made: dict[str, Any] = _shared.get((run, number), make) if run else make()
+    return made
+
+
+def _as_dict(instance: Instance, method: str) -> dict[str, Any]:
+    """Return the task data that a method gives, checked."""
+    given = instance.call(method)
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(
+            f"{instance.where.name}.{method}() must return a dictionary, not {type(given).__name__}"
+        )
+    return dict(given)
 
 
 def _finish(instance: Instance) -> Partial:
@@ -126,7 +179,8 @@ def _finish(instance: Instance) -> Partial:
         instance.call("postprocess")
     if type(udf).cleanup is not UDF.cleanup:
         instance.call("cleanup")
-    return Partial(instance.arrays, *cursor.chunks)
+    aux = instance.aux if instance.where.carries_aux else {}
+    return Partial(instance.arrays, *cursor.chunks, dict(aux))
 
 
 def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None:
@@ -190,33 +244,46 @@ def _process_tiles(instances: list[Instance], source: FrameSource, chunk: int, n
 
 def _process_frames(instance: Instance, stack: AnyArray, first: int) -> None:
     """Run `process_frame` over a stack of frames whose first row is `first`."""
-    views = instance.udf.results.__dict__
     process = instance.udf.process_frame
     cursor = instance.cursor
-    nav = {}
-    for name, spec in instance.where.allocated.items():
-        if spec.kind == "nav":
-            rows = instance.arrays[name][first : first + len(stack)]
-            nav[name] = rows if spec.extra_shape else rows[:, np.newaxis]
+    places, nav = _frame_views(instance, slice(first, first + len(stack)))
     try:
         if not nav:
             for row, frame in enumerate(stack, first):
                 cursor.start, cursor.stop = row, row + 1
                 process(frame)
         elif len(nav) == 1:
-            ((name, rows),) = nav.items()
-            for row, (frame, view) in enumerate(zip(stack, rows, strict=True), first):
+            ((views, name),) = places
+            for row, (frame, view) in enumerate(zip(stack, nav[0], strict=True), first):
                 cursor.start, cursor.stop = row, row + 1
                 views[name] = view
                 process(frame)
         else:
-            for row, (frame, *each) in enumerate(zip(stack, *nav.values(), strict=True), first):
+            for row, (frame, *each) in enumerate(zip(stack, *nav, strict=True), first):
                 cursor.start, cursor.stop = row, row + 1
-                views.update(zip(nav, each, strict=True))
+                for (views, name), view in zip(places, each, strict=True):
+                    views[name] = view
                 process(frame)
     except Exception as error:
         instance.blame(error, "process_frame")
         raise
+
+
+def _frame_views(
+    instance: Instance, rows: slice
+) -> tuple[list[tuple[dict[str, Any], str]], list[AnyArray]]:
+    """Return where views of nav buffers and aux data belong, and the rows that give them."""
+    places, nav = [], []
+    for name, spec in instance.where.allocated.items():
+        if spec.kind == "nav":
+            values = instance.arrays[name][rows]
+            nav.append(values if spec.extra_shape else values[:, np.newaxis])
+            places.append((instance.udf.results.__dict__, name))
+    for name, every in instance.aux.items():
+        values = every[rows]
+        nav.append(values if instance.where.aux[name].extra_shape else values[:, np.newaxis])
+        places.append((instance.udf.params.__dict__, name))
+    return places, nav
 
 
 class _Pieces:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dask.array as da
@@ -52,9 +52,15 @@ class ChunkBlockwise(Blockwise):
             concatenate=getattr(source, "concatenate", None),
         )
 
-    def as_tasks(self, recipe: Any, data: Mapping[Key, Any] | None = None) -> ChunkTasks:
+    def as_tasks(
+        self,
+        recipe: Any,
+        data: Mapping[Key, Any] | None = None,
+        aux: Sequence[Any] | None = None,
+    ) -> ChunkTasks:
         """Return the layer written out, with a recipe or a reference to one.
 
+        `aux` holds the aux data of each chunk.
         With `data`, the blocks of an array that lie in the graph themselves, tasks hold their
         block: dask would fuse them at the cost of an alias and a small graph for each, and its
         local schedulers take quadratic time to start where they are not fused.
@@ -63,7 +69,8 @@ class ChunkBlockwise(Blockwise):
         for key, place in self.places.items():
             source = (self.array_name, *key[1:])
             block = TaskRef(source) if data is None else data[source]
-            tasks[key] = Task(key, _run_block, recipe, block, place)
+            more = () if aux is None else (aux[place[0]],)
+            tasks[key] = Task(key, _run_block, recipe, block, place, *more)
         return ChunkTasks(tasks, self.frames)
 
     @property
@@ -90,10 +97,10 @@ def _token(number: int) -> TaskRef:
     return TaskRef(blockwise_token(number))
 
 
-def _run_block(recipe: Recipe, block: Any, place: tuple[int, int]) -> Any:
+def _run_block(recipe: Recipe, block: Any, place: tuple[int, int], aux: Sequence[Any] = ()) -> Any:
     """Run a chunk that is one block, or one block of it."""
     chunk, number = place
     recipe = recipe.now
     if recipe.by_sig_chunk:
-        return run_part(recipe, chunk, number, block)
-    return run_chunk(recipe, chunk, (block,))
+        return run_part(recipe, chunk, number, block, aux)
+    return run_chunk(recipe, chunk, (block,), aux)

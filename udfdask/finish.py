@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.auxdata import locked
 from udfdask.buffers import BufferSpec, Results
 from udfdask.errors import (
     ArgumentTypeError,
@@ -18,7 +19,7 @@ from udfdask.errors import (
 from udfdask.grid import BoolArray
 from udfdask.instance import Instance, held_threads
 from udfdask.partial import Finished, Partial
-from udfdask.recipe import Recipe
+from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
 from udfdask.udf import MaskedResult
 
@@ -30,19 +31,24 @@ def finish(
     rows: Sequence[Partial],
     whole: Partial | None,
     merged: BoolArray | None = None,
+    aux: Mapping[str, AnyArray] | None = None,
 ) -> Finished:
     """Return what `get_results` makes of merged buffers.
 
     `rows` holds partials with the nav rows (of chunk `chunk`, or of all chunks in order if that is
     None), `whole` the merged sig and single buffers. `merged` says which rows of the run have been
-    merged, if not all.
+    merged, if not all; `aux` has the aux data of its frames, if not the partials.
     """
     with held_threads(recipe):
         grid = recipe.grid
         span = (0, grid.n_chunks) if chunk is None else (chunk, chunk + 1)
-        instance = Instance(recipe, number, *span)
+        declared = recipe.udfs[number]
+        if aux is None:
+            aux = _aux_rows(recipe, declared, chunk, rows if declared.has_nav else [whole])
+        instance = Instance(recipe, number, *span, aux)
         cursor = instance.cursor
         cursor.merged = (0, grid.n_chunks) if merged is None else merged
+        cursor.in_scan_order = chunk is None
         for name, spec in instance.where.allocated.items():
             if spec.kind != "nav":
                 assert whole is not None
@@ -71,11 +77,39 @@ def finish(
         return Finished(arrays, masks, chunk)
 
 
-def rows_of_chunk(recipe: Recipe, partial: Partial, name: str, chunk: int) -> AnyArray:
-    """Return the rows of one chunk out of a partial that holds it."""
+def _aux_rows(
+    recipe: Recipe, declared: UDFRecipe, chunk: int | None, sources: Sequence[Partial | None]
+) -> dict[str, AnyArray]:
+    """Return the aux data of the frames at hand: of a chunk, or of the run in scan order."""
+    grid = recipe.grid
+    if not declared.nav_aux:
+        return {}
+    n_rows = grid.n_frames if chunk is None else int(grid.counts[chunk])
+    found = {}
+    for name in declared.nav_aux:
+        aux = declared.aux[name]
+        rows = np.empty((n_rows, *aux.extra_shape), dtype=aux.dtype)
+        for partial in sources:
+            assert partial is not None
+            if chunk is None:
+                where = np.asarray(grid.rows_of(partial.first, partial.stop), dtype=np.int64)
+                rows[where] = partial.aux[name]
+            else:
+                rows[...] = _cut(recipe, partial.aux[name], partial, chunk)
+        found[name] = locked(rows)
+    return found
+
+
+def _cut(recipe: Recipe, array: AnyArray, partial: Partial, chunk: int) -> AnyArray:
+    """Return the rows of one chunk out of an array over the rows of a partial."""
     offsets = recipe.grid.offsets
     start = int(offsets[chunk] - offsets[partial.first])
-    return partial.arrays[name][start : start + int(recipe.grid.counts[chunk])]
+    return array[start : start + int(recipe.grid.counts[chunk])]
+
+
+def rows_of_chunk(recipe: Recipe, partial: Partial, name: str, chunk: int) -> AnyArray:
+    """Return the rows of one chunk out of a partial that holds it."""
+    return _cut(recipe, partial.arrays[name], partial, chunk)
 
 
 def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:

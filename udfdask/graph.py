@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
@@ -26,6 +26,7 @@ from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.utils import ensure_dict
 
+from udfdask.auxdata import block_of
 from udfdask.buffers import BufferSpec
 from udfdask.chunk import join_parts, n_blocks, run_chunk
 from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks, Key
@@ -83,8 +84,9 @@ def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
     """
     builder = _Builder(plan, array, given, token)
     keys = builder.chunks()
-    layers = {**array.dask.layers, **builder.layers}
-    return _optimized(layers, {**array.dask.dependencies, **builder.depends}, keys)
+    source = builder.array.dask
+    layers = {**source.layers, **builder.layers}
+    return _optimized(layers, {**source.dependencies, **builder.depends}, keys)
 
 
 def build_parameters(recipe: Recipe, token: str) -> Tasks | None:
@@ -107,9 +109,10 @@ class _Builder:
     def __init__(
         self, plan: Plan, array: da.Array, given: Any = None, token: str | None = None
     ) -> None:
-        self.recipe = plan.recipe
         self.token = token or plan.token
-        if plan.second_pass and given is None:
+        self.recipe = replace(plan.recipe, token=self.token)
+        self.aux = plan.aux
+        if plan.second_pass:
             # loads of its own: else every chunk stays in memory until the parameter is there
             array = clone(array, seed=self.token)
         self.array = array
@@ -163,27 +166,50 @@ class _Builder:
         counts = [range(len(c)) for c in self.recipe.sig_chunks]
         return [TaskRef((self.array.name, *index, *s)) for s in itertools.product(*counts)]
 
+    def _aux(self, chunk: int) -> Any:
+        """Return the aux data of a chunk: arrays, and keys of lazy ones."""
+        grid = self.recipe.grid
+        pieces: list[Any] = []
+        for values in self.aux:
+            if isinstance(values, da.Array):
+                extra = (0,) * (values.ndim - len(grid.shape))
+                pieces.append(TaskRef((values.name, *grid.index(chunk), *extra)))
+            else:
+                pieces.append(block_of(values, grid, chunk))
+        return List(*pieces)
+
+    def _aux_layers(self) -> set[str]:
+        """Add the layers of lazy aux data; return those that tasks read from."""
+        lazy = [values for values in self.aux if isinstance(values, da.Array)]
+        for values in lazy:
+            self.layers.update(values.dask.layers)
+            self.depends.update({n: set(d) for n, d in values.dask.dependencies.items()})
+        return {values.name for values in lazy}
+
     def chunks(self) -> list[Key]:
         """Add the tasks that see the data; return the key of each chunk's payload."""
         name = self._name("chunk")
         n = n_blocks(self.recipe)
+        chunks = range(self.recipe.grid.n_chunks)
+        others = self._shared_layers | self._aux_layers()
+        aux = [self._aux(c) for c in chunks] if self.aux else None
         if n > 1 and not self.recipe.by_sig_chunk:
-            chunks = range(self.recipe.grid.n_chunks)
-            tasks: dict[Key, Task] = {
-                (name, c): Task((name, c), run_chunk, self.shared, c, List(*self._blocks(c)))
-                for c in chunks
-            }
+            tasks: dict[Key, Task] = {}
+            for c in chunks:
+                more = () if aux is None else (aux[c],)
+                blocks = List(*self._blocks(c))
+                tasks[name, c] = Task((name, c), run_chunk, self.shared, c, blocks, *more)
             counts = self.recipe.grid.counts.tolist()
             self.layers[name] = ChunkTasks(tasks, dict(zip(tasks, counts, strict=True)))
-            self.depends[name] = {self.array.name, *self._shared_layers}
+            self.depends[name] = {self.array.name, *others}
             return list(tasks)
         inline = not isinstance(self.shared, TaskRef)
         layer = ChunkBlockwise(name, self.recipe, self.array, self.shared if inline else None)
         data = _data(self.array)
-        written = data is not None or not inline
-        self.layers[name] = layer.as_tasks(self.shared, data) if written else layer
+        written = data is not None or aux is not None or not inline
+        self.layers[name] = layer.as_tasks(self.shared, data, aux) if written else layer
         loads = {self.array.name} if data is None else set()
-        self.depends[name] = loads | self._shared_layers
+        self.depends[name] = loads | others
         keys = list(layer.places)
         return self._joined(keys, n) if self.recipe.by_sig_chunk else keys
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import cloudpickle
+import numpy as np
 
+from udfdask.auxdata import AuxWhole, locked
 from udfdask.buffers import Results
-from udfdask.errors import UDFError
+from udfdask.errors import NotAvailableError, UDFError
 from udfdask.meta import Cursor, UDFMeta
+from udfdask.params import Params
 from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.slices import Slice
 from udfdask.threads import guard
@@ -24,11 +28,16 @@ def held_threads(recipe: Recipe) -> AbstractContextManager[None]:
 
 
 class Instance:
-    """A fresh UDF over the rows of the chunks `first` to `stop`, with freshly allocated buffers."""
+    """A fresh UDF over the rows of the chunks `first` to `stop`, with freshly allocated buffers.
 
-    __slots__ = ("arrays", "cursor", "recipe", "udf", "where", "writable_input")
+    `aux` holds the rows of its aux data of kind nav.
+    """
 
-    def __init__(self, recipe: Recipe, number: int, first: int, stop: int) -> None:
+    __slots__ = ("arrays", "aux", "cursor", "recipe", "sig_aux", "udf", "where", "writable_input")
+
+    def __init__(
+        self, recipe: Recipe, number: int, first: int, stop: int, aux: Mapping[str, AnyArray]
+    ) -> None:
         declared = recipe.udfs[number]
         offsets = recipe.grid.offsets
         n_rows = int(offsets[stop] - offsets[first])
@@ -47,12 +56,12 @@ class Instance:
         )
         self.udf = udf
         self.writable_input = bool(udf.writable_input)
-        if not udf._declares_once and dict(self.call("get_result_buffers")) != declared.buffers:
-            raise UDFError(
-                f"{declared.name}.get_result_buffers() declared other buffers on a worker than "
-                "in the plan: it may depend on parameters and on the data set's shape, dtype "
-                "and ROI only"
-            )
+        # what has travelled between processes may have become writable
+        self.aux = {name: locked(rows) for name, rows in aux.items()}
+        self.sig_aux: dict[str, AnyArray] = {}
+        if declared.aux:
+            self.view_whole_aux()
+        self._declare()
         sig = recipe.shape.sig
         self.arrays: dict[str, AnyArray] = {
             name: spec.allocate(n_rows, sig) for name, spec in declared.allocated.items()
@@ -70,11 +79,49 @@ class Instance:
             )
             raise
 
+    def view_whole_aux(self) -> None:
+        """Show the UDF all aux data, as far as they are known: of nav ones shape and dtype."""
+        shape = self.recipe.shape
+        views: dict[str, Any] = {}
+        for name, aux in self.where.aux.items():
+            if aux.kind == "nav":
+                flat = (shape.nav.size, *aux.extra_shape)
+                views[name] = AuxWhole(name=name, shape=flat, dtype=aux.dtype)
+            else:
+                views[name] = self.where.kwargs[name].over(shape)
+            if aux.kind == "sig":
+                self.sig_aux[name] = views[name]
+        # a fresh set: `__init__` may have handed its own to somebody
+        self.udf.params = Params({**self.udf.params.__dict__, **views})
+
+    def _declare(self) -> None:
+        """Let the UDF declare again, as it may set attributes meanwhile; the plan's word counts."""
+        udf = self.udf
+        if type(udf).get_tiling_preferences is not UDF.get_tiling_preferences:
+            self.call("get_tiling_preferences")
+        if udf._declares_once:
+            return
+        try:
+            buffers = dict(self.call("get_result_buffers"))
+        except NotAvailableError:
+            if not self.where.nav_aux:  # it has read values that only the plan knows
+                raise
+            return
+        if buffers != self.where.buffers:
+            raise UDFError(
+                f"{self.where.name}.get_result_buffers() declared other buffers on a worker than "
+                "in the plan: it may depend on parameters and on the data set's shape, dtype "
+                "and ROI only"
+            )
+
     def view_all(self) -> None:
-        """Show the UDF its whole buffers."""
+        """Show the UDF its whole buffers, and the aux data of all rows."""
         views: dict[str, Any] = dict.fromkeys(self.where.buffers)
         views.update(self.arrays)
         self.udf.results = Results(views, self.where.buffers, self.arrays)
+        if self.where.aux:
+            self.udf.params.__dict__.update(self.aux)
+            self.udf.params.__dict__.update(self.sig_aux)
 
     def view_part(self, part: Slice, index: int) -> list[tuple[AnyArray, AnyArray]]:
         """Show a signal part of the sig buffers; return copies to write back, with their places."""
@@ -89,15 +136,19 @@ class Instance:
                     back.append((window, piece))
                     window = piece
                 views[name] = window
+        for name, values in self.sig_aux.items():
+            self.udf.params.__dict__[name] = locked(np.ascontiguousarray(values[part.get()]))
         return back
 
     def view_rows(self, start: int, stop: int) -> None:
-        """Show rows of the nav buffers."""
+        """Show rows of the nav buffers and of aux data."""
         views = self.udf.results.__dict__
         self.cursor.start, self.cursor.stop = start, stop
         for name, spec in self.where.allocated.items():
             if spec.kind == "nav":
                 views[name] = self.arrays[name][start:stop]
+        for name, rows in self.aux.items():
+            self.udf.params.__dict__[name] = rows[start:stop]
 
     def call(self, method: str, *args: Any) -> Any:
         """Return what a method of the UDF returns; its exceptions say where they come from."""

@@ -10,6 +10,7 @@ from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
+from udfdask.auxdata import AuxData
 from udfdask.chunk_layers import Key
 from udfdask.output_task import OutputTask
 from udfdask.recipe import Recipe
@@ -39,6 +40,7 @@ def lazy_recipe(recipe: Recipe, name: str) -> LazyRecipe | None:
     depends: set[str] = set()
     for k, param in lazy:
         value = recipe.udfs[k].kwargs[param]
+        value = value.data if isinstance(value, AuxData) else value
         graph = value.__dask_graph__()
         if not isinstance(graph, HighLevelGraph):
             graph = HighLevelGraph.from_collections(tokenize(value), graph, dependencies=())

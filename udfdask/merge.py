@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from udfdask.auxdata import locked, together
 from udfdask.buffers import BufferSpec, PartialViews, Views
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.grid import BoolArray
@@ -21,7 +22,8 @@ from udfdask.udf import UDF
 def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
     """Return the partials merged, in their order, into fresh preprocessed buffers."""
     with held_threads(recipe):
-        dest = _fresh(recipe, number, partials[0].first, partials[-1].stop)
+        aux = together([p.aux for p in partials])
+        dest = _fresh(recipe, number, partials[0].first, partials[-1].stop, aux)
         for partial in partials:
             _merge_one(dest, partial, already=(partials[0].first, partial.first))
         return _handed_on(dest)
@@ -39,7 +41,7 @@ def merge_link(
     `merged` says which rows of the run have been merged before, if not those of all chunks before.
     """
     with held_threads(recipe):
-        dest = _fresh(recipe, number, partial.first, partial.stop)
+        dest = _fresh(recipe, number, partial.first, partial.stop, partial.aux)
         if before is not None:
             for name, spec in dest.where.allocated.items():
                 if spec.kind != "nav":
@@ -51,12 +53,22 @@ def merge_link(
 def empty(recipe: Recipe, number: int) -> Partial:
     """Return what a run over no frame at all merges to: preprocessed buffers."""
     with held_threads(recipe):
-        return _handed_on(_fresh(recipe, number, 0, 0))
+        return _handed_on(_fresh(recipe, number, 0, 0, no_rows(recipe.udfs[number])))
 
 
-def _fresh(recipe: Recipe, number: int, first: int, stop: int) -> Instance:
+def no_rows(declared: UDFRecipe) -> dict[str, AnyArray]:
+    """Return the aux data of a UDF over no frame at all."""
+    return {
+        name: locked(np.empty((0, *declared.aux[name].extra_shape), declared.aux[name].dtype))
+        for name in declared.nav_aux
+    }
+
+
+def _fresh(
+    recipe: Recipe, number: int, first: int, stop: int, aux: dict[str, AnyArray]
+) -> Instance:
     """Return a UDF with preprocessed buffers over the rows of the chunks `first` to `stop`."""
-    instance = Instance(recipe, number, first, stop)
+    instance = Instance(recipe, number, first, stop, aux)
     if type(instance.udf).preprocess is not UDF.preprocess:
         instance.call("preprocess")
     return instance
@@ -66,7 +78,7 @@ def _handed_on(instance: Instance) -> Partial:
     """Return the merged buffers of a UDF that is no longer needed."""
     if type(instance.udf).cleanup is not UDF.cleanup:
         instance.call("cleanup")
-    return Partial(instance.arrays, *instance.cursor.chunks)
+    return Partial(instance.arrays, *instance.cursor.chunks, dict(instance.aux))
 
 
 def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | BoolArray) -> None:
@@ -84,6 +96,8 @@ def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | Bool
     # copies: a merge may write to src, and other tasks may hold what came in
     source = {name: partial.arrays[name].copy() for name in specs}
     dest.udf.results.__dict__.update(into)
+    for name, values in dest.aux.items():
+        dest.udf.params.__dict__[name] = values[rows]
     dest.call("merge", Views(into), Views(source))
 
 
@@ -112,7 +126,8 @@ def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: b
 def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree: bool) -> Partial:
     """Return the partials merged by one call, cast to what was declared."""
     first, stop = partials[0].first, partials[-1].stop
-    instance = Instance(recipe, number, first, stop)
+    aux = together([p.aux for p in partials])
+    instance = Instance(recipe, number, first, stop, aux)
     instance.cursor.merged = (first, stop)
     declared = instance.where
     ordered = {
@@ -150,7 +165,7 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
                 f"where {target.shape} was expected"
             )
         target[...] = value.reshape(target.shape)
-    return Partial(instance.arrays, first, stop)
+    return Partial(instance.arrays, first, stop, aux)
 
 
 def _slice(recipe: Recipe, partial: Partial) -> Slice:

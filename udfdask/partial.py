@@ -10,23 +10,27 @@ from udfdask.types import AnyArray
 class Partial:
     """The buffers of one UDF over the chunks `first` to `stop`; rows in the order of the chunks.
 
+    With them go the same rows of its aux data, where a merge or `get_results` may ask for them.
     Nobody writes to its arrays: other tasks may hold them.
     """
 
-    __slots__ = ("arrays", "first", "stop")
+    __slots__ = ("arrays", "aux", "first", "stop")
 
-    def __init__(self, arrays: dict[str, AnyArray], first: int, stop: int) -> None:
+    def __init__(
+        self, arrays: dict[str, AnyArray], first: int, stop: int, aux: dict[str, AnyArray]
+    ) -> None:
         self.arrays = arrays
         self.first = first
         self.stop = stop
+        self.aux = aux
 
     @property
     def nbytes(self) -> int:
         """Size of the arrays in bytes; objects by their pointers."""
-        return sum(int(a.nbytes) for a in self.arrays.values())
+        return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.aux.values()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Partial, (self.arrays, self.first, self.stop))
+        return (Partial, (self.arrays, self.first, self.stop, self.aux))
 
 
 class Finished:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
+from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
 from udfdask import config
+from udfdask.auxdata import AuxData
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.recipe import MANY_BLOCKS, Recipe, check_split_every, make_recipe
 from udfdask.roi import normalize_roi
@@ -30,6 +33,9 @@ class Plan:
     """Geometry and UDFs."""
     array_name: str
     """Name of the dask array that is processed."""
+    aux: tuple[Any, ...]
+    """Values of each of `recipe.aux_slots`, shape (*nav, *extra_shape): a NumPy array, or a dask
+    array with the navigation chunks of the data."""
     second_pass: bool
     """Whether a parameter needs a result over the same data, which are then loaded again."""
     warnings: tuple[str, ...]
@@ -38,7 +44,7 @@ class Plan:
     @property
     def token(self) -> str:
         """A name for the run: equal for equal plans, another one for anything else."""
-        return tokenize_value((self.array_name, self.recipe, self.second_pass))
+        return tokenize_value((self.array_name, self.recipe, self.aux, self.second_pass))
 
 
 def make_plan(
@@ -57,7 +63,7 @@ def make_plan(
     _check_backends(backends)
     n_nav = array.ndim - sig_dims
     nav = array.shape[:n_nav]
-    lazy = [tuple(k for k, v in udf._kwargs.items() if is_dask_collection(v)) for udf in udfs]
+    lazy = [tuple(k for k, v in udf._kwargs.items() if _is_computed_first(v)) for udf in udfs]
     memory = config.worker_memory()
     fan_in = config.split_every() if split_every is None else split_every
     check_split_every(fan_in, "split_every")
@@ -75,12 +81,15 @@ def make_plan(
         lazy_params=lazy,
         whole_bytes=math.inf if memory is None else memory / 4,
     )
+    aux = tuple(_aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots)
+    second_pass = any(
+        _shares_data(array, udf, names) for udf, names in zip(udfs, lazy, strict=True)
+    ) or any(_needs_whole_run(array, values, recipe) for values in aux)
     return Plan(
         recipe=recipe,
         array_name=array.name,
-        second_pass=any(
-            _shares_data(array, udf, names) for udf, names in zip(udfs, lazy, strict=True)
-        ),
+        aux=aux,
+        second_pass=second_pass,
         warnings=tuple(_warnings(recipe, array, memory)),
     )
 
@@ -163,8 +172,54 @@ def _shares_data(array: da.Array, udf: UDF, names: tuple[str, ...]) -> bool:
     """Return whether a lazy parameter is made from the array that is processed."""
     own = set(array.__dask_layers__())
     return any(
-        own & set(getattr(udf._kwargs[name].__dask_graph__(), "layers", ())) for name in names
+        own & set(getattr(_collection(udf._kwargs[name]).__dask_graph__(), "layers", ()))
+        for name in names
     )
+
+
+def _collection(value: Any) -> Any:
+    """Return the dask collection of a lazy parameter."""
+    return value.data if isinstance(value, AuxData) else value
+
+
+def _is_computed_first(value: Any) -> bool:
+    """Return whether a parameter is lazy and wanted whole by every task."""
+    if isinstance(value, AuxData):
+        return value.is_lazy and value.kind != "nav"
+    return bool(is_dask_collection(value))
+
+
+def _aligned(aux: AuxData, recipe: Recipe) -> Any:
+    """Return the values for each frame, lazy ones with the navigation chunks of the data."""
+    values = aux.over(recipe.shape)
+    if aux.is_lazy:
+        values = values.rechunk((*recipe.grid.nav_chunks, *((n,) for n in aux.extra_shape)))
+    return values
+
+
+def _needs_whole_run(array: da.Array, values: Any, recipe: Recipe) -> bool:
+    """Return whether any block of lazy aux data is made from all blocks of the data.
+
+    Then every block of the data would stay in memory until the last one has been read.
+    """
+    numblocks = recipe.grid.numblocks
+    if not isinstance(values, da.Array) or math.prod(numblocks) < 2:
+        return False
+    shared = set(array.dask.layers) & set(values.dask.layers)
+    if not shared:
+        return False
+    extra = (0,) * (values.ndim - len(numblocks))
+    reached = set(shared)
+    for place in ((0,) * len(numblocks), tuple(n - 1 for n in numblocks)):
+        needed = Counter(key[0] for key in _keys_behind(values.dask, (values.name, *place, *extra)))
+        reached = {n for n in reached if 1 < len(array.dask.layers[n]) == needed[n]}
+    return bool(reached)
+
+
+def _keys_behind(graph: HighLevelGraph, key: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Yield the keys of all blocks that one is made from, itself included."""
+    for layer in graph.cull({key}).layers.values():  # under names of their own
+        yield from (k for k in layer.get_output_keys() if isinstance(k, tuple))
 
 
 def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:

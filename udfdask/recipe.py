@@ -14,15 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.auxdata import AuxData, check_size
+from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     MissingMergeError,
     UDFError,
+    UndeclaredBufferError,
 )
 from udfdask.grid import BoolArray, Grid
 from udfdask.meta import UDFMeta
+from udfdask.params import Params
 from udfdask.shapes import Shape
 from udfdask.tiling import TilingScheme, choose_tiling
 from udfdask.types import MergeMode
@@ -42,6 +46,8 @@ class UDFRecipe:
     """Its parameters; each task makes `cls(**kwargs)`."""
     lazy_params: tuple[str, ...]
     """Parameters that are dask collections and reach tasks as computed values."""
+    aux: dict[str, AuxData]
+    """Parameters that are aux data, without their values."""
     method: UDFMethod
     """Which `process_*` method runs."""
     input_dtype: np.dtype[Any]
@@ -57,6 +63,8 @@ class UDFRecipe:
     """Whether `get_results` runs."""
     elementwise: bool
     """Whether it runs chunk by chunk."""
+    axes: dict[str, tuple[Axis, ...]]
+    """What the extra dimensions of each result are."""
 
     @property
     def name(self) -> str:
@@ -67,6 +75,16 @@ class UDFRecipe:
     def allocated(self) -> dict[str, BufferSpec]:
         """Buffers that exist while processing and merging."""
         return {k: s for k, s in self.buffers.items() if s.use != "result_only"}
+
+    @property
+    def nav_aux(self) -> tuple[str, ...]:
+        """Names of the aux data with a value for each frame, of which a task has its own rows."""
+        return tuple(name for name, aux in self.aux.items() if aux.kind == "nav")
+
+    @property
+    def carries_aux(self) -> bool:
+        """Whether something behind the chunks needs the rows of the aux data as well."""
+        return bool(self.nav_aux) and (self.merge != "none" or self.finish)
 
     @property
     def outputs(self) -> dict[str, BufferSpec]:
@@ -106,6 +124,13 @@ class Recipe:
     """Whether a UDF might start threads at all, which are then held to that number."""
     udfs: tuple[UDFRecipe, ...]
     """The UDFs, in the order of the call."""
+    token: str = ""
+    """Name of the run, under which a process keeps what its chunks share; empty for none."""
+
+    @property
+    def aux_slots(self) -> tuple[tuple[int, str], ...]:
+        """Number of the UDF and name of the parameter of each piece of aux data of a chunk."""
+        return tuple((k, name) for k, u in enumerate(self.udfs) for name in u.nav_aux)
 
     @property
     def now(self) -> Recipe:
@@ -126,7 +151,9 @@ class Recipe:
         udfs = list(self.udfs)
         for (number, name), value in values.items():
             u = udfs[number]
-            udfs[number] = replace(u, kwargs={**u.kwargs, name: value})
+            is_aux = value is not None and name in u.aux
+            given = u.aux[name].with_data(value) if is_aux else value
+            udfs[number] = replace(u, kwargs={**u.kwargs, name: given})
         return replace(self, udfs=tuple(udfs))
 
 
@@ -140,7 +167,8 @@ def _weight(value: Any) -> int:
         return sum(_weight(v) for v in value)
     if isinstance(value, (str, bytes)):
         return len(value)
-    return int(getattr(value, "nbytes", 0))
+    size = getattr(value, "nbytes", 0)  # a descriptor of classes such as np.float32
+    return int(size) if isinstance(size, (int, np.integer)) else 0
 
 
 def make_recipe(
@@ -209,20 +237,19 @@ def make_recipe(
     )
 
 
-def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> UDFRecipe:
-    """Return the recipe of a UDF with other parameters, which must not change what it declares."""
+def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
+    """Raise if other parameters, aux data with their values, change what a UDF declares."""
     old = recipe.udfs[number]
-    lazy = tuple(name for name in old.lazy_params if kwargs[name] is old.kwargs[name])
     new, _ = _declare(
         old.cls(**kwargs),
         recipe.grid,
         recipe.shape,
         recipe.dtype,
-        lazy,
+        (),
         old.split_every or False,
         recipe.threads,
     )
-    for what in ("buffers", "input_dtype", "method", "merge"):
+    for what in ("buffers", "input_dtype", "method", "merge", "axes"):
         before, after = getattr(old, what), getattr(new, what)
         if before != after:
             raise ArgumentValueError(
@@ -230,7 +257,6 @@ def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> UDFRecipe:
                 f"at the start of the run ({after}, not {before}): parameters that decide what is "
                 "declared need a new run"
             )
-    return replace(old, kwargs=kwargs, lazy_params=lazy)
 
 
 def _pair(udfs: Sequence[UDF], parts: Sequence[UDFRecipe]) -> list[tuple[UDF, UDFRecipe]]:
@@ -253,6 +279,9 @@ def _declare(
     asked.meta = UDFMeta(grid=grid, dataset_shape=shape, dataset_dtype=dtype, threads=threads)
     input_dtype = _input_dtype(asked, dtype)
     asked.meta = asked.meta.with_input_dtype(input_dtype)
+    aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
+    if aux:
+        asked.params = _with_whole_aux(asked, aux, shape)
     method = _method(asked)
     buffers = _buffers(asked)
     merge = _merge_mode(asked, buffers)
@@ -266,10 +295,13 @@ def _declare(
             f"{cls.__name__} declares result_only buffers {missing} but has no get_results() "
             "that could fill them"
         )
+    bare = {name: value.without_data() for name, value in aux.items()}
     part = UDFRecipe(
         cls=cls,
-        kwargs=udf._kwargs,
+        # values for each frame reach tasks in pieces
+        kwargs={**udf._kwargs, **{n: a for n, a in bare.items() if a.kind == "nav"}},
         lazy_params=lazy,
+        aux=bare,
         method=method,
         input_dtype=input_dtype,
         buffers=buffers,
@@ -280,6 +312,7 @@ def _declare(
         and bool(asked.elementwise_results)
         # merge_all has gathered the rows already
         and not (merge == "all" and any(s.kind == "nav" for s in buffers.values())),
+        axes=_axes(asked, buffers),
     )
     return part, _preferences(asked)
 
@@ -289,6 +322,57 @@ def _twin(udf: UDF) -> UDF:
     twin = object.__new__(type(udf))
     twin.__dict__.update(udf.__dict__)
     return twin
+
+
+def _with_whole_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
+    """Return the parameters of a UDF that declares: aux data are whole, nav ones flattened."""
+    views = {}
+    for name, data in aux.items():
+        check_size(data, shape, f"{type(udf).__name__}.params.{name}")
+        full = data.over(shape)
+        flat = (shape.nav.size, *data.extra_shape)
+        views[name] = full.reshape(flat) if data.kind == "nav" else full
+    return Params({**udf.params.__dict__, **views})
+
+
+def _axes(udf: UDF, buffers: Mapping[str, BufferSpec]) -> dict[str, tuple[Axis, ...]]:
+    """Return the axes of the extra dimensions of each result, checked."""
+    given = udf.get_result_axes()
+    name = f"{type(udf).__name__}.get_result_axes()"
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(
+            f"{name} must return a dictionary of tuples of Axis, not {type(given).__name__}"
+        )
+    outputs = {k: s for k, s in buffers.items() if s.use != "private"}
+    for key in given:
+        if key not in outputs:
+            raise UndeclaredBufferError(
+                f"{name} names {key!r}, which is no result; results are {sorted(outputs)}"
+            )
+    return {k: _axes_of(k, s.extra_shape, given.get(k), name) for k, s in outputs.items()}
+
+
+def _axes_of(key: str, extra: tuple[int, ...], given: Any, who: str) -> tuple[Axis, ...]:
+    """Return the axes of the extra dimensions of one result, checked."""
+    if given is None:
+        return tuple(Axis(name=f"{key}_dim_{k}") for k in range(len(extra)))
+    axes = (given,) if isinstance(given, Axis) else tuple(given)
+    if not all(isinstance(a, Axis) for a in axes):
+        raise ArgumentTypeError(f"{who} gives {key!r} {given!r}: a tuple of udfdask.Axis is needed")
+    if len(axes) != len(extra):
+        raise ArgumentValueError(
+            f"{who} gives {key!r} {len(axes)} axes, but its extra_shape is {extra}: one Axis for "
+            "each extra dimension is needed"
+        )
+    if len({a.name for a in axes}) != len(axes):
+        raise ArgumentValueError(f"{who} gives {key!r} two axes of the same name")
+    for axis, n in zip(axes, extra, strict=True):
+        if axis.labels is not None and len(axis.labels) != n:
+            raise ArgumentValueError(
+                f"{who} gives axis {axis.name!r} of {key!r} {len(axis.labels)} labels for {n} "
+                "positions"
+            )
+    return axes
 
 
 def _input_dtype(udf: UDF, dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from dask.base import DaskMethodsMixin, is_dask_collection, tokenize
 from dask.highlevelgraph import HighLevelGraph
 
+from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.errors import UDFError, UndeclaredBufferError
 from udfdask.explanation import Explanation
@@ -33,6 +34,8 @@ class About:
     """Shape of a frame."""
     explanation: Explanation
     """What the run does."""
+    axes: dict[str, tuple[Axis, ...]]
+    """Extra dimensions of each result."""
 
 
 class Result(DaskMethodsMixin, Mapping[str, Any]):
@@ -61,6 +64,8 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         Name of the UDF's class.
     buffers : dict of BufferSpec
         Declarations by name: kind, extra_shape, dtype.
+    axes : dict of tuple of Axis
+        The extra dimensions of each result, from `UDF.get_result_axes`.
     raw : mapping
         Arrays with flattened navigation, only the frames of the ROI, in C order; shape
         (frames, *extra_shape) for nav buffers.
@@ -143,6 +148,11 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     def buffers(self) -> dict[str, BufferSpec]:
         """Declarations of the results by name."""
         return dict(self._about.buffers)
+
+    @property
+    def axes(self) -> dict[str, tuple[Axis, ...]]:
+        """The extra dimensions of each result."""
+        return dict(self._about.axes)
 
     @property
     def raw(self) -> Mapping[str, Any]:

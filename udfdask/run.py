@@ -175,6 +175,7 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
                 grid=plan.recipe.grid,
                 sig_shape=tuple(plan.recipe.shape.sig),
                 explanation=explanation,
+                axes=u.axes,
             ),
             out.arrays,
             out.masks,

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from udfdask.auxdata import AuxData, make_aux
+from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec, Results, Views, declare
 from udfdask.errors import ArgumentTypeError, NotAvailableError
 from udfdask.meta import UDFMeta
@@ -37,7 +39,8 @@ class UDF:
     ``process_tile(self, tile)`` (shape (n, *part of sig)), ``process_frame(self, frame)`` (shape
     `sig`) and ``process_partition(self, partition)`` (shape (n, *sig)); the first of them in this
     order is used. Optional methods are ``preprocess``, ``postprocess``, ``get_task_data``,
-    ``merge(dest, src)``, ``merge_all(ordered_results)`` and ``get_results``.
+    ``get_shared_task_data``, ``merge(dest, src)``, ``merge_all(ordered_results)``, ``get_results``
+    and ``get_result_axes``.
 
     An instance describes the work and is never changed by a run: every chunk is processed by a
     fresh ``cls(**kwargs)`` made from the parameters.
@@ -56,7 +59,7 @@ class UDF:
     results : Results
         Views of the result buffers that match the piece being processed.
     task_data : TaskData
-        What `get_task_data` returned.
+        What `get_shared_task_data` and `get_task_data` returned.
     xp : module
         The array module of the current backend.
     split_every : int or False or None
@@ -213,10 +216,37 @@ class UDF:
     def get_task_data(self) -> Mapping[str, Any]:
         """Return values that a task needs and computes itself, by name.
 
+        It runs for every chunk; `meta.slice`, `meta.coordinates` and `meta.partition_shape` are
+        those of the chunk.
+
         Returns
         -------
         mapping of str to object
             Available as ``self.task_data``; none by default.
+        """
+        return {}
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return expensive values that all chunks share, by name: mask stacks, FFT plans.
+
+        It runs once per process and run, and knows nothing of a single chunk. What it returns is
+        used by several threads at once and must not be changed.
+
+        Returns
+        -------
+        mapping of str to object
+            Available as ``self.task_data``, in `get_task_data` already; none by default.
+        """
+        return {}
+
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Return what the extra dimensions of results are.
+
+        Returns
+        -------
+        mapping of str to tuple of Axis
+            An `Axis` for each extra dimension of a buffer. Results without an entry have
+            axes called ``{buffer}_dim_0``, ``{buffer}_dim_1``, ...
         """
         return {}
 
@@ -312,6 +342,59 @@ class UDF:
         (5, 2)
         """
         return declare(kind, extra_shape, dtype, where, use, fill_value)
+
+    @classmethod
+    def aux_data(
+        cls, data: Any, kind: Kind, extra_shape: Any = (), dtype: Any = "float32"
+    ) -> AuxData:
+        """Return a parameter of which a UDF sees the part that belongs to the data at hand.
+
+        In `process_frame` the parameter is an array of shape `extra_shape` (or (1,)) for kind nav,
+        in `process_tile` and `process_partition` (frames, *extra_shape); for kind sig the same
+        part of the signal as the data, and `extra_shape`. In `preprocess`, `postprocess`,
+        `get_task_data`, `merge` and `get_results` it has all rows at hand.
+
+        Parameters
+        ----------
+        data : numpy.ndarray or dask.array.Array
+            The values: for kind nav of shape (*nav, *extra_shape), for sig (*sig, *extra_shape),
+            for single `extra_shape`; any other layout of that size will do. Each task gets what
+            belongs to its chunk; lazy values may come from another UDF over the same data.
+        kind : {"nav", "sig", "single"}
+            One value per frame, per pixel, or one.
+        extra_shape : tuple of int
+            Shape of each value.
+        dtype : dtype-like
+            Dtype of the data.
+
+        Returns
+        -------
+        AuxData
+            To be passed to a UDF as a parameter.
+
+        Raises
+        ------
+        ArgumentValueError
+            If `kind` or `extra_shape` cannot be; in `run_udf`, if the size does not match.
+        ArgumentTypeError
+            If `data` is not an array, or of another dtype than declared.
+
+        Examples
+        --------
+        >>> import dask.array as da, numpy as np, udfdask as ud
+        >>> class Scaled(ud.UDF):
+        ...     def __init__(self, factor):
+        ...         super().__init__(factor=factor)
+        ...     def get_result_buffers(self):
+        ...         return {"total": self.buffer(kind="nav")}
+        ...     def process_frame(self, frame):
+        ...         self.results.total[:] = self.params.factor * frame.sum()
+        >>> factor = ud.UDF.aux_data(np.arange(6, dtype="float32"), kind="nav")
+        >>> ud.run_udf(da.ones((2, 3, 4, 4)), Scaled(factor))["total"].compute()
+        array([[ 0., 16., 32.],
+               [48., 64., 80.]], dtype=float32)
+        """
+        return make_aux(data, kind, extra_shape, dtype)
 
     def with_mask(self, array: Any, mask: Any) -> MaskedResult:
         """Return a result with its valid-data mask, in `get_results`.

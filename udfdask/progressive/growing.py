@@ -7,7 +7,7 @@ makes new sig and single buffers, so that a snapshot has its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -90,7 +90,7 @@ class _Merged:
             done = np.repeat(chunks, recipe.grid.counts)
             arrays = {name: _only(array, done) for name, array in rows.items()}
             rest = empty(recipe, number) if merges and whole is None else whole
-            return [Partial(arrays, 0, recipe.grid.n_chunks)], rest
+            return [Partial(arrays, 0, recipe.grid.n_chunks, {})], rest
 
         return parts
 
@@ -145,6 +145,42 @@ class _Gathered:
             return [merged], merged
 
         return parts
+
+
+class AuxRows:
+    """Aux data of the frames of a run, for a `get_results`: as the chunks had them.
+
+    Where no chunk has been merged yet they are as in `known`, shape (*nav, *extra_shape), or zero
+    where they are computed with the chunks.
+    """
+
+    def __init__(self, recipe: Recipe, number: int, known: Mapping[str, AnyArray]) -> None:
+        grid, declared = recipe.grid, recipe.udfs[number].aux
+        self._before: dict[str, AnyArray] = {}
+        for name in recipe.udfs[number].nav_aux if recipe.udfs[number].finish else ():
+            extra, dtype = declared[name].extra_shape, declared[name].dtype
+            values = known.get(name)
+            if values is None:
+                self._before[name] = np.zeros((grid.n_frames, *extra), dtype)
+            elif grid.roi is None:
+                self._before[name] = values.reshape((grid.n_frames, *extra)).astype(dtype)
+            else:
+                self._before[name] = values[grid.roi].astype(dtype)
+        self._now = {name: rows.copy() for name, rows in self._before.items()}
+
+    def add(self, rows: AnyArray, aux: Mapping[str, AnyArray]) -> None:
+        """Take over the aux data of a chunk."""
+        for name, now in self._now.items():
+            now[rows] = aux[name]
+
+    def over(self, done: BoolArray) -> dict[str, AnyArray]:
+        """Return the aux data of all frames when just these had been merged."""
+        found = {}
+        for name, before in self._before.items():
+            found[name] = before.copy()
+            found[name][done] = self._now[name][done]
+            found[name].flags.writeable = False
+        return found
 
 
 def _only(rows: AnyArray, done: BoolArray) -> AnyArray:

@@ -13,11 +13,12 @@ import numpy as np
 
 from udfdask.errors import UDFError, UDFRunCancelled
 from udfdask.progressive.arrivals import Closed
-from udfdask.progressive.growing import grow
+from udfdask.progressive.growing import AuxRows, grow
 from udfdask.progressive.live import LiveRecipe
 from udfdask.progressive.snapshot import Found, Snapshot
 from udfdask.progressive.source import Chunks
 from udfdask.results import About
+from udfdask.types import AnyArray
 
 
 class UDFIterator:
@@ -34,6 +35,8 @@ class UDFIterator:
         The recipe with parameters that may change.
     abouts : tuple of About
         What the result of each UDF knows besides its arrays.
+    known_aux : list of dict of numpy.ndarray, shape (*nav, *extra_shape)
+        For each UDF, the aux data of the frames whose values are known.
     start : callable
         Returns what computes the chunks; called when the first snapshot is asked for.
 
@@ -58,7 +61,11 @@ class UDFIterator:
     """
 
     def __init__(
-        self, live: LiveRecipe, abouts: tuple[About, ...], start: Callable[[], Chunks]
+        self,
+        live: LiveRecipe,
+        abouts: tuple[About, ...],
+        known_aux: list[dict[str, AnyArray]],
+        start: Callable[[], Chunks],
     ) -> None:
         recipe = live.now
         grid = recipe.grid
@@ -68,6 +75,7 @@ class UDFIterator:
         self._start = start
         self._chunks: Chunks | None = None
         self._growing = [grow(recipe, number) for number in range(len(recipe.udfs))]
+        self._aux = tuple(AuxRows(recipe, number, known) for number, known in enumerate(known_aux))
         self._rows_merged = np.zeros(grid.n_frames, dtype=bool)
         self._merged_at = np.full(grid.n_chunks, grid.n_chunks, dtype=np.int64)
         self._turn = threading.Lock()
@@ -238,9 +246,11 @@ class UDFIterator:
     def _merge(self, chunk: int, payload: Sequence[Any]) -> None:
         """Merge a chunk into the results of every UDF."""
         recipe = self._live.now
-        for growing, partial in zip(self._growing, payload, strict=True):
+        rows = np.asarray(recipe.grid.rows(chunk), dtype=np.int64)
+        for growing, aux, partial in zip(self._growing, self._aux, payload, strict=True):
             growing.add(recipe, partial, self._rows_merged)
-        self._rows_merged[np.asarray(recipe.grid.rows(chunk), dtype=np.int64)] = True
+            aux.add(rows, partial.aux)
+        self._rows_merged[rows] = True
         self._merged_at[chunk] = self.n_merged
         self.n_merged += 1
 
@@ -250,6 +260,7 @@ class UDFIterator:
             recipe=self._live.now,
             abouts=self._abouts,
             frozen=tuple(growing.freeze() for growing in self._growing),
+            aux=self._aux,
             merged_at=self._merged_at,
             n_merged=self.n_merged,
         )

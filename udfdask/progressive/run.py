@@ -116,7 +116,7 @@ def run_udf_iter(
     for text in plan.warnings:
         warnings.warn(text, UDFWarning, stacklevel=2)
     recipe = plan.recipe
-    live = LiveRecipe(recipe)
+    live = LiveRecipe(recipe, [u._kwargs for u in udfs])
     explanation = describe(plan, recipe.grid.n_chunks)
     abouts = tuple(
         About(
@@ -125,9 +125,14 @@ def run_udf_iter(
             grid=recipe.grid,
             sig_shape=tuple(recipe.shape.sig),
             explanation=explanation,
+            axes=u.axes,
         )
         for u in recipe.udfs
     )
+    known_aux: list[dict[str, Any]] = [{} for _ in udfs]
+    for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
+        if not base.is_dask_collection(values):
+            known_aux[number][name] = values
     find = _scheduler(scheduler, array)
 
     def start() -> Chunks:
@@ -137,7 +142,7 @@ def run_udf_iter(
             return ClusterChunks(job, client, kwargs)
         return LocalChunks(job, get, kwargs)
 
-    return UDFIterator(live, abouts, start)
+    return UDFIterator(live, abouts, known_aux, start)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

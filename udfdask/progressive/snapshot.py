@@ -12,7 +12,7 @@ import numpy as np
 from udfdask.finish import finish, whole_mask, whole_result
 from udfdask.grid import BoolArray, Grid
 from udfdask.partial import Finished
-from udfdask.progressive.growing import Frozen, Parts
+from udfdask.progressive.growing import AuxRows, Frozen, Parts
 from udfdask.recipe import Recipe
 from udfdask.results import About, Result
 from udfdask.types import AnyArray
@@ -28,6 +28,8 @@ class Found:
     """What the result of each UDF knows besides its arrays."""
     frozen: tuple[Frozen, ...]
     """What is kept of the results of each UDF."""
+    aux: tuple[AuxRows, ...]
+    """Aux data of the frames, of each UDF."""
     merged_at: AnyArray
     """The how-manieth each chunk was to be merged, from 0, int, shape (chunks,).
 
@@ -54,7 +56,8 @@ class Found:
         """Return the result of a UDF."""
         recipe, grid, valid = self.recipe, self.recipe.grid, self.rows
         udf = recipe.udfs[number]
-        made = _made(recipe, number, self.frozen[number](recipe, self.chunks), valid)
+        parts = self.frozen[number](recipe, self.chunks)
+        made = _made(recipe, number, parts, valid, self.aux[number])
         arrays: dict[str, Any] = {}
         masks: dict[str, Any] = {}
         for name, spec in udf.outputs.items():
@@ -165,12 +168,12 @@ class _Results(Sequence[Result]):
             return self._made[numbers]
 
 
-def _made(recipe: Recipe, number: int, parts: Parts, valid: BoolArray) -> Finished:
+def _made(recipe: Recipe, number: int, parts: Parts, valid: BoolArray, aux: AuxRows) -> Finished:
     """Return the results of a UDF from its merged parts: its own arrays, rows in flat order."""
     rows, whole = parts
     udf = recipe.udfs[number]
     if udf.finish:
-        return finish(recipe, number, None, rows, whole, valid)
+        return finish(recipe, number, None, rows, whole, valid, aux.over(valid))
     arrays = {}
     for name, spec in udf.outputs.items():
         if spec.kind != "nav":

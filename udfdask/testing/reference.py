@@ -8,11 +8,12 @@ from typing import Any, overload
 
 import numpy as np
 
+from udfdask.auxdata import AuxData
 from udfdask.buffers import BufferSpec, PartialViews, Results, Views
 from udfdask.errors import MissingMergeError
 from udfdask.grid import Grid
 from udfdask.meta import Cursor, UDFMeta
-from udfdask.params import TaskData
+from udfdask.params import Params, TaskData
 from udfdask.roi import normalize_roi
 from udfdask.shapes import Shape
 from udfdask.slices import Slice
@@ -116,6 +117,7 @@ class _Reference:
         udf.meta = meta
         preferred = np.dtype(udf.get_preferred_input_dtype())
         udf.meta = meta.with_input_dtype(np.result_type(self.dtype, preferred).newbyteorder("="))
+        self._show_aux(udf, whole=True)
         specs = dict(udf.get_result_buffers())
         udf.__dict__["_specs"] = specs
         arrays = {
@@ -124,11 +126,29 @@ class _Reference:
             if s.use != "result_only"
         }
         udf.results = Results({**dict.fromkeys(specs), **arrays}, specs, arrays)
+        self._show_aux(udf)
         return udf
+
+    def _show_aux(self, udf: UDF, row: int | None = None, whole: bool = False) -> None:
+        """Show a UDF its aux data: all of them, those of the selected frames, or of one frame."""
+        views = {}
+        for name, aux in self.template._kwargs.items():
+            if isinstance(aux, AuxData):
+                values = np.asarray(aux.data).reshape(aux.full_shape(self.shape))
+                if aux.kind == "nav":
+                    values = values.reshape((self.grid.size, *aux.extra_shape))
+                    if self.grid.roi is not None and not whole:
+                        values = values[self.grid.roi.reshape(-1)]
+                    if row is not None:
+                        values = values[row] if aux.extra_shape else values[row : row + 1]
+                values.flags.writeable = False
+                views[name] = values
+        udf.params = Params({**udf.params.__dict__, **views})
 
     def _process(self, udf: UDF) -> None:
         """Process every frame."""
-        udf.task_data = TaskData(udf.get_task_data())
+        udf.task_data = TaskData(udf.get_shared_task_data())
+        udf.task_data = TaskData({**udf.task_data.__dict__, **udf.get_task_data()})
         udf.preprocess()
         data = np.array(self.rows, dtype=udf.meta.input_dtype)
         whole = dict(udf.results._arrays)
@@ -154,7 +174,9 @@ class _Reference:
                 if specs[name].kind == "nav":
                     views[name] = array[row] if specs[name].extra_shape else array[row : row + 1]
             udf.results = Results({**dict.fromkeys(specs), **views}, specs, whole)
+            self._show_aux(udf, row)
             udf.process_frame(frame)
+        self._show_aux(udf)
         cursor.start, cursor.stop = 0, len(data)
         udf.results = Results({**dict.fromkeys(specs), **whole}, specs, whole)
 

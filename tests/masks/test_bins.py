@@ -1,0 +1,136 @@
+"""Radial bins: weights, their sum, sparse and dense."""
+
+import math
+
+import numpy as np
+import pytest
+import sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfdask import ArgumentTypeError, ArgumentValueError
+from udfdask import masks as m
+
+
+def plain_bins(centerX, centerY, imageSizeX, imageSizeY, radius, radius_inner, n_bins):
+    width = (radius - radius_inner) / n_bins
+    stack = np.zeros((n_bins, imageSizeY, imageSizeX))
+    for b in range(n_bins):
+        r0 = radius_inner + (b + 0.5) * width
+        for y in range(imageSizeY):
+            for x in range(imageSizeX):
+                d = math.hypot(y - centerY, x - centerX)
+                stack[b, y, x] = min(1, max(0, width / 2 + 0.5 - abs(d - r0)))
+                if b == 0 and radius_inner < 0.5 and d < 0.5:
+                    stack[b, y, x] = 1 - radius_inner
+    return stack
+
+
+@st.composite
+def cases(draw):
+    inner = draw(st.one_of(st.just(0), st.floats(0, 6)))
+    return {
+        "centerX": draw(st.floats(-3, 12)),
+        "centerY": draw(st.floats(-3, 12)),
+        "imageSizeX": draw(st.integers(1, 9)),
+        "imageSizeY": draw(st.integers(1, 9)),
+        "radius": inner + draw(st.floats(0.5, 8)),
+        "radius_inner": inner,
+        "n_bins": draw(st.integers(1, 5)),
+    }
+
+
+@given(cases())
+@settings(deadline=None)  # sparse is imported in the first example
+def test_dense_and_sparse_follow_the_formula(case):
+    want = plain_bins(**case)
+    dense = m.radial_bins(**case, use_sparse=False)
+    assert dense.dtype == np.float64
+    np.testing.assert_allclose(dense, want, atol=1e-9)
+    thin = m.radial_bins(**case, use_sparse=True)
+    assert isinstance(thin, sparse.COO)
+    np.testing.assert_array_equal(thin.todense(), dense)
+    assert thin.nnz == np.count_nonzero(dense)
+
+
+@given(cases())
+@settings(deadline=None)  # sparse is imported in the first example
+def test_normalized_bins_have_a_sum_of_one(case):
+    for use_sparse in (False, True):
+        bins = m.radial_bins(**case, use_sparse=use_sparse, normalize=True)
+        sums = np.asarray(bins.sum(axis=(1, 2)).todense() if use_sparse else bins.sum(axis=(1, 2)))
+        empty = plain_bins(**case).sum(axis=(1, 2)) < 1e-9
+        np.testing.assert_allclose(sums[~empty], 1)
+
+
+@pytest.mark.parametrize("center", [(7, 7), (7.5, 7.5), (7.3, 6.9), (7, 7.5), (-2.2, 20)])
+def test_bins_of_the_whole_frame_add_up_to_one_everywhere(center):
+    bins = m.radial_bins(center[1], center[0], 15, 15, use_sparse=False)
+    assert len(bins) == m.bounding_radius(center[1], center[0], 15, 15)
+    total = bins.sum(axis=0)
+    # a pixel at the centre reaches a little into the second bin as well, as upstream
+    y, x = np.mgrid[:15, :15]
+    away = np.hypot(y - center[0], x - center[1]) >= 0.5
+    np.testing.assert_allclose(total[away], 1)
+    assert total.max() < 1.5
+
+
+@pytest.mark.parametrize("center", [7, 7.5])
+def test_bins_are_as_symmetric_as_the_frame(center):
+    n = int(2 * center + 1)
+    bins = m.radial_bins(center, center, n, n, use_sparse=False)
+    np.testing.assert_allclose(bins, bins[:, ::-1], atol=1e-12)
+    np.testing.assert_allclose(bins, bins[:, :, ::-1], atol=1e-12)
+    np.testing.assert_allclose(bins, bins.transpose(0, 2, 1), atol=1e-12)
+
+
+@pytest.mark.parametrize(("ri", "value"), [(0, 1), (0.25, 0.75), (0.5, 0), (3, 0)])
+def test_the_centre_pixel(ri, value):
+    bins = m.radial_bins(5, 5, 11, 11, radius=ri + 2, radius_inner=ri, n_bins=2, use_sparse=False)
+    assert bins[0, 5, 5] == value
+
+
+def test_default_number_of_bins():
+    assert len(m.radial_bins(8, 8, 16, 16, radius=6.4, radius_inner=2)) == 4
+    assert len(m.radial_bins(8, 8, 16, 16, radius=2.2, radius_inner=2)) == 1
+
+
+def test_sparse_where_a_bin_covers_less_than_a_tenth():
+    # the last bin, from radius 9 to 10: pi * 19 = 59.7 pixels
+    assert isinstance(m.radial_bins(12, 12, 24, 25, radius=10), sparse.COO)  # of 600
+    assert isinstance(m.radial_bins(12, 12, 24, 24, radius=10), np.ndarray)  # of 576
+
+
+@pytest.mark.parametrize("use_sparse", [False, True])
+def test_dtype(use_sparse):
+    bins = m.radial_bins(4, 4, 9, 9, radius=3, use_sparse=use_sparse, dtype="float32")
+    assert bins.dtype == np.float32
+
+
+def test_one_bin_is_an_antialiased_ring():
+    frame = (4.2, 3.9, 9, 8)
+    (one,) = m.radial_bins(*frame, radius=4, radius_inner=2, n_bins=1, use_sparse=False)
+    ring = m.ring(*frame, radius=4, radius_inner=2, antialiased=True)
+    np.testing.assert_allclose(one, ring, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_bins": 0}, ArgumentValueError, "n_bins must be at least 1, not 0"),
+        ({"n_bins": 2.0}, ArgumentTypeError, "n_bins must be an integer"),
+        ({"radius": 2, "radius_inner": 2}, ArgumentValueError, "radius_inner must be smaller"),
+        ({"radius_inner": 99}, ArgumentValueError, "radius_inner must be smaller"),
+        ({"radius": -2}, ArgumentValueError, "radius must be 0 or more"),
+    ],
+)
+def test_mistakes(options, error, message):
+    with pytest.raises(error, match=message):
+        m.radial_bins(4, 4, 9, 9, **options)
+
+
+def test_without_the_package_sparse(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "sparse", None)
+    with pytest.raises(ImportError, match=r'pip install "udfdask\[sparse\]"'):
+        m.radial_bins(4, 4, 9, 9, use_sparse=True)
+    assert len(m.radial_bins(4, 4, 9, 9, radius=3, use_sparse=False)) == 3

@@ -1,0 +1,346 @@
+"""MaskContainer: formats, cutting, checks."""
+
+import pickle
+import sys
+from functools import partial
+
+import cloudpickle
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfdask import ArgumentTypeError, ArgumentValueError, Shape, Slice
+from udfdask.masks import MaskContainer, circular, gradient_x, radial_bins, window
+
+RNG = np.random.default_rng(5)
+SIG = (6, 7)
+STACK = np.where(RNG.random((4, *SIG)) < 0.3, RNG.integers(-9, 9, (4, *SIG)), 0).astype("float64")
+
+FORMATS = {
+    False: np.ndarray,
+    True: sp.csr_matrix,
+    "scipy.sparse": sp.csr_matrix,
+    "scipy.sparse.csr": sp.csr_matrix,
+    "scipy.sparse.csc": sp.csc_matrix,
+    "sparse.pydata": sparse.COO,
+    "sparse.pydata.GCXS": sparse.GCXS,
+}
+
+SOURCES = {
+    "dense stack": lambda: STACK,
+    "COO stack": lambda: sparse.COO.from_numpy(STACK),
+    "GCXS stack": lambda: sparse.GCXS.from_numpy(STACK),
+    "dense masks": [partial(STACK.__getitem__, i) for i in range(4)],
+    "COO masks": [partial(lambda i: sparse.COO.from_numpy(STACK[i]), i) for i in range(4)],
+    "CSR masks": [partial(lambda i: sp.csr_matrix(STACK[i]), i) for i in range(4)],
+    "CSC arrays": tuple(partial(lambda i: sp.csc_array(STACK[i]), i) for i in range(4)),
+    "mixed masks": [
+        lambda: STACK[0],
+        lambda: sparse.DOK.from_numpy(STACK[1]),
+        lambda: sp.coo_matrix(STACK[2]),
+        lambda: STACK[3],
+    ],
+}
+
+
+def piece(origin, shape, nav=3):
+    return Slice(origin=(0, *origin), shape=Shape((nav, *shape), sig_dims=len(shape)))
+
+
+WHOLE = piece((0, 0), SIG)
+
+
+def dense(matrix):
+    if hasattr(matrix, "toarray"):
+        return matrix.toarray()
+    return matrix.todense() if hasattr(matrix, "todense") else matrix
+
+
+@st.composite
+def pieces(draw, sig=SIG):
+    origin = [draw(st.integers(0, n)) for n in sig]
+    return piece(origin, [draw(st.integers(0, n - o)) for n, o in zip(sig, origin, strict=True)])
+
+
+@pytest.mark.parametrize("wanted", FORMATS)
+@pytest.mark.parametrize("source", SOURCES)
+class TestFormats:
+    @given(key=pieces(), transpose=st.booleans(), dtype=st.sampled_from([None, "float32", "int16"]))
+    @settings(max_examples=15, deadline=None)
+    def test_same_numbers_in_every_format(self, source, wanted, key, transpose, dtype):
+        masks = MaskContainer(SOURCES[source], use_sparse=wanted)
+        got = masks.get(key, transpose=transpose, dtype=dtype)
+        assert type(got) is FORMATS[wanted]
+        want = STACK[(slice(None), *key.get(sig_only=True))].reshape(4, key.shape.sig.size)
+        want = (want.T if transpose else want).astype(dtype or "float64")
+        assert got.shape == want.shape
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(dense(got), want)
+
+    def test_a_dot_product(self, source, wanted):
+        masks = MaskContainer(SOURCES[source], use_sparse=wanted)
+        frames = RNG.random((5, *SIG))
+        want = np.einsum("nyx,myx->nm", frames, STACK)
+        got = frames.reshape(5, -1) @ masks.get(WHOLE)
+        np.testing.assert_allclose(got, want)
+        got = masks.get(WHOLE, transpose=False).dot(frames.reshape(5, -1).T)
+        np.testing.assert_allclose(got, want.T)
+
+    def test_a_format_for_one_call(self, source, wanted):
+        masks = MaskContainer(SOURCES[source])
+        got = masks.get(WHOLE, sparse_backend=wanted)
+        assert type(got) is FORMATS[wanted]
+        np.testing.assert_array_equal(dense(got), STACK.reshape(4, -1).T)
+
+
+class TestChoices:
+    @pytest.mark.parametrize(
+        ("source", "chosen"),
+        [
+            ("dense stack", False),
+            ("dense masks", False),
+            ("mixed masks", False),
+            ("COO stack", "scipy.sparse.csc"),
+            ("CSR masks", "scipy.sparse.csc"),
+        ],
+    )
+    def test_sparse_if_all_masks_are(self, source, chosen):
+        masks = MaskContainer(SOURCES[source], default_sparse="scipy.sparse.csc")
+        assert masks.use_sparse == chosen
+        assert isinstance(masks.computed_masks, sparse.COO if chosen else np.ndarray)
+        np.testing.assert_array_equal(dense(masks.computed_masks), STACK)
+        assert type(masks.get(WHOLE)) is FORMATS[chosen]
+
+    def test_a_choice_is_known_without_computing(self):
+        def fail():
+            raise AssertionError("computed")
+
+        assert MaskContainer(fail, use_sparse=True).use_sparse == "scipy.sparse"
+        assert MaskContainer(fail, use_sparse=False).use_sparse is False
+        assert MaskContainer(fail, dtype="f4").dtype == np.float32
+        assert len(MaskContainer(fail, count=7)) == 7
+        assert len(MaskContainer([fail, fail])) == 2
+        assert repr(MaskContainer(fail, dtype="f4")) == (
+            "MaskContainer(a stack, dtype=float32, use_sparse=None)"
+        )
+
+    def test_length_and_dtype_of_what_is_computed(self):
+        masks = MaskContainer(lambda: STACK.astype("float32"))
+        assert len(masks) == 4
+        assert masks.dtype == np.float32
+        mixed = [lambda: circular(2, 2, 5, 5, 1), lambda: gradient_x(5, 5)]
+        assert MaskContainer(mixed).dtype == np.float32
+
+    def test_a_fill_value_counts_as_dense(self):
+        ones = sparse.COO.from_numpy(STACK) + 1
+        assert ones.fill_value == 1
+        masks = MaskContainer(lambda: ones, use_sparse=True)
+        np.testing.assert_array_equal(dense(masks.get(WHOLE)), STACK.reshape(4, -1).T + 1)
+
+    def test_radial_bins_come_sparse(self):
+        masks = MaskContainer(partial(radial_bins, 20, 20, 40, 41, radius=9), dtype="float32")
+        got = masks.get(piece((0, 0), (41, 40)))
+        assert sp.issparse(got)
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(
+            got.toarray().sum(axis=0),
+            radial_bins(20, 20, 40, 41, radius=9, use_sparse=False).sum(axis=(1, 2)),
+            rtol=1e-6,
+        )
+
+
+class TestPieces:
+    @pytest.mark.parametrize("sig", [(11,), (5, 6), (3, 4, 5), (2, 3, 2, 2)])
+    @pytest.mark.parametrize("use_sparse", [False, "scipy.sparse.csr", "sparse.pydata"])
+    def test_tiles_add_up_to_the_whole(self, sig, use_sparse):
+        stack = RNG.integers(0, 3, (3, *sig)).astype("float64")
+        frame = RNG.random(sig)
+        masks = MaskContainer(lambda: stack, use_sparse=use_sparse)
+        cut = [sorted({0, n // 2, n}) for n in sig]
+        total = np.zeros(3)
+        for corner in np.ndindex(*(len(c) - 1 for c in cut)):
+            origin = [c[i] for c, i in zip(cut, corner, strict=True)]
+            shape = [c[i + 1] - c[i] for c, i in zip(cut, corner, strict=True)]
+            key = piece(origin, shape)
+            tile = frame[key.get(sig_only=True)].reshape(1, -1)
+            total += np.ravel(dense(tile @ masks.get(key)))
+        np.testing.assert_allclose(total, (stack * frame).reshape(3, -1).sum(axis=1))
+
+    def test_the_navigation_part_does_not_matter(self):
+        masks = MaskContainer(lambda: STACK)
+        tile = Slice((5, 2, 1), Shape((9, 2, 3), sig_dims=2))
+        scattered = Slice((5, 2, 1), Shape((2, 2, 3), sig_dims=2), rows=np.array([5, 8]))
+        several = Slice((0, 0, 1, 2, 1), Shape((1, 1, 4, 2, 3), sig_dims=2))
+        first = masks.get(tile)
+        for key in (scattered, several, tile.sig, tile.discard_nav()):
+            assert masks.get(key) is first
+            assert masks.get_for_sig_slice(key) is first
+        assert masks.get_for_sig_slice(tile.sig, transpose=False).shape == (4, 6)
+
+    def test_spectra(self):
+        masks = MaskContainer([partial(window, 2, 5, size=10), partial(window, 5, 9, size=10)])
+        got = np.arange(20.0).reshape(2, 10) @ masks.get(piece((0,), (10,)))
+        np.testing.assert_array_equal(got, [[9, 26], [39, 66]])
+
+    def test_what_is_asked_for_again_is_the_same_object(self):
+        masks = MaskContainer(lambda: STACK)
+        first = masks.get(WHOLE)
+        assert masks.get(piece((0, 0), SIG, nav=1)) is first
+        assert masks.get(WHOLE, dtype="float32") is masks.get(WHOLE, dtype=np.float32)
+        assert masks.get(WHOLE, dtype="float32") is not first
+
+    @pytest.mark.parametrize("transpose", [True, False])
+    @pytest.mark.parametrize("source", ["dense stack", "COO stack"])
+    def test_dense_ones_are_contiguous_and_read_only(self, source, transpose):
+        masks = MaskContainer(SOURCES[source], use_sparse=False)
+        for key in (WHOLE, piece((1, 2), (3, 3)), piece((0, 0), (1, 1))):
+            got = masks.get(key, transpose=transpose)
+            assert got.flags.c_contiguous
+            with pytest.raises(ValueError, match="read-only"):
+                got[...] = 0
+        with pytest.raises(ValueError, match="read-only"):
+            masks.computed_masks[...] = 0
+
+    def test_the_factory_s_own_array_stays_writable_and_apart(self):
+        mine = np.ones((2, *SIG))
+        masks = MaskContainer(lambda: mine)
+        before = masks.get(WHOLE, transpose=False)
+        mine[:] = 5
+        assert before.sum() == 2 * 6 * 7
+        # another container sees other content, and makes its masks from that
+        assert MaskContainer(lambda: mine).get(WHOLE).sum() == 10 * 6 * 7
+
+
+class TestPickling:
+    def masks(self):
+        return MaskContainer(
+            [partial(circular, 300, 300, 600, 600, 9), lambda: gradient_x(600, 600)],
+            dtype="float32",
+            use_sparse="scipy.sparse.csc",
+            count=2,
+            default_sparse="sparse.pydata",
+        )
+
+    def test_options_travel_and_masks_do_not(self):
+        masks = self.masks()
+        masks.get(piece((0, 0), (600, 600)))
+        data = cloudpickle.dumps(masks)
+        assert len(data) < 3000
+        again = cloudpickle.loads(data)
+        assert (again.dtype, again.use_sparse, again.count) == ("float32", "scipy.sparse.csc", 2)
+        assert again.default_sparse == "sparse.pydata"
+        key = piece((298, 298), (5, 5))
+        np.testing.assert_array_equal(dense(again.get(key)), dense(masks.get(key)))
+
+    def test_plain_pickle_with_importable_factories(self):
+        masks = MaskContainer(partial(radial_bins, 5, 5, 11, 11, radius=4), use_sparse=True)
+        again = pickle.loads(pickle.dumps(masks))
+        assert again.get(piece((0, 0), (11, 11))) is masks.get(piece((0, 0), (11, 11)))
+
+    def test_frozen(self):
+        with pytest.raises(AttributeError, match="cannot assign"):
+            self.masks().count = 3
+
+
+def stack(shape):
+    return lambda: np.ones(shape)
+
+
+class TestMistakesWhenMaking:
+    @pytest.mark.parametrize(
+        ("arguments", "options", "error", "message"),
+        [
+            ([STACK], {}, ArgumentTypeError, "not ndarray: for an array write lambda: array"),
+            ([None], {}, ArgumentTypeError, "a list of callables, not NoneType"),
+            ([[STACK]], {}, ArgumentTypeError, r"mask_factories\[0\] must be a callable"),
+            ([[stack((2, 2)), 3]], {}, ArgumentTypeError, r"mask_factories\[1\].*not int"),
+            ([[]], {}, ArgumentValueError, "mask_factories is empty"),
+            ([stack(1)], {"use_sparse": "csr"}, ArgumentValueError, "use_sparse must be .*'csr'"),
+            ([stack(1)], {"use_sparse": 1}, ArgumentValueError, "use_sparse must be .*not 1"),
+            ([stack(1)], {"default_sparse": "x"}, ArgumentValueError, "default_sparse must be one"),
+            ([stack(1)], {"dtype": "float33"}, ArgumentTypeError, "dtype 'float33' is not a NumPy"),
+            ([stack(1)], {"backend": "cupy"}, ArgumentValueError, "'cupy' is not in this version"),
+            ([stack(1)], {"backend": "torch"}, ArgumentValueError, "None or 'numpy', not 'torch'"),
+            ([stack(1)], {"count": 2.5}, ArgumentTypeError, "count must be an integer"),
+            ([stack(1)], {"count": -1}, ArgumentValueError, "count must be 0 or more"),
+            ([[stack(1)]], {"count": 2}, ArgumentValueError, "count=2 was given, but there are 1"),
+        ],
+    )
+    def test_raised_at_once(self, arguments, options, error, message):
+        with pytest.raises(error, match=message):
+            MaskContainer(*arguments, **options)
+
+
+class TestMistakesOfFactories:
+    @pytest.mark.parametrize(
+        ("factories", "options", "error", "message"),
+        [
+            (
+                [stack((2, 3)), stack((2, 4))],
+                {},
+                ArgumentValueError,
+                r"one shape.*\(2, 3\) and mask_factories\[1\] \(2, 4\)",
+            ),
+            ([stack(())], {}, ArgumentValueError, "that of a frame"),
+            (stack((5,)), {}, ArgumentValueError, r"shape \(5,\): for one mask pass a list"),
+            (stack((3, 2, 2)), {"count": 4}, ArgumentValueError, "returned 3 masks, but count=4"),
+            (lambda: None, {}, ArgumentTypeError, "must return an array of numbers.*NoneType"),
+            ([lambda: "mask"], {}, ArgumentTypeError, r"mask_factories\[0\] must return an array"),
+            ([lambda: [[1, 2], [3]]], {}, ArgumentTypeError, r"mask_factories\[0\].*inhomogeneous"),
+        ],
+    )
+    def test_raised_when_masks_are_needed(self, factories, options, error, message):
+        masks = MaskContainer(factories, **options)
+        for use in (
+            lambda: masks.computed_masks,
+            lambda: masks.dtype,
+            lambda: masks.use_sparse,
+            lambda: masks.get(WHOLE),
+        ):
+            with pytest.raises(error, match=message):
+                use()
+
+    def test_an_error_of_the_factory_keeps_its_type(self):
+        def broken():
+            raise ZeroDivisionError("mine")
+
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            MaskContainer(broken).get(WHOLE)
+
+
+class TestMistakesWhenCutting:
+    @pytest.mark.parametrize(
+        ("key", "options", "error", "message"),
+        [
+            (np.s_[:3], {}, ArgumentTypeError, r"cut by a Slice, such as self\.meta\.slice"),
+            (
+                piece((0, 4), SIG),
+                {},
+                ArgumentValueError,
+                r"does not lie within masks of .*\(6, 7\)",
+            ),
+            (piece((-1, 0), (2, 2)), {}, ArgumentValueError, "does not lie within"),
+            (piece((0,), (4,)), {}, ArgumentValueError, "the same number of axes$"),
+            (piece((0, 0, 0), (1, 1, 1)), {}, ArgumentValueError, "for one mask pass a list"),
+            (WHOLE, {"dtype": "what"}, ArgumentTypeError, "dtype 'what' is not"),
+            (WHOLE, {"sparse_backend": "x"}, ArgumentValueError, "sparse_backend must be None"),
+            (WHOLE, {"backend": "cupy"}, ArgumentValueError, "not in this version"),
+        ],
+    )
+    def test_raised(self, key, options, error, message):
+        masks = MaskContainer(lambda: STACK)
+        for get in (masks.get, masks.get_for_sig_slice):
+            with pytest.raises(error, match=message):
+                get(key, **options)
+
+
+def test_without_the_package_sparse(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sparse", None)
+    masks = MaskContainer([lambda: STACK[0] + 0.5])
+    assert masks.get(WHOLE).shape == (42, 1)
+    assert sp.issparse(masks.get(WHOLE, sparse_backend="scipy.sparse"))  # SciPy is enough
+    with pytest.raises(ImportError, match=r'pip install "udfdask\[sparse\]"'):
+        masks.get(WHOLE, sparse_backend="sparse.pydata")

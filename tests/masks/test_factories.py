@@ -1,0 +1,229 @@
+"""Discs, rings, gradients, rectangles, windows and polar maps against plain loops over pixels."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udfdask import ArgumentTypeError, ArgumentValueError
+from udfdask import masks as m
+
+coordinate = st.one_of(
+    st.integers(-5, 15), st.floats(-5, 15, allow_nan=False, allow_subnormal=False)
+)
+
+
+@st.composite
+def frames(draw):
+    return {
+        "centerX": draw(coordinate),
+        "centerY": draw(coordinate),
+        "imageSizeX": draw(st.integers(1, 12)),
+        "imageSizeY": draw(st.integers(1, 12)),
+    }
+
+
+def per_pixel(function, imageSizeX, imageSizeY, centerX=0.0, centerY=0.0):
+    """An array of function(dy, dx), one pixel at a time."""
+    rows = [
+        [function(y - centerY, x - centerX) for x in range(imageSizeX)] for y in range(imageSizeY)
+    ]
+    return np.array(rows)
+
+
+def clip(value):
+    return min(1.0, max(0.0, value))
+
+
+@given(frames(), st.floats(0, 12))
+def test_circular(frame, r):
+    got = m.circular(**frame, radius=r)
+    assert got.dtype == bool
+    np.testing.assert_array_equal(got, per_pixel(lambda y, x: y * y + x * x <= r * r, **frame))
+
+
+@given(frames(), st.floats(0, 12))
+def test_antialiased_circular(frame, r):
+    got = m.circular(**frame, radius=r, antialiased=True)
+    assert got.dtype == np.float64
+    want = per_pixel(lambda y, x: clip(r + 0.5 - math.hypot(y, x)), **frame)
+    np.testing.assert_allclose(got, want, atol=1e-12)
+
+
+radii = st.tuples(st.floats(0, 12), st.floats(0, 12)).filter(lambda p: p[0] != p[1])
+
+
+@given(frames(), radii.map(sorted))
+def test_ring(frame, pair):
+    ri, r = pair
+    got = m.ring(**frame, radius=r, radius_inner=ri)
+    assert got.dtype == bool
+    np.testing.assert_array_equal(
+        got, per_pixel(lambda y, x: ri * ri < y * y + x * x <= r * r, **frame)
+    )
+
+
+@given(frames(), radii.map(sorted))
+def test_antialiased_ring_rises_and_falls_over_a_pixel(frame, pair):
+    ri, r = pair
+
+    def weight(y, x):
+        d = math.hypot(y, x)
+        if d < 0.5 and ri < 0.5:
+            return 1 - ri
+        return clip(min(d - ri, r - d) + 0.5)
+
+    got = m.ring(**frame, radius=r, radius_inner=ri, antialiased=True)
+    np.testing.assert_allclose(got, per_pixel(weight, **frame), atol=1e-12)
+
+
+def test_a_disc_and_the_ring_around_it_are_a_larger_disc():
+    frame = {"centerX": 7, "centerY": 5, "imageSizeX": 16, "imageSizeY": 11}
+    for soft in (False, True):
+        disc = m.circular(**frame, radius=2, antialiased=soft)
+        ring = m.ring(**frame, radius=4, radius_inner=2, antialiased=soft)
+        np.testing.assert_allclose(
+            1 * disc + ring, m.circular(**frame, radius=4, antialiased=soft), atol=1e-12
+        )
+
+
+@given(frames(), st.floats(0.1, 12))
+def test_radial_gradient(frame, r):
+    def hard(y, x):
+        d = math.hypot(y, x)
+        return d / r if d <= r else 0.0
+
+    def soft(y, x):
+        d = math.hypot(y, x)
+        return min(d / r, 1) * clip(r + 0.5 - d)
+
+    got = m.radial_gradient(**frame, radius=r)
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, per_pixel(hard, **frame), atol=1e-12)
+    got = m.radial_gradient(**frame, radius=r, antialiased=True)
+    np.testing.assert_allclose(got, per_pixel(soft, **frame), atol=1e-12)
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.sampled_from([None, "float64", "uint8"]))
+def test_gradients(nx, ny, dtype):
+    size = {"imageSizeX": nx, "imageSizeY": ny}
+    option = {} if dtype is None else {"dtype": dtype}
+    x, y = m.gradient_x(**size, **option), m.gradient_y(**size, **option)
+    assert x.dtype == y.dtype == np.dtype(dtype or "float32")
+    np.testing.assert_array_equal(x, per_pixel(lambda _, x: x, **size))
+    np.testing.assert_array_equal(y, per_pixel(lambda y, _: y, **size))
+    assert x.flags.c_contiguous
+    assert y.flags.c_contiguous
+
+
+whole = st.integers(-6, 14)
+
+
+@given(whole, whole, whole, whole, st.integers(1, 9), st.integers(1, 9))
+def test_rectangular(x, y, width, height, nx, ny):
+    got = m.rectangular(x, y, width, height, nx, ny)
+    assert got.dtype == bool
+    columns = range(min(x, x + width), max(x, x + width) + 1)
+    rows = range(min(y, y + height), max(y, y + height) + 1)
+    want = per_pixel(lambda i, j: i in rows and j in columns, nx, ny)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("width", "height"), [(0, 0), (2, 3), (-2, 3), (-1, -1), (0, 4)])
+def test_rectangles_include_both_corners(width, height):
+    mask = m.rectangular(X=5, Y=6, Width=width, Height=height, imageSizeX=12, imageSizeY=12)
+    assert mask.sum() == (abs(width) + 1) * (abs(height) + 1)
+    assert mask[6, 5]
+    assert mask[6 + height, 5 + width]
+
+
+@given(st.floats(-3, 12), st.floats(-3, 12), st.integers(1, 10))
+def test_window(start, stop, size):
+    channels = [i for i in range(size) if start <= i < stop]
+    if not channels:
+        with pytest.raises(ArgumentValueError, match="no channel lies in the window"):
+            m.window(start, stop, size)
+        return
+    got = m.window(start, stop, size)
+    assert got.shape == (size,)
+    assert got.dtype == bool
+    np.testing.assert_array_equal(np.flatnonzero(got), channels)
+
+
+@given(frames())
+def test_polar_map(frame):
+    r, phi = m.polar_map(**frame)
+    np.testing.assert_allclose(r, per_pixel(math.hypot, **frame), atol=1e-12)
+    np.testing.assert_allclose(phi, per_pixel(math.atan2, **frame), atol=1e-12)
+
+
+def test_a_stretched_map_has_elliptical_circles():
+    angle = 0.3
+    r, phi = m.polar_map(60, 50, 120, 100, stretchY=2, angle=angle)
+    y, x = np.mgrid[:100, :120]
+    dy, dx = y - 50, x - 60
+    along = dy * math.cos(angle) - dx * math.sin(angle)
+    across = dx * math.cos(angle) + dy * math.sin(angle)
+    np.testing.assert_allclose(r, np.hypot(along / 2, across))
+    np.testing.assert_allclose(phi, np.arctan2(along / 2, across))
+    # the area of the ellipse with the semi-axes 10 and 20
+    assert (r <= 10).sum() == pytest.approx(math.pi * 10 * 20, rel=0.02)
+
+
+@given(frames())
+def test_bounding_radius_covers_the_frame(frame):
+    r, _ = m.polar_map(**frame)
+    bound = m.bounding_radius(**frame)
+    assert isinstance(bound, int)
+    assert r.max() + 1 <= bound <= r.max() + 4
+
+
+FRAME = {"centerX": 4, "centerY": 4, "imageSizeX": 9, "imageSizeY": 9}
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: m.circular(**FRAME, radius=-1), ArgumentValueError, "radius must be 0 or more"),
+        (lambda: m.circular(**FRAME, radius=np.nan), ArgumentValueError, "radius must be a finite"),
+        (lambda: m.circular(**FRAME, radius="3"), None, None),
+        (lambda: m.circular(**FRAME, radius=[3]), ArgumentTypeError, "radius must be a number"),
+        (lambda: m.circular(4, 4, 0, 9, 1), ArgumentValueError, "imageSizeX must be at least 1"),
+        (lambda: m.circular(4, 4, 9, 9.0, 1), ArgumentTypeError, "imageSizeY must be an integer"),
+        (lambda: m.circular(None, 4, 9, 9, 1), ArgumentTypeError, "centerX must be a number"),
+        (lambda: m.circular(4, np.inf, 9, 9, 1), ArgumentValueError, "centerY must be a finite"),
+        (
+            lambda: m.ring(**FRAME, radius=2, radius_inner=3),
+            ArgumentValueError,
+            "radius_inner must be smaller than radius, but 3 >= 2.*swap them",
+        ),
+        (
+            lambda: m.ring(**FRAME, radius=2, radius_inner=2),
+            ArgumentValueError,
+            "radius_inner must be smaller",
+        ),
+        (
+            lambda: m.ring(**FRAME, radius=2, radius_inner=-1),
+            ArgumentValueError,
+            "radius_inner must be 0 or more",
+        ),
+        (
+            lambda: m.radial_gradient(**FRAME, radius=0),
+            ArgumentValueError,
+            "radius must be positive",
+        ),
+        (lambda: m.polar_map(**FRAME, stretchY=0), ArgumentValueError, "stretchY must be positive"),
+        (lambda: m.window(3, 1, 5), ArgumentValueError, "start=3, stop=1.*expected start < stop"),
+        (lambda: m.window(7, 9, 5), ArgumentValueError, "within 0 and 5"),
+        (lambda: m.gradient_x(-1, 5), ArgumentValueError, "imageSizeX must be at least 1"),
+        (lambda: m.rectangular(0, 0, "a", 1, 5, 5), ArgumentTypeError, "Width must be a number"),
+    ],
+)
+def test_mistakes(call, error, message):
+    if error is None:  # float("3") is a number to Python, too
+        assert call().sum() == 29
+        return
+    with pytest.raises(error, match=message):
+        call()

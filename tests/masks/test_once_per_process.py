@@ -1,0 +1,211 @@
+"""Masks are computed once per process, however often their container is made again."""
+
+import importlib
+import os
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from counted_masks import CALLS, Dot, DotParameter, counted, filed, ones
+from counting import counts
+from udfdask import Shape, Slice
+from udfdask.masks import MaskContainer
+from udfdask.masks.shared import shared_stack
+
+
+def piece(*shape):
+    return Slice(origin=(0,) * (len(shape) + 1), shape=Shape((1, *shape), sig_dims=len(shape)))
+
+
+def calls(label):
+    return CALLS.count(label)
+
+
+@pytest.fixture
+def label(request):
+    """A label of this test alone: what was computed stays from test to test."""
+    return f"{request.node.nodeid} {object()!r}"
+
+
+DATA = np.random.default_rng(1).random((20, 2, 4, 4))
+X = da.from_array(DATA, chunks=(1, 2, 4, 4))  # 20 chunks
+
+
+class TestInOneProcess:
+    def test_containers_that_are_equal(self, label):
+        made = [MaskContainer(partial(counted, label)) for _ in range(5)]
+        first = made[0].get(piece(4))
+        assert all(masks.get(piece(4)) is first for masks in made)
+        assert all(masks.computed_masks is made[0].computed_masks for masks in made)
+        assert calls(label) == 1
+
+    def test_dtype_and_format_of_matrices_do_not_compute_again(self, label):
+        for dtype in ("float32", "float64"):
+            for use_sparse in (True, "scipy.sparse.csc", "sparse.pydata"):
+                MaskContainer(partial(counted, label), dtype=dtype, use_sparse=use_sparse).get(
+                    piece(4)
+                )
+        assert calls(label) == 1
+
+    def test_sparse_and_dense_stacks_are_two(self, label):
+        for use_sparse in (True, False, True):
+            masks = MaskContainer(partial(counted, label), use_sparse=use_sparse)
+            masks.get(piece(4))
+        assert calls(label) == 2
+
+    def test_threads_that_start_together(self, label):
+        start = threading.Barrier(8)
+
+        def use(_):
+            masks = MaskContainer([partial(counted, label)])
+            start.wait()
+            return masks.get(piece(3, 4))
+
+        with ThreadPoolExecutor(8) as pool:
+            got = list(pool.map(use, range(8)))
+        assert calls(label) == 1
+        assert all(matrix is got[0] for matrix in got)
+
+    def test_threads_with_one_container(self, label):
+        keys = [Slice((0, i), Shape((1, 1), 1)) for i in range(4)] * 10
+        masks = MaskContainer(partial(counted, label))
+        with ThreadPoolExecutor(8) as pool:
+            got = list(pool.map(masks.get, keys))
+        assert calls(label) == 1
+        assert len({id(matrix) for matrix in got}) == 4
+
+    def test_what_cannot_be_pickled_is_known_by_its_identity(self):
+        lock = threading.Lock()  # cannot be pickled
+        made = []
+
+        def factory():
+            with lock:
+                made.append(1)
+            return np.ones((2, 3))
+
+        for _ in range(3):
+            MaskContainer(factory).get(piece(3))
+        assert len(made) == 1
+
+    def test_a_factory_may_count_its_calls(self):
+        """It changes what it carries, and so its pickle."""
+        made = []
+
+        def use(_):
+            def factory():
+                made.append(1)
+                return np.ones((2, 3))
+
+            return MaskContainer(factory).get(piece(3))
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(use, range(40)))
+        assert len(made) == 1
+
+    def test_random_masks_are_drawn_once(self):
+        rng = np.random.default_rng()
+
+        def container():
+            return MaskContainer(lambda: rng.random((2, 3)))
+
+        assert container().get(piece(3)) is container().get(piece(3))
+
+    def test_other_content_is_another_stack(self):
+        table = np.ones((2, 3))
+        ones = MaskContainer(lambda: table).get(piece(3))
+        table[0, 0] = 9  # the same function, which now returns something else
+        assert MaskContainer(lambda: table).get(piece(3)).sum() == ones.sum() + 8
+        got = [MaskContainer(lambda n=n: np.full((2, 3), n)).get(piece(3)) for n in range(3)]
+        assert [matrix.sum() for matrix in got] == [0, 6, 12]
+
+    def test_an_edited_module_makes_other_masks(self, tmp_path, monkeypatch):
+        """A function of a module is pickled by its name, which stays."""
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        file = tmp_path / "edited_masks.py"
+        totals = []
+        for value in (1, 2):
+            file.write_text(f"import numpy as np\ndef make(): return np.full((2, 3), {value})\n")
+            importlib.invalidate_caches()
+            if value == 1:
+                module = importlib.import_module("edited_masks")
+            else:
+                importlib.reload(module)
+            totals.append(MaskContainer(module.make).get(piece(3)).sum())
+        sys.modules.pop("edited_masks")
+        assert totals == [6, 12]
+
+    def test_an_error_is_not_kept(self, label):
+        def make(fail=[True]):  # noqa: B006  # kept from call to call
+            if fail:
+                fail.clear()
+                raise OSError("not there yet")
+            return np.ones((2, 3))
+
+        masks = MaskContainer(make)
+        with pytest.raises(OSError, match="not there yet"):
+            masks.get(piece(3))
+        assert masks.get(piece(3)).sum() == 6
+
+    def test_a_container_keeps_its_own_masks(self, label):
+        masks = MaskContainer(partial(counted, label))
+        first = masks.computed_masks
+        for n in range(20):  # more than a process keeps
+            shared_stack(partial(ones, (2, n + 1)), None)
+        assert masks.computed_masks is first
+        assert calls(label) == 1
+
+
+class TestInARun:
+    def want(self):
+        mask = np.arange(16.0).reshape(4, 4)
+        dots = (DATA * mask).sum(axis=(2, 3))
+        return np.stack([dots, dots], axis=-1)
+
+    def test_made_in_each_task(self, label):
+        def how():
+            factory = partial(counted, label, shape=(4, 4))
+            return MaskContainer([factory, factory])
+
+        res = ud.run_udf(X, Dot(how), sig_dims=2).compute(scheduler="threads", num_workers=4)
+        np.testing.assert_allclose(res["dots"], self.want(), rtol=1e-5)
+        assert calls(label) == 2  # two factories, once each
+
+    def test_as_a_parameter(self, label):
+        masks = MaskContainer([partial(counted, label, shape=(4, 4))], count=1)
+        res = ud.run_udf(X, DotParameter(masks), sig_dims=2)
+        assert calls(label) == 0  # building computes nothing
+        res = res.compute(scheduler="threads", num_workers=4)
+        np.testing.assert_allclose(res["dots"], self.want()[..., :1], rtol=1e-5)
+        assert calls(label) == 1
+
+    @pytest.mark.parametrize("tile", [17, 33])
+    def test_tiles_that_cut_the_frame(self, label, tile):
+        x = da.from_array(DATA, chunks=(5, 2, 2, 3))
+        masks = MaskContainer([partial(counted, label, shape=(4, 4))], use_sparse=True)
+        with dask.config.set({"udfdask.tile-bytes": tile}):
+            res = ud.run_udf(x, DotParameter(masks), sig_dims=2).compute()
+        np.testing.assert_allclose(res["dots"], self.want()[..., :1], rtol=1e-5)
+        assert calls(label) == 1
+
+    @pytest.mark.parametrize("parameter", [False, True])
+    def test_on_processes(self, tmp_path, parameter):
+        masks = MaskContainer(
+            [partial(filed, str(tmp_path), os.getpid, (4, 4)), lambda: np.ones((4, 4))]
+        )
+        udf = DotParameter(masks) if parameter else Dot(lambda: masks)
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            res = ud.run_udf(X, udf, sig_dims=2).compute(scheduler="processes", pool=pool)
+        np.testing.assert_allclose(res["dots"], np.stack([DATA.sum(axis=(2, 3))] * 2, axis=-1))
+        made = counts(tmp_path)
+        assert 1 <= len(made) <= 2
+        assert set(made.values()) == {1}
+        assert f"made-{os.getpid()}" not in made

@@ -1,0 +1,101 @@
+"""Law 8 for containers: same in, same name; anything else in, another name."""
+
+import os
+import subprocess
+import sys
+from functools import partial
+
+import dask.array as da
+import numpy as np
+import pytest
+from dask.base import tokenize
+
+import udfdask as ud
+from counted_masks import DotParameter
+from udfdask.masks import MaskContainer, circular, ring
+from udfdask.tokens import tokenize_value
+
+SCRIPT = """
+from functools import partial
+import numpy as np
+from udfdask.masks import MaskContainer, circular
+from udfdask.tokens import tokenize_value
+
+def mine(value):
+    return np.full((6, 5), value + len("text"))
+
+def with_default(table=np.arange(30.0).reshape(6, 5), names=frozenset("abc")):
+    return table
+
+masks = MaskContainer(
+    [partial(circular, 3, 4, 5, 6, radius=2), partial(mine, 3.5), lambda: mine(2), with_default],
+    dtype="float32",
+    use_sparse="scipy.sparse.csc",
+)
+print(tokenize_value(masks))
+"""
+
+
+def test_equal_in_every_process():
+    seen = set()
+    for seed in ("0", "1"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", SCRIPT]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+        seen.add(run.stdout)
+    assert len(seen) == 1
+
+
+def disc(radius=2, cx=3):
+    return partial(circular, cx, 4, 5, 6, radius=radius)
+
+
+def test_equal_containers_have_equal_tokens():
+    made = [MaskContainer([disc(), lambda: np.ones((6, 5))], dtype="f4") for _ in range(2)]
+    made[1].computed_masks  # noqa: B018  # nor does it matter what was computed
+    assert len({tokenize_value(masks) for masks in made}) == 1
+    assert tokenize_value(MaskContainer([disc()])) == tokenize_value(MaskContainer((disc(),)))
+    assert tokenize(MaskContainer([disc()])) == tokenize(MaskContainer([disc()]))
+
+
+CHANGES = {
+    "radius": MaskContainer([disc(3)]),
+    "position": MaskContainer([disc(cx=2)]),
+    "function": MaskContainer([partial(ring, 3, 4, 5, 6, radius=2, radius_inner=1)]),
+    "number": MaskContainer([disc(), disc()]),
+    "stack": MaskContainer(disc()),
+    "dtype": MaskContainer([disc()], dtype="float32"),
+    "use_sparse": MaskContainer([disc()], use_sparse=False),
+    "another use_sparse": MaskContainer([disc()], use_sparse="scipy.sparse.csc"),
+    "count": MaskContainer([disc()], count=1),
+    "default_sparse": MaskContainer([disc()], default_sparse="sparse.pydata"),
+    "code": MaskContainer([lambda: np.zeros((6, 5))]),
+    "a constant in the code": MaskContainer([lambda: np.zeros((6, 5)) + 1]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_difference_is_in_the_token(change):
+    others = [
+        MaskContainer([disc()]),
+        *(masks for name, masks in CHANGES.items() if name != change),
+    ]
+    assert tokenize_value(CHANGES[change]) not in {tokenize_value(masks) for masks in others}
+
+
+def test_an_array_in_a_closure():
+    def token(value):
+        table = np.full((6, 5), value)
+        return tokenize_value(MaskContainer([lambda: table]))
+
+    assert token(1) == token(1) != token(2)
+
+
+def test_names_of_a_run():
+    x = da.zeros((4, 2, 6, 5), chunks=(1, 2, 6, 5))
+
+    def name(radius):
+        return ud.run_udf(x, DotParameter(MaskContainer([disc(radius)])), sig_dims=2)["dots"].name
+
+    assert name(2) == name(2) != name(3)

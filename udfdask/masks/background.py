@@ -1,0 +1,174 @@
+"""Masks with a positive and a negative part, which give zero on a flat background."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import ArgumentValueError
+from udfdask.masks import checks
+from udfdask.masks.discs import circular, ring
+from udfdask.types import AnyArray
+
+
+def balance(template: Any) -> AnyArray:
+    """Scale the negative part of a mask so that its sum is 0.
+
+    A balanced mask gives 0 on a uniform background.
+
+    Parameters
+    ----------
+    template : array-like of real numbers
+        Mask with positive and negative values; it is not changed.
+
+    Returns
+    -------
+    numpy.ndarray, shape of `template`, its dtype if that is a float, else float64
+        ``template`` where it is positive, elsewhere
+        ``template * sum(positive part) / -sum(negative part)``.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no positive or no negative value.
+
+    Examples
+    --------
+    >>> from udfdask.masks import balance
+    >>> print(balance([1, 2, 0, -1, -1]))
+    [ 1.   2.   0.  -1.5 -1.5]
+    """
+    result = _as_float(template)
+    above, below = result > 0, result < 0
+    if not above.any() or not below.any():
+        raise ArgumentValueError(
+            "a template to balance needs positive and negative values, but has "
+            f"{np.count_nonzero(above)} and {np.count_nonzero(below)}"
+        )
+    result[below] *= -result[above].sum() / result[below].sum()
+    return result
+
+
+def background_subtraction(
+    centerX: float,
+    centerY: float,
+    imageSizeX: int,
+    imageSizeY: int,
+    radius: float,
+    radius_inner: float,
+    antialiased: bool = False,
+) -> AnyArray:
+    """Return a disc of ones within a negative ring; the whole adds up to 0.
+
+    It is ``disc - ring * sum(disc) / sum(ring)``, with the disc of radius `radius_inner` and the
+    ring from there to `radius`.
+
+    Parameters
+    ----------
+    centerX, centerY : float
+        Centre, in pixels; it may lie between pixels.
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    radius : float
+        Outer radius of the ring, in pixels.
+    radius_inner : float
+        Radius of the disc, in pixels, smaller than `radius`.
+    antialiased : bool
+        Make edges soft, as `circular` and `ring` do.
+
+    Returns
+    -------
+    numpy.ndarray, shape (imageSizeY, imageSizeX), float64
+        The mask.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is no integer, or something else is no number.
+    ArgumentValueError
+        If a size is not positive, a radius is negative, `radius_inner` is not smaller than
+        `radius`, no pixel lies in the ring, or a number is not finite.
+
+    Examples
+    --------
+    >>> from udfdask.masks import background_subtraction
+    >>> mask = background_subtraction(2, 0, 5, 1, radius=2, radius_inner=1)
+    >>> print(mask[0])
+    [-1.5  1.   1.   1.  -1.5]
+    """
+    r, ri = checks.radii(radius, radius_inner)
+    disc = circular(centerX, centerY, imageSizeX, imageSizeY, ri, antialiased).astype(np.float64)
+    around = ring(centerX, centerY, imageSizeX, imageSizeY, r, ri, antialiased)
+    total = around.sum()
+    if not total:
+        raise ArgumentValueError(
+            f"no pixel lies between radius_inner={radius_inner!r} and radius={radius!r} around "
+            f"({centerY!r}, {centerX!r}) in a frame of {imageSizeY} x {imageSizeX}: there is no "
+            "background to subtract; make the ring wider"
+        )
+    background: AnyArray = disc - around * (disc.sum() / total)
+    return background
+
+
+def radial_gradient_background_subtraction(
+    r: Any, r0: float, r_outer: float, delta: float = 1
+) -> AnyArray:
+    """Return a radial gradient within a negative ring, as a function of distance.
+
+    ==================================  ======================
+    where                               value
+    ==================================  ======================
+    ``r < r0 - delta/2``                ``r / r0``
+    up to ``r0 + delta/2``, without it  ``(r0 - r) / (delta/2)``
+    from there to ``r <= r_outer``      -1
+    elsewhere                           0
+    ==================================  ======================
+
+    Parameters
+    ----------
+    r : array-like of real numbers
+        Distance of each pixel, in pixels; an elliptical one from `polar_map` gives an elliptical
+        mask.
+    r0 : float
+        Radius of the gradient, in pixels, more than 0.
+    r_outer : float
+        Outer radius of the ring, in pixels.
+    delta : float
+        Width of the transition from 1 to -1, in pixels, 0 or more.
+
+    Returns
+    -------
+    numpy.ndarray, shape of `r`, its dtype if that is a float, else float64
+        The mask; see `balance` for making its sum 0.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a radius or `delta` is no number.
+    ArgumentValueError
+        If `r0` is not positive, `r_outer` or `delta` is negative, or one is not finite.
+
+    Examples
+    --------
+    >>> from udfdask.masks import radial_gradient_background_subtraction
+    >>> print(radial_gradient_background_subtraction([0, 2, 4, 5, 6, 7], r0=4, r_outer=6))
+    [ 0.   0.5  0.  -1.  -1.   0. ]
+    """
+    inner = checks.radius("r0", r0, positive=True)
+    outer = checks.radius("r_outer", r_outer)
+    half = checks.radius("delta", delta) / 2
+    d = _as_float(r)
+    result = np.zeros_like(d)
+    within = d < inner - half
+    result[within] = d[within] / inner
+    transition = (d >= inner - half) & (d < inner + half)
+    result[transition] = (inner - d[transition]) / half if half else 0
+    result[(d >= inner + half) & (d <= outer)] = -1
+    return result
+
+
+def _as_float(values: Any) -> AnyArray:
+    """Return a copy of an array in its own float dtype, or else in float64."""
+    array = np.asarray(values)
+    return np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float64)

@@ -1,0 +1,156 @@
+"""Concentric rings with soft edges that add up to one."""
+
+from __future__ import annotations
+
+import math
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks import checks
+from udfdask.masks.polar import bounding_radius, distance
+from udfdask.types import AnyArray
+
+SPARSE_BELOW = 0.1
+"""Part of the frame that a bin must cover to be stored densely."""
+
+
+def radial_bins(
+    centerX: float,
+    centerY: float,
+    imageSizeX: int,
+    imageSizeY: int,
+    radius: float | None = None,
+    radius_inner: float = 0,
+    n_bins: int | None = None,
+    normalize: bool = False,
+    use_sparse: bool | None = None,
+    dtype: DTypeLike | None = None,
+) -> Any:
+    """Return a stack of concentric rings of equal width with soft edges.
+
+    Bin `b` has the weight ``clip(width / 2 + 0.5 - abs(d - r0), 0, 1)``, where `d` is the
+    distance of a pixel from the centre, ``width = (radius - radius_inner) / n_bins`` and
+    ``r0 = radius_inner + (b + 1 / 2) * width``. Where bins are at least a pixel wide, all bins
+    together give 1 between `radius_inner` and `radius`, less half a pixel.
+
+    Parameters
+    ----------
+    centerX, centerY : float
+        Centre, in pixels; it may lie between pixels or outside of the frame.
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    radius : float, optional
+        Outer radius of the last bin, in pixels; by default `bounding_radius`, so that the bins
+        cover the whole frame.
+    radius_inner : float
+        Inner radius of the first bin, in pixels.
+    n_bins : int, optional
+        Number of bins; by default ``round(radius - radius_inner)``, at least 1: bins about one
+        pixel wide.
+    normalize : bool
+        Scale each bin to a sum of 1 over the frame; a bin outside of the frame stays 0.
+    use_sparse : bool, optional
+        Whether to return a sparse stack; by default where the last and largest bin covers less
+        than a tenth of the frame.
+    dtype : dtype, optional
+        Dtype of the result, float64 by default.
+
+    Returns
+    -------
+    numpy.ndarray or sparse.COO, shape (n_bins, imageSizeY, imageSizeX)
+        The bins, from the inside to the outside.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size or `n_bins` is no integer, or something else is no number.
+    ArgumentValueError
+        If a size or `n_bins` is not positive, a radius is negative, `radius_inner` is not smaller
+        than `radius`, or a number is not finite.
+    ImportError
+        If the stack is to be sparse and the package `sparse` is not installed.
+
+    Notes
+    -----
+    On a pixel less than half a pixel from the centre the formula would give less than 1, because
+    both edges of the first bin count there. If `radius_inner` is below 0.5, this pixel is set to
+    ``1 - radius_inner`` in the first bin, before bins are normalised. A centre between pixels has
+    no such pixel, and the bins stay as symmetric as the frame.
+
+    Examples
+    --------
+    >>> from udfdask.masks import radial_bins
+    >>> bins = radial_bins(4, 4, 9, 9, radius=3, n_bins=3, use_sparse=False)
+    >>> print(bins.shape, bins[:, 4, 4:8])
+    (3, 9, 9) [[1.  0.5 0.  0. ]
+     [0.  0.5 0.5 0. ]
+     [0.  0.  0.5 0.5]]
+    """
+    if radius is None:
+        radius = bounding_radius(centerX, centerY, imageSizeX, imageSizeY)
+    r, ri = checks.radii(radius, radius_inner)
+    number = max(1, round(r - ri)) if n_bins is None else _number(n_bins)
+    width = (r - ri) / number
+    d = distance(centerX, centerY, imageSizeX, imageSizeY)
+    if use_sparse is None:
+        use_sparse = math.pi * (r**2 - (r - width) ** 2) / d.size < SPARSE_BELOW
+    kind = np.dtype(np.float64 if dtype is None else dtype)
+    sparse = checks.needs_sparse("a sparse stack of radial bins") if use_sparse else None
+    dense = np.zeros((number, d.size if sparse is None else 0), dtype=kind)
+    parts: list[tuple[AnyArray, AnyArray]] = []
+    order = np.argsort(d, axis=None)  # each bin is then a short stretch of neighbours
+    ordered = d.ravel()[order]
+    for b in range(number):
+        middle, reach = ri + (b + 0.5) * width, width / 2 + 0.5
+        stretch = slice(*np.searchsorted(ordered, [middle - reach, middle + reach]))
+        pixels, near = order[stretch], ordered[stretch]
+        weight = bin_weight(near, middle, width)
+        if b == 0:
+            patch_centre(weight, near, ri)
+        total = weight.sum()
+        if normalize and total > 0:
+            weight /= total
+        if sparse is None:
+            dense[b, pixels] = weight
+        else:
+            parts.append((pixels, weight.astype(kind)))
+    if sparse is None:
+        return dense.reshape(number, *d.shape)
+    which = np.repeat(np.arange(number), [len(pixels) for pixels, _ in parts])
+    place = np.unravel_index(np.concatenate([pixels for pixels, _ in parts]), d.shape)
+    return sparse.COO(
+        coords=np.stack([which, *place]),
+        data=np.concatenate([weight for _, weight in parts]),
+        shape=(number, *d.shape),
+        prune=True,  # pixels on the very edge of a bin weigh nothing
+    )
+
+
+def bin_weight(d: AnyArray, middle: float, width: float) -> AnyArray:
+    """Return the weight of pixels at distances `d` in a ring of some middle radius and width."""
+    return np.clip(width / 2 + 0.5 - np.abs(d - middle), 0, 1)
+
+
+def patch_centre(weight: AnyArray, d: AnyArray, inner: float) -> AnyArray:
+    """Set the pixel at the centre, if there is one, in the ring around it; return the ring.
+
+    At most one pixel is closer than half a pixel.
+    """
+    if inner < 0.5:
+        weight[d < 0.5] = 1 - inner
+    return weight
+
+
+def _number(n_bins: Any) -> int:
+    """Return a checked number of bins."""
+    try:
+        number = index(n_bins)
+    except TypeError:
+        raise ArgumentTypeError(f"n_bins must be an integer, not {n_bins!r}") from None
+    if number < 1:
+        raise ArgumentValueError(f"n_bins must be at least 1, not {number}")
+    return number

@@ -1,0 +1,122 @@
+"""Discs and rings, with hard or with soft edges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfdask.masks import checks
+from udfdask.masks.bins import bin_weight, patch_centre
+from udfdask.masks.polar import distance, offsets
+from udfdask.types import AnyArray
+
+
+def circular(
+    centerX: float,
+    centerY: float,
+    imageSizeX: int,
+    imageSizeY: int,
+    radius: float,
+    antialiased: bool = False,
+) -> AnyArray:
+    """Return a disc.
+
+    With `d` the distance of a pixel from the centre it holds ``d**2 <= radius**2``, with
+    `antialiased` ``clip(radius + 0.5 - d, 0, 1)``.
+
+    Parameters
+    ----------
+    centerX, centerY : float
+        Centre, in pixels; it may lie between pixels or outside of the frame.
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    radius : float
+        Radius, in pixels, 0 or more.
+    antialiased : bool
+        Make the edge fall from 1 to 0 over one pixel.
+
+    Returns
+    -------
+    numpy.ndarray, shape (imageSizeY, imageSizeX), bool or with `antialiased` float64
+        The mask.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is no integer, or something else is no number.
+    ArgumentValueError
+        If a size is not positive, `radius` is negative, or a number is not finite.
+
+    Examples
+    --------
+    >>> from udfdask.masks import circular
+    >>> disc = circular(centerX=2, centerY=1, imageSizeX=5, imageSizeY=3, radius=1)
+    >>> print(disc.astype(int))
+    [[0 0 1 0 0]
+     [0 1 1 1 0]
+     [0 0 1 0 0]]
+    """
+    r = checks.radius("radius", radius)
+    if antialiased:
+        d = distance(centerX, centerY, imageSizeX, imageSizeY)
+        return np.clip(r + 0.5 - d, 0, 1)
+    dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
+    inside: AnyArray = dy * dy + dx * dx <= r * r
+    return inside
+
+
+def ring(
+    centerX: float,
+    centerY: float,
+    imageSizeX: int,
+    imageSizeY: int,
+    radius: float,
+    radius_inner: float,
+    antialiased: bool = False,
+) -> AnyArray:
+    """Return a ring.
+
+    With `d` the distance of a pixel from the centre it holds ``radius_inner < d <= radius``, so
+    that the centre pixel itself is out even if `radius_inner` is 0. With `antialiased` it is the
+    one bin of `radial_bins` between these radii.
+
+    Parameters
+    ----------
+    centerX, centerY : float
+        Centre, in pixels; it may lie between pixels or outside of the frame.
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    radius : float
+        Outer radius, in pixels.
+    radius_inner : float
+        Inner radius, in pixels, 0 or more, smaller than `radius`.
+    antialiased : bool
+        Make the edges rise and fall over one pixel.
+
+    Returns
+    -------
+    numpy.ndarray, shape (imageSizeY, imageSizeX), bool or with `antialiased` float64
+        The mask.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is no integer, or something else is no number.
+    ArgumentValueError
+        If a size is not positive, a radius is negative, `radius_inner` is not smaller than
+        `radius`, or a number is not finite.
+
+    Examples
+    --------
+    >>> from udfdask.masks import ring
+    >>> mask = ring(centerX=2, centerY=2, imageSizeX=5, imageSizeY=5, radius=2, radius_inner=1)
+    >>> print(mask[2].astype(int), mask.sum())
+    [1 0 0 0 1] 8
+    """
+    r, ri = checks.radii(radius, radius_inner)
+    if antialiased:
+        d = distance(centerX, centerY, imageSizeX, imageSizeY)
+        return patch_centre(bin_weight(d, (r + ri) / 2, r - ri), d, ri)
+    dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
+    squared = dy * dy + dx * dx
+    between: AnyArray = (squared > ri * ri) & (squared <= r * r)
+    return between

@@ -1,0 +1,126 @@
+"""Masks that grow along an axis or away from a centre."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from udfdask.masks import checks
+from udfdask.masks.polar import distance
+from udfdask.types import AnyArray
+
+
+def gradient_x(imageSizeX: int, imageSizeY: int, dtype: DTypeLike = np.float32) -> AnyArray:
+    """Return the column index of each pixel.
+
+    Parameters
+    ----------
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    dtype : dtype
+        Dtype of the result.
+
+    Returns
+    -------
+    numpy.ndarray, shape (imageSizeY, imageSizeX), dtype `dtype`
+        ``mask[y, x] = x``.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is no integer.
+    ArgumentValueError
+        If a size is not positive.
+
+    Examples
+    --------
+    >>> from udfdask.masks import gradient_x
+    >>> print(gradient_x(imageSizeX=3, imageSizeY=2))
+    [[0. 1. 2.]
+     [0. 1. 2.]]
+    """
+    nx, ny = checks.size("imageSizeX", imageSizeX), checks.size("imageSizeY", imageSizeY)
+    return np.tile(np.arange(nx).astype(dtype), (ny, 1))
+
+
+def gradient_y(imageSizeX: int, imageSizeY: int, dtype: DTypeLike = np.float32) -> AnyArray:
+    """Return the row index of each pixel.
+
+    Parameters
+    ----------
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    dtype : dtype
+        Dtype of the result.
+
+    Returns
+    -------
+    numpy.ndarray, shape (imageSizeY, imageSizeX), dtype `dtype`
+        ``mask[y, x] = y``.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is no integer.
+    ArgumentValueError
+        If a size is not positive.
+
+    Examples
+    --------
+    >>> from udfdask.masks import gradient_y
+    >>> print(gradient_y(imageSizeX=3, imageSizeY=2))
+    [[0. 0. 0.]
+     [1. 1. 1.]]
+    """
+    nx, ny = checks.size("imageSizeX", imageSizeX), checks.size("imageSizeY", imageSizeY)
+    return np.repeat(np.arange(ny).astype(dtype)[:, np.newaxis], nx, axis=1)
+
+
+def radial_gradient(
+    centerX: float,
+    centerY: float,
+    imageSizeX: int,
+    imageSizeY: int,
+    radius: float,
+    antialiased: bool = False,
+) -> AnyArray:
+    """Return a disc that grows from 0 in its centre to 1 at its edge.
+
+    With `d` the distance of a pixel from the centre it is ``d / radius`` where ``d <= radius``
+    and 0 elsewhere; with `antialiased` ``min(d / radius, 1) * clip(radius + 0.5 - d, 0, 1)``.
+
+    Parameters
+    ----------
+    centerX, centerY : float
+        Centre, in pixels; it may lie between pixels or outside of the frame.
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    radius : float
+        Radius, in pixels, more than 0.
+    antialiased : bool
+        Make the edge fall to 0 over one pixel.
+
+    Returns
+    -------
+    numpy.ndarray, shape (imageSizeY, imageSizeX), float64
+        The mask.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is no integer, or something else is no number.
+    ArgumentValueError
+        If a size or `radius` is not positive, or a number is not finite.
+
+    Examples
+    --------
+    >>> from udfdask.masks import radial_gradient
+    >>> mask = radial_gradient(centerX=4, centerY=0, imageSizeX=9, imageSizeY=1, radius=2)
+    >>> print(mask[0])
+    [0.  0.  1.  0.5 0.  0.5 1.  0.  0. ]
+    """
+    r = checks.radius("radius", radius, positive=True)
+    d = distance(centerX, centerY, imageSizeX, imageSizeY)
+    if antialiased:
+        return np.minimum(d / r, 1) * np.clip(r + 0.5 - d, 0, 1)
+    return np.where(d <= r, d / r, 0.0)

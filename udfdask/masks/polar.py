@@ -1,0 +1,124 @@
+"""Distances and angles of pixels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from udfdask.errors import ArgumentValueError
+from udfdask.masks import checks
+from udfdask.types import AnyArray
+
+
+def offsets(
+    centerX: float, centerY: float, imageSizeX: int, imageSizeY: int
+) -> tuple[AnyArray, AnyArray]:
+    """Return dy of shape (imageSizeY, 1) and dx of shape (1, imageSizeX), float64, in pixels."""
+    nx, ny = checks.size("imageSizeX", imageSizeX), checks.size("imageSizeY", imageSizeY)
+    cx, cy = checks.number("centerX", centerX), checks.number("centerY", centerY)
+    y, x = np.ogrid[:ny, :nx]
+    return y - cy, x - cx
+
+
+def distance(centerX: float, centerY: float, imageSizeX: int, imageSizeY: int) -> AnyArray:
+    """Return the distance of each pixel from a centre, shape (imageSizeY, imageSizeX)."""
+    dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
+    return np.hypot(dy, dx)
+
+
+def polar_map(
+    centerX: float,
+    centerY: float,
+    imageSizeX: int,
+    imageSizeY: int,
+    stretchY: float = 1.0,
+    angle: float = 0.0,
+) -> tuple[AnyArray, AnyArray]:
+    """Return the distance of each pixel from a centre, and its angle.
+
+    With ``dy = y - centerY`` and ``dx = x - centerX`` they are ``r = hypot(dy, dx)`` and
+    ``phi = arctan2(dy, dx)``: zero along +x, growing towards +y, which points down.
+
+    Parameters
+    ----------
+    centerX, centerY : float
+        Centre, in pixels; it may lie between pixels or outside of the frame.
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+    stretchY : float
+        Semi-axis of the ellipse of radius 1 along y, before it is turned by `angle`; along x it
+        is 1. So ``r <= radius`` is an ellipse with the semi-axes `radius` and
+        ``stretchY * radius``.
+    angle : float
+        Angle of the ellipse in radians: the semi-axis `stretchY` points to
+        ``(cos(angle), -sin(angle))`` in (y, x).
+
+    Returns
+    -------
+    r : numpy.ndarray, shape (imageSizeY, imageSizeX), float64
+        Distance, in pixels.
+    phi : numpy.ndarray, shape (imageSizeY, imageSizeX), float64
+        Angle in radians, within -pi and pi, in the stretched coordinates.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is no integer, or something else is no number.
+    ArgumentValueError
+        If a size or `stretchY` is not positive, or a number is not finite.
+
+    Examples
+    --------
+    >>> from udfdask.masks import polar_map
+    >>> r, phi = polar_map(centerX=1, centerY=1, imageSizeX=3, imageSizeY=3)
+    >>> print(r.round(2)[0], phi.round(2)[2, 1])
+    [1.41 1.   1.41] 1.57
+    """
+    dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
+    stretch, theta = checks.number("stretchY", stretchY), checks.number("angle", angle)
+    if stretch <= 0:
+        raise ArgumentValueError(
+            f"stretchY must be positive, not {stretchY!r}: it is the length of one semi-axis of "
+            "an ellipse, relative to the other"
+        )
+    if stretch != 1 or theta != 0:
+        cos, sin = math.cos(theta), math.sin(theta)
+        dy, dx = (dy * cos - dx * sin) / stretch, dx * cos + dy * sin
+    return np.hypot(dy, dx), np.arctan2(dy, dx)
+
+
+def bounding_radius(centerX: float, centerY: float, imageSizeX: int, imageSizeY: int) -> int:
+    """Return a radius around a centre within which the whole frame lies.
+
+    With ``dx = max(centerX, imageSizeX - centerX)`` and dy likewise it is
+    ``ceil(hypot(dy, dx)) + 1``: at least a pixel more than the farthest corner.
+
+    Parameters
+    ----------
+    centerX, centerY : float
+        Centre, in pixels; it may lie outside of the frame.
+    imageSizeX, imageSizeY : int
+        Size of the frame, in pixels.
+
+    Returns
+    -------
+    int
+        Radius, in pixels.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a size is no integer, or the centre no number.
+    ArgumentValueError
+        If a size is not positive, or the centre not finite.
+
+    Examples
+    --------
+    >>> from udfdask.masks import bounding_radius
+    >>> bounding_radius(centerX=8, centerY=8, imageSizeX=16, imageSizeY=16)
+    13
+    """
+    nx, ny = checks.size("imageSizeX", imageSizeX), checks.size("imageSizeY", imageSizeY)
+    cx, cy = checks.number("centerX", centerX), checks.number("centerY", centerY)
+    return math.ceil(math.hypot(max(cy, ny - cy), max(cx, nx - cx))) + 1

@@ -1,0 +1,32 @@
+"""The stacks of this process: one for all containers with equal factories."""
+
+from __future__ import annotations
+
+import threading
+
+from udfdask.masks.identity import code_of, identity_of
+from udfdask.masks.stack import Factories, MaskStack
+from udfdask.per_process import OncePerProcess
+
+_STACKS = OncePerProcess(8)
+_LOCKS = OncePerProcess(64)
+
+
+def shared_stack(factories: Factories, as_sparse: bool | None) -> MaskStack:
+    """Return the stack of some factories, computed by the first thread that asks for it.
+
+    A factory may change what it carries, because it counts its calls or draws random numbers. It
+    is still the same to those who make their container later: its stack is kept under what it was
+    before the call and after. No thread may look at it in between, hence the lock.
+    """
+    fresh: list[MaskStack] = []
+
+    def make() -> MaskStack:
+        fresh.append(MaskStack(factories, as_sparse))
+        return fresh[0]
+
+    with _LOCKS.get(code_of(factories), threading.RLock):
+        stack: MaskStack = _STACKS.get((identity_of(factories), as_sparse), make)
+        if fresh:
+            _STACKS.get((identity_of(factories), as_sparse), lambda: stack)
+    return stack
