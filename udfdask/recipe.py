@@ -133,6 +133,11 @@ class Recipe:
         return tuple((k, name) for k, u in enumerate(self.udfs) for name in u.nav_aux)
 
     @property
+    def now(self) -> Recipe:
+        """The recipe itself, where tasks may also be given one whose parameters change."""
+        return self
+
+    @property
     def nbytes(self) -> int:
         """About what the recipe weighs on the wire: arrays among the parameters, and the ROI."""
         roi = 0 if self.grid.roi is None else self.grid.roi.size // 8
@@ -230,6 +235,28 @@ def make_recipe(
         guarded=not all(u._starts_no_threads for u in udfs),
         udfs=tuple(parts),
     )
+
+
+def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
+    """Raise if other parameters, aux data with their values, change what a UDF declares."""
+    old = recipe.udfs[number]
+    new, _ = _declare(
+        old.cls(**kwargs),
+        recipe.grid,
+        recipe.shape,
+        recipe.dtype,
+        (),
+        old.split_every or False,
+        recipe.threads,
+    )
+    for what in ("buffers", "input_dtype", "method", "merge", "axes"):
+        before, after = getattr(old, what), getattr(new, what)
+        if before != after:
+            raise ArgumentValueError(
+                f"with these parameters {old.name} declares another {what.replace('_', ' ')} than "
+                f"at the start of the run ({after}, not {before}): parameters that decide what is "
+                "declared need a new run"
+            )
 
 
 def _pair(udfs: Sequence[UDF], parts: Sequence[UDFRecipe]) -> list[tuple[UDF, UDFRecipe]]:

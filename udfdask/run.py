@@ -105,7 +105,7 @@ def run_udf(
     """
     if corrections is not None:
         raise ArgumentValueError("corrections are not supported by this version: correct the array")
-    udfs = _as_list(udf)
+    udfs = as_list(udf)
     plan = make_plan(
         array, udfs, sig_dims=sig_dims, roi=roi, backends=backends, split_every=split_every
     )
@@ -156,7 +156,7 @@ def explain(
     """
     if corrections is not None:
         raise ArgumentValueError("corrections are not supported by this version: correct the array")
-    udfs = _as_list(udf)
+    udfs = as_list(udf)
     plan = make_plan(
         array, udfs, sig_dims=sig_dims, roi=roi, backends=backends, split_every=split_every
     )
@@ -185,7 +185,7 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     )
 
 
-def _as_list(udf: Any) -> list[UDF]:
+def as_list(udf: Any) -> list[UDF]:
     """Return a list of UDFs from what a user passed."""
     if isinstance(udf, (list, tuple)):
         return list(udf)
