@@ -576,12 +576,9 @@ class TestAuxData:
 
     def test_by_merge_all(self, x):
         """Its merge is inherited, and used here."""
-        *_, last = ud.run_udf_iter(x, seen(SHAPE, SeenByMergeAll), roi=ROI)
-        *_, same = ud.run_udf_iter(x, seen(SHAPE, SeenByTiles), roi=ROI)
-        assert_same(last.buffers[0], same.buffers[0])
-        only = seen(SHAPE, pu.SeenByMergeAllOnly)
-        *_, last = ud.run_udf_iter(x, only, roi=ROI)
-        assert_same(last.buffers[0], ud.run_udf(x, only, roi=ROI).compute())
+        for udf in (seen(SHAPE, SeenByMergeAll), seen(SHAPE, pu.SeenByMergeAllOnly)):
+            *_, last = ud.run_udf_iter(x, udf, roi=ROI)
+            assert_same(last.buffers[0], ud.run_udf(x, udf, roi=ROI).compute())
 
     def test_in_every_snapshot(self, x):
         """get_results checks all of them, those of frames that are still missing too."""
