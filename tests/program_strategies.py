@@ -1,0 +1,137 @@
+"""Hypothesis strategies for programs and cases; the simplest is a nav sum by frame."""
+
+import math
+
+import numpy as np
+from hypothesis import strategies as st
+
+from program_model import NAMES, Buffer, Case, Output, Program
+from udfdask.testing.strategies import chunkings, rois
+
+MERGE_KINDS = ("default", "merge", "assigns", "all", "once", "both")
+METHOD_KINDS = ("frame", "tile", "partition")
+INTS = ("int64", "int32", "uint8", "uint64", "int16")
+REALS = (*INTS, "float64", "float32", "bool")
+EVERY = (*REALS, "complex128", "complex64")
+DTYPES = {"min": REALS, "max": REALS, "xor": (*INTS, "bool"), "hash": ("int64", "uint64")}
+CONTRIBUTIONS = ("value", "one", "square", "where", "place")
+FILLS = {"i": -1, "u": 7, "f": 0.5, "c": 1.5j, "b": True}
+ARRAY_DTYPES = (
+    "uint8", "int16", "int32", ">u2", ">i4", "int64", "float32", ">f8", "float16", "bool",
+    "complex64", ">c16",
+)  # fmt: skip
+PREFERENCES = ("bool", "float32", "float64", "int64", "complex64")
+
+rarely = st.sampled_from([False, False, False, True])
+
+
+@st.composite
+def buffers(draw, name, kinds, ops):
+    """One buffer; `ops` maps kinds to operations."""
+    kind = draw(st.sampled_from(kinds))
+    op = draw(st.sampled_from(ops[kind]))
+    use = draw(st.sampled_from([None, None, None, "private"]))
+    if op in ("scan", "stamp"):
+        return Buffer(name, kind, op, use=use)
+    if op == "median":
+        return Buffer(name, kind, op, dtype="float64", use=use)
+    dtype = draw(st.sampled_from(DTYPES.get(op, EVERY)))
+    extra = (2,) if op == "hash" else draw(st.sampled_from([(), (), (2,), (2, 3), (0,)]))
+    fill = FILLS[np.dtype(dtype).kind] if draw(rarely) else None
+    of = draw(st.sampled_from(CONTRIBUTIONS))
+    return Buffer(name, kind, op, of, dtype, extra, use, fill)
+
+
+@st.composite
+def outputs(draw, program):
+    """What get_results gives: some buffers anew, some results of their own."""
+    found, free = [], [b for b in program.buffers if b.use != "private"]
+    own = ["mean"] if program.elementwise_results else ["mean", "total", "full", "here"]
+    for number in range(draw(st.integers(0, 3))):
+        if free and draw(st.booleans()):
+            name = free.pop(draw(st.integers(0, len(free) - 1))).name
+            forms = ["pass", "double", "flat", "masked", "valid", "invalid"]
+            found.append(Output(name, draw(st.sampled_from(forms)), name))
+            continue
+        form = draw(st.sampled_from(own))
+        sources = [b.name for b in program.buffers if form != "total" or b.kind == "nav"]
+        if not sources:
+            form, sources = "mean", [b.name for b in program.buffers]
+        found.append(Output(f"result_{number}", form, draw(st.sampled_from(sources))))
+    return tuple(found)
+
+
+@st.composite
+def programs(draw):
+    """One lawful program."""
+    method = draw(st.sampled_from(METHOD_KINDS))
+    merge = draw(st.sampled_from(MERGE_KINDS))
+    whole_frames = draw(rarely)
+    plain = ("sum", "min", "max", "xor")
+    stamped = ("stamp",) if merge in ("merge", "assigns") else ()
+    scanned = ("scan",) if merge == "merge" else ()
+    ordered = ("last", "hash") if method != "tile" or whole_frames else ()
+    median = ("median",) if merge == "once" else ()
+    ops = {
+        "nav": (*plain, *stamped, *scanned),
+        "sig": (*plain, "last", "hash"),
+        "single": (*plain, *ordered, *median),
+    }
+    kinds = ("nav",) if merge == "default" else ("nav", "sig", "single")
+    declared = [draw(buffers(NAMES[0], kinds, ops))]
+    for name in NAMES[1 : draw(st.integers(1, len(NAMES)))]:
+        declared.append(draw(buffers(name, kinds, ops)))
+    if any(b.op == "scan" for b in declared):
+        declared.append(Buffer("running", "single", use="private"))
+    if Program(tuple(declared)).median_of() is None:
+        declared = [b for b in declared if b.op != "median"] or [Buffer("a")]
+    fields = {
+        "buffers": tuple(declared),
+        "method": method,
+        "merge": merge,
+        "prefers": draw(st.sampled_from(PREFERENCES)),
+        "postprocess": draw(rarely),
+        "factor": draw(st.integers(1, 3)),
+        "lazy_weights": draw(rarely),
+        "depth": draw(st.sampled_from([math.inf, 1, 2])),
+        "split_every": draw(st.sampled_from([None, None, 2, 3, 5, 8])),
+        "whole_frames": whole_frames,
+        "contiguous_nav": draw(rarely),
+        "writable_input": draw(rarely),
+        "elementwise_results": draw(rarely),
+    }
+    return Program(outputs=draw(outputs(Program(**fields))), **fields)
+
+
+@st.composite
+def chunks_within(draw, shape, blocks):
+    """A chunking of at most so many blocks: the axes that would exceed it stay whole."""
+    found = []
+    for sizes in draw(chunkings(shape)):
+        if len(sizes) > blocks:
+            sizes = (sum(sizes),)
+        blocks //= len(sizes)
+        found.append(sizes)
+    return tuple(found)
+
+
+@st.composite
+def cases(draw, max_programs=3):
+    """One to three programs and an array, its chunks, a ROI and a tile size."""
+    found = draw(st.lists(programs(), min_size=1, max_size=max_programs))
+    nav = tuple(draw(st.lists(st.integers(1, 4), min_size=0, max_size=3)))
+    sig = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
+    nav_chunks = draw(chunks_within(nav, 16))
+    if any(p.in_order for p in found):  # chunks in navigation order: one axis alone is cut
+        nav_chunks = (*nav_chunks[:1], *((n,) for n in nav[1:]))
+    return Case(
+        programs=tuple(found),
+        shape=(*nav, *sig),
+        sig_dims=len(sig),
+        chunks=(*nav_chunks, *draw(chunks_within(sig, 4))),
+        dtype=draw(st.sampled_from(ARRAY_DTYPES)),
+        roi=draw(rois(nav)),
+        tile_bytes=draw(st.sampled_from([1 << 20, 64, 1])),
+        split_every=draw(st.sampled_from([None, 2, 3, 8, False])),
+        seed=draw(st.integers(0, 99)),
+    )
