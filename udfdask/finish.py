@@ -36,6 +36,7 @@ def finish(
         instance = Instance(recipe, number, *span)
         cursor = instance.cursor
         cursor.merged = (0, grid.n_chunks)
+        cursor.flat = chunk is None
         for name, spec in instance.where.allocated.items():
             if spec.kind != "nav":
                 assert whole is not None

@@ -20,10 +20,11 @@ class Cursor:
     The runner moves it; `UDFMeta` works out coordinates and slices only when they are asked for.
     """
 
-    __slots__ = ("_rows", "chunks", "merged", "part", "part_index", "start", "stop")
+    __slots__ = ("_rows", "chunks", "flat", "merged", "part", "part_index", "start", "stop")
 
     def __init__(self, first: int, stop: int, n_rows: int) -> None:
         self.chunks = (first, stop)
+        self.flat = False  # rows in flattened order, as get_results sees them, not chunk by chunk
         self.start = 0
         self.stop = n_rows
         self.part: Slice | None = None
@@ -34,9 +35,14 @@ class Cursor:
     def rows(self, grid: Grid) -> range | AnyArray:
         """Return the rows at hand: a range where they are neighbours, else an array."""
         if self._rows is None:
-            self._rows = grid.rows_of(*self.chunks)
+            self._rows = range(grid.n_frames) if self.flat else grid.rows_of(*self.chunks)
         rows = self._rows[self.start : self.stop]
         return rows if isinstance(rows, range) else as_range(rows)
+
+    def coordinates(self, grid: Grid) -> AnyArray:
+        """Return the scan positions of the rows at hand, shape (rows, nav dims)."""
+        every = grid.flat_coordinates if self.flat else grid.coordinates_of(*self.chunks)
+        return every[self.start : self.stop]
 
 
 class UDFMeta:
@@ -149,9 +155,7 @@ class UDFMeta:
     @property
     def coordinates(self) -> AnyArray:
         """True scan positions of the piece's frames, int, shape (frames, nav dims)."""
-        cursor = self._piece("coordinates")
-        every = self._grid.coordinates_of(*cursor.chunks)
-        return every[cursor.start : cursor.stop]
+        return self._piece("coordinates").coordinates(self._grid)
 
     def get_valid_nav_mask(self, full_nav: bool = False) -> AnyArray | None:
         """Return which scan positions have been merged so far.
