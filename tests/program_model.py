@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 NAMES = ("a", "keys", "get", "data")  # any identifier may name a buffer
-ORDERED = ("last", "hash", "scan")  # depend on the order of the frames
 WEIGHTS = np.arange(1, 7)
 POSTPROCESSED = {"sum", "scan", "last", "min", "max"}
 CAP = 1
@@ -39,10 +38,11 @@ def _same(value, other):
 class Buffer(Brief):
     """A buffer that collects contributions of pixels.
 
-    Operations: `sum` (of bools: any), `min`, `max`, `xor`; `last` (frame in order) and `hash` (a
-    pair, sensitive to every frame and to their order); `scan` (nav: the running sum, made by merge
-    with the buffer "running"); `stamp` (nav: the positions that merge sees); `median` (single: of
-    the first plain nav buffer, made by merge_all).
+    Operations: `sum` (of bools: any), `min`, `max`, `xor`; `last` (frame) and `hash` (a pair,
+    sensitive to every frame and to their order); `scan` (nav: the running sum, made by merge with
+    the buffer "running"); `stamp` (nav: the positions that merge sees); `median` (single: of the
+    first plain nav buffer, made by merge_all). `last`, `hash` and `scan` need chunks that follow
+    each other in navigation order.
     """
 
     name: str
@@ -92,12 +92,6 @@ class Program(Brief):
     contiguous_nav: bool = False
     writable_input: bool = False
     elementwise_results: bool = False
-
-    @property
-    def in_order(self):
-        """Whether chunks must follow each other in navigation order."""
-        whole_partitions = self.contiguous_nav and self.method == "partition"
-        return whole_partitions or any(b.op in ORDERED for b in self.buffers)
 
     def buffer(self, name):
         """Return the buffer of a name."""

@@ -1,12 +1,13 @@
 """Hypothesis strategies for programs and cases; the simplest is a nav sum by frame."""
 
+import itertools
 import math
 
 import numpy as np
 from hypothesis import strategies as st
 
 from program_model import NAMES, Buffer, Case, Output, Program
-from udfdask.testing.strategies import chunkings, rois
+from udfdask.testing.strategies import rois
 
 MERGE_KINDS = ("default", "merge", "assigns", "all", "once", "both")
 METHOD_KINDS = ("frame", "tile", "partition")
@@ -15,6 +16,8 @@ REALS = (*INTS, "float64", "float32", "bool")
 EVERY = (*REALS, "complex128", "complex64")
 DTYPES = {"min": REALS, "max": REALS, "xor": (*INTS, "bool"), "hash": ("int64", "uint64")}
 CONTRIBUTIONS = ("value", "one", "square", "where", "place")
+SAME_FORMS = ("pass", "double", "flat", "masked", "valid", "invalid")
+OWN_FORMS = ("mean", "total", "full", "here")
 FILLS = {"i": -1, "u": 7, "f": 0.5, "c": 1.5j, "b": True}
 ARRAY_DTYPES = (
     "uint8", "int16", "int32", ">u2", ">i4", "int64", "float32", ">f8", "float16", "bool",
@@ -46,12 +49,12 @@ def buffers(draw, name, kinds, ops):
 def outputs(draw, program):
     """What get_results gives: some buffers anew, some results of their own."""
     found, free = [], [b for b in program.buffers if b.use != "private"]
-    own = ["mean"] if program.elementwise_results else ["mean", "total", "full", "here"]
+    # what is asked for row by row may neither look at all rows nor give them
+    own = ("mean", "here") if program.elementwise_results else OWN_FORMS
     for number in range(draw(st.integers(0, 3))):
         if free and draw(st.booleans()):
             name = free.pop(draw(st.integers(0, len(free) - 1))).name
-            forms = ["pass", "double", "flat", "masked", "valid", "invalid"]
-            found.append(Output(name, draw(st.sampled_from(forms)), name))
+            found.append(Output(name, draw(st.sampled_from(SAME_FORMS)), name))
             continue
         form = draw(st.sampled_from(own))
         sources = [b.name for b in program.buffers if form != "total" or b.kind == "nav"]
@@ -62,20 +65,20 @@ def outputs(draw, program):
 
 
 @st.composite
-def programs(draw):
-    """One lawful program."""
+def programs(draw, ordered=True):
+    """One lawful program; `ordered`: it may count on chunks in navigation order."""
     method = draw(st.sampled_from(METHOD_KINDS))
     merge = draw(st.sampled_from(MERGE_KINDS))
     whole_frames = draw(rarely)
     plain = ("sum", "min", "max", "xor")
     stamped = ("stamp",) if merge in ("merge", "assigns") else ()
-    scanned = ("scan",) if merge == "merge" else ()
-    ordered = ("last", "hash") if method != "tile" or whole_frames else ()
+    scanned = ("scan",) if merge == "merge" and ordered else ()
+    last = ("last", "hash") if ordered else ()
     median = ("median",) if merge == "once" else ()
     ops = {
         "nav": (*plain, *stamped, *scanned),
-        "sig": (*plain, "last", "hash"),
-        "single": (*plain, *ordered, *median),
+        "sig": (*plain, *last),
+        "single": (*plain, *(last if method != "tile" or whole_frames else ()), *median),
     }
     kinds = ("nav",) if merge == "default" else ("nav", "sig", "single")
     declared = [draw(buffers(NAMES[0], kinds, ops))]
@@ -83,8 +86,8 @@ def programs(draw):
         declared.append(draw(buffers(name, kinds, ops)))
     if any(b.op == "scan" for b in declared):
         declared.append(Buffer("running", "single", use="private"))
-    if Program(tuple(declared)).median_of() is None:
-        declared = [b for b in declared if b.op != "median"] or [Buffer("a")]
+    if any(b.op == "median" for b in declared) and Program(tuple(declared)).median_of() is None:
+        declared.append(Buffer("sums"))
     fields = {
         "buffers": tuple(declared),
         "method": method,
@@ -96,7 +99,7 @@ def programs(draw):
         "depth": draw(st.sampled_from([math.inf, 1, 2])),
         "split_every": draw(st.sampled_from([None, None, 2, 3, 5, 8])),
         "whole_frames": whole_frames,
-        "contiguous_nav": draw(rarely),
+        "contiguous_nav": draw(rarely) and (ordered or method != "partition"),
         "writable_input": draw(rarely),
         "elementwise_results": draw(rarely),
     }
@@ -105,30 +108,30 @@ def programs(draw):
 
 @st.composite
 def chunks_within(draw, shape, blocks):
-    """A chunking of at most so many blocks: the axes that would exceed it stay whole."""
+    """A chunking of at most so many blocks."""
     found = []
-    for sizes in draw(chunkings(shape)):
-        if len(sizes) > blocks:
-            sizes = (sum(sizes),)
-        blocks //= len(sizes)
-        found.append(sizes)
+    for side in shape:
+        cuts = draw(st.lists(st.booleans(), min_size=side - 1, max_size=side - 1))
+        ends = [k for k, cut in enumerate(cuts, 1) if cut][: blocks - 1]
+        blocks //= len(ends) + 1
+        found.append(tuple(b - a for a, b in itertools.pairwise([0, *ends, side])))
     return tuple(found)
 
 
 @st.composite
-def cases(draw, max_programs=3):
+def cases(draw):
     """One to three programs and an array, its chunks, a ROI and a tile size."""
-    found = draw(st.lists(programs(), min_size=1, max_size=max_programs))
-    nav = tuple(draw(st.lists(st.integers(1, 4), min_size=0, max_size=3)))
+    n_nav = draw(st.sampled_from([1, 2, 2, 3, 0]))
+    nav = tuple(draw(st.lists(st.integers(1, 5), min_size=n_nav, max_size=n_nav)))
     sig = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
-    nav_chunks = draw(chunks_within(nav, 16))
-    if any(p.in_order for p in found):  # chunks in navigation order: one axis alone is cut
-        nav_chunks = (*nav_chunks[:1], *((n,) for n in nav[1:]))
+    chunks = draw(chunks_within(nav, 12))
+    in_order = all(len(sizes) == 1 for sizes in chunks[1:])
+    found = draw(st.lists(programs(ordered=in_order), min_size=1, max_size=3))
     return Case(
         programs=tuple(found),
         shape=(*nav, *sig),
         sig_dims=len(sig),
-        chunks=(*nav_chunks, *draw(chunks_within(sig, 4))),
+        chunks=(*chunks, *draw(chunks_within(sig, 4))),
         dtype=draw(st.sampled_from(ARRAY_DTYPES)),
         roi=draw(rois(nav)),
         tile_bytes=draw(st.sampled_from([1 << 20, 64, 1])),

@@ -1,18 +1,25 @@
 """Random programs give what the plain reference gives, and what is written down in NumPy."""
 
-import math
+import itertools
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 
 import udfdask as ud
 from program_model import Buffer, Case, Program
 from program_oracle import Oracle
-from program_strategies import MERGE_KINDS, METHOD_KINDS, cases, programs
-from udf_programs import make_udf
+from program_strategies import (
+    CONTRIBUTIONS,
+    MERGE_KINDS,
+    METHOD_KINDS,
+    OWN_FORMS,
+    SAME_FORMS,
+    cases,
+)
+from udf_programs import ATTRIBUTES, make_udf
 from udfdask.testing import run_reference
 
 distributed = pytest.importorskip("distributed")
@@ -110,8 +117,22 @@ def test_two_hundred_programs_agree(cluster, case):
     check(case, cluster)
 
 
+def generated(count):
+    """So many cases as the strategy makes them; the first is the one that examples shrink to."""
+    found = []
+    settings_ = settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    settings_(given(case=cases())(lambda case: found.append(case)))()
+    return found
+
+
 def test_the_simplest_case_is_a_nav_sum_by_frame():
-    assert repr(find(cases(), lambda case: True)) == (
+    assert repr(generated(1)[0]) == (
         "Case(programs=(Program(buffers=(Buffer(name='a'),)),), shape=(1,), sig_dims=1, "
         "chunks=((1,),))"
     )
@@ -145,17 +166,19 @@ def test_every_way_to_merge_with_every_method(merge, method, cluster):
     check(Case((program,), shape, 2, chunks, dtype="int16", roi=roi, tile_bytes=24), cluster)
 
 
-@pytest.mark.parametrize("kind", ["nav", "sig", "single"])
-@pytest.mark.parametrize("op", ["sum", "min", "max", "xor", "last", "hash", "scan", "median"])
-def test_the_strategy_reaches(op, kind):
-    ordered = {"last": ("sig", "single"), "hash": ("sig", "single")}
-    reached = {**ordered, "scan": ("nav",), "median": ("single",)}.get(op, (kind,))
-    if kind not in reached:
-        return
-    wanted = {"op": op, "kind": kind}
-    found = find(
-        programs(),
-        lambda p: any(all(getattr(b, k) == v for k, v in wanted.items()) for b in p.buffers),
-        settings=settings(max_examples=2000, deadline=None),
-    )
-    assert math.isinf(found.depth)
+def test_the_strategies_leave_nothing_out():
+    seen = set()
+    for case in generated(400):
+        seen.add(("chunked", *(len(sizes) > 1 for sizes in case.chunks[: len(case.nav)])))
+        for p in case.programs:
+            seen.update({p.method, p.merge})
+            seen.update(name for name in ATTRIBUTES if getattr(p, name))
+            seen.update((b.kind, b.op) for b in p.buffers)
+            seen.update(b.of for b in p.buffers)
+            seen.update(o.form for o in p.outputs)
+    plain = set(itertools.product(["nav", "sig", "single"], ["sum", "min", "max", "xor"]))
+    ordered = set(itertools.product(["sig", "single"], ["last", "hash"]))
+    own = {("nav", "scan"), ("nav", "stamp"), ("single", "median")}
+    grids = {("chunked", True), ("chunked", True, True), ("chunked", False, True)}
+    names = {*METHOD_KINDS, *MERGE_KINDS, *ATTRIBUTES, *CONTRIBUTIONS, *OWN_FORMS, *SAME_FORMS}
+    assert plain | ordered | own | grids | names <= seen

@@ -143,7 +143,9 @@ def _hash(values):
     state = np.stack([np.zeros_like(values[0]), np.ones_like(values[0])], axis=-1)
     base = np.array(31, dtype=values.dtype)
     for value in values:
-        state = np.concatenate([state[..., :1] * base + value[..., None], state[..., 1:] * base], -1)
+        state = np.concatenate(
+            [state[..., :1] * base + value[..., None], state[..., 1:] * base], -1
+        )
     return state
 
 
