@@ -28,7 +28,7 @@ class Oracle:
         dtype = np.result_type(data.dtype, np.dtype(program.prefers)).newbyteorder("=")
         self.frames = data.astype(dtype)
         if program.writable_input:
-            self.frames = ~self.frames if dtype == bool else self.frames * 2
+            self.frames = ~self.frames if dtype.kind == "b" else self.frames * 2
 
     def results(self):
         """Return what is expected, by name."""

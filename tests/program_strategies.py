@@ -81,9 +81,8 @@ def programs(draw, ordered=True):
         "single": (*plain, *(last if method != "tile" or whole_frames else ()), *median),
     }
     kinds = ("nav",) if merge == "default" else ("nav", "sig", "single")
-    declared = [draw(buffers(NAMES[0], kinds, ops))]
-    for name in NAMES[1 : draw(st.integers(1, len(NAMES)))]:
-        declared.append(draw(buffers(name, kinds, ops)))
+    names = NAMES[: draw(st.integers(1, len(NAMES)))]
+    declared = [draw(buffers(name, kinds, ops)) for name in names]
     if any(b.op == "scan" for b in declared):
         declared.append(Buffer("running", "single", use="private"))
     if any(b.op == "median" for b in declared) and Program(tuple(declared)).median_of() is None:

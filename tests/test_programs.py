@@ -6,7 +6,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 import udfdask as ud
 from program_model import Buffer, Case, Program
@@ -127,14 +127,18 @@ def generated(count):
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    settings_(given(case=cases())(lambda case: found.append(case)))()
+
+    def keep(case):
+        found.append(case)
+
+    settings_(given(case=cases())(keep))()
     return found
 
 
 def test_the_simplest_case_is_a_nav_sum_by_frame():
     assert repr(generated(1)[0]) == (
-        "Case(programs=(Program(buffers=(Buffer(name='a'),)),), shape=(1,), sig_dims=1, "
-        "chunks=((1,),))"
+        "Case(programs=(Program(buffers=(Buffer(name='a'),)),), shape=(1, 1), sig_dims=1, "
+        "chunks=((1,), (1,)))"
     )
 
 
