@@ -68,20 +68,20 @@ def outputs(draw, program):
 def programs(draw, ordered=True):
     """One lawful program; `ordered`: it may count on chunks in navigation order."""
     method = draw(st.sampled_from(METHOD_KINDS))
-    merge = draw(st.sampled_from(MERGE_KINDS))
+    merge = draw(st.sampled_from((*MERGE_KINDS, "merge")))  # tree, chain and rows
     whole_frames = draw(rarely)
     plain = ("sum", "min", "max", "xor")
     stamped = ("stamp",) if merge in ("merge", "assigns") else ()
     scanned = ("scan",) if merge == "merge" and ordered else ()
-    last = ("last", "hash") if ordered else ()
+    last = ("hash", "last") if ordered else ()
     median = ("median",) if merge == "once" else ()
     ops = {
         "nav": (*plain, *stamped, *scanned),
-        "sig": (*plain, *last),
+        "sig": ("sum", *last, *plain[1:]),
         "single": (*plain, *(last if method != "tile" or whole_frames else ()), *median),
     }
     kinds = ("nav",) if merge == "default" else ("nav", "sig", "single")
-    names = NAMES[: draw(st.integers(1, len(NAMES)))]
+    names = NAMES[: draw(st.sampled_from([1, 2, 3, 4, 3, 4]))]
     declared = [draw(buffers(name, kinds, ops)) for name in names]
     if any(b.op == "scan" for b in declared):
         declared.append(Buffer("running", "single", use="private"))
@@ -121,18 +121,22 @@ def chunks_within(draw, shape, blocks):
 def cases(draw):
     """One to three programs and an array, its chunks, a ROI and a tile size."""
     n_nav = draw(st.sampled_from([1, 2, 2, 3, 0]))
-    nav = tuple(draw(st.lists(st.integers(1, 5), min_size=n_nav, max_size=n_nav)))
+    side = st.sampled_from([1, 2, 3, 4, 5, 4, 3])
+    nav = tuple(draw(st.lists(side, min_size=n_nav, max_size=n_nav)))
     sig = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
     chunks = draw(chunks_within(nav, 12))
+    flags = st.lists(st.booleans(), min_size=math.prod(nav), max_size=math.prod(nav))
+    masks = flags.map(lambda chosen: np.array(chosen, dtype=bool).reshape(nav))
     in_order = all(len(sizes) == 1 for sizes in chunks[1:])
-    found = draw(st.lists(programs(ordered=in_order), min_size=1, max_size=3))
+    several = draw(st.sampled_from([1, 2, 3, 2, 3]))
+    found = [draw(programs(ordered=in_order)) for _ in range(several)]
     return Case(
         programs=tuple(found),
         shape=(*nav, *sig),
         sig_dims=len(sig),
         chunks=(*chunks, *draw(chunks_within(sig, 4))),
         dtype=draw(st.sampled_from(ARRAY_DTYPES)),
-        roi=draw(rois(nav)),
+        roi=draw(st.one_of(st.none(), masks, rois(nav))),
         tile_bytes=draw(st.sampled_from([1 << 20, 64, 1])),
         split_every=draw(st.sampled_from([None, 2, 3, 8, False])),
         seed=draw(st.integers(0, 99)),
