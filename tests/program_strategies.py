@@ -72,12 +72,12 @@ def programs(draw, ordered=True):
     whole_frames = draw(rarely)
     plain = ("sum", "min", "max", "xor")
     stamped = ("stamp",) if merge in ("merge", "assigns") else ()
-    scanned = ("scan",) if merge == "merge" and ordered else ()
+    scanned = ("scan", "scan") if merge == "merge" and ordered else ()
     last = ("hash", "last") if ordered else ()
     median = ("median",) if merge == "once" else ()
     ops = {
         "nav": (*plain, *stamped, *scanned),
-        "sig": ("sum", *last, *plain[1:]),
+        "sig": ("sum", *last, *last, *plain[1:]),
         "single": (*plain, *(last if method != "tile" or whole_frames else ()), *median),
     }
     kinds = ("nav",) if merge == "default" else ("nav", "sig", "single")
@@ -107,10 +107,11 @@ def programs(draw, ordered=True):
 
 @st.composite
 def chunks_within(draw, shape, blocks):
-    """A chunking of at most so many blocks."""
+    """A chunking of at most so many blocks, oftener cut than not."""
+    cut = st.sampled_from([False, True, True])
     found = []
     for side in shape:
-        cuts = draw(st.lists(st.booleans(), min_size=side - 1, max_size=side - 1))
+        cuts = draw(st.lists(cut, min_size=side - 1, max_size=side - 1))
         ends = [k for k, cut in enumerate(cuts, 1) if cut][: blocks - 1]
         blocks //= len(ends) + 1
         found.append(tuple(b - a for a, b in itertools.pairwise([0, *ends, side])))
@@ -120,14 +121,15 @@ def chunks_within(draw, shape, blocks):
 @st.composite
 def cases(draw):
     """One to three programs and an array, its chunks, a ROI and a tile size."""
-    n_nav = draw(st.sampled_from([1, 2, 2, 3, 0]))
-    side = st.sampled_from([1, 2, 3, 4, 5, 4, 3])
+    n_nav = draw(st.sampled_from([1, 2, 3, 2, 3, 1, 0]))
+    side = st.sampled_from([1, 2, 3, 4, 5, 4, 3, 2])
     nav = tuple(draw(st.lists(side, min_size=n_nav, max_size=n_nav)))
     sig = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
-    chunks = draw(chunks_within(nav, 12))
+    in_order = draw(st.booleans())  # chunks follow each other in navigation order
+    cut = nav[:1] if in_order else nav
+    chunks = (*draw(chunks_within(cut, 12)), *((n,) for n in nav[len(cut) :]))
     flags = st.lists(st.booleans(), min_size=math.prod(nav), max_size=math.prod(nav))
     masks = flags.map(lambda chosen: np.array(chosen, dtype=bool).reshape(nav))
-    in_order = all(len(sizes) == 1 for sizes in chunks[1:])
     several = draw(st.sampled_from([1, 2, 3, 2, 3]))
     found = [draw(programs(ordered=in_order)) for _ in range(several)]
     return Case(

@@ -154,7 +154,7 @@ class UDFMeta:
 
     @property
     def coordinates(self) -> AnyArray:
-        """True scan positions of the piece's frames, int, shape (frames, nav dims)."""
+        """True scan positions of the rows at hand, int, shape (frames, nav dims)."""
         return self._piece("coordinates").coordinates(self._grid)
 
     def get_valid_nav_mask(self, full_nav: bool = False) -> AnyArray | None:
