@@ -205,7 +205,7 @@ def test_local_schedulers(file, values, scheduler):
 def test_a_cluster(file, values):
     distributed = pytest.importorskip("distributed", reason="distributed is an extra")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=":0"
     ) as cluster:
         options = ["--scheduler", cluster.scheduler_address, "--chunks", "3,8,-1,-1"]
         output = call("run", file, *options, "--udf", "sumsig")
