@@ -48,7 +48,7 @@ def finish(
         instance = Instance(recipe, number, *span, aux)
         cursor = instance.cursor
         cursor.merged = (0, grid.n_chunks) if merged is None else merged
-        cursor.in_scan_order = chunk is None
+        cursor.flat = chunk is None
         for name, spec in instance.where.allocated.items():
             if spec.kind != "nav":
                 assert whole is not None

@@ -20,35 +20,30 @@ class Cursor:
     The runner moves it; `UDFMeta` works out coordinates and slices only when they are asked for.
     """
 
-    __slots__ = (
-        "_rows",
-        "chunks",
-        "in_scan_order",
-        "merged",
-        "part",
-        "part_index",
-        "start",
-        "stop",
-    )
+    __slots__ = ("_rows", "chunks", "flat", "merged", "part", "part_index", "start", "stop")
 
     def __init__(self, first: int, stop: int, n_rows: int) -> None:
         self.chunks = (first, stop)
+        self.flat = False  # rows in flattened order, as get_results sees them, not chunk by chunk
         self.start = 0
         self.stop = n_rows
         self.part: Slice | None = None
         self.part_index = 0
         # what has been merged: first and stop of neighbouring chunks, or a mask of rows
         self.merged: tuple[int, int] | AnyArray | None = None
-        # rows stand in the order of the chunks, but in get_results over the whole run
-        self.in_scan_order = False
         self._rows: range | AnyArray | None = None
 
     def rows(self, grid: Grid) -> range | AnyArray:
         """Return the rows at hand: a range where they are neighbours, else an array."""
         if self._rows is None:
-            self._rows = range(self.stop) if self.in_scan_order else grid.rows_of(*self.chunks)
+            self._rows = range(grid.n_frames) if self.flat else grid.rows_of(*self.chunks)
         rows = self._rows[self.start : self.stop]
         return rows if isinstance(rows, range) else as_range(rows)
+
+    def coordinates(self, grid: Grid) -> AnyArray:
+        """Return the scan positions of the rows at hand, shape (rows, nav dims)."""
+        every = grid.flat_coordinates if self.flat else grid.coordinates_of(*self.chunks)
+        return every[self.start : self.stop]
 
 
 class UDFMeta:
@@ -160,13 +155,8 @@ class UDFMeta:
 
     @property
     def coordinates(self) -> AnyArray:
-        """True scan positions of the piece's frames, int, shape (frames, nav dims)."""
-        cursor = self._piece("coordinates")
-        if cursor.in_scan_order:
-            roi = self._grid.roi
-            return np.argwhere(np.ones(self._grid.shape, dtype=bool) if roi is None else roi)
-        every = self._grid.coordinates_of(*cursor.chunks)
-        return every[cursor.start : cursor.stop]
+        """True scan positions of the rows at hand, int, shape (frames, nav dims)."""
+        return self._piece("coordinates").coordinates(self._grid)
 
     def get_valid_nav_mask(self, full_nav: bool = False) -> AnyArray | None:
         """Return which scan positions have been merged so far.
