@@ -10,6 +10,7 @@ import numpy as np
 
 from udfdask.auxdata import AuxData
 from udfdask.buffers import BufferSpec, PartialViews, Results, Views
+from udfdask.corrections import CorrectionSet
 from udfdask.errors import MissingMergeError
 from udfdask.grid import Grid
 from udfdask.meta import Cursor, UDFMeta
@@ -24,14 +25,29 @@ from udfdask.udf import UDF, MaskedResult, UDFMethod
 
 @overload
 def run_reference(
-    array: Any, udf: UDF, *, sig_dims: int = ..., roi: Any = ...
+    array: Any,
+    udf: UDF,
+    *,
+    sig_dims: int = ...,
+    roi: Any = ...,
+    corrections: CorrectionSet | None = ...,
 ) -> dict[str, AnyArray]: ...
 @overload
 def run_reference(
-    array: Any, udf: Sequence[UDF], *, sig_dims: int = ..., roi: Any = ...
+    array: Any,
+    udf: Sequence[UDF],
+    *,
+    sig_dims: int = ...,
+    roi: Any = ...,
+    corrections: CorrectionSet | None = ...,
 ) -> tuple[dict[str, AnyArray], ...]: ...
 def run_reference(
-    array: Any, udf: UDF | Sequence[UDF], *, sig_dims: int = 2, roi: Any = None
+    array: Any,
+    udf: UDF | Sequence[UDF],
+    *,
+    sig_dims: int = 2,
+    roi: Any = None,
+    corrections: CorrectionSet | None = None,
 ) -> dict[str, AnyArray] | tuple[dict[str, AnyArray], ...]:
     """Run UDFs over a NumPy array in the plainest way: what `run_udf` must agree with.
 
@@ -48,6 +64,8 @@ def run_reference(
         Number of signal axes.
     roi : array-like, optional
         Which scan positions are processed, as in `run_udf`.
+    corrections : CorrectionSet, optional
+        What UDFs see corrected data of, applied pixel by pixel.
 
     Returns
     -------
@@ -71,14 +89,22 @@ def run_reference(
     """
     data = np.asarray(array)
     if isinstance(udf, UDF):
-        return _Reference(udf, data, sig_dims, roi).run()
-    return tuple(_Reference(u, data, sig_dims, roi).run() for u in udf)
+        return _Reference(udf, data, sig_dims, roi, corrections).run()
+    return tuple(_Reference(u, data, sig_dims, roi, corrections).run() for u in udf)
 
 
 class _Reference:
     """One UDF over one array."""
 
-    def __init__(self, udf: UDF, data: AnyArray, sig_dims: int, roi: Any) -> None:
+    def __init__(
+        self,
+        udf: UDF,
+        data: AnyArray,
+        sig_dims: int,
+        roi: Any,
+        corrections: CorrectionSet | None,
+    ) -> None:
+        self.corrections = corrections
         self.template = udf
         self.shape = Shape(data.shape, sig_dims=sig_dims)
         self.dtype = data.dtype
@@ -113,10 +139,13 @@ class _Reference:
             tiling=self.tiling,
             threads=1,
             cursor=cursor,
+            corrections=self.corrections,
         )
         udf.meta = meta
         preferred = np.dtype(udf.get_preferred_input_dtype())
-        udf.meta = meta.with_input_dtype(np.result_type(self.dtype, preferred).newbyteorder("="))
+        least = np.dtype(bool if self.corrections is None else np.float32)
+        dtype = np.result_type(self.dtype, preferred, least).newbyteorder("=")
+        udf.meta = meta.with_input_dtype(dtype)
         self._show_aux(udf, whole=True)
         specs = dict(udf.get_result_buffers())
         udf.__dict__["_specs"] = specs
@@ -150,7 +179,7 @@ class _Reference:
         udf.task_data = TaskData(udf.get_shared_task_data())
         udf.task_data = TaskData({**udf.task_data.__dict__, **udf.get_task_data()})
         udf.preprocess()
-        data = np.array(self.rows, dtype=udf.meta.input_dtype)
+        data = self._corrected(np.array(self.rows, dtype=udf.meta.input_dtype))
         whole = dict(udf.results._arrays)
         method = udf.get_method()
         if method is UDFMethod.FRAME:
@@ -161,6 +190,29 @@ class _Reference:
             udf.process_partition(data)
         udf.postprocess()
         udf.cleanup()
+
+    def _corrected(self, data: AnyArray) -> AnyArray:
+        """Return corrected frames, in the dtype they have."""
+        if self.corrections is None:
+            return data
+        dtype, sig = data.dtype, tuple(self.shape.sig)
+        for plane, change in (
+            (self.corrections.dark, np.subtract),
+            (self.corrections.gain, np.multiply),
+        ):
+            if plane is not None:
+                data = change(data, np.asarray(plane).astype(dtype))
+        bad = np.zeros(sig, dtype=bool)
+        excluded = self.corrections.excluded_pixels
+        if excluded is not None:
+            bad[excluded if excluded.dtype == bool else tuple(excluded)] = True
+        patched = data.copy()
+        for pixel in np.argwhere(bad):
+            around = tuple(slice(max(0, i - 1), i + 2) for i in pixel)
+            good = data[(slice(None), *around)][:, ~bad[around]]
+            if good.shape[1]:
+                patched[(slice(None), *pixel)] = good.mean(axis=1)
+        return patched
 
     def _process_frames(self, udf: UDF, data: AnyArray, whole: dict[str, AnyArray]) -> None:
         """Process one frame after another."""
