@@ -170,7 +170,7 @@ class Recipe:
         planes = {name: value for (k, name), value in values.items() if k == CORRECTIONS}
         corrections = self.corrections
         if corrections is not None and planes:
-            corrections = with_planes(corrections, planes)
+            corrections = with_planes(corrections, planes, self.shape.sig, self.dtype)
         for (number, name), value in values.items():
             if number == CORRECTIONS:
                 continue

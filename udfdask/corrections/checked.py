@@ -54,17 +54,17 @@ def lazy_planes(corrections: CorrectionSet | None) -> tuple[str, ...]:
     return tuple(name for name in PLANES if is_lazy(getattr(corrections, name, None)))
 
 
-def with_planes(corrections: CorrectionSet, values: Mapping[str, Any]) -> CorrectionSet:
+def with_planes(
+    corrections: CorrectionSet,
+    values: Mapping[str, Any],
+    sig: Sequence[int],
+    dtype: np.dtype[Any],
+) -> CorrectionSet:
     """Return checked corrections with computed values in place of dask arrays; None for none."""
     planes = {}
     for name, value in values.items():
         plane = plane_given(name, value)
-        lazy = getattr(corrections, name)
-        if plane is not None and lazy is not None and plane.shape != lazy.shape:
-            raise ArgumentValueError(
-                f"{name} announced the shape {lazy.shape}, but {plane.shape} came: correct the "
-                "chunks of the dask array"
-            )
+        _check_plane(name, plane, tuple(sig), dtype)
         _check_values(name, plane, corrections.excluded_pixels)
         planes[name] = plane
     return _changed(corrections, planes)

@@ -22,7 +22,7 @@ def is_lazy(value: Any) -> bool:
 
 def _unwrapped(value: Any) -> Any:
     """Return the dask array inside a labelled one; anything else as it is."""
-    inner = getattr(value, "data", None)
+    inner = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
     return inner if is_lazy(inner) and hasattr(inner, "chunks") else value
 
 

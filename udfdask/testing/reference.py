@@ -104,7 +104,8 @@ class _Reference:
         roi: Any,
         corrections: CorrectionSet | None,
     ) -> None:
-        self.corrections = corrections
+        given = [getattr(corrections, n, None) for n in ("dark", "gain", "excluded_pixels")]
+        self.corrections = None if all(g is None for g in given) else corrections
         self.template = udf
         self.shape = Shape(data.shape, sig_dims=sig_dims)
         self.dtype = data.dtype
@@ -205,7 +206,8 @@ class _Reference:
         bad = np.zeros(sig, dtype=bool)
         excluded = self.corrections.excluded_pixels
         if excluded is not None:
-            bad[excluded if excluded.dtype == bool else tuple(excluded)] = True
+            is_mask = excluded.dtype == bool
+            bad[excluded if is_mask else tuple(excluded.reshape((len(sig), -1)))] = True
         patched = data.copy()
         for pixel in np.argwhere(bad):
             around = tuple(slice(max(0, i - 1), i + 2) for i in pixel)
