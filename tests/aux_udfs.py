@@ -128,9 +128,7 @@ class SeenInTree(SeenByTiles):
         dest.last[:] = np.maximum(dest.last, src.last)
 
 
-class SeenByMergeAll(SeenByTiles):
-    split_every = 2
-
+class SeenByMergeAll(SeenInTree):
     def merge_all(self, ordered_results):
         parts = list(ordered_results.values())
         weighted = np.concatenate([p.weighted for p in parts])

@@ -14,7 +14,7 @@ import udfdask as ud
 from aux_udfs import AUX_UDFS, SeenByFrames, SeenByTiles, SeenInTree, Subtract, aux_of
 from counting import CountedChain, CountedData, CountedNav, MeanFrame, counts
 from udfdask.shapes import Shape
-from udfdask.testing import raise_if_dask_computes, run_reference
+from udfdask.testing import check_udf, raise_if_dask_computes, run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes
 from udfdask.udfs import SumSigUDF
 
@@ -299,3 +299,10 @@ def test_merge_with_a_region(x, cls):
     udf = cls(**aux_of(Shape(X.shape, sig_dims=2)))
     done = ud.run_udf(x, udf, roi=roi).compute(**SYNC)
     assert done["last"].tolist() == [21, 21]
+
+
+@pytest.mark.point(24)
+@pytest.mark.parametrize("cls", AUX_UDFS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("wrap", [np.asarray, da.from_array])
+def test_aux_udfs_keep_the_laws(cls, wrap):
+    check_udf(cls(**aux_of(Shape(X.shape, sig_dims=2), wrap)), X % 17)

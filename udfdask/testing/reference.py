@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
+from dask.base import compute, is_dask_collection
 
-from udfdask.auxdata import AuxData
+from udfdask.auxdata import AuxData, locked
 from udfdask.buffers import BufferSpec, PartialViews, Results, Views
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import MissingMergeError
@@ -56,8 +57,8 @@ def run_reference(
 
     Parameters
     ----------
-    array : numpy.ndarray, shape (*nav, *sig)
-        The data.
+    array : array, shape (*nav, *sig)
+        The data, NumPy or dask; dask arrays, also among parameters, are computed first.
     udf : UDF, or list or tuple of UDF
         What to run, each by itself.
     sig_dims : int
@@ -87,10 +88,24 @@ def run_reference(
     array([[nan, 16., nan],
            [nan, nan, nan]])
     """
-    data = np.asarray(array)
+    data = np.asarray(compute(array, scheduler="sync")[0])
     if isinstance(udf, UDF):
-        return _Reference(udf, data, sig_dims, roi, corrections).run()
-    return tuple(_Reference(u, data, sig_dims, roi, corrections).run() for u in udf)
+        return _Reference(with_computed_params(udf), data, sig_dims, roi, corrections).run()
+    return tuple(
+        _Reference(with_computed_params(u), data, sig_dims, roi, corrections).run() for u in udf
+    )
+
+
+def with_computed_params(udf: UDF) -> UDF:
+    """Return a UDF whose lazy parameters are computed; itself if it has none."""
+    given = udf._kwargs
+    aux = {k: v for k, v in given.items() if isinstance(v, AuxData) and v.is_lazy}
+    lazy = {k: v for k, v in given.items() if is_dask_collection(v)}
+    if not lazy and not aux:
+        return udf
+    values, rows = compute(lazy, {k: v.data for k, v in aux.items()}, scheduler="sync")
+    computed = {k: v.with_data(rows[k]) for k, v in aux.items()}
+    return type(udf)(**{**given, **values, **computed})
 
 
 class _Reference:
@@ -112,7 +127,14 @@ class _Reference:
         nav = tuple(self.shape.nav)
         self.grid = Grid(nav_chunks=tuple((n,) for n in nav), roi=normalize_roi(roi, nav))
         rows = data.reshape((math.prod(nav), *self.shape.sig))
-        self.rows = rows if self.grid.roi is None else rows[self.grid.roi.reshape(-1)]
+        roi = self.grid.roi
+        self.chosen = np.ones(len(rows), dtype=bool) if roi is None else roi.reshape(-1)
+        self.rows = rows[self.chosen]
+        self.aux = {
+            name: (aux, self._whole_aux(aux))
+            for name, aux in udf._kwargs.items()
+            if isinstance(aux, AuxData)
+        }
         sig = tuple(self.shape.sig)
         self.tiling = TilingScheme(
             sig_chunks=tuple((n,) for n in sig),
@@ -120,6 +142,12 @@ class _Reference:
             depth=max(1, len(self.rows)),
             frame_depth=max(1, len(self.rows)),
         )
+
+    def _whole_aux(self, aux: AuxData) -> AnyArray:
+        """Return all values of aux data, those of the frames flattened."""
+        values = np.asarray(aux.data).reshape(aux.full_shape(self.shape))
+        flat = (self.grid.size, *aux.extra_shape)
+        return values.reshape(flat) if aux.kind == "nav" else values
 
     def run(self) -> dict[str, AnyArray]:
         """Return the results."""
@@ -147,7 +175,8 @@ class _Reference:
         least = np.dtype(bool if self.corrections is None else np.float32)
         dtype = np.result_type(self.dtype, preferred, least).newbyteorder("=")
         udf.meta = meta.with_input_dtype(dtype)
-        self._show_aux(udf, whole=True)
+        whole = {name: locked(values) for name, (_, values) in self.aux.items()}
+        udf.params = Params({**udf.params.__dict__, **whole})
         specs = dict(udf.get_result_buffers())
         udf.__dict__["_specs"] = specs
         arrays = {
@@ -156,24 +185,8 @@ class _Reference:
             if s.use != "result_only"
         }
         udf.results = Results({**dict.fromkeys(specs), **arrays}, specs, arrays)
-        self._show_aux(udf)
+        self._move(udf, 0, len(self.rows))
         return udf
-
-    def _show_aux(self, udf: UDF, row: int | None = None, whole: bool = False) -> None:
-        """Show a UDF its aux data: all of them, those of the selected frames, or of one frame."""
-        views = {}
-        for name, aux in self.template._kwargs.items():
-            if isinstance(aux, AuxData):
-                values = np.asarray(aux.data).reshape(aux.full_shape(self.shape))
-                if aux.kind == "nav":
-                    values = values.reshape((self.grid.size, *aux.extra_shape))
-                    if self.grid.roi is not None and not whole:
-                        values = values[self.grid.roi.reshape(-1)]
-                    if row is not None:
-                        values = values[row] if aux.extra_shape else values[row : row + 1]
-                values.flags.writeable = False
-                views[name] = values
-        udf.params = Params({**udf.params.__dict__, **views})
 
     def _process(self, udf: UDF) -> None:
         """Process every frame."""
@@ -202,7 +215,8 @@ class _Reference:
             (self.corrections.gain, np.multiply),
         ):
             if plane is not None:
-                data = change(data, np.asarray(plane).astype(dtype))
+                (plane,) = compute(plane, scheduler="sync")
+                data = change(data, plane.astype(dtype))
         bad = np.zeros(sig, dtype=bool)
         excluded = self.corrections.excluded_pixels
         if excluded is not None:
@@ -219,20 +233,30 @@ class _Reference:
     def _process_frames(self, udf: UDF, data: AnyArray, whole: dict[str, AnyArray]) -> None:
         """Process one frame after another."""
         specs = _specs(udf)
-        cursor = udf.meta.cursor
-        assert cursor is not None
         for row, frame in enumerate(data):
-            cursor.start, cursor.stop = row, row + 1
+            self._move(udf, row, row + 1, alone=True)
             views = dict(whole)
             for name, array in whole.items():
                 if specs[name].kind == "nav":
                     views[name] = array[row] if specs[name].extra_shape else array[row : row + 1]
             udf.results = Results({**dict.fromkeys(specs), **views}, specs, whole)
-            self._show_aux(udf, row)
             udf.process_frame(frame)
-        self._show_aux(udf)
-        cursor.start, cursor.stop = 0, len(data)
+        self._move(udf, 0, len(data))
         udf.results = Results({**dict.fromkeys(specs), **whole}, specs, whole)
+
+    def _move(self, udf: UDF, start: int, stop: int, alone: bool = False) -> None:
+        """Go on to some rows: what a UDF can ask about the piece at hand follows.
+
+        A frame `alone` has no axis of its rows.
+        """
+        cursor = udf.meta.cursor
+        assert cursor is not None
+        cursor.start, cursor.stop = start, stop
+        views = udf.params.__dict__
+        for name, (aux, values) in self.aux.items():
+            if aux.kind == "nav":
+                rows = values[self.chosen][start:stop]
+                views[name] = locked(rows[0] if alone and aux.extra_shape else rows)
 
     def _merge(self, done: UDF) -> UDF:
         """Return a UDF that holds the merged buffers."""
@@ -271,15 +295,17 @@ class _Reference:
         specs = _specs(udf)
         assert udf.meta.cursor is not None
         udf.meta.cursor.merged = (0, self.grid.n_chunks)
-        found: Mapping[str, Any] = udf.get_results()
+        found: Mapping[str, Any] = dict(udf.get_results().items())
         arrays = {}
         for name, spec in specs.items():
             if spec.use == "private":
                 continue
-            value = found[name] if name in found else udf.results._arrays[name]
+            value = found.get(name)
+            if value is None:
+                value = udf.results._arrays[name]
             if isinstance(value, MaskedResult):
                 value = value.array
-            arrays[name] = self._in_place(spec, np.asarray(value).astype(spec.dtype))
+            arrays[name] = self._in_place(spec, _as_array(value, spec))
         return arrays
 
     def _in_place(self, spec: BufferSpec, value: AnyArray) -> AnyArray:
@@ -294,6 +320,17 @@ class _Reference:
         else:
             full[chosen] = value.reshape(full.shape)[chosen]
         return full.reshape((*self.grid.shape, *spec.extra_shape))
+
+
+def _as_array(value: Any, spec: BufferSpec) -> AnyArray:
+    """Return a result as an array of the declared dtype; an object for a single buffer in a box."""
+    if spec.dtype.kind == "O" and spec.kind == "single" and not spec.extra_shape:
+        if isinstance(value, np.ndarray) and value.dtype == object and value.size == 1:
+            return value
+        box = np.empty((), dtype=object)
+        box[()] = value
+        return box
+    return np.asarray(value).astype(spec.dtype)
 
 
 def _specs(udf: UDF) -> dict[str, BufferSpec]:

@@ -1,16 +1,35 @@
-"""Hypothesis strategies: shapes, chunkings and regions of interest. Needs hypothesis."""
+"""Hypothesis strategies: shapes, arrays, chunkings, regions, data sets. Needs hypothesis."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import dask.array as da
 import numpy as np
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from udfdask.shapes import Shape
 from udfdask.types import AnyArray
+
+DTYPES = (
+    *("uint8", "uint16", "int16", "int32", "int64", "float32", "float64", "bool", "complex64"),
+    *(">u2", ">i4", ">f4", ">f8", ">c8"),
+)
+"""Dtypes that detectors and analyses give, in both byte orders."""
+
+
+class Dataset(NamedTuple):
+    """What `run_udf` runs over, from `datasets`."""
+
+    array: da.Array
+    """The data, chunked, shape (*nav, *sig)."""
+    sig_dims: int
+    """Number of signal axes."""
+    roi: AnyArray | None
+    """Which frames are processed, shape `nav`; None for all."""
 
 
 @st.composite
@@ -115,3 +134,90 @@ def rois(nav: Sequence[int]) -> st.SearchStrategy[AnyArray | None]:
     return st.one_of(
         st.none(), some, one, st.just(mask([False] * size)), st.just(mask([True] * size))
     )
+
+
+@st.composite
+def arrays(
+    draw: st.DrawFn, shape: Sequence[int] | None = None, *, dtype: Any = None, largest: int = 100
+) -> AnyArray:
+    """Return a strategy for data: small numbers, negative ones and zeros among them.
+
+    Floats are multiples of 1/8, so that their sums are exact and may be compared exactly.
+
+    Parameters
+    ----------
+    draw : callable
+        Given by hypothesis.
+    shape : sequence of int, optional
+        Extent of each axis; any of `shapes` by default.
+    dtype : dtype-like, optional
+        Dtype; by default one of integers, floats, complex numbers and booleans, in native byte
+        order or the other.
+    largest : int
+        Largest absolute value.
+
+    Returns
+    -------
+    SearchStrategy of numpy.ndarray
+        Arrays.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> from udfdask.testing.strategies import arrays
+    >>> find(arrays((2, 2), dtype=">i2"), lambda data: True)
+    array([[0, 0],
+           [0, 0]], dtype='>i2')
+    """
+    sides = tuple(draw(shapes()) if shape is None else shape)
+    dt = np.dtype(draw(st.sampled_from(DTYPES)) if dtype is None else dtype)
+    if dt.kind in "iu":
+        largest = min(largest, int(np.iinfo(dt).max))
+    least = 0 if dt.kind in "bu" else -largest
+    numbers = hnp.arrays(np.int64, sides, elements=st.integers(least, largest))
+    if dt.kind == "b":
+        return draw(numbers) > largest // 2
+    if dt.kind == "f":
+        return (draw(numbers) / 8).astype(dt)
+    if dt.kind == "c":
+        return (draw(numbers) / 8 + 1j * draw(numbers) / 8).astype(dt)
+    return draw(numbers).astype(dt)
+
+
+@st.composite
+def datasets(draw: st.DrawFn, *, min_nav: int = 1, dtype: Any = None, max_side: int = 4) -> Dataset:
+    """Return a strategy for what `run_udf` runs over: a chunked array with a region of interest.
+
+    Parameters
+    ----------
+    draw : callable
+        Given by hypothesis.
+    min_nav : int
+        Smallest number of navigation axes.
+    dtype : dtype-like, optional
+        Dtype of the data; by default any that `arrays` gives.
+    max_side : int
+        Largest extent of an axis, in frames or pixels.
+
+    Returns
+    -------
+    SearchStrategy of Dataset
+        Named tuples `(array, sig_dims, roi)`.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> from hypothesis import given
+    >>> from udfdask.testing import assert_eq, run_reference
+    >>> from udfdask.testing.strategies import datasets
+    >>> from udfdask.udfs import SumSigUDF
+    >>> @given(data=datasets(dtype="int16"))
+    ... def test_sums(data):
+    ...     how = {"sig_dims": data.sig_dims, "roi": data.roi}
+    ...     result = ud.run_udf(data.array, SumSigUDF(), **how)
+    ...     assert_eq(result, run_reference(data.array, SumSigUDF(), **how))
+    """
+    shape = draw(shapes(min_nav=min_nav, max_side=max_side))
+    data = draw(arrays(shape, dtype=dtype))
+    array = da.from_array(data, chunks=draw(chunkings(shape)))
+    return Dataset(array=array, sig_dims=shape.sig_dims, roi=draw(rois(tuple(shape.nav))))

@@ -1,0 +1,146 @@
+"""assert_eq sees values, shapes, dtypes and blocks, and says where they differ."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udf_zoo
+import udfdask as ud
+from udfdask.testing import assert_eq, raise_if_dask_computes, run_reference
+from udfdask.udfs import SumSigUDF, SumUDF
+
+EQUAL = [
+    (da.arange(5, chunks=2), np.arange(5)),
+    (da.ones((3, 4), chunks=((1, 2), (4,))), da.ones((3, 4), chunks=2)),
+    (np.array([1.0, np.nan]), np.array([1.0 + 1e-9, np.nan])),
+    (np.array([1 + 1j, complex(np.nan, 0)]), np.array([1 + 1j, complex(np.nan, 0)])),
+    (np.array(["NaT", "2020"], "M8[D]"), np.array(["NaT", "2020"], "M8[D]")),
+    (np.array(["a", "b"]), np.array(["a", "b"])),
+    (np.array([{"a": np.ones(2)}, None]), np.array([{"a": np.ones(2)}, None])),
+    (np.ones(3, "i4,f8"), np.ones(3, "i4,f8")),
+    (da.from_array(np.float32(3)), np.float32(3)),
+    (da.ones((0, 3)), np.ones((0, 3))),
+    ({"a": np.arange(3)}, {"a": da.arange(3)}),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), EQUAL)
+def test_equal(a, b):
+    assert_eq(a, b)
+    assert_eq(b, a)
+
+
+def lying(block, **announced):
+    """A dask array whose single block is not what it announces."""
+    name = "lying"
+    return da.Array({(name, 0): block}, name, **announced)
+
+
+DIFFERENT = [
+    (np.arange(3), np.arange(4), r"shapes are \(3,\) and \(4,\)"),
+    (np.arange(3), np.arange(3.0), "dtypes are int64 and float64"),
+    (np.arange(3, dtype=">i4"), np.arange(3, dtype="<i4"), "dtypes are >i4 and int32"),
+    (
+        da.arange(6, chunks=4).reshape(2, 3),
+        np.arange(1, 7).reshape(2, 3),
+        r"index \(0, 0\): 0 and 1 \(6 of 6",
+    ),
+    (np.array([1.0, np.nan]), np.array([1.0, 2.0]), r"index \(1,\): nan and 2.0 \(1 of 2"),
+    (np.array([1.0]), np.array([1.001]), "1.0 and 1.001"),
+    (np.array([2**60]), np.array([2**60 + 1]), "1152921504606846976 and 1152921504606846977"),
+    (np.array([b"a"]), np.array([b"b"]), "b'a' and b'b'"),
+    (np.array([{"a": 1}]), np.array([{"a": 2}]), "differ at index"),
+    (np.ones(1, "i4,f8"), np.zeros(1, "i4,f8"), "differ at index"),
+    (
+        lying(np.ones(2), chunks=((3,),), dtype="f8"),
+        np.ones(2),
+        r"block \(0,\) announces shape \(3,\) and has shape \(2,\)",
+    ),
+    (
+        lying(np.ones(3, "f4"), chunks=((3,),), dtype="f8"),
+        np.ones(3),
+        "announces dtype float64 and has dtype float32",
+    ),
+    ({"a": 1}, {"b": 1}, r"names differ: \['a'\] and \['b'\]"),
+    ({"a": np.arange(2)}, {"a": np.ones(2, int)}, "'a' differ at index"),
+    ({"a": 1}, np.ones(1), "results cannot be compared with a ndarray"),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "words"), DIFFERENT, ids=lambda v: v if type(v) is str else "")
+def test_different(a, b, words):
+    with pytest.raises(AssertionError, match=words):
+        assert_eq(a, b)
+
+
+def test_tolerances():
+    assert_eq(np.array([1.0]), np.array([1.001]), rtol=1e-2)
+    assert_eq(np.array([0.0]), np.array([0.001]), atol=1e-2)
+    assert_eq(np.arange(3), np.arange(3.0), check_dtype=False)
+    assert_eq(np.arange(3), [0, 1, 2], check_dtype=False)
+
+
+X = da.from_array(np.arange(4 * 3 * 2 * 2).reshape(4, 3, 2, 2), chunks=(2, 2, 2, 1))
+
+
+@pytest.mark.parametrize("roi", [None, (1, 2), np.zeros((4, 3), bool)], ids=["all", "one", "none"])
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF, udf_zoo.ResultsOfAll, udf_zoo.ExtraShapes])
+def test_results(cls, roi):
+    lazy = ud.run_udf(X, cls(), roi=roi)
+    done = lazy.compute()
+    assert_eq(lazy, done)
+    assert_eq(lazy, ud.run_udf(X.rechunk((1, 3, 2, 2)), cls(), roi=roi))
+    assert_eq(lazy, run_reference(X, cls(), roi=roi))
+    assert_eq(done, run_reference(X, cls(), roi=roi))
+
+
+def test_results_that_differ():
+    one = ud.run_udf(X, SumSigUDF(), roi=(1, 2))
+    with pytest.raises(AssertionError, match=r"'intensity' differ at index \(0, 0\): 0 and 6"):
+        assert_eq(one, ud.run_udf(X, SumSigUDF()))
+    with pytest.raises(AssertionError, match=r"names differ: \['intensity'\] and \['sums'\]"):
+        assert_eq(one, ud.run_udf(X, udf_zoo.NavSums()))
+
+
+def test_masks_are_compared():
+    class Masked(SumSigUDF):
+        def __init__(self, valid):
+            super(SumSigUDF, self).__init__(valid=valid, dtype=None)
+
+        def get_results(self):
+            return {"intensity": self.with_mask(self.results.intensity, self.params.valid)}
+
+    class WithValid(Masked):
+        def __init__(self, valid, dtype=None):
+            super().__init__(valid)
+
+    assert_eq(ud.run_udf(X, WithValid(True)), ud.run_udf(X, WithValid(True)).compute())
+    with pytest.raises(AssertionError, match=r"valid_mask\['intensity'\] differ"):
+        assert_eq(ud.run_udf(X, WithValid(True)), ud.run_udf(X, WithValid(False)))
+
+
+def test_each_side_is_computed_once():
+    loads = []
+
+    def load(block):
+        if block.size:  # not dask's own look at an empty block
+            loads.append(block.shape)
+        return block
+
+    counted = X.map_blocks(load, dtype=X.dtype)
+    assert_eq(ud.run_udf(counted, SumSigUDF()), run_reference(X, SumSigUDF()))
+    assert len(loads) == X.npartitions
+
+
+def test_it_computes_on_this_thread():
+    with dask.config.set(scheduler="processes"):
+        assert_eq(da.arange(3), np.arange(3))
+
+
+def test_the_fence():
+    lazy = ud.run_udf(X, SumSigUDF())
+    with raise_if_dask_computes(allowed=1):
+        lazy.compute()
+        with pytest.raises(AssertionError, match=r"2 time\(s\), where 1 are allowed"):
+            lazy.compute()

@@ -1,0 +1,322 @@
+"""check_udf names the fault of each broken UDF, and raises no false alarm."""
+
+import subprocess
+import sys
+import time
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udf_zoo
+import udfdask as ud
+from testing import broken_udfs as broken
+from udfdask.testing import CheckReport, UDFCheckError, check_udf
+from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF
+
+BROKEN = [
+    (broken.ForgetsBuffer(), r"merge forgets buffer 'count'.* holds 24 .* is 0"),
+    (broken.ForgetsPrivateBuffer(), "merge forgets buffer 'total'"),
+    (broken.ForgetsRows(), "merge forgets buffer 'sums'"),
+    (broken.Overwrites(), "merge overwrites buffer 'total'.* what the last chunk had"),
+    (broken.OverwritesInChain(), "merge overwrites buffer 'total'"),
+    (broken.KeepsTheFirst(), "merge does not add to buffer 'total'.* what the first chunk had"),
+    (broken.MergeAverages(), "merge is not associative: chunks of 1 and 2 frames give 'mean' ="),
+    (
+        broken.AverageOfAverages(),
+        "merge_all is not associative: chunks of 1 and 2 frames give 'mean' = .* one chunk gives",
+    ),
+    (broken.AverageOfAveragesOnce(), "merge_all gives something else for other chunks: chunks of"),
+    (broken.LeavesOutInMergeAll(), r"merge_all\(\) left out buffer 'count'"),
+    (broken.ForgetsInMergeAllOnce(), "merge_all forgets buffer 'count'"),
+    (broken.MergesDisagree(), "merge and merge_all disagree about 'total'"),
+    (broken.NotNeutral(), r"preprocess is not neutral: it sets 'count' to 1,.* 3, .* gives 4"),
+    (broken.NotNeutralInChain(), "preprocess is not neutral: it sets 'count' to 1,"),
+    (broken.NumbersThrough(), r"where chunks begin: navigation chunks \(\(4,\), \(1, 5\)\) give"),
+    (broken.BreaksPromiseOfRows(), "elementwise_results = True promises .* 'sums'"),
+    (broken.ClassState(), "class attribute ClassState.seen changes .* keep it in a buffer"),
+    (broken.ClassList(), "class attribute ClassList.history changes"),
+    (broken.FirstDataOnClass(), "FirstDataOnClass.background is set by the first data"),
+    (broken.GlobalState(), "module global COUNTER changes while data are processed"),
+    (broken.GlobalIterator(), "module global number changes"),
+    (broken.make_closure_state(), "variable total outside process_frame changes"),
+    (broken.DefaultState(), "default argument of process_frame changes"),
+    (
+        broken.ParameterState(np.random.default_rng(1)),
+        "parameter 'rng' changes while data are processed",
+    ),
+    (
+        broken.InstanceState(),
+        "nav buffer 'sums' depends on where chunks begin.* self.count changes .* start anew",
+    ),
+    (
+        broken.SingleState(),
+        "merge is not associative.* self.background changes while data are processed",
+    ),
+    (broken.RandomResult(), "two runs over the same data differ: 'sums' is"),
+    (
+        broken.WritesFrame(),
+        "process_frame writes into its input: copy it or set writable_input = True",
+    ),
+    (broken.WritesTile(), "process_tile writes into its input"),
+    (broken.AssignsTile(), "'peak' depends on the shape of tiles: tiles of shape"),
+    (broken.CountsTiles(), "'count' depends on the shape of tiles"),
+    (broken.TakesWholeSignal(), "'moment' depends on .*: .* give .* gives"),
+    (
+        broken.RowInChunk(),
+        "'row' depends on where chunks begin: chunks of 1 and 1 frames give 0, one chunk gives 1",
+    ),
+    (
+        broken.RowAsPosition(),
+        "nav buffer 'y' of a frame depends on which other frames are in the ROI.*meta.coordinates",
+    ),
+    (broken.RowOfFullParameter(), "'sums' of a frame depends on which other frames are in the ROI"),
+    (broken.WrongKind(), r"get_results\(\) returned 'sums' with dtype float64, .* as int64"),
+    (broken.UndeclaredResult(), r"get_results\(\) returned 'sum', which is not declared"),
+    (broken.ResultsInPlace(), r"get_results\(\) gives something else .* again: 'total' is"),
+    (broken.ResultsInPlaceAndReturned(), r"get_results\(\) gives something else"),
+    (broken.ResultsOfCounter(), "class attribute ResultsOfCounter.calls changes"),
+    (broken.KeepsParameter(broken.LOCK), "parameter 'thing' cannot be pickled .*lock"),
+    (broken.KeepsParameter(i for i in "ab"), "parameter 'thing' cannot be pickled .*generator"),
+    (
+        broken.ParameterOfOtherName(2),
+        r"__init__ does not accept its own parameters: ParameterOfOtherName\(weight=\.\.\.\)",
+    ),
+    (broken.PositionalOnly(2, 3), "__init__ does not accept its own parameters"),
+    (
+        broken.DoublesParameter(2),
+        "__init__ changes its own parameter 'factor' each time: made again, it is 8 in place of 4",
+    ),
+    (broken.RandomBuffers(), r"get_result_buffers\(\) declares buffer 'x' differently"),
+    (broken.NeedsLargeSignal(), "the plainest run fails.* IndexError.* pass a small array"),
+    (broken.NoMerge(), "default merge cannot combine: total, count"),
+    (broken.ByteOrder(), "'sums' depends on the byte order of the data: >u2 gives"),
+    (broken.LooksAtOthers(), "'depth' depends on the shape of tiles"),
+]
+
+
+@pytest.mark.parametrize(("udf", "fault"), BROKEN, ids=lambda v: type(v).__name__)
+def test_a_broken_udf_is_told_its_fault(udf, fault):
+    with pytest.raises(UDFCheckError, match=f"^{type(udf).__name__}: .*{fault}") as caught:
+        check_udf(udf)
+    assert str(caught.value).endswith(f"[law {caught.value.law}]")
+
+
+def test_an_open_file_as_parameter(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(b"1")
+    with path.open("rb") as file, pytest.raises(UDFCheckError, match="'thing' cannot be pickled"):
+        check_udf(broken.KeepsParameter(file))
+
+
+def test_an_attribute_set_from_outside():
+    udf = SumUDF()
+    udf.threshold = 3
+    with pytest.raises(UDFCheckError, match="set from outside do not reach the tasks: threshold"):
+        check_udf(udf)
+
+
+def lawful():
+    yield from (SumUDF(), SumSigUDF(), PickUDF(), NoOpUDF(), AutoUDF(f=np.sum))
+    yield AutoUDF(f=lambda frame: frame[frame > 3], ragged=True)
+    yield from (broken.Sums(), broken.Rows(), broken.WritesAllowedFrame())
+    yield from (cls() for cls in udf_zoo.ZOO if not cls.__name__.startswith("MergeAll"))
+    yield udf_zoo.MergeAllNav()
+
+
+@pytest.mark.parametrize("udf", list(lawful()), ids=lambda udf: type(udf).__name__)
+def test_no_false_alarm(udf):
+    began = time.process_time()
+    report = check_udf(udf)
+    assert time.process_time() - began < 5
+    assert isinstance(report, CheckReport)
+    assert not report.skipped
+    assert not report.notes
+
+
+@pytest.mark.parametrize("cls", [udf_zoo.MergeAllWhole, udf_zoo.MergeAllOnce])
+def test_a_merge_that_is_not_what_merge_all_is(cls):
+    # the one raises in merge, the other inherits a merge that knows nothing of its median
+    with pytest.raises(UDFCheckError, match="merge"):
+        check_udf(cls())
+    report = check_udf(cls(), skip=["merge_agrees_with_merge_all"])
+    assert report.skipped == ("merge_agrees_with_merge_all",)
+
+
+@pytest.mark.parametrize("sig_dims", [1, 2, 3])
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF, PickUDF, udf_zoo.Chain, udf_zoo.ExtraShapes])
+def test_signals_of_any_dimension(cls, sig_dims):
+    check_udf(cls(), sig_dims=sig_dims)
+
+
+ARRAYS = {
+    "scan": np.random.default_rng(0).normal(size=(3, 3, 4, 4)).astype("float32"),
+    "series": np.arange(5 * 3 * 3, dtype="uint8").reshape(5, 3, 3),
+    "one frame": np.ones((4, 4)),
+    "one position": np.ones((1, 1, 4, 4), dtype="complex64"),
+    "volume": np.arange(2 * 2 * 3 * 2 * 2, dtype="<i4").reshape(2, 2, 3, 2, 2),
+    "dask": da.ones((2, 4, 3, 3), chunks=(1, 2, 3, 3), dtype=">i2"),
+}
+
+
+@pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF, PickUDF])
+def test_given_arrays(cls, array):
+    check_udf(cls(), array)
+
+
+def test_floats_that_cancel_raise_no_false_alarm():
+    data = np.random.default_rng(1).normal(size=(6, 7, 8, 8)).astype("float32")
+    check_udf(udf_zoo.Floats(factor=0.1), 1e4 * (data - data.mean()))
+
+
+def test_a_narrow_dtype_is_told_apart_from_a_fault():
+    class Variance(ud.UDF):
+        def get_result_buffers(self):
+            return {
+                "sums": self.buffer("sig", dtype="float32", use="private"),
+                "squares": self.buffer("sig", dtype="float32", use="private"),
+                "count": self.buffer("single", dtype="int64", use="private"),
+                "variance": self.buffer("sig", dtype="float32", use="result_only"),
+            }
+
+        def process_frame(self, frame):
+            self.results.sums += frame
+            self.results.squares += frame**2
+            self.results.count += 1
+
+        def merge(self, dest, src):
+            dest.sums += src.sums
+            dest.squares += src.squares
+            dest.count += src.count
+
+        def get_results(self):
+            n = max(1, self.results.count[0])
+            return {"variance": self.results.squares / n - (self.results.sums / n) ** 2}
+
+    data = np.random.default_rng(0).normal(size=(5, 4, 8, 8))
+    check_udf(Variance(), data)
+    with pytest.raises(UDFCheckError, match=r"if that is rounding, a wider dtype .* helps"):
+        check_udf(Variance(), data + 1000)
+
+
+def test_a_dtype_it_does_not_work_on_is_a_note():
+    class SignedOnly(broken.Rows):
+        def get_preferred_input_dtype(self):
+            return self.USE_NATIVE_DTYPE
+
+        def process_frame(self, frame):
+            if frame.dtype.kind == "u":
+                raise TypeError("signed numbers, please")
+            self.results.sums[:] = frame.sum()
+
+    notes = check_udf(SignedOnly()).notes
+    assert [note.split(":")[0] for note in notes] == ["dtype uint16", "dtype >u2", "dtype uint8"]
+
+
+def test_lazy_parameters():
+    class Weighted(broken.Rows):
+        def __init__(self, weights):
+            super().__init__(weights=weights)
+
+        def process_frame(self, frame):
+            self.results.sums[:] = (frame * self.params.weights).sum()
+
+    check_udf(Weighted(da.arange(8, chunks=4)))
+
+
+def test_parameters_that_fit_one_scan_shape():
+    class Reference(broken.Rows):
+        def __init__(self, where):
+            super().__init__(where=where)
+
+        def process_frame(self, frame):
+            assert self.meta.dataset_shape.nav == self.params.where.shape
+            place = tuple(self.meta.coordinates[0])
+            self.results.sums[:] = frame.sum() * self.params.where[place]
+
+    check_udf(Reference(np.arange(24).reshape(4, 6)))
+
+
+def test_a_cache_on_the_class_that_does_not_show():
+    class Cached(broken.Rows):
+        cache = {}
+
+        def process_frame(self, frame):
+            if frame.shape not in self.cache:
+                self.cache[frame.shape] = np.ones(frame.shape)
+            self.results.sums[:] = (frame * self.cache[frame.shape]).sum()
+
+    check_udf(Cached())
+
+
+def test_scratch_that_nothing_reads_may_be_left_behind():
+    class Scratch(broken.Sums):
+        def get_result_buffers(self):
+            return {
+                **super().get_result_buffers(),
+                "work": self.buffer("sig", dtype="float64", use="private"),
+            }
+
+        def process_frame(self, frame):
+            self.results.work[:] = frame * 2
+            super().process_frame(frame)
+
+    check_udf(Scratch())
+
+
+def test_results_of_every_dtype():
+    class Everything(ud.UDF):
+        def get_result_buffers(self):
+            fields = [("n", "i4"), ("sum", "f8")]
+            return {
+                "text": self.buffer("nav", dtype="U8"),
+                "time": self.buffer("nav", dtype="M8[s]"),
+                "both": self.buffer("nav", extra_shape=(2,), dtype=fields),
+                "thing": self.buffer("nav", dtype=object),
+                "flag": self.buffer("nav", dtype=bool),
+                "phase": self.buffer("nav", dtype="complex64"),
+            }
+
+        def process_frame(self, frame):
+            total = float(frame.sum())
+            self.results.text[:] = str(int(total))
+            self.results.time[:] = np.datetime64(int(total), "s")
+            self.results.both[:] = (1, total)
+            self.results.thing[0] = {"sum": total, "frame": frame.copy(), "none": np.nan}
+            self.results.flag[:] = total > 0
+            self.results.phase[:] = total * 1j + np.nan
+
+    check_udf(Everything())
+
+
+def test_the_report_prints_what_was_checked():
+    text = str(check_udf(SumUDF(), skip=["runs"]))
+    assert text.startswith("SumUDF keeps 22 laws:")
+    assert "  chunks_do_not_show: However the scan is chunked, the results are the same." in text
+    assert "left out: runs" in text
+
+
+def test_the_users_instance_is_not_changed():
+    udf = broken.Sums()
+    before = dict(vars(udf))
+    check_udf(udf)
+    assert vars(udf) == before
+
+
+def test_bad_arguments():
+    with pytest.raises(TypeError, match=r"expected an instance of a UDF, .*write SumUDF\(\.\.\.\)"):
+        check_udf(SumUDF)
+    with pytest.raises(ValueError, match="there is no law 'order'; there are makes_itself_again"):
+        check_udf(SumUDF(), skip=["order"])
+
+
+def test_hypothesis_is_needed_by_the_strategies_alone():
+    code = (
+        "import sys; sys.modules['hypothesis'] = None\n"
+        "import udfdask; assert not any(m.startswith('udfdask.testing') for m in sys.modules)\n"
+        "from udfdask.testing import check_udf\n"
+        "from udfdask.udfs import SumUDF\n"
+        "check_udf(SumUDF())\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

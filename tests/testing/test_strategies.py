@@ -1,0 +1,87 @@
+"""The strategies give what they say."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, find, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+
+import udf_zoo
+import udfdask as ud
+from udfdask.testing import assert_eq, run_reference
+from udfdask.testing.strategies import arrays, chunkings, datasets, rois, shapes
+
+few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@given(data=arrays())
+@few
+def test_arrays_of_any_dtype(data):
+    assert data.dtype.kind in "biufc"
+    assert 1 <= data.ndim <= 6
+    assert np.abs(data.astype("complex128")).max() <= 142
+
+
+@pytest.mark.parametrize("dtype", ["u1", ">u2", "i8", "f2", ">f8", "c16", "?"])
+@given(data=st.data())
+@few
+def test_arrays_of_a_dtype_and_shape(dtype, data):
+    array = data.draw(arrays((2, 3), dtype=dtype))
+    assert array.shape == (2, 3)
+    assert array.dtype == np.dtype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wanted"),
+    [
+        ("i2", lambda a: (a < 0).any() and (a > 0).any()),
+        ("?", lambda a: a.any() and not a.all()),
+        ("f4", lambda a: (a % 1 != 0).any()),
+        ("c8", lambda a: (a.real != 0).any() and (a.imag != 0).any()),
+    ],
+)
+def test_arrays_hold_something(dtype, wanted):
+    assert find(arrays((2, 2), dtype=dtype), wanted) is not None
+
+
+def test_sums_of_floats_are_exact():
+    def inexact(a):
+        return a.astype("f4").sum() != a.astype("f8").sum()
+
+    with pytest.raises(NoSuchExample):
+        find(arrays((4, 4), dtype="f4"), inexact, settings=settings(max_examples=50))
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda d: d.array.dtype.byteorder == ">",
+        lambda d: d.roi is not None and not d.roi.any(),
+        lambda d: d.roi is None,
+        lambda d: max(len(c) for c in d.array.chunks[-d.sig_dims :]) > 1,
+        lambda d: d.sig_dims == 3,
+    ],
+)
+def test_datasets_reach_corners(wanted):
+    assert find(datasets(), wanted, settings=settings(max_examples=2000)) is not None
+
+
+@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # chunks of a pixel are not good ones
+@given(data=datasets(min_nav=0, dtype="int16"))
+@few
+def test_a_dataset_runs(data):
+    assert isinstance(data.array, da.Array)
+    how = {"sig_dims": data.sig_dims, "roi": data.roi}
+    for udf in (udf_zoo.Chain(), udf_zoo.NavSums()):
+        assert_eq(ud.run_udf(data.array, udf, **how), run_reference(data.array, udf, **how))
+
+
+@given(data=st.data())
+@few
+def test_parts_fit_together(data):
+    shape = data.draw(shapes())
+    chunks = data.draw(chunkings(shape))
+    assert tuple(map(sum, chunks)) == tuple(shape)
+    roi = data.draw(rois(tuple(shape.nav)))
+    assert roi is None or (roi.shape == tuple(shape.nav) and roi.dtype == bool)

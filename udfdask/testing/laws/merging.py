@@ -1,0 +1,127 @@
+"""Laws of merging: nothing is left behind, and every way to merge comes to the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfdask.finish import finish
+from udfdask.merge import merge_all
+from udfdask.partial import Partial
+from udfdask.recipe import UDFRecipe
+from udfdask.testing.differences import Tolerance, differing, show
+from udfdask.testing.laws.diagnosis import merge_one, preprocessed
+from udfdask.testing.plain_run import Layout, PlainRun, chunks_in_words
+from udfdask.testing.sample_data import cuts, whole_cuts
+from udfdask.testing.subject import Subject
+from udfdask.types import AnyArray, MergeMode
+from udfdask.udf import UDF
+
+
+def merge_takes_every_buffer(subject: Subject) -> None:
+    """Whatever a chunk has put into a buffer, a merge of it into fresh buffers has not lost it."""
+    run = subject.run()
+    mode = run.udf().merge
+    if not run.payloads or mode == "none":
+        return
+    method = "merge_all" if mode == "all" else "merge"
+    partial = run.partials()[0]
+    if mode == "all":
+        specs = run.udf().allocated
+        fresh = {k: s.allocate(run.recipe.grid.n_frames, subject.sig) for k, s in specs.items()}
+        merged = subject.attempt("with one chunk", merge_all, run.recipe, 0, [partial], False)
+    else:
+        fresh = preprocessed(run)
+        merged = subject.attempt("with one chunk", merge_one, run.recipe, 0, partial)
+    for name, held in partial.arrays.items():
+        lost = _lost(held, merged.arrays[name], fresh[name])
+        if lost is not None and _is_seen(subject, run, merged, name, held):
+            subject.fail(
+                f"{method} forgets buffer {name!r}: a chunk holds {show(held[lost])} there, and "
+                f"after merging it is {show(fresh[name][lost])}, as in buffers that nothing was "
+                "merged into"
+            )
+
+
+def _lost(held: AnyArray, merged: AnyArray, fresh: AnyArray) -> tuple[int, ...] | None:
+    """Return where a chunk holds something, if after a merge all is as in fresh buffers."""
+    exact = Tolerance()
+    filled = differing(held, fresh, exact)
+    if not filled.any() or differing(merged, fresh, exact).any():
+        return None
+    return tuple(int(i) for i in np.argwhere(filled)[0])
+
+
+def _is_seen(subject: Subject, run: PlainRun, merged: Partial, name: str, held: AnyArray) -> bool:
+    """Return whether a buffer shows in the results: scratch that nothing reads may be lost."""
+    kept = Partial({**merged.arrays, name: held}, merged.first, merged.stop, merged.aux)
+    with_it = subject.attempt("with one chunk", run.finish, kept)
+    without = subject.attempt("with one chunk", run.finish, merged)
+    return subject.difference(with_it, without) is not None
+
+
+def merge_agrees_with_merge_all(subject: Subject) -> None:
+    """`merge` and `merge_all`, where there are both, come to the same."""
+    recipe = subject.run().udf()
+    if recipe.merge != "all" or recipe.cls.merge is UDF.merge:
+        return
+    uses = "run_udf uses merge_all, progressive runs use merge"
+    for data, nav_chunks in cuts(subject.data, subject.sig_dims):
+        if subject.works(data) is not None:
+            continue
+        run = subject.run(Layout(nav_chunks=nav_chunks), data=data)
+        other = run.with_udf(merge=_mode_of_merge(recipe))
+        found = subject.results_of(run)
+        merged = subject.attempt(
+            f"merge fails where merge_all does not ({uses}), with {run.layout}",
+            run.results,
+            recipe=other,
+        )
+        difference = subject.difference(merged, found, data)
+        if difference:
+            subject.fail(
+                f"merge and merge_all disagree about {difference.name!r}: with {run.layout} merge "
+                f"gives {difference.one}, merge_all gives {difference.other} {difference.where}; "
+                f"{uses}"
+            )
+
+
+def _mode_of_merge(recipe: UDFRecipe) -> MergeMode:
+    """Return how the `merge` of a UDF would run without its merge_all."""
+    if not recipe.has_nav:
+        return "tree"
+    if not recipe.has_whole:
+        return "rows"
+    return "tree" if recipe.cls.merge_assigns_nav else "chain"
+
+
+def results_row_by_row(subject: Subject) -> None:
+    """`elementwise_results` is true: get_results gives each chunk what it gives the whole scan."""
+    if not subject.run().udf().elementwise:
+        return
+    for nav_chunks in whole_cuts(subject.nav):
+        run = subject.run(Layout(nav_chunks=nav_chunks))
+        wanted = subject.results_of(run)
+        for chunk in range(run.recipe.grid.n_chunks):
+            found = subject.attempt(
+                f"with {run.layout}, chunk by chunk", _results_of_chunk, run, chunk
+            )
+            rows = np.asarray(run.recipe.grid.rows(chunk), dtype=np.int64)
+            here = {
+                name: wanted[name][rows] if spec.kind == "nav" else wanted[name]
+                for name, spec in run.udf().outputs.items()
+            }
+            difference = subject.difference(found, here)
+            if difference:
+                subject.fail(
+                    "elementwise_results = True promises a get_results that works row by row, but "
+                    f"{difference.name!r} is {difference.one} from {chunks_in_words(nav_chunks)} "
+                    f"and {difference.other} from the whole scan {difference.where}"
+                )
+
+
+def _results_of_chunk(run: PlainRun, chunk: int) -> dict[str, AnyArray]:
+    """Return what get_results makes of the rows of one chunk."""
+    rows, whole = run.merged()
+    udf = run.udf()
+    here = [p for p in rows if p.first <= chunk < p.stop] if udf.has_nav else []
+    return finish(run.recipe, 0, chunk, here, whole if udf.has_whole else None).arrays

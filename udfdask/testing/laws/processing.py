@@ -1,0 +1,177 @@
+"""Laws of processing: a chunk is read, its buffers are filled, and nothing else remembers it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from typing import Any
+
+import numpy as np
+
+from udfdask.testing.differences import same, show
+from udfdask.testing.faults import UDFCheckError, in_words
+from udfdask.testing.plain_run import Layout
+from udfdask.testing.state import freeze, restore, take_picture
+from udfdask.testing.subject import Subject, as_rows, varied
+
+FEW_LINES = 2
+"""Parts along the first navigation axis in which a scan is processed here."""
+
+
+def runs(subject: Subject) -> None:
+    """The UDF works on the data, whole: one chunk, one tile, no dask."""
+    error = subject.works(subject.data)
+    if error is not None:
+        raise UDFCheckError(
+            f"the plainest run fails, over one chunk of dtype {subject.data.dtype} and shape "
+            f"{subject.data.shape}: {in_words(error, subject.udf)}. If the UDF needs other data, "
+            "pass a small array of them"
+        ) from error
+
+
+def leaves_its_input_alone(subject: Subject) -> None:
+    """Frames, tiles and partitions are not written to."""
+    data = subject.data.copy()
+    try:
+        subject.run(data=data)
+    except UDFCheckError as error:
+        if "writes into its input" in str(error):
+            raise UDFCheckError(str(error).partition(": ")[2]) from error.__cause__
+        raise
+    if not same(data, subject.data):
+        method = subject.udf.get_method().value
+        subject.fail(
+            f"process_{method} writes into its input: copy it or set writable_input = True (the "
+            "data are not the same after a run)"
+        )
+
+
+def keeps_no_state(subject: Subject) -> None:
+    """Nothing but buffers remembers a chunk: not the class, a global, or a parameter."""
+    cls = type(subject.udf)
+    layout = _few_chunks(subject)
+    before = subject.picture
+    parameters = {k: freeze(v) for k, v in subject.udf._kwargs.items()}
+    _run_all(subject, layout)
+    between = take_picture(cls)
+    _run_all(subject, layout)
+    changed = between.changes(take_picture(cls))
+    rule = (
+        "chunks are processed in any order, at the same time and in other processes, so that what "
+        "is kept there is lost or mixed up: keep it in a buffer"
+    )
+    if changed:
+        first = changed[0]
+        subject.fail(
+            f"{first} changes while data are processed (from {before.text(first)} to "
+            f"{between.text(first)} and on): {rule}"
+        )
+    for name, value in subject.udf._kwargs.items():
+        if freeze(value) != parameters[name]:
+            subject.fail(f"parameter {name!r} changes while data are processed: {rule}")
+    _shows_nothing_of_before(subject, rule)
+
+
+def _run_all(subject: Subject, layout: Layout) -> None:
+    """Run over some chunks and merge them, whether the merge is right or not."""
+    run = subject.run(layout)
+    with contextlib.suppress(UDFCheckError):
+        subject.results_of(run)
+
+
+def _shows_nothing_of_before(subject: Subject, rule: str) -> None:
+    """Fail if what the first run has set, such as a cache, shows in later runs of other data."""
+    cls, before = type(subject.udf), subject.picture
+    once = before.changes(take_picture(cls))
+    other = np.ascontiguousarray(subject.data[::-1]) if subject.nav else subject.data
+    if not once or subject.works(other):
+        return
+    set_already = subject.results(data=other)
+    restore(cls, before, once)
+    difference = subject.difference(set_already, subject.results(data=other))
+    if difference:
+        subject.fail(
+            f"{once[0]} is set by the first data that are processed and shows in the results of "
+            f"other data: {difference.name!r} is {difference.one} in place of {difference.other} "
+            f"{difference.where}; {rule}, or in what get_task_data returns"
+        )
+
+
+def _few_chunks(subject: Subject) -> Layout:
+    """Return a layout of a few chunks."""
+    if not subject.nav or subject.nav[0] < FEW_LINES:
+        return Layout()
+    n = subject.nav[0]
+    return Layout(nav_chunks=((1, n - 1), *((m,) for m in subject.nav[1:])))
+
+
+def repeats_itself(subject: Subject) -> None:
+    """The same run gives the same results again."""
+    one = subject.results()
+    other = subject.results()
+    difference = subject.difference(other, one)
+    if difference:
+        subject.fail(
+            f"two runs over the same data differ: {difference.name!r} is {difference.other}, then "
+            f"{difference.one} {difference.where}. Random numbers need a seed that follows from "
+            "parameters and meta.coordinates"
+        )
+
+
+def get_results_repeats_itself(subject: Subject) -> None:
+    """`get_results` may be called again on the same buffers: it has no side effects."""
+    cls = type(subject.udf)
+    seen: list[dict[str, Any]] = []
+
+    def get_results(udf: Any) -> Any:
+        for _ in range(2):
+            returned = cls.get_results(udf)
+            seen.append({**udf.results._arrays, **dict(returned.items())})
+            seen[-1] = copy.deepcopy(seen[-1])
+        return returned
+
+    run = subject.run(udf=varied(subject.udf, get_results=get_results))
+    subject.results_of(run)
+    first, again = seen[-2:]
+    for name in first:
+        one, other = first[name], again.get(name)
+        if not _close(subject, one, other):
+            subject.fail(
+                f"get_results() gives something else when it is called again: {name!r} is "
+                f"{_shown(one)}, then {_shown(other)}. It must not change buffers, the class or a "
+                "random state: return new arrays"
+            )
+
+
+def _close(subject: Subject, one: Any, other: Any) -> bool:
+    """Return whether two results, with or without masks, agree."""
+    if isinstance(one, tuple) and isinstance(other, tuple):  # from with_mask
+        return all(_close(subject, a, b) for a, b in zip(one, other, strict=True))
+    try:
+        a, b = np.asarray(one), np.asarray(other)
+    except ValueError:  # nested lists of objects
+        return same(one, other)
+    return subject.difference({"x": a}, {"x": b}) is None
+
+
+def _shown(value: Any) -> str:
+    """Return the first value of a result, for a message."""
+    try:
+        flat = np.asarray(value).ravel()
+    except ValueError:
+        return show(value)
+    return show(flat[0]) if flat.size else "empty"
+
+
+def gives_what_a_plain_loop_gives(subject: Subject) -> None:
+    """In one chunk the results are those of the plainest loop over the data."""
+    run = subject.run()
+    kinds = {name: spec.kind for name, spec in run.udf().outputs.items()}
+    wanted = as_rows(subject.reference(subject.data), kinds, None, len(subject.nav))
+    found = subject.results_of(run)
+    difference = subject.difference({k: found[k] for k in kinds}, wanted)
+    if difference:
+        subject.fail(
+            f"one chunk gives {difference.name!r} = {difference.one}, a plain loop over all frames "
+            f"{difference.other} {difference.where}"
+        )
