@@ -215,8 +215,8 @@ class _Reference:
             (self.corrections.gain, np.multiply),
         ):
             if plane is not None:
-                (plane,) = compute(plane, scheduler="sync")
-                data = change(data, plane.astype(dtype))
+                (known,) = compute(plane, scheduler="sync")
+                data = change(data, known.astype(dtype))
         bad = np.zeros(sig, dtype=bool)
         excluded = self.corrections.excluded_pixels
         if excluded is not None:
