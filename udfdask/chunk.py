@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import locked, rows_of_block
+from udfdask.auxdata import block_of, locked, rows_of_block
 from udfdask.corrections.tile import correct_tile, tile_planes
 from udfdask.errors import ArgumentTypeError
 from udfdask.instance import Instance, held_threads
@@ -35,6 +35,7 @@ def run_chunk(
     `blocks` holds an array per signal chunk, shape (*nav part, *sig part); `aux` the values of the
     same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape).
     """
+    recipe = recipe.now
     with held_threads(recipe):
         instances = _start_all(recipe, chunk, aux)
         source = FrameSource(
@@ -79,6 +80,7 @@ def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
     Rows are added up, sig buffers put beside each other: true of the UDFs that promise
     `_adds_signal_parts`.
     """
+    recipe = recipe.now
     windows = _windows(recipe)
     sig = recipe.shape.sig
     n_rows = int(recipe.grid.counts[chunk])
@@ -114,8 +116,12 @@ def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
 def _start_all(recipe: Recipe, chunk: int, aux: Sequence[Any]) -> list[Instance]:
     """Return the UDFs ready to process a chunk."""
     rows: list[dict[str, AnyArray]] = [{} for _ in recipe.udfs]
-    for (number, name), block in zip(recipe.aux_slots, aux, strict=True):
+    for (number, name), given in zip(recipe.aux_slots, aux, strict=True):
         declared = recipe.udfs[number].aux[name]
+        newer = recipe.udfs[number].kwargs[name]
+        # the parameters of the run may have been updated since its tasks were made
+        updated = newer.data is not None
+        block = block_of(newer.over(recipe.shape), recipe.grid, chunk) if updated else given
         rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk)
     return [_start(recipe, number, chunk, rows[number]) for number in range(len(recipe.udfs))]
 

@@ -20,10 +20,11 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import DataNode, List, Task, TaskRef
+from dask._task_spec import DataNode, List, Task, TaskRef, convert_legacy_graph
 from dask.base import tokenize
 from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.utils import ensure_dict
 
 from udfdask.auxdata import block_of
 from udfdask.buffers import BufferSpec
@@ -66,11 +67,49 @@ def build_graph(plan: Plan, array: da.Array) -> tuple[Outputs, ...]:
     return _Builder(plan, array).build()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tasks:
+    """Optimised tasks and the keys of their results."""
+
+    dsk: dict[Key, Any]
+    """Tasks by key."""
+    keys: list[Key]
+    """Keys of the results."""
+
+
+def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
+    """Return tasks that give the payload of each chunk, for whoever merges them outside of dask.
+
+    Tasks take `given` as their recipe; `token` makes their names.
+    """
+    builder = _Builder(plan, array, given, token)
+    keys = builder.chunks()
+    source = builder.array.dask
+    layers = {**source.layers, **builder.layers}
+    return _optimized(layers, {**source.dependencies, **builder.depends}, keys)
+
+
+def build_parameters(recipe: Recipe, token: str) -> Tasks | None:
+    """Return tasks that give the recipe with its lazy parameters filled in; None without any."""
+    lazy = lazy_recipe(recipe, f"recipe-{token}")
+    return None if lazy is None else _optimized(lazy.layers, lazy.dependencies, [lazy.key])
+
+
+def _optimized(
+    layers: dict[str, Any], dependencies: Mapping[str, set[str]], keys: list[Key]
+) -> Tasks:
+    """Return layers as tasks, optimised as those of dask arrays are."""
+    graph = da.Array.__dask_optimize__(HighLevelGraph(layers, dependencies), keys)
+    return Tasks(dsk=dict(convert_legacy_graph(ensure_dict(graph))), keys=keys)
+
+
 class _Builder:
     """The layers of one run while they are being built."""
 
-    def __init__(self, plan: Plan, array: da.Array) -> None:
-        self.token = plan.token
+    def __init__(
+        self, plan: Plan, array: da.Array, given: Any = None, token: str | None = None
+    ) -> None:
+        self.token = token or plan.token
         self.recipe = replace(plan.recipe, token=self.token)
         self.aux = plan.aux
         if plan.second_pass:
@@ -79,12 +118,12 @@ class _Builder:
         self.array = array
         self.layers: dict[str, Any] = {}
         self.depends: dict[str, set[str]] = {}
-        self.shared = self._recipe_argument()
+        self.shared = self._recipe_argument() if given is None else given
 
     def build(self) -> tuple[Outputs, ...]:
         """Return the outputs of every UDF."""
         n = range(self.recipe.grid.n_chunks)
-        payloads = self._chunks()
+        payloads = self.chunks()
         return tuple(self._udf(k, [payloads[c] for c in n]) for k in range(len(self.recipe.udfs)))
 
     def _add(
@@ -119,7 +158,7 @@ class _Builder:
     @property
     def _shared_layers(self) -> set[str]:
         """Layers that every task with a recipe depends on."""
-        return set() if isinstance(self.shared, Recipe) else {self._name("recipe")}
+        return {self._name("recipe")} if type(self.shared) is TaskRef else set()
 
     def _blocks(self, chunk: int) -> list[TaskRef]:
         """Return the keys of the blocks of a chunk, in C order of the signal chunks."""
@@ -147,7 +186,7 @@ class _Builder:
             self.depends.update({n: set(d) for n, d in values.dask.dependencies.items()})
         return {values.name for values in lazy}
 
-    def _chunks(self) -> list[Key]:
+    def chunks(self) -> list[Key]:
         """Add the tasks that see the data; return the key of each chunk's payload."""
         name = self._name("chunk")
         n = n_blocks(self.recipe)
@@ -164,9 +203,10 @@ class _Builder:
             self.layers[name] = ChunkTasks(tasks, dict(zip(tasks, counts, strict=True)))
             self.depends[name] = {self.array.name, *others}
             return list(tasks)
-        layer = ChunkBlockwise(name, self.recipe, self.array)
+        inline = not isinstance(self.shared, TaskRef)
+        layer = ChunkBlockwise(name, self.recipe, self.array, self.shared if inline else None)
         data = _data(self.array)
-        written = data is not None or aux is not None or not isinstance(self.shared, Recipe)
+        written = data is not None or aux is not None or not inline
         self.layers[name] = layer.as_tasks(self.shared, data, aux) if written else layer
         loads = {self.array.name} if data is None else set()
         self.depends[name] = loads | others

@@ -38,7 +38,8 @@ class Cursor:
         self.stop = n_rows
         self.part: Slice | None = None
         self.part_index = 0
-        self.merged: tuple[int, int] | None = None
+        # what has been merged: first and stop of neighbouring chunks, or a mask of rows
+        self.merged: tuple[int, int] | AnyArray | None = None
         # rows stand in the order of the chunks, but in get_results over the whole run
         self.in_scan_order = False
         self._rows: range | AnyArray | None = None
@@ -187,8 +188,11 @@ class UDFMeta:
         merged = self._piece("get_valid_nav_mask").merged
         if merged is None:
             return None
-        valid = np.zeros(self._grid.n_frames, dtype=bool)
-        if merged[1] > merged[0]:
+        if isinstance(merged, np.ndarray):
+            valid = merged.copy()
+        else:
+            valid = np.zeros(self._grid.n_frames, dtype=bool)
+        if isinstance(merged, tuple) and merged[1] > merged[0]:
             valid[np.asarray(self._grid.rows_of(*merged), dtype=np.int64)] = True
         if not full_nav:
             return valid

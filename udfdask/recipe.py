@@ -155,6 +155,11 @@ class Recipe:
         return value.data if isinstance(value, AuxData) else value
 
     @property
+    def now(self) -> Recipe:
+        """The recipe itself, where tasks may also be given one whose parameters change."""
+        return self
+
+    @property
     def nbytes(self) -> int:
         """About what the recipe weighs on the wire: arrays among the parameters, and the ROI."""
         roi = 0 if self.grid.roi is None else self.grid.roi.size // 8
@@ -280,6 +285,27 @@ def _tiling(corrections: CorrectionSet | None, *, whole_frames: bool, **sizes: A
         if straddles(excluded, frame, tiling.edges):
             tiling = choose_tiling(**sizes, whole_frames=True)
     return tiling
+
+
+def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
+    """Raise if other parameters, aux data with their values, change what a UDF declares."""
+    old = recipe.udfs[number]
+    facts = UDFMeta(
+        grid=recipe.grid,
+        dataset_shape=recipe.shape,
+        dataset_dtype=recipe.dtype,
+        threads=recipe.threads,
+        corrections=recipe.corrections,
+    )
+    new, _ = _declare(old.cls(**kwargs), facts, (), old.split_every or False)
+    for what in ("buffers", "input_dtype", "method", "merge", "axes"):
+        before, after = getattr(old, what), getattr(new, what)
+        if before != after:
+            raise ArgumentValueError(
+                f"with these parameters {old.name} declares another {what.replace('_', ' ')} than "
+                f"at the start of the run ({after}, not {before}): parameters that decide what is "
+                "declared need a new run"
+            )
 
 
 def _pair(udfs: Sequence[UDF], parts: Sequence[UDFRecipe]) -> list[tuple[UDF, UDFRecipe]]:

@@ -105,7 +105,7 @@ def run_udf(
     >>> sums["intensity"].max().compute()
     np.float64(64.0)
     """
-    udfs = _as_list(udf)
+    udfs = as_list(udf)
     plan = make_plan(
         array,
         udfs,
@@ -160,7 +160,7 @@ def explain(
     >>> ud.explain(x, SumUDF()).bytes_read
     8388608
     """
-    udfs = _as_list(udf)
+    udfs = as_list(udf)
     plan = make_plan(
         array,
         udfs,
@@ -195,7 +195,7 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     )
 
 
-def _as_list(udf: Any) -> list[UDF]:
+def as_list(udf: Any) -> list[UDF]:
     """Return a list of UDFs from what a user passed."""
     if isinstance(udf, (list, tuple)):
         return list(udf)

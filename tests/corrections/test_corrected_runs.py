@@ -455,3 +455,18 @@ def test_no_copies_of_planes_per_chunk():
     assert tile_planes(corrections, frame, np.dtype("f4")) is planes
     assert np.shares_memory(planes.dark, corrections.dark)
     assert math.prod(planes.neighbours.shape) == 0
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("cluster", [False, True])
+def test_progressive_runs(request, cluster, lazy):
+    x = da.from_array(DATA, chunks=(2, 3, 4, 9))
+    dark = da.from_array(DARK, chunks=4) if lazy else DARK
+    corrections = CorrectionSet(dark=dark, gain=GAIN, excluded_pixels=MASK)
+    scheduler = request.getfixturevalue("client") if cluster else "threads"
+    udfs = [SumUDF(), Tiles()]
+    *_, last = ud.run_udf_iter(x, udfs, corrections=corrections, scheduler=scheduler)
+    total, seen = last.buffers
+    expected = formula(DATA, 2, DARK, GAIN, MASK)
+    np.testing.assert_allclose(total["intensity"], expected.sum(axis=(0, 1)), rtol=1e-5)
+    np.testing.assert_allclose(seen["frames"], expected, rtol=1e-5)
