@@ -14,8 +14,9 @@ ROOMS = """
 errors types
 config per_process shapes axes slices grid roi
 numeric
+corrections
 tiling buffers params auxdata meta
-backends corrections masks threads
+backends masks threads
 udf
 tokens
 udfs

@@ -655,7 +655,7 @@ class TestErrors:
             ud.run_udf_iter(x, SumUDF)
         with pytest.raises(ud.ArgumentValueError, match=r"live plots are not supported"):
             ud.run_udf_iter(x, SumUDF(), plots=True)
-        with pytest.raises(ud.ArgumentValueError, match=r"corrections"):
+        with pytest.raises(ud.ArgumentTypeError, match=r"corrections"):
             ud.run_udf_iter(x, SumUDF(), corrections=1)
         with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'rio'.*num_workers"):
             ud.run_udf_iter(x, SumUDF(), rio=ROI)

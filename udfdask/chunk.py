@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import block_of, rows_of_block
+from udfdask.auxdata import block_of, locked, rows_of_block
+from udfdask.corrections.tile import correct_tile, tile_planes
 from udfdask.errors import ArgumentTypeError
 from udfdask.instance import Instance, held_threads
 from udfdask.params import TaskData
 from udfdask.partial import Partial
 from udfdask.per_process import OncePerProcess
 from udfdask.recipe import Recipe
+from udfdask.slices import Slice
 from udfdask.source import FrameSource, convert
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, UDFMethod
@@ -232,7 +234,7 @@ def _process_tiles(instances: list[Instance], source: FrameSource, chunk: int, n
         backs = [instance.view_part(part, index) for instance in instances]
         window = part.shift_by([-o for o in corner]).get()
         for start, stop in stacks:
-            pieces = _Pieces(source.tile(start, stop, place, window))
+            pieces = _Pieces(source.tile(start, stop, place, window), part)
             for instance in instances:
                 instance.view_rows(start, stop)
                 instance.call("process_tile", pieces.get(instance))
@@ -287,23 +289,42 @@ def _frame_views(
 
 
 class _Pieces:
-    """A piece of data in the dtypes that the UDFs want, each converted once."""
+    """A piece of data in the dtypes that the UDFs want, converted and corrected once for each.
 
-    __slots__ = ("_converted", "_native")
+    It is a signal part of frames, by default all of it.
+    """
 
-    def __init__(self, native: AnyArray) -> None:
+    __slots__ = ("_converted", "_native", "_part")
+
+    def __init__(self, native: AnyArray, part: Slice | None = None) -> None:
         self._native = native
+        self._part = part
         self._converted: dict[np.dtype[Any], AnyArray] = {}
 
     def get(self, instance: Instance) -> AnyArray:
         """Return the piece in the dtype of a UDF; private and writable if it asks for that."""
         dtype = instance.where.input_dtype
+        if instance.recipe.corrections is not None:
+            corrected = self._corrected(instance, dtype)
+            return corrected.copy() if instance.writable_input else corrected
         if instance.writable_input:
             return np.array(self._native, dtype=dtype, order="C")
         if self._native.dtype == dtype:
             return self._native
         if dtype not in self._converted:
             self._converted[dtype] = convert(self._native, dtype)
+        return self._converted[dtype]
+
+    def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
+        """Return the corrected piece in a dtype, read-only."""
+        if dtype not in self._converted:
+            corrections, part = instance.recipe.corrections, self._part
+            assert corrections is not None
+            if part is None:
+                sig = instance.recipe.shape.sig
+                part = Slice((0,) * len(sig), sig)
+            planes = tile_planes(corrections, part, dtype)
+            self._converted[dtype] = locked(correct_tile(self._native, planes))
         return self._converted[dtype]
 
 

@@ -53,6 +53,7 @@ class Instance:
             tiling=recipe.tiling,
             threads=recipe.threads,
             cursor=self.cursor,
+            corrections=recipe.corrections,
         )
         self.udf = udf
         self.writable_input = bool(udf.writable_input)

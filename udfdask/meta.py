@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.corrections import CorrectionSet
 from udfdask.errors import NotAvailableError
 from udfdask.grid import Grid, as_range
 from udfdask.shapes import Shape
@@ -63,6 +64,7 @@ class UDFMeta:
         tiling: TilingScheme | None = None,
         threads: int | None = None,
         cursor: Cursor | None = None,
+        corrections: CorrectionSet | None = None,
     ) -> None:
         self._grid = grid
         self._tiling = tiling
@@ -73,7 +75,7 @@ class UDFMeta:
         self.dataset_dtype = dataset_dtype
         self.device_class = "cpu"
         self.array_backend = "numpy"
-        self.corrections = None
+        self.corrections = corrections
 
     def with_input_dtype(self, dtype: np.dtype[Any]) -> UDFMeta:
         """Return the same facts with the dtype in which a UDF sees the data."""
@@ -85,6 +87,7 @@ class UDFMeta:
             tiling=self._tiling,
             threads=self._threads,
             cursor=self.cursor,
+            corrections=self.corrections,
         )
 
     def _missing(self, name: str, when: str) -> NotAvailableError:

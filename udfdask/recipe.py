@@ -17,6 +17,10 @@ import numpy as np
 from udfdask.auxdata import AuxData, check_size
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
+from udfdask.corrections import CorrectionSet
+from udfdask.corrections.checked import PLANES, checked, lazy_planes, with_planes
+from udfdask.corrections.given import NUMBERS
+from udfdask.corrections.neighbours import straddles
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -31,6 +35,9 @@ from udfdask.shapes import Shape
 from udfdask.tiling import TilingScheme, choose_tiling
 from udfdask.types import MergeMode
 from udfdask.udf import UDF, UDFMethod
+
+CORRECTIONS = -1
+"""Stands for the corrections where a number says whose lazy parameter it is."""
 
 MANY_BLOCKS = 4
 """Signal chunks per task beyond which UDFs that can are run one signal chunk a task."""
@@ -124,6 +131,8 @@ class Recipe:
     """Whether a UDF might start threads at all, which are then held to that number."""
     udfs: tuple[UDFRecipe, ...]
     """The UDFs, in the order of the call."""
+    corrections: CorrectionSet | None = None
+    """What is done to the data before UDFs see them; excluded pixels as coordinates."""
     token: str = ""
     """Name of the run, under which a process keeps what its chunks share; empty for none."""
 
@@ -131,6 +140,19 @@ class Recipe:
     def aux_slots(self) -> tuple[tuple[int, str], ...]:
         """Number of the UDF and name of the parameter of each piece of aux data of a chunk."""
         return tuple((k, name) for k, u in enumerate(self.udfs) for name in u.nav_aux)
+
+    @property
+    def lazy_slots(self) -> tuple[tuple[int, str], ...]:
+        """Number of the UDF, or CORRECTIONS, and name of each lazy parameter."""
+        own = [(k, name) for k, u in enumerate(self.udfs) for name in u.lazy_params]
+        return (*own, *((CORRECTIONS, name) for name in lazy_planes(self.corrections)))
+
+    def lazy_value(self, number: int, name: str) -> Any:
+        """Return the dask collection of one of `lazy_slots`."""
+        if number == CORRECTIONS:
+            return getattr(self.corrections, name)
+        value = self.udfs[number].kwargs[name]
+        return value.data if isinstance(value, AuxData) else value
 
     @property
     def now(self) -> Recipe:
@@ -141,20 +163,27 @@ class Recipe:
     def nbytes(self) -> int:
         """About what the recipe weighs on the wire: arrays among the parameters, and the ROI."""
         roi = 0 if self.grid.roi is None else self.grid.roi.size // 8
-        return roi + sum(_weight(u.kwargs) for u in self.udfs)
+        planes = [getattr(self.corrections, name, None) for name in (*PLANES, "excluded_pixels")]
+        return roi + _weight(planes) + sum(_weight(u.kwargs) for u in self.udfs)
 
     def with_params(self, values: Mapping[tuple[int, str], Any]) -> Recipe:
         """Return the recipe with computed values in place of lazy parameters.
 
-        Keys are the number of the UDF and the name of the parameter.
+        Keys are those of `lazy_slots`.
         """
         udfs = list(self.udfs)
+        planes = {name: value for (k, name), value in values.items() if k == CORRECTIONS}
+        corrections = self.corrections
+        if corrections is not None and planes:
+            corrections = with_planes(corrections, planes, self.shape.sig, self.dtype)
         for (number, name), value in values.items():
+            if number == CORRECTIONS:
+                continue
             u = udfs[number]
             is_aux = value is not None and name in u.aux
             given = u.aux[name].with_data(value) if is_aux else value
             udfs[number] = replace(u, kwargs={**u.kwargs, name: given})
-        return replace(self, udfs=tuple(udfs))
+        return replace(self, udfs=tuple(udfs), corrections=corrections)
 
 
 def _weight(value: Any) -> int:
@@ -185,6 +214,7 @@ def make_recipe(
     threads: int = 1,
     lazy_params: Sequence[Sequence[str]] | None = None,
     whole_bytes: float = math.inf,
+    corrections: CorrectionSet | None = None,
 ) -> Recipe:
     """Return the recipe of a run; sizes as dask has them, one chunk by default.
 
@@ -197,30 +227,36 @@ def make_recipe(
     sig_chunks = [[n] for n in full.sig] if sig_chunks is None else sig_chunks
     grid = Grid(nav_chunks=tuple(tuple(map(int, c)) for c in nav_chunks), roi=roi)
     sigs = tuple(tuple(map(int, c)) for c in sig_chunks)
+    corrections = checked(corrections, full.sig, dt)
+    facts = UDFMeta(
+        grid=grid, dataset_shape=full, dataset_dtype=dt, threads=threads, corrections=corrections
+    )
     lazy = [()] * len(udfs) if lazy_params is None else lazy_params
     parts = []
     preferences = []
     for udf, names in zip(udfs, lazy, strict=True):
-        part, preference = _declare(udf, grid, full, dt, tuple(names), split_every, threads)
+        part, preference = _declare(udf, facts, tuple(names), split_every)
         parts.append(part)
         preferences.append(preference)
     max_frames = int(grid.counts.max()) if grid.n_chunks else 1
-    tiling = choose_tiling(
-        sigs,
+    tiling = _tiling(
+        corrections,
+        whole_frames=any(
+            u.whole_frames and p.method is UDFMethod.TILE for u, p in _pair(udfs, parts)
+        ),
+        sig_chunks=sigs,
         itemsize=max(p.input_dtype.itemsize for p in parts),
         max_frames=max_frames,
         tile_bytes=tile_bytes,
         depth=min(p["depth"] for p in preferences),
         total_size=min(p["total_size"] for p in preferences),
-        whole_frames=any(
-            u.whole_frames and p.method is UDFMethod.TILE for u, p in _pair(udfs, parts)
-        ),
     )
     blocks = math.prod(len(c) for c in sigs)
     heaviest = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
     by_sig_chunk = (
         all(u._adds_signal_parts and not u.whole_frames for u in udfs)
         and blocks > 1
+        and not tiling.whole_frames
         and (blocks > MANY_BLOCKS or heaviest * full.sig.size * dt.itemsize > whole_bytes)
     )
     _check_contiguous(udfs, parts, grid)
@@ -234,21 +270,34 @@ def make_recipe(
         threads=threads,
         guarded=not all(u._starts_no_threads for u in udfs),
         udfs=tuple(parts),
+        corrections=corrections,
     )
+
+
+def _tiling(corrections: CorrectionSet | None, *, whole_frames: bool, **sizes: Any) -> TilingScheme:
+    """Return the tiles of a run: so large that no excluded pixel needs another tile."""
+    tiling = choose_tiling(**sizes, whole_frames=whole_frames)
+    excluded = None if corrections is None else corrections.excluded_pixels
+    if excluded is not None:
+        frame = tiling.dataset_shape
+        if straddles(excluded, frame, tiling.edges):
+            tiling = choose_tiling(**sizes, whole_chunks=True)
+        if straddles(excluded, frame, tiling.edges):
+            tiling = choose_tiling(**sizes, whole_frames=True)
+    return tiling
 
 
 def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
     """Raise if other parameters, aux data with their values, change what a UDF declares."""
     old = recipe.udfs[number]
-    new, _ = _declare(
-        old.cls(**kwargs),
-        recipe.grid,
-        recipe.shape,
-        recipe.dtype,
-        (),
-        old.split_every or False,
-        recipe.threads,
+    facts = UDFMeta(
+        grid=recipe.grid,
+        dataset_shape=recipe.shape,
+        dataset_dtype=recipe.dtype,
+        threads=recipe.threads,
+        corrections=recipe.corrections,
     )
+    new, _ = _declare(old.cls(**kwargs), facts, (), old.split_every or False)
     for what in ("buffers", "input_dtype", "method", "merge", "axes"):
         before, after = getattr(old, what), getattr(new, what)
         if before != after:
@@ -265,23 +314,17 @@ def _pair(udfs: Sequence[UDF], parts: Sequence[UDFRecipe]) -> list[tuple[UDF, UD
 
 
 def _declare(
-    udf: UDF,
-    grid: Grid,
-    shape: Shape,
-    dtype: np.dtype[Any],
-    lazy: tuple[str, ...],
-    split_every: int | bool,
-    threads: int,
+    udf: UDF, facts: UDFMeta, lazy: tuple[str, ...], split_every: int | bool
 ) -> tuple[UDFRecipe, dict[str, float]]:
     """Return the recipe of one UDF and its tiling preferences, from its declaring methods."""
     # a copy, so that neither the user's instance nor another run sees what is set here
     asked = _twin(udf)
-    asked.meta = UDFMeta(grid=grid, dataset_shape=shape, dataset_dtype=dtype, threads=threads)
-    input_dtype = _input_dtype(asked, dtype)
-    asked.meta = asked.meta.with_input_dtype(input_dtype)
+    asked.meta = facts
+    input_dtype = _input_dtype(asked)
+    asked.meta = facts.with_input_dtype(input_dtype)
     aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
     if aux:
-        asked.params = _with_whole_aux(asked, aux, shape)
+        asked.params = _with_whole_aux(asked, aux, facts.dataset_shape)
     method = _method(asked)
     buffers = _buffers(asked)
     merge = _merge_mode(asked, buffers)
@@ -375,17 +418,20 @@ def _axes_of(key: str, extra: tuple[int, ...], given: Any, who: str) -> tuple[Ax
     return axes
 
 
-def _input_dtype(udf: UDF, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype in which a UDF sees data of a dtype, in native byte order."""
+def _input_dtype(udf: UDF) -> np.dtype[Any]:
+    """Return the dtype in which a UDF sees the data, in native byte order."""
+    dtype, corrected = udf.meta.dataset_dtype, udf.meta.corrections is not None
     preferred = udf.get_preferred_input_dtype()
     try:
-        combined = np.result_type(dtype, np.dtype(preferred)).newbyteorder("=")
+        more = [np.float32] if corrected else []
+        combined = np.result_type(dtype, np.dtype(preferred), *more).newbyteorder("=")
     except TypeError as e:
         raise ArgumentTypeError(
             f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
             f"does not combine with the data's dtype {dtype}: {e}"
         ) from None
-    if combined.kind not in "biufcmM":  # numbers and text make text
+    # numbers and text make text
+    if combined.kind not in (NUMBERS if corrected else "biufcmM"):
         raise ArgumentTypeError(
             f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
             f"does not combine with the data's dtype {dtype}: the result would be {combined}"

@@ -46,7 +46,8 @@ class LiveRecipe:
                 values = {name: done.kwargs[name] for name in udf.lazy_params}
                 self._given[k].update(values)
                 udfs.append(replace(udf, kwargs={**udf.kwargs, **values}, lazy_params=()))
-            self._recipe = replace(self._recipe, udfs=tuple(udfs))
+            corrections = computed.corrections
+            self._recipe = replace(self._recipe, udfs=tuple(udfs), corrections=corrections)
 
     def update(self, changes: Any) -> None:
         """Change parameters, given as a dictionary for each UDF; on an error, none of them."""

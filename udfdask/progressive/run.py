@@ -9,6 +9,7 @@ from typing import Any
 import dask.array as da
 from dask import base
 
+from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.explanation import describe
 from udfdask.plan import make_plan
@@ -34,7 +35,7 @@ def run_udf_iter(
     *,
     sig_dims: int = 2,
     roi: Any = None,
-    corrections: Any = None,
+    corrections: CorrectionSet | None = None,
     backends: Any = None,
     split_every: int | bool | None = None,
     plots: Any = None,
@@ -100,8 +101,6 @@ def run_udf_iter(
     (np.int64(6), np.float64(6.0))
     (np.int64(9), np.float64(9.0))
     """
-    if corrections is not None:
-        raise ArgumentValueError("corrections are not supported by this version: correct the array")
     if plots is not None:
         raise ArgumentValueError(
             f"plots={plots!r}: live plots are not supported by this version: draw "
@@ -111,7 +110,13 @@ def run_udf_iter(
         _check_options(kwargs)
     udfs = as_list(udf)
     plan = make_plan(
-        array, udfs, sig_dims=sig_dims, roi=roi, backends=backends, split_every=split_every
+        array,
+        udfs,
+        sig_dims=sig_dims,
+        roi=roi,
+        corrections=corrections,
+        backends=backends,
+        split_every=split_every,
     )
     for text in plan.warnings:
         warnings.warn(text, UDFWarning, stacklevel=2)
