@@ -22,21 +22,8 @@ from program_strategies import (
 from udf_programs import ATTRIBUTES, make_udf
 from udfdask.testing import run_reference
 
-distributed = pytest.importorskip("distributed")
-
 # many small signal chunks in a task are what is tested here
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 def lazy_results(case):
@@ -120,8 +107,8 @@ SUM = Buffer("a")
 )
 @given(case=cases())
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-def test_two_hundred_programs_agree(cluster, case):
-    check(case, cluster)
+def test_two_hundred_programs_agree(client, case):
+    check(case, client)
 
 
 def generated(count):
@@ -152,7 +139,7 @@ def test_the_simplest_case_is_a_nav_sum_by_frame():
 
 @pytest.mark.parametrize("method", METHOD_KINDS)
 @pytest.mark.parametrize("merge", MERGE_KINDS)
-def test_every_way_to_merge_with_every_method(merge, method, cluster):
+def test_every_way_to_merge_with_every_method(merge, method, client):
     """A fixed program each, so that none is left to chance."""
     plain = (
         Buffer("a", op="max", of="where", extra=(2, 3), fill=-1),
@@ -175,7 +162,7 @@ def test_every_way_to_merge_with_every_method(merge, method, cluster):
     )
     shape, chunks = (7, 3, 2, 4), ((1, 2, 3, 1), (3,), (1, 1), (3, 1))
     roi = np.arange(21).reshape(7, 3) % 4 > 0
-    check(Case((program,), shape, 2, chunks, dtype="int16", roi=roi, tile_bytes=24), cluster)
+    check(Case((program,), shape, 2, chunks, dtype="int16", roi=roi, tile_bytes=24), client)
 
 
 def test_the_strategies_leave_nothing_out():
