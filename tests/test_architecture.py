@@ -20,7 +20,7 @@ backends masks threads
 udf
 tokens
 udfs
-recipe partial source instance
+recipe declaring preparing partial source instance
 chunk
 merge finish
 plan output_task

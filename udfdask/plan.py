@@ -16,8 +16,10 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.auxdata import AuxData
+from udfdask.declaring import check_split_every
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.recipe import MANY_BLOCKS, Recipe, check_split_every, make_recipe
+from udfdask.preparing import MANY_BLOCKS, make_recipe
+from udfdask.recipe import Recipe
 from udfdask.roi import normalize_roi
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF

@@ -12,7 +12,8 @@ from dask.base import is_dask_collection
 
 from udfdask.auxdata import AuxData
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.recipe import Recipe, UDFRecipe, redeclare
+from udfdask.preparing import redeclare
+from udfdask.recipe import Recipe, UDFRecipe
 
 
 class LiveRecipe:
