@@ -26,6 +26,8 @@ merge finish
 plan output_task
 chunk_layers
 lazy_params scatter
+run_layers
+chunk_graph merge_graph
 graph
 explanation outputs progress
 results
@@ -64,6 +66,9 @@ HEAVY = {
         "output_task",
         "lazy_params",
         "scatter",
+        "run_layers",
+        "chunk_graph",
+        "merge_graph",
         "graph",
         "results",
         "progress",
