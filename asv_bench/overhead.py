@@ -17,7 +17,7 @@ import numpy as np
 
 import udfdask as ud
 from udfdask.chunk import run_chunk
-from udfdask.recipe import make_recipe
+from udfdask.preparing import make_recipe
 from udfdask.udfs import SumSigUDF, SumUDF
 
 START, STOP = "<!-- overhead: start -->", "<!-- overhead: stop -->"

@@ -14,17 +14,20 @@ ROOMS = """
 errors types
 config per_process shapes axes slices grid roi
 numeric
+corrections
 tiling buffers params auxdata meta
-backends corrections masks threads
+backends masks threads
 udf
 tokens
 udfs
-recipe partial source instance
+recipe declaring preparing partial source instance
 chunk
 merge finish
 plan output_task
 chunk_layers
 lazy_params scatter
+run_layers
+chunk_graph merge_graph
 graph
 explanation outputs progress
 results
@@ -63,6 +66,9 @@ HEAVY = {
         "output_task",
         "lazy_params",
         "scatter",
+        "run_layers",
+        "chunk_graph",
+        "merge_graph",
         "graph",
         "results",
         "progress",

@@ -151,7 +151,7 @@ def test_task_data_that_nobody_made():
 
 @pytest.mark.parametrize("run", [ud.run_udf, ud.explain])
 def test_corrections_at_every_door(run):
-    with pytest.raises(ud.ArgumentValueError, match=r"corrections are not supported by this ver"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"corrections must be a .*CorrectionSet, not a"):
         run(X, SumUDF(), corrections=np.zeros((8, 8)))
 
 

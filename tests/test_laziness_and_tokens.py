@@ -20,7 +20,8 @@ import udfdask as ud
 from udfdask.buffers import BufferSpec
 from udfdask.grid import Grid
 from udfdask.plan import Plan, make_plan
-from udfdask.recipe import Recipe, UDFRecipe, make_recipe
+from udfdask.preparing import make_recipe
+from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.testing import raise_if_dask_computes
 from udfdask.tiling import TilingScheme
 from udfdask.tokens import tokenize_value

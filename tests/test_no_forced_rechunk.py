@@ -10,7 +10,7 @@ import pytest
 import udf_zoo
 import udfdask as ud
 from udfdask.chunk import run_chunk
-from udfdask.recipe import make_recipe
+from udfdask.preparing import make_recipe
 from udfdask.udfs import SumSigUDF, SumUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")

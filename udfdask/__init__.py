@@ -16,6 +16,7 @@ from udfdask.errors import (
 )
 from udfdask.explanation import Explanation
 from udfdask.mapping import map_frames
+from udfdask.progressive import Snapshot, UDFIterator, run_udf_iter
 from udfdask.results import Result
 from udfdask.roi import count_nonzero
 from udfdask.run import compute, explain, persist, run_udf
@@ -46,9 +47,11 @@ __all__ = [
     "Result",
     "Shape",
     "Slice",
+    "Snapshot",
     "UDFError",
     "UDFException",
     "UDFFrameMixin",
+    "UDFIterator",
     "UDFMergeAllMixin",
     "UDFMethod",
     "UDFPartitionMixin",
@@ -66,6 +69,7 @@ __all__ = [
     "persist",
     "prod",
     "run_udf",
+    "run_udf_iter",
 ]
 
 

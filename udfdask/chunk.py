@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import rows_of_block
+from udfdask.auxdata import block_of, locked, rows_of_block
+from udfdask.corrections.tile import correct_tile, tile_planes
 from udfdask.errors import ArgumentTypeError
 from udfdask.instance import Instance, held_threads
 from udfdask.params import TaskData
 from udfdask.partial import Partial
 from udfdask.per_process import OncePerProcess
 from udfdask.recipe import Recipe
+from udfdask.slices import Slice
 from udfdask.source import FrameSource, convert
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, UDFMethod
@@ -33,6 +35,7 @@ def run_chunk(
     `blocks` holds an array per signal chunk, shape (*nav part, *sig part); `aux` the values of the
     same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape).
     """
+    recipe = recipe.now
     with held_threads(recipe):
         instances = _start_all(recipe, chunk, aux)
         source = FrameSource(
@@ -77,6 +80,7 @@ def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
     Rows are added up, sig buffers put beside each other: true of the UDFs that promise
     `_adds_signal_parts`.
     """
+    recipe = recipe.now
     windows = _windows(recipe)
     sig = recipe.shape.sig
     n_rows = int(recipe.grid.counts[chunk])
@@ -112,8 +116,12 @@ def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
 def _start_all(recipe: Recipe, chunk: int, aux: Sequence[Any]) -> list[Instance]:
     """Return the UDFs ready to process a chunk."""
     rows: list[dict[str, AnyArray]] = [{} for _ in recipe.udfs]
-    for (number, name), block in zip(recipe.aux_slots, aux, strict=True):
+    for (number, name), given in zip(recipe.aux_slots, aux, strict=True):
         declared = recipe.udfs[number].aux[name]
+        newer = recipe.udfs[number].kwargs[name]
+        # the parameters of the run may have been updated since its tasks were made
+        updated = newer.data is not None
+        block = block_of(newer.over(recipe.shape), recipe.grid, chunk) if updated else given
         rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk)
     return [_start(recipe, number, chunk, rows[number]) for number in range(len(recipe.udfs))]
 
@@ -229,7 +237,7 @@ def _process_tiles(instances: list[Instance], source: FrameSource, chunk: int, n
         backs = [instance.view_part(part, index) for instance in instances]
         window = part.shift_by([-o for o in corner]).get()
         for start, stop in stacks:
-            pieces = _Pieces(source.tile(start, stop, place, window))
+            pieces = _Pieces(source.tile(start, stop, place, window), part)
             for instance in instances:
                 instance.view_rows(start, stop)
                 instance.call("process_tile", pieces.get(instance))
@@ -284,23 +292,42 @@ def _frame_views(
 
 
 class _Pieces:
-    """A piece of data in the dtypes that the UDFs want, each converted once."""
+    """A piece of data in the dtypes that the UDFs want, converted and corrected once for each.
 
-    __slots__ = ("_converted", "_native")
+    It is a signal part of frames, by default all of it.
+    """
 
-    def __init__(self, native: AnyArray) -> None:
+    __slots__ = ("_converted", "_native", "_part")
+
+    def __init__(self, native: AnyArray, part: Slice | None = None) -> None:
         self._native = native
+        self._part = part
         self._converted: dict[np.dtype[Any], AnyArray] = {}
 
     def get(self, instance: Instance) -> AnyArray:
         """Return the piece in the dtype of a UDF; private and writable if it asks for that."""
         dtype = instance.where.input_dtype
+        if instance.recipe.corrections is not None:
+            corrected = self._corrected(instance, dtype)
+            return corrected.copy() if instance.writable_input else corrected
         if instance.writable_input:
             return np.array(self._native, dtype=dtype, order="C")
         if self._native.dtype == dtype:
             return self._native
         if dtype not in self._converted:
             self._converted[dtype] = convert(self._native, dtype)
+        return self._converted[dtype]
+
+    def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
+        """Return the corrected piece in a dtype, read-only."""
+        if dtype not in self._converted:
+            corrections, part = instance.recipe.corrections, self._part
+            assert corrections is not None
+            if part is None:
+                sig = instance.recipe.shape.sig
+                part = Slice((0,) * len(sig), sig)
+            planes = tile_planes(corrections, part, dtype)
+            self._converted[dtype] = locked(correct_tile(self._native, planes))
         return self._converted[dtype]
 
 

@@ -33,7 +33,8 @@ class ChunkBlockwise(Blockwise):
     stay output axes, since dask fuses no contraction.
     """
 
-    def __init__(self, name: str, recipe: Recipe, array: da.Array) -> None:
+    def __init__(self, name: str, recipe: Recipe, array: da.Array, given: Any = None) -> None:
+        # `given`: what tasks are given in place of the recipe
         axes: Any = tuple(range(array.ndim))
         self.recipe = recipe
         self.array_name = array.name
@@ -45,7 +46,7 @@ class ChunkBlockwise(Blockwise):
         super().__init__(
             name,
             axes,
-            Task(name, _run_block, recipe, _token(0), _token(1)),
+            Task(name, _run_block, given or recipe, _token(0), _token(1)),
             [(array.name, axes), (BlockwiseDepDict(numbers, array.numblocks), axes)],
             numblocks={array.name: array.numblocks},
             concatenate=getattr(source, "concatenate", None),
@@ -99,6 +100,7 @@ def _token(number: int) -> TaskRef:
 def _run_block(recipe: Recipe, block: Any, place: tuple[int, int], aux: Sequence[Any] = ()) -> Any:
     """Run a chunk that is one block, or one block of it."""
     chunk, number = place
+    recipe = recipe.now
     if recipe.by_sig_chunk:
         return run_part(recipe, chunk, number, block, aux)
     return run_chunk(recipe, chunk, (block,), aux)

@@ -55,7 +55,24 @@ class FileFormatError(UDFError, ValueError):
 
 
 class UDFRunCancelled(UDFError):
-    """A run was stopped from outside before all chunks were merged."""
+    """A run was stopped from outside before all chunks were merged.
+
+    Parameters
+    ----------
+    *args : object
+        The message.
+    chunks_merged : int
+        Number of chunks that had been merged.
+
+    Attributes
+    ----------
+    chunks_merged : int
+        Number of chunks that had been merged.
+    """
+
+    def __init__(self, *args: object, chunks_merged: int = 0) -> None:
+        super().__init__(*args)
+        self.chunks_merged = chunks_merged
 
 
 class UDFWarning(UserWarning):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dask.utils import format_bytes
 
 from udfdask.plan import Plan
-from udfdask.recipe import UDFRecipe
+from udfdask.recipe import CORRECTIONS, Recipe, UDFRecipe
 from udfdask.udf import UDFMethod
 
 MERGES = {
@@ -83,6 +83,8 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
         "backend   numpy",
     ]
+    if recipe.corrections is not None:
+        lines.append(f"corrects  {_corrections(recipe)}")
     lines += [f"{udf.name}: {_udf(udf)}" for udf in recipe.udfs]
     lines += [f"warning   {w}" for w in plan.warnings]
     lines += [f"note      {n}" for n in _notes(plan)]
@@ -109,14 +111,14 @@ def _copied(udf: UDFRecipe, plan: Plan, frames: int) -> int:
     """Return the bytes that one UDF has copied at a time."""
     recipe = plan.recipe
     assembled = math.prod(len(c) for c in recipe.sig_chunks) > 1 and not recipe.by_sig_chunk
-    converted = udf.input_dtype != recipe.dtype
+    converted = udf.input_dtype != recipe.dtype or recipe.corrections is not None
     frame = recipe.shape.sig.size
     pixels = math.prod(recipe.tiling.shape)
     if udf.method is UDFMethod.FRAME:
         pixels = frame * recipe.tiling.frame_depth
     elif udf.method is UDFMethod.PARTITION:
         pixels = frame * frames
-    elif not udf.cls.whole_frames:
+    elif not recipe.tiling.whole_frames:
         assembled = False
     itemsize = recipe.dtype.itemsize if assembled else 0
     return pixels * (itemsize + (udf.input_dtype.itemsize if converted else 0))
@@ -135,9 +137,20 @@ def _udf(udf: UDFRecipe) -> str:
     return f"{text}; gives {outputs or 'nothing'}"
 
 
+def _corrections(recipe: Recipe) -> str:
+    """Return what is done to the data before UDFs see them, in words."""
+    given = recipe.corrections
+    assert given is not None
+    parts = [name for name in ("dark", "gain") if getattr(given, name) is not None]
+    if given.excluded_pixels is not None:
+        parts.append(f"{given.excluded_pixels.shape[1]} excluded pixels")
+    return ", ".join(parts)
+
+
 def _notes(plan: Plan) -> list[str]:
     """Return what else is worth knowing."""
-    lazy = [f"{u.name}.{p}" for u in plan.recipe.udfs for p in u.lazy_params]
+    names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(plan.recipe.udfs)}}
+    lazy = [f"{names[k]}.{p}" for k, p in plan.recipe.lazy_slots]
     notes = []
     if lazy:
         notes.append(f"{', '.join(lazy)} computed first, then handed to every task")

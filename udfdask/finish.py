@@ -16,6 +16,7 @@ from udfdask.errors import (
     UDFError,
     UndeclaredBufferError,
 )
+from udfdask.grid import BoolArray
 from udfdask.instance import Instance, held_threads
 from udfdask.partial import Finished, Partial
 from udfdask.recipe import Recipe, UDFRecipe
@@ -24,22 +25,30 @@ from udfdask.udf import MaskedResult
 
 
 def finish(
-    recipe: Recipe, number: int, chunk: int | None, rows: Sequence[Partial], whole: Partial | None
+    recipe: Recipe,
+    number: int,
+    chunk: int | None,
+    rows: Sequence[Partial],
+    whole: Partial | None,
+    merged: BoolArray | None = None,
+    aux: Mapping[str, AnyArray] | None = None,
 ) -> Finished:
     """Return what `get_results` makes of merged buffers.
 
     `rows` holds partials with the nav rows (of chunk `chunk`, or of all chunks in order if that is
-    None), `whole` the merged sig and single buffers.
+    None), `whole` the merged sig and single buffers. `merged` says which rows of the run have been
+    merged, if not all; `aux` has the aux data of its frames, if not the partials.
     """
     with held_threads(recipe):
         grid = recipe.grid
         span = (0, grid.n_chunks) if chunk is None else (chunk, chunk + 1)
         declared = recipe.udfs[number]
-        aux = _aux_rows(recipe, declared, chunk, rows if declared.has_nav else [whole])
+        if aux is None:
+            aux = _aux_rows(recipe, declared, chunk, rows if declared.has_nav else [whole])
         instance = Instance(recipe, number, *span, aux)
         cursor = instance.cursor
-        cursor.merged = (0, grid.n_chunks)
-        cursor.in_scan_order = chunk is None
+        cursor.merged = (0, grid.n_chunks) if merged is None else merged
+        cursor.flat = chunk is None
         for name, spec in instance.where.allocated.items():
             if spec.kind != "nav":
                 assert whole is not None

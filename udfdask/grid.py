@@ -181,6 +181,12 @@ class Grid:
         parts = [self.coordinates(k) for k in range(first, stop)]
         return np.concatenate([np.empty((0, len(self.shape)), dtype=np.int64), *parts])
 
+    @property
+    def flat_coordinates(self) -> IntArray:
+        """The scan positions of all selected frames in flattened order, shape (n, nav dims)."""
+        every = np.indices(self.shape).reshape(len(self.shape), self.size).T
+        return every if self.roi is None else every[self.roi.reshape(-1)]
+
 
 def as_range(rows: IntArray) -> range | IntArray:
     """Return rows as a range if they are neighbours in rising order."""

@@ -53,10 +53,12 @@ class Instance:
             tiling=recipe.tiling,
             threads=recipe.threads,
             cursor=self.cursor,
+            corrections=recipe.corrections,
         )
         self.udf = udf
         self.writable_input = bool(udf.writable_input)
-        self.aux = aux
+        # what has travelled between processes may have become writable
+        self.aux = {name: locked(rows) for name, rows in aux.items()}
         self.sig_aux: dict[str, AnyArray] = {}
         if declared.aux:
             self.view_whole_aux()

@@ -10,7 +10,6 @@ from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
-from udfdask.auxdata import AuxData
 from udfdask.chunk_layers import Key
 from udfdask.output_task import OutputTask
 from udfdask.recipe import Recipe
@@ -30,7 +29,7 @@ class LazyRecipe:
 
 def lazy_recipe(recipe: Recipe, name: str) -> LazyRecipe | None:
     """Return a task that fills in the lazy parameters of a recipe; None if it has none."""
-    lazy = [(k, n) for k, u in enumerate(recipe.udfs) for n in u.lazy_params]
+    lazy = list(recipe.lazy_slots)
     if not lazy:
         return None
     layers: dict[str, Any] = {}
@@ -39,8 +38,7 @@ def lazy_recipe(recipe: Recipe, name: str) -> LazyRecipe | None:
     values = []
     depends: set[str] = set()
     for k, param in lazy:
-        value = recipe.udfs[k].kwargs[param]
-        value = value.data if isinstance(value, AuxData) else value
+        value = recipe.lazy_value(k, param)
         graph = value.__dask_graph__()
         if not isinstance(graph, HighLevelGraph):
             graph = HighLevelGraph.from_collections(tokenize(value), graph, dependencies=())

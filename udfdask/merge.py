@@ -9,6 +9,7 @@ import numpy as np
 from udfdask.auxdata import locked, together
 from udfdask.buffers import BufferSpec, PartialViews, Views
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.grid import BoolArray
 from udfdask.instance import Instance, held_threads
 from udfdask.partial import Partial
 from udfdask.recipe import Recipe, UDFRecipe
@@ -28,15 +29,24 @@ def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Part
         return _handed_on(dest)
 
 
-def merge_link(recipe: Recipe, number: int, before: Partial | None, partial: Partial) -> Partial:
-    """Return a partial merged behind what came before, with the nav rows of this partial alone."""
+def merge_link(
+    recipe: Recipe,
+    number: int,
+    before: Partial | None,
+    partial: Partial,
+    merged: BoolArray | None = None,
+) -> Partial:
+    """Return a partial merged behind what came before, with the nav rows of this partial alone.
+
+    `merged` says which rows of the run have been merged before, if not those of all chunks before.
+    """
     with held_threads(recipe):
         dest = _fresh(recipe, number, partial.first, partial.stop, partial.aux)
         if before is not None:
             for name, spec in dest.where.allocated.items():
                 if spec.kind != "nav":
                     dest.arrays[name][...] = before.arrays[name]
-        _merge_one(dest, partial, already=(0, partial.first))
+        _merge_one(dest, partial, already=(0, partial.first) if merged is None else merged)
         return _handed_on(dest)
 
 
@@ -71,7 +81,7 @@ def _handed_on(instance: Instance) -> Partial:
     return Partial(instance.arrays, *instance.cursor.chunks, dict(instance.aux))
 
 
-def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int]) -> None:
+def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | BoolArray) -> None:
     """Merge a partial into `dest`; its views and coordinates are those of the partial's rows."""
     offsets = dest.recipe.grid.offsets
     base = offsets[dest.cursor.chunks[0]]

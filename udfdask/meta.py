@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.corrections import CorrectionSet
 from udfdask.errors import NotAvailableError
 from udfdask.grid import Grid, as_range
 from udfdask.shapes import Shape
@@ -20,34 +21,30 @@ class Cursor:
     The runner moves it; `UDFMeta` works out coordinates and slices only when they are asked for.
     """
 
-    __slots__ = (
-        "_rows",
-        "chunks",
-        "in_scan_order",
-        "merged",
-        "part",
-        "part_index",
-        "start",
-        "stop",
-    )
+    __slots__ = ("_rows", "chunks", "flat", "merged", "part", "part_index", "start", "stop")
 
     def __init__(self, first: int, stop: int, n_rows: int) -> None:
         self.chunks = (first, stop)
+        self.flat = False  # rows in flattened order, as get_results sees them, not chunk by chunk
         self.start = 0
         self.stop = n_rows
         self.part: Slice | None = None
         self.part_index = 0
-        self.merged: tuple[int, int] | None = None
-        # rows stand in the order of the chunks, but in get_results over the whole run
-        self.in_scan_order = False
+        # what has been merged: first and stop of neighbouring chunks, or a mask of rows
+        self.merged: tuple[int, int] | AnyArray | None = None
         self._rows: range | AnyArray | None = None
 
     def rows(self, grid: Grid) -> range | AnyArray:
         """Return the rows at hand: a range where they are neighbours, else an array."""
         if self._rows is None:
-            self._rows = range(self.stop) if self.in_scan_order else grid.rows_of(*self.chunks)
+            self._rows = range(grid.n_frames) if self.flat else grid.rows_of(*self.chunks)
         rows = self._rows[self.start : self.stop]
         return rows if isinstance(rows, range) else as_range(rows)
+
+    def coordinates(self, grid: Grid) -> AnyArray:
+        """Return the scan positions of the rows at hand, shape (rows, nav dims)."""
+        every = grid.flat_coordinates if self.flat else grid.coordinates_of(*self.chunks)
+        return every[self.start : self.stop]
 
 
 class UDFMeta:
@@ -67,6 +64,7 @@ class UDFMeta:
         tiling: TilingScheme | None = None,
         threads: int | None = None,
         cursor: Cursor | None = None,
+        corrections: CorrectionSet | None = None,
     ) -> None:
         self._grid = grid
         self._tiling = tiling
@@ -77,7 +75,7 @@ class UDFMeta:
         self.dataset_dtype = dataset_dtype
         self.device_class = "cpu"
         self.array_backend = "numpy"
-        self.corrections = None
+        self.corrections = corrections
 
     def with_input_dtype(self, dtype: np.dtype[Any]) -> UDFMeta:
         """Return the same facts with the dtype in which a UDF sees the data."""
@@ -89,6 +87,7 @@ class UDFMeta:
             tiling=self._tiling,
             threads=self._threads,
             cursor=self.cursor,
+            corrections=self.corrections,
         )
 
     def _missing(self, name: str, when: str) -> NotAvailableError:
@@ -159,13 +158,8 @@ class UDFMeta:
 
     @property
     def coordinates(self) -> AnyArray:
-        """True scan positions of the piece's frames, int, shape (frames, nav dims)."""
-        cursor = self._piece("coordinates")
-        if cursor.in_scan_order:
-            roi = self._grid.roi
-            return np.argwhere(np.ones(self._grid.shape, dtype=bool) if roi is None else roi)
-        every = self._grid.coordinates_of(*cursor.chunks)
-        return every[cursor.start : cursor.stop]
+        """True scan positions of the rows at hand, int, shape (frames, nav dims)."""
+        return self._piece("coordinates").coordinates(self._grid)
 
     def get_valid_nav_mask(self, full_nav: bool = False) -> AnyArray | None:
         """Return which scan positions have been merged so far.
@@ -184,8 +178,11 @@ class UDFMeta:
         merged = self._piece("get_valid_nav_mask").merged
         if merged is None:
             return None
-        valid = np.zeros(self._grid.n_frames, dtype=bool)
-        if merged[1] > merged[0]:
+        if isinstance(merged, np.ndarray):
+            valid = merged.copy()
+        else:
+            valid = np.zeros(self._grid.n_frames, dtype=bool)
+        if isinstance(merged, tuple) and merged[1] > merged[0]:
             valid[np.asarray(self._grid.rows_of(*merged), dtype=np.int64)] = True
         if not full_nav:
             return valid

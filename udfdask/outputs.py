@@ -29,7 +29,9 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
     lengths = []
     for band, size in enumerate(bands):
         first = sum(bands[:band])
-        mask = None if grid.roi is None else grid.roi[first : first + size]
+        mask = grid.roi  # of shape (), it selects or drops the only frame
+        if mask is not None and n_nav:
+            mask = mask[first : first + size]
         place = (band,) if n_nav else ()
         refs = [
             TaskRef((array.name, *place, *rest, *(0 for _ in extra)))

@@ -16,8 +16,10 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.auxdata import AuxData
+from udfdask.declaring import check_split_every
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.recipe import MANY_BLOCKS, Recipe, check_split_every, make_recipe
+from udfdask.preparing import MANY_BLOCKS, make_recipe
+from udfdask.recipe import Recipe
 from udfdask.roi import normalize_roi
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
@@ -53,6 +55,7 @@ def make_plan(
     *,
     sig_dims: int = 2,
     roi: Any = None,
+    corrections: Any = None,
     backends: Any = None,
     split_every: int | bool | None = None,
 ) -> Plan:
@@ -80,10 +83,11 @@ def make_plan(
         threads=config.threads_per_task(),
         lazy_params=lazy,
         whole_bytes=math.inf if memory is None else memory / 4,
+        corrections=corrections,
     )
     aux = tuple(_aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots)
     second_pass = any(
-        _shares_data(array, udf, names) for udf, names in zip(udfs, lazy, strict=True)
+        _shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots
     ) or any(_needs_whole_run(array, values, recipe) for values in aux)
     return Plan(
         recipe=recipe,
@@ -168,18 +172,10 @@ def _check_backends(backends: Any) -> None:
         )
 
 
-def _shares_data(array: da.Array, udf: UDF, names: tuple[str, ...]) -> bool:
+def _shares_data(array: da.Array, value: Any) -> bool:
     """Return whether a lazy parameter is made from the array that is processed."""
     own = set(array.__dask_layers__())
-    return any(
-        own & set(getattr(_collection(udf._kwargs[name]).__dask_graph__(), "layers", ()))
-        for name in names
-    )
-
-
-def _collection(value: Any) -> Any:
-    """Return the dask collection of a lazy parameter."""
-    return value.data if isinstance(value, AuxData) else value
+    return bool(own & set(getattr(value.__dask_graph__(), "layers", ())))
 
 
 def _is_computed_first(value: Any) -> bool:
@@ -246,9 +242,12 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
     elif blocks > MANY_BLOCKS and not recipe.by_sig_chunk:
         cannot = [u.name for u in recipe.udfs if u.cls.whole_frames or not u.cls._adds_signal_parts]
         names = ", ".join(dict.fromkeys(cannot))
+        why = f"{names} cannot go on from one signal chunk to the next"
+        if not cannot:
+            why = "excluded pixels are patched from the signal chunk next to theirs"
         found.append(
             f"a task takes {blocks} signal chunks, {format_bytes(heaviest)} together, because "
-            f"{names} cannot go on from one signal chunk to the next: {call}"
+            f"{why}: {call}"
         )
     gathered = sum(
         s.nbytes(grid.n_frames, sig)

@@ -8,7 +8,8 @@ from typing import Any, overload
 
 import dask.array as da
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.corrections import CorrectionSet
+from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.explanation import Explanation, describe
 from udfdask.graph import Outputs, build_graph
 from udfdask.plan import Plan, make_plan
@@ -26,7 +27,7 @@ def run_udf(
     *,
     sig_dims: int = ...,
     roi: Any = ...,
-    corrections: Any = ...,
+    corrections: CorrectionSet | None = ...,
     backends: Any = ...,
     split_every: int | bool | None = ...,
 ) -> Result: ...
@@ -37,7 +38,7 @@ def run_udf(
     *,
     sig_dims: int = ...,
     roi: Any = ...,
-    corrections: Any = ...,
+    corrections: CorrectionSet | None = ...,
     backends: Any = ...,
     split_every: int | bool | None = ...,
 ) -> tuple[Result, ...]: ...
@@ -47,7 +48,7 @@ def run_udf(
     *,
     sig_dims: int = 2,
     roi: Any = None,
-    corrections: Any = None,
+    corrections: CorrectionSet | None = None,
     backends: Any = None,
     split_every: int | bool | None = None,
 ) -> Result | tuple[Result, ...]:
@@ -65,8 +66,9 @@ def run_udf(
         Which scan positions are processed: a boolean array of shape `nav` (True = processed), a
         position ``(y, x)``, slices such as ``np.s_[3:7, 9:12]``, or a list of
         ``((y, x), True or False)``. All by default.
-    corrections : None
-        Reserved for detector corrections.
+    corrections : CorrectionSet, optional
+        Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
+        float32 or better.
     backends : str or sequence of str, optional
         Restrict the array backends; "numpy" is the only one in this version.
     split_every : int or False, optional
@@ -103,11 +105,15 @@ def run_udf(
     >>> sums["intensity"].max().compute()
     np.float64(64.0)
     """
-    if corrections is not None:
-        raise ArgumentValueError("corrections are not supported by this version: correct the array")
-    udfs = _as_list(udf)
+    udfs = as_list(udf)
     plan = make_plan(
-        array, udfs, sig_dims=sig_dims, roi=roi, backends=backends, split_every=split_every
+        array,
+        udfs,
+        sig_dims=sig_dims,
+        roi=roi,
+        corrections=corrections,
+        backends=backends,
+        split_every=split_every,
     )
     for text in plan.warnings:
         warnings.warn(text, UDFWarning, stacklevel=2)
@@ -121,7 +127,7 @@ def explain(
     *,
     sig_dims: int = 2,
     roi: Any = None,
-    corrections: Any = None,
+    corrections: CorrectionSet | None = None,
     backends: Any = None,
     split_every: int | bool | None = None,
 ) -> Explanation:
@@ -154,11 +160,15 @@ def explain(
     >>> ud.explain(x, SumUDF()).bytes_read
     8388608
     """
-    if corrections is not None:
-        raise ArgumentValueError("corrections are not supported by this version: correct the array")
-    udfs = _as_list(udf)
+    udfs = as_list(udf)
     plan = make_plan(
-        array, udfs, sig_dims=sig_dims, roi=roi, backends=backends, split_every=split_every
+        array,
+        udfs,
+        sig_dims=sig_dims,
+        roi=roi,
+        corrections=corrections,
+        backends=backends,
+        split_every=split_every,
     )
     return make_results(plan, array)[0].explain()
 
@@ -185,7 +195,7 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     )
 
 
-def _as_list(udf: Any) -> list[UDF]:
+def as_list(udf: Any) -> list[UDF]:
     """Return a list of UDFs from what a user passed."""
     if isinstance(udf, (list, tuple)):
         return list(udf)

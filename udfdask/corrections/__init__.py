@@ -1,5 +1,6 @@
-"""Corrections of what a microscope did to the data: coordinates that are turned or flipped."""
+"""Corrections of what a microscope did to the data: detector frames, and turned coordinates."""
 
 from udfdask.corrections import coordinates
+from udfdask.corrections.correction_set import CorrectionSet
 
-__all__ = ["coordinates"]
+__all__ = ["CorrectionSet", "coordinates"]

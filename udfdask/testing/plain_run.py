@@ -12,7 +12,8 @@ from udfdask.chunk import Payload, run_chunk
 from udfdask.finish import finish
 from udfdask.merge import empty, merge_all, merge_link, merge_tree
 from udfdask.partial import Partial
-from udfdask.recipe import Recipe, UDFRecipe, make_recipe
+from udfdask.preparing import make_recipe
+from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 

@@ -11,6 +11,7 @@ from dask.base import compute, is_dask_collection
 
 from udfdask.auxdata import AuxData, locked
 from udfdask.buffers import BufferSpec, PartialViews, Results, Views
+from udfdask.corrections import CorrectionSet
 from udfdask.errors import MissingMergeError
 from udfdask.grid import Grid
 from udfdask.meta import Cursor, UDFMeta
@@ -25,14 +26,29 @@ from udfdask.udf import UDF, MaskedResult, UDFMethod
 
 @overload
 def run_reference(
-    array: Any, udf: UDF, *, sig_dims: int = ..., roi: Any = ...
+    array: Any,
+    udf: UDF,
+    *,
+    sig_dims: int = ...,
+    roi: Any = ...,
+    corrections: CorrectionSet | None = ...,
 ) -> dict[str, AnyArray]: ...
 @overload
 def run_reference(
-    array: Any, udf: Sequence[UDF], *, sig_dims: int = ..., roi: Any = ...
+    array: Any,
+    udf: Sequence[UDF],
+    *,
+    sig_dims: int = ...,
+    roi: Any = ...,
+    corrections: CorrectionSet | None = ...,
 ) -> tuple[dict[str, AnyArray], ...]: ...
 def run_reference(
-    array: Any, udf: UDF | Sequence[UDF], *, sig_dims: int = 2, roi: Any = None
+    array: Any,
+    udf: UDF | Sequence[UDF],
+    *,
+    sig_dims: int = 2,
+    roi: Any = None,
+    corrections: CorrectionSet | None = None,
 ) -> dict[str, AnyArray] | tuple[dict[str, AnyArray], ...]:
     """Run UDFs over a NumPy array in the plainest way: what `run_udf` must agree with.
 
@@ -49,6 +65,8 @@ def run_reference(
         Number of signal axes.
     roi : array-like, optional
         Which scan positions are processed, as in `run_udf`.
+    corrections : CorrectionSet, optional
+        What UDFs see corrected data of, applied pixel by pixel.
 
     Returns
     -------
@@ -72,8 +90,10 @@ def run_reference(
     """
     data = np.asarray(compute(array, scheduler="sync")[0])
     if isinstance(udf, UDF):
-        return _Reference(with_computed_params(udf), data, sig_dims, roi).run()
-    return tuple(_Reference(with_computed_params(u), data, sig_dims, roi).run() for u in udf)
+        return _Reference(with_computed_params(udf), data, sig_dims, roi, corrections).run()
+    return tuple(
+        _Reference(with_computed_params(u), data, sig_dims, roi, corrections).run() for u in udf
+    )
 
 
 def with_computed_params(udf: UDF) -> UDF:
@@ -91,7 +111,16 @@ def with_computed_params(udf: UDF) -> UDF:
 class _Reference:
     """One UDF over one array."""
 
-    def __init__(self, udf: UDF, data: AnyArray, sig_dims: int, roi: Any) -> None:
+    def __init__(
+        self,
+        udf: UDF,
+        data: AnyArray,
+        sig_dims: int,
+        roi: Any,
+        corrections: CorrectionSet | None,
+    ) -> None:
+        given = [getattr(corrections, n, None) for n in ("dark", "gain", "excluded_pixels")]
+        self.corrections = None if all(g is None for g in given) else corrections
         self.template = udf
         self.shape = Shape(data.shape, sig_dims=sig_dims)
         self.dtype = data.dtype
@@ -139,10 +168,13 @@ class _Reference:
             tiling=self.tiling,
             threads=1,
             cursor=cursor,
+            corrections=self.corrections,
         )
         udf.meta = meta
         preferred = np.dtype(udf.get_preferred_input_dtype())
-        udf.meta = meta.with_input_dtype(np.result_type(self.dtype, preferred).newbyteorder("="))
+        least = np.dtype(bool if self.corrections is None else np.float32)
+        dtype = np.result_type(self.dtype, preferred, least).newbyteorder("=")
+        udf.meta = meta.with_input_dtype(dtype)
         whole = {name: locked(values) for name, (_, values) in self.aux.items()}
         udf.params = Params({**udf.params.__dict__, **whole})
         specs = dict(udf.get_result_buffers())
@@ -161,7 +193,7 @@ class _Reference:
         udf.task_data = TaskData(udf.get_shared_task_data())
         udf.task_data = TaskData({**udf.task_data.__dict__, **udf.get_task_data()})
         udf.preprocess()
-        data = np.array(self.rows, dtype=udf.meta.input_dtype)
+        data = self._corrected(np.array(self.rows, dtype=udf.meta.input_dtype))
         whole = dict(udf.results._udfdask_arrays)
         method = udf.get_method()
         if method is UDFMethod.FRAME:
@@ -172,6 +204,31 @@ class _Reference:
             udf.process_partition(data)
         udf.postprocess()
         udf.cleanup()
+
+    def _corrected(self, data: AnyArray) -> AnyArray:
+        """Return corrected frames, in the dtype they have."""
+        if self.corrections is None:
+            return data
+        dtype, sig = data.dtype, tuple(self.shape.sig)
+        for plane, change in (
+            (self.corrections.dark, np.subtract),
+            (self.corrections.gain, np.multiply),
+        ):
+            if plane is not None:
+                (known,) = compute(plane, scheduler="sync")
+                data = change(data, known.astype(dtype))
+        bad = np.zeros(sig, dtype=bool)
+        excluded = self.corrections.excluded_pixels
+        if excluded is not None:
+            is_mask = excluded.dtype == bool
+            bad[excluded if is_mask else tuple(excluded.reshape((len(sig), -1)))] = True
+        patched = data.copy()
+        for pixel in np.argwhere(bad):
+            around = tuple(slice(max(0, i - 1), i + 2) for i in pixel)
+            good = data[(slice(None), *around)][:, ~bad[around]]
+            if good.shape[1]:
+                patched[(slice(None), *pixel)] = good.mean(axis=1)
+        return patched
 
     def _process_frames(self, udf: UDF, data: AnyArray, whole: dict[str, AnyArray]) -> None:
         """Process one frame after another."""

@@ -1,0 +1,124 @@
+"""A correction set that fits the frames of a run."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.corrections.correction_set import CorrectionSet
+from udfdask.corrections.given import NUMBERS, excluded_coordinates, is_lazy, plane_given
+from udfdask.corrections.neighbours import good_neighbours
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.types import AnyArray
+
+PLANES = ("dark", "gain")
+"""Fields that may be dask arrays, which are computed in tasks."""
+
+
+def checked(corrections: Any, sig: Sequence[int], dtype: np.dtype[Any]) -> CorrectionSet | None:
+    """Return corrections for frames of a shape, excluded pixels as coordinates; None for nothing.
+
+    Dask arrays stay as they are; their values are checked by `with_planes`.
+    """
+    if corrections is None:
+        return None
+    if not isinstance(corrections, CorrectionSet):
+        raise ArgumentTypeError(
+            "corrections must be a udfdask.corrections.CorrectionSet, not a "
+            f"{type(corrections).__name__}: write CorrectionSet(dark=..., gain=...)"
+        )
+    given = {name: getattr(corrections, name) for name in PLANES}
+    excluded = corrections.excluded_pixels
+    if excluded is None and all(plane is None for plane in given.values()):
+        return None
+    if dtype.kind not in NUMBERS:
+        raise ArgumentTypeError(f"corrections need data that are numbers, not {dtype}")
+    shape = tuple(map(int, sig))
+    for name, plane in given.items():
+        _check_plane(name, plane, shape, dtype)
+    if excluded is not None:
+        excluded = excluded_coordinates(excluded, shape)
+        if not corrections.allow_empty:
+            _check_empty(excluded, shape)
+    found = _changed(corrections, {"excluded_pixels": excluded})
+    for name, plane in given.items():
+        _check_values(name, plane, excluded)
+    return found
+
+
+def lazy_planes(corrections: CorrectionSet | None) -> tuple[str, ...]:
+    """Return the fields that are dask arrays."""
+    return tuple(name for name in PLANES if is_lazy(getattr(corrections, name, None)))
+
+
+def with_planes(
+    corrections: CorrectionSet,
+    values: Mapping[str, Any],
+    sig: Sequence[int],
+    dtype: np.dtype[Any],
+) -> CorrectionSet:
+    """Return checked corrections with computed values in place of dask arrays; None for none."""
+    planes = {}
+    for name, value in values.items():
+        plane = plane_given(name, value)
+        _check_plane(name, plane, tuple(sig), dtype)
+        _check_values(name, plane, corrections.excluded_pixels)
+        planes[name] = plane
+    return _changed(corrections, planes)
+
+
+def _changed(corrections: CorrectionSet, fields: Mapping[str, Any]) -> CorrectionSet:
+    """Return a copy with other values in some fields, which are right already."""
+    twin = copy.copy(corrections)
+    twin.__setstate__(dict(fields))
+    return twin
+
+
+def _check_plane(name: str, plane: Any, sig: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise if a dark frame or gain map does not fit frames."""
+    if plane is None:
+        return
+    if tuple(plane.shape) != sig:
+        raise ArgumentValueError(
+            f"{name} has shape {tuple(plane.shape)}, but frames have shape {sig}"
+        )
+    if plane.dtype.kind == "c" and dtype.kind != "c":
+        raise ArgumentTypeError(
+            f"{name} is {plane.dtype}, but the data are {dtype}: make it real, or the data complex"
+        )
+
+
+def _check_values(name: str, plane: Any, excluded: AnyArray | None) -> None:
+    """Raise if a known dark frame or gain map is not finite at a good pixel."""
+    if plane is None or is_lazy(plane):
+        return
+    wrong = ~np.isfinite(plane)
+    if excluded is not None:
+        wrong[tuple(excluded)] = False
+    if wrong.any():
+        first = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ArgumentValueError(
+            f"{name} is {plane[first]} at pixel {first}, which is not excluded"
+            f"{_more(int(wrong.sum()))}: add it to excluded_pixels, or correct {name}"
+        )
+
+
+def _check_empty(excluded: AnyArray, sig: tuple[int, ...]) -> None:
+    """Raise if an excluded pixel has no good neighbour."""
+    _, counts = good_neighbours(excluded, sig)
+    empty = np.flatnonzero(counts == 0)
+    if empty.size:
+        first = tuple(excluded[:, empty[0]].tolist())
+        raise ArgumentValueError(
+            f"excluded pixel {first} has no good neighbour to be patched from"
+            f"{_more(empty.size)}: exclude fewer pixels, or pass allow_empty=True, which leaves "
+            "such pixels as they are after dark and gain"
+        )
+
+
+def _more(n: int) -> str:
+    """Return how many pixels there are beside the first, in words."""
+    return f" ({n - 1} more like it)" if n > 1 else ""

@@ -1,0 +1,123 @@
+"""What is wrong with a detector, as one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from udfdask.corrections.given import excluded_given, is_lazy, plane_given
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CorrectionSet:
+    """Dark frame, gain map and broken pixels of a detector, for `run_udf(..., corrections=)`.
+
+    UDFs see ``(x - dark) * gain`` instead of each frame ``x``. Then each excluded pixel becomes
+    the unweighted mean of the good ones, corrected, among its neighbours.
+
+    Parameters
+    ----------
+    dark : array-like, shape sig, optional
+        Dark frame, in the unit of the data: a NumPy, dask or sparse array. It is subtracted first.
+    gain : array-like, shape sig, optional
+        Factor for each pixel, the inverse of a flat field: a NumPy, dask or sparse array.
+    excluded_pixels : array-like, optional
+        Broken pixels: a boolean mask of shape sig (True = excluded), a sparse array of that shape
+        with entries where pixels are excluded, or integer coordinates of shape (sig dims, pixels),
+        such as `numpy.nonzero` gives. One pixel may be written ``(y, x)``.
+    allow_empty : bool
+        Leave an excluded pixel that has no good neighbour as it is after dark and gain; False
+        refuses it.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `dark` or `gain` holds no numbers or is masked, `excluded_pixels` is neither a mask nor
+        coordinates, or lazy, or `allow_empty` is not a bool.
+    ArgumentValueError
+        If the shapes contradict each other, or that of a dask array is not known.
+
+    Notes
+    -----
+    All is computed in ``result_type(data, preference of the UDF, float32)``, hence in float32 for
+    uint16 and in float64 for int32 data, also where the UDF asks for the native dtype.
+
+    Neighbours are the up to ``3**n - 1`` pixels that share a side, edge or corner, where `n` is
+    the number of signal axes.
+
+    Only `run_udf` knows the frames. It refuses other shapes, pixels outside, and NaN or infinite
+    values of `dark` and `gain` where a pixel is not excluded; an excluded pixel without good
+    neighbours keeps what comes out. Dask arrays are computed in tasks, once per run, and their
+    values are looked at there.
+
+    Arrays are copied, so that changing them later changes nothing.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.corrections import CorrectionSet
+    >>> from udfdask.udfs import SumUDF
+    >>> x = da.full((4, 6, 3, 3), 10, dtype="uint16", chunks=(2, 6, 3, 3))
+    >>> dark = np.ones((3, 3))
+    >>> corrections = CorrectionSet(dark=dark, gain=dark / 2, excluded_pixels=(1, 1))
+    >>> corrections
+    CorrectionSet(dark=(3, 3) float64, gain=(3, 3) float64, excluded_pixels=1)
+    >>> ud.run_udf(x, SumUDF(), corrections=corrections)["intensity"].compute()
+    array([[108., 108., 108.],
+           [108., 108., 108.],
+           [108., 108., 108.]], dtype=float32)
+    """
+
+    dark: Any = None
+    """Dark frame, shape sig, in the unit of the data."""
+    gain: Any = None
+    """Factor for each pixel, shape sig."""
+    excluded_pixels: Any = None
+    """Broken pixels: a boolean mask of shape sig, or coordinates, int64, (sig dims, pixels), as
+    which a UDF always sees them."""
+    allow_empty: bool = True
+    """Whether a pixel without good neighbours is left as it is."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.allow_empty, bool):
+            raise ArgumentTypeError(f"allow_empty must be True or False, not {self.allow_empty!r}")
+        self.__setstate__(
+            {
+                "dark": plane_given("dark", self.dark),
+                "gain": plane_given("gain", self.gain),
+                "excluded_pixels": excluded_given(self.excluded_pixels),
+                "allow_empty": self.allow_empty,
+            }
+        )
+        shapes = {n: v.shape for n, v in self._frames().items()}
+        if len(set(shapes.values())) > 1:
+            each = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise ArgumentValueError(f"corrections must all have the shape of a frame, not {each}")
+
+    def _frames(self) -> dict[str, Any]:
+        """Return what is given as a frame."""
+        given = {"dark": self.dark, "gain": self.gain}
+        if self.excluded_pixels is not None and self.excluded_pixels.dtype == bool:
+            given["excluded_pixels"] = self.excluded_pixels
+        return {name: value for name, value in given.items() if value is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)  # frozen from here on
+        for value in state.values():
+            if hasattr(value, "flags"):  # a NumPy array, which unpickling makes writable
+                value.flags.writeable = False
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{name}={value.shape} {value.dtype}{' lazy' * is_lazy(value)}"
+            for name, value in (("dark", self.dark), ("gain", self.gain))
+            if value is not None
+        ]
+        excluded = self.excluded_pixels
+        if excluded is not None:
+            n = excluded.sum() if excluded.dtype == bool else excluded[:1].size
+            parts.append(f"excluded_pixels={n}")
+        if not self.allow_empty:
+            parts.append("allow_empty=False")
+        return f"CorrectionSet({', '.join(parts)})"

@@ -1,0 +1,156 @@
+"""Makes the recipe of a run from UDFs and sizes alone, without dask.
+
+`run_chunk(make_recipe(udfs, shape=..., dtype=...), 0, [array])` runs a whole array in a test. Only
+the declaring methods of the UDFs run here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.corrections import CorrectionSet
+from udfdask.corrections.checked import checked
+from udfdask.corrections.neighbours import straddles
+from udfdask.declaring import declare
+from udfdask.errors import ArgumentValueError
+from udfdask.grid import BoolArray, Grid
+from udfdask.meta import UDFMeta
+from udfdask.recipe import Recipe, UDFRecipe
+from udfdask.shapes import Shape
+from udfdask.tiling import TilingScheme, choose_tiling
+from udfdask.udf import UDF, UDFMethod
+
+MANY_BLOCKS = 4
+"""Signal chunks per task beyond which UDFs that can are run one signal chunk a task."""
+
+
+def make_recipe(
+    udfs: Sequence[UDF],
+    *,
+    shape: Sequence[int],
+    dtype: Any,
+    sig_dims: int = 2,
+    nav_chunks: Sequence[Sequence[int]] | None = None,
+    sig_chunks: Sequence[Sequence[int]] | None = None,
+    roi: BoolArray | None = None,
+    tile_bytes: int = 1 << 20,
+    split_every: int | bool = 8,
+    threads: int = 1,
+    lazy_params: Sequence[Sequence[str]] | None = None,
+    whole_bytes: float = math.inf,
+    corrections: CorrectionSet | None = None,
+) -> Recipe:
+    """Return the recipe of a run; sizes as dask has them, one chunk by default.
+
+    `whole_bytes` is the size of a navigation block in bytes from which a task takes one signal
+    chunk, if all UDFs can.
+    """
+    full = Shape(shape, sig_dims=sig_dims)
+    dt = np.dtype(dtype)
+    nav_chunks = [[n] for n in full.nav] if nav_chunks is None else nav_chunks
+    sig_chunks = [[n] for n in full.sig] if sig_chunks is None else sig_chunks
+    grid = Grid(nav_chunks=tuple(tuple(map(int, c)) for c in nav_chunks), roi=roi)
+    sigs = tuple(tuple(map(int, c)) for c in sig_chunks)
+    corrections = checked(corrections, full.sig, dt)
+    facts = UDFMeta(
+        grid=grid, dataset_shape=full, dataset_dtype=dt, threads=threads, corrections=corrections
+    )
+    lazy = [()] * len(udfs) if lazy_params is None else lazy_params
+    parts = []
+    preferences = []
+    for udf, names in zip(udfs, lazy, strict=True):
+        part, preference = declare(udf, facts, tuple(names), split_every)
+        parts.append(part)
+        preferences.append(preference)
+    max_frames = int(grid.counts.max()) if grid.n_chunks else 1
+    tiling = _tiling(
+        corrections,
+        whole_frames=any(
+            u.whole_frames and p.method is UDFMethod.TILE for u, p in _pair(udfs, parts)
+        ),
+        sig_chunks=sigs,
+        itemsize=max(p.input_dtype.itemsize for p in parts),
+        max_frames=max_frames,
+        tile_bytes=tile_bytes,
+        depth=min(p["depth"] for p in preferences),
+        total_size=min(p["total_size"] for p in preferences),
+    )
+    blocks = math.prod(len(c) for c in sigs)
+    heaviest = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
+    by_sig_chunk = (
+        all(u._adds_signal_parts and not u.whole_frames for u in udfs)
+        and blocks > 1
+        and not tiling.whole_frames
+        and (blocks > MANY_BLOCKS or heaviest * full.sig.size * dt.itemsize > whole_bytes)
+    )
+    _check_contiguous(udfs, parts, grid)
+    return Recipe(
+        grid=grid,
+        shape=full,
+        dtype=dt,
+        sig_chunks=sigs,
+        tiling=tiling,
+        by_sig_chunk=by_sig_chunk,
+        threads=threads,
+        guarded=not all(u._starts_no_threads for u in udfs),
+        udfs=tuple(parts),
+        corrections=corrections,
+    )
+
+
+def _tiling(corrections: CorrectionSet | None, *, whole_frames: bool, **sizes: Any) -> TilingScheme:
+    """Return the tiles of a run: so large that no excluded pixel needs another tile."""
+    tiling = choose_tiling(**sizes, whole_frames=whole_frames)
+    excluded = None if corrections is None else corrections.excluded_pixels
+    if excluded is not None:
+        frame = tiling.dataset_shape
+        if straddles(excluded, frame, tiling.edges):
+            tiling = choose_tiling(**sizes, whole_chunks=True)
+        if straddles(excluded, frame, tiling.edges):
+            tiling = choose_tiling(**sizes, whole_frames=True)
+    return tiling
+
+
+def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
+    """Raise if other parameters, aux data with their values, change what a UDF declares."""
+    old = recipe.udfs[number]
+    facts = UDFMeta(
+        grid=recipe.grid,
+        dataset_shape=recipe.shape,
+        dataset_dtype=recipe.dtype,
+        threads=recipe.threads,
+        corrections=recipe.corrections,
+    )
+    new, _ = declare(old.cls(**kwargs), facts, (), old.split_every or False)
+    for what in ("buffers", "input_dtype", "method", "merge", "axes"):
+        before, after = getattr(old, what), getattr(new, what)
+        if before != after:
+            raise ArgumentValueError(
+                f"with these parameters {old.name} declares another {what.replace('_', ' ')} than "
+                f"at the start of the run ({after}, not {before}): parameters that decide what is "
+                "declared need a new run"
+            )
+
+
+def _pair(udfs: Sequence[UDF], parts: Sequence[UDFRecipe]) -> list[tuple[UDF, UDFRecipe]]:
+    """Return UDFs beside their recipes."""
+    return list(zip(udfs, parts, strict=True))
+
+
+def _check_contiguous(udfs: Sequence[UDF], parts: Sequence[UDFRecipe], grid: Grid) -> None:
+    """Refuse whole partitions with contiguous rows where chunks have none."""
+    for udf, part in _pair(udfs, parts):
+        if udf.contiguous_nav and part.method is UDFMethod.PARTITION:
+            for chunk in range(grid.n_chunks):
+                if not isinstance(grid.rows(chunk), range):
+                    start, shape = grid.bounds(chunk)
+                    raise ArgumentValueError(
+                        f"{part.name} asks for contiguous_nav and processes whole partitions, but "
+                        f"the chunk at {start} of shape {shape} is not contiguous in a scan of "
+                        f"shape {grid.shape}: rechunk so that only the first navigation axis is "
+                        "chunked"
+                    )

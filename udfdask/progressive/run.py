@@ -1,0 +1,174 @@
+"""The front door of progressive runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import dask.array as da
+from dask import base
+
+from udfdask.corrections import CorrectionSet
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.explanation import describe
+from udfdask.plan import make_plan
+from udfdask.progressive.cluster import ClusterChunks
+from udfdask.progressive.iteration import UDFIterator
+from udfdask.progressive.live import LiveRecipe
+from udfdask.progressive.local import LocalChunks
+from udfdask.progressive.source import Chunks, Job
+from udfdask.results import About
+from udfdask.run import as_list
+from udfdask.udf import UDF
+
+OPTIONS = frozenset(
+    "num_workers pool initializer func_dumps func_loads rerun_exceptions_locally "
+    "workers allow_other_workers resources retries priority fifo_timeout actors".split()
+)
+"""What may be passed on to the schedulers of one machine and to those of clusters."""
+
+
+def run_udf_iter(
+    array: da.Array,
+    udf: UDF | Sequence[UDF],
+    *,
+    sig_dims: int = 2,
+    roi: Any = None,
+    corrections: CorrectionSet | None = None,
+    backends: Any = None,
+    split_every: int | bool | None = None,
+    plots: Any = None,
+    scheduler: Any = None,
+    **kwargs: Any,
+) -> UDFIterator:
+    """Run UDFs over a dask array and hand out their results while the run goes on.
+
+    Parameters
+    ----------
+    array : dask.array.Array, shape (*nav, *sig)
+        The data; any chunks will do. Signal axes are the last ones.
+    udf : UDF, or list or tuple of UDF
+        What to run; all UDFs share one pass over the data.
+    sig_dims, roi, corrections, backends, split_every
+        As in `run_udf`.
+    plots : None
+        Reserved for live plots.
+    scheduler : str, callable, concurrent.futures.Executor or distributed.Client, optional
+        As in `dask.compute`; by default the active client, the configured scheduler, or threads.
+    **kwargs
+        Passed on to the scheduler: num_workers, pool; on a cluster resources, priority, retries.
+
+    Returns
+    -------
+    UDFIterator
+        Yields a `Snapshot` after each merged chunk, the last one with the results of `run_udf`;
+        exactly one for an empty region of interest. Nothing runs before the first is asked for.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If an argument, or what a UDF declares, cannot be; each also is a TypeError or ValueError.
+    UDFError
+        As `run_udf` does.
+
+    Warns
+    -----
+    UDFWarning
+        If a task needs much memory.
+
+    See Also
+    --------
+    run_udf : The same, lazily and all at once.
+
+    Notes
+    -----
+    Chunks are merged as they come, or in navigation order where a UDF's merge depends on it: its
+    own `merge` with nav buffers among others, without `merge_assigns_nav`; a `merge_all`. A UDF
+    with both is merged by `merge` here. `merge_all` is called on its own result and the next
+    chunk; with ``split_every=False``, on all chunks so far when a snapshot is read.
+
+    A few chunks for each worker thread are computed ahead of the snapshot at hand.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> x = da.ones((3, 3, 2, 2), chunks=(1, 3, 2, 2))
+    >>> for snapshot in ud.run_udf_iter(x, SumUDF()):
+    ...     snapshot.damage.sum(), snapshot.buffers[0]["intensity"][0, 0]
+    (np.int64(3), np.float64(3.0))
+    (np.int64(6), np.float64(6.0))
+    (np.int64(9), np.float64(9.0))
+    """
+    if plots is not None:
+        raise ArgumentValueError(
+            f"plots={plots!r}: live plots are not supported by this version: draw "
+            "snapshot.buffers yourself in the loop"
+        )
+    if not callable(scheduler):
+        _check_options(kwargs)
+    udfs = as_list(udf)
+    plan = make_plan(
+        array,
+        udfs,
+        sig_dims=sig_dims,
+        roi=roi,
+        corrections=corrections,
+        backends=backends,
+        split_every=split_every,
+    )
+    for text in plan.warnings:
+        warnings.warn(text, UDFWarning, stacklevel=2)
+    recipe = plan.recipe
+    live = LiveRecipe(recipe, [u._kwargs for u in udfs])
+    explanation = describe(plan, recipe.grid.n_chunks)
+    abouts = tuple(
+        About(
+            udf_name=u.name,
+            buffers=u.outputs,
+            grid=recipe.grid,
+            sig_shape=tuple(recipe.shape.sig),
+            explanation=explanation,
+            axes=u.axes,
+        )
+        for u in recipe.udfs
+    )
+    known_aux: list[dict[str, Any]] = [{} for _ in udfs]
+    for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
+        if not base.is_dask_collection(values):
+            known_aux[number][name] = values
+    find = _scheduler(scheduler, array)
+
+    def start() -> Chunks:
+        job, get = Job(plan, array, live), find()
+        client = getattr(get, "__self__", None)
+        if hasattr(client, "scatter"):
+            return ClusterChunks(job, client, kwargs)
+        return LocalChunks(job, get, kwargs)
+
+    return UDFIterator(live, abouts, known_aux, start)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raise on options that no scheduler has: they would be ignored, misspelt ones too."""
+    unknown = sorted(set(options) - OPTIONS)
+    if unknown:
+        raise ArgumentTypeError(
+            f"run_udf_iter() has no argument {', '.join(map(repr, unknown))}; schedulers take "
+            f"{', '.join(sorted(OPTIONS))}"
+        )
+
+
+def _scheduler(scheduler: Any, array: da.Array) -> Callable[[], Any]:
+    """Return a function that gives the scheduler's `get`, decided now where that can be."""
+
+    def find() -> Any:
+        return base.get_scheduler(scheduler=scheduler, collections=[array])
+
+    try:
+        get = find()
+    except RuntimeError:
+        # an asynchronous client in its event loop; `async for` asks again from another thread
+        return find
+    return lambda: get

@@ -1,0 +1,44 @@
+"""What is to be computed, whoever computes it, and how its payloads are asked for."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Protocol
+
+import dask.array as da
+
+from udfdask.chunk import Payload
+from udfdask.graph import Tasks, build_chunks, build_parameters
+from udfdask.plan import Plan
+from udfdask.progressive.growing import is_ordered
+from udfdask.progressive.live import LiveRecipe
+
+
+class Job:
+    """The tasks of a run, built when they are needed."""
+
+    def __init__(self, plan: Plan, array: da.Array, live: LiveRecipe) -> None:
+        self._plan = plan
+        self._array = array
+        # a name of its own: parameters may change, and a cluster computes equal names once
+        self._token = uuid.uuid4().hex
+        self.live = live
+        self.ordered = is_ordered(plan.recipe)
+
+    def parameters(self) -> Tasks | None:
+        """Return tasks whose only result is the recipe with lazy parameters filled in."""
+        return build_parameters(self.live.now, self._token)
+
+    def chunks(self, given: Any) -> Tasks:
+        """Return tasks whose results are the payloads; `given` is what they take as recipe."""
+        return build_chunks(self._plan, self._array, given, self._token)
+
+
+class Chunks(Protocol):
+    """Computes chunks in the background, not far ahead of whoever takes them."""
+
+    def take(self) -> tuple[int, Payload] | None:
+        """Return a chunk and its payload, None after the last one; raise Closed once closed."""
+
+    def close(self) -> None:
+        """Stop, without waiting: what runs may finish, nothing new starts."""

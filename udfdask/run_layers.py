@@ -1,0 +1,119 @@
+"""The layers of one run while they are being built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask._task_spec import Task, TaskRef
+from dask.base import tokenize
+from dask.graph_manipulation import clone
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+from udfdask.chunk_layers import Key
+from udfdask.lazy_params import lazy_recipe
+from udfdask.output_task import OutputTask
+from udfdask.plan import Plan
+from udfdask.recipe import UDFRecipe
+
+
+class RunLayers:
+    """Layers of tasks by name, and what all of them share.
+
+    `given` is what tasks take as their recipe, by default the recipe itself; `token` makes their
+    names, by default that of the plan.
+    """
+
+    def __init__(
+        self, plan: Plan, array: da.Array, given: Any = None, token: str | None = None
+    ) -> None:
+        self.token = token or plan.token
+        self.recipe = replace(plan.recipe, token=self.token)
+        self.aux = plan.aux
+        if plan.second_pass:
+            # loads of its own: else every chunk stays in memory until the parameter is there
+            array = clone(array, seed=self.token)
+        self.array = array
+        self.layers: dict[str, Any] = {}
+        self.depends: dict[str, set[str]] = {}
+        self.shared = self._recipe_argument() if given is None else given
+
+    def add(
+        self,
+        name: str,
+        tasks: dict[Key, Task],
+        depends: Iterable[str],
+    ) -> None:
+        """Add a layer."""
+        self.layers[name] = MaterializedLayer(tasks)
+        self.depends[name] = set(depends)
+
+    def name(self, stage: str, udf: UDFRecipe | None = None, *rest: str) -> str:
+        """Return the name of a layer, as dask shows it."""
+        who = [udf.name] if udf else sorted({u.name for u in self.recipe.udfs})[:3]
+        token = tokenize(self.token, stage, None if udf is None else self.number(udf), rest)
+        return "-".join([*who, *(str(r) for r in rest), stage, token]).lower()
+
+    def number(self, udf: UDFRecipe) -> int:
+        """Return the place of a UDF in the run."""
+        return next(k for k, u in enumerate(self.recipe.udfs) if u is udf)
+
+    def _recipe_argument(self) -> Any:
+        """Return what tasks take as recipe: the value, or a task that fills lazy parameters in."""
+        lazy = lazy_recipe(self.recipe, self.name("recipe"))
+        if lazy is None:
+            return self.recipe
+        self.layers.update(lazy.layers)
+        self.depends.update(lazy.dependencies)
+        return TaskRef(lazy.key)
+
+    @property
+    def shared_layers(self) -> set[str]:
+        """Layers that every task with a recipe depends on."""
+        return {self.name("recipe")} if type(self.shared) is TaskRef else set()
+
+    def map(
+        self,
+        name: str,
+        sources: Sequence[Key],
+        make: Callable[[Key, TaskRef, int], tuple[Any, ...]],
+    ) -> list[Key]:
+        """Add one task per source; return their keys."""
+        tasks: dict[Key, Task] = {}
+        for c, source in enumerate(sources):
+            key = (name, c)
+            function, *args = make(key, TaskRef(source), c)
+            tasks[key] = OutputTask(key, function, *args)
+        self.add(name, tasks, {s[0] for s in sources} | self.shared_layers)
+        return list(tasks)
+
+    def array_of(
+        self,
+        name: str,
+        tasks: dict[Key, Task],
+        depends: set[str],
+        chunks: tuple[tuple[int, ...], ...],
+        dtype: np.dtype[Any],
+    ) -> da.Array:
+        """Return a dask array whose graph holds just the layers that it needs."""
+        self.add(name, tasks, depends | self.shared_layers)
+        own_layers = self.array.dask
+        layers: dict[str, Any] = {}
+        dependencies: dict[str, set[str]] = {}
+        todo = [name]
+        while todo:
+            layer = todo.pop()
+            if layer in layers:
+                continue
+            if layer in self.layers:
+                layers[layer], dependencies[layer] = self.layers[layer], self.depends[layer]
+            else:
+                layers[layer] = own_layers.layers[layer]
+                dependencies[layer] = set(own_layers.dependencies[layer])
+            todo.extend(dependencies[layer])
+        graph = HighLevelGraph(layers, dependencies)
+        meta = np.empty((0,) * len(chunks), dtype=dtype)
+        return da.Array(graph, name, chunks, meta=meta)
