@@ -86,6 +86,7 @@ def test_data_array_says_data(x):
         ud.run_udf(xr.DataArray(x), Nav())
 
 
+@pytest.mark.point(21)
 def test_unknown_chunks():
     x = da.zeros((10, 4, 4), chunks=(5, 4, 4))
     unknown = x[x[:, 0, 0] == 0]
@@ -93,6 +94,7 @@ def test_unknown_chunks():
         ud.run_udf(unknown, Nav())
 
 
+@pytest.mark.point(21)
 @pytest.mark.parametrize("dtype", [object, "U3", "S3", [("a", "f4"), ("b", "i4")]])
 def test_no_numbers(dtype):
     x = da.from_array(np.empty((2, 4, 4), dtype=dtype), chunks=1)
@@ -100,6 +102,7 @@ def test_no_numbers(dtype):
         ud.run_udf(x, Nav())
 
 
+@pytest.mark.point(21)
 def test_masked_array():
     x = da.ma.masked_equal(da.zeros((2, 4, 4)), 1)
     with pytest.raises(ud.ArgumentTypeError, match=r"masked arrays are not supported.*filled"):
@@ -134,6 +137,7 @@ def test_expression_arrays():
 # sig_dims.
 
 
+@pytest.mark.point(21)
 @pytest.mark.parametrize("sig_dims", [0, -1, 5, np.int64(0)])
 def test_sig_dims_out_of_range(x, sig_dims):
     with pytest.raises(ud.ArgumentValueError, match=r"within 1 and the 4 axes"):
@@ -149,12 +153,14 @@ def test_sig_dims_of_wrong_type(x, sig_dims):
 # The ROI.
 
 
+@pytest.mark.point(22)
 @pytest.mark.parametrize("shape", [(3, 6), (4, 5), (4,), (4, 6, 8)])
 def test_roi_of_wrong_size(x, shape):
     with pytest.raises(ValueError, match=r"the roi has shape .*navigation shape .*\(4, 6\)"):
         ud.run_udf(x, Nav(), roi=np.ones(shape, dtype=bool))
 
 
+@pytest.mark.point(22)
 @pytest.mark.parametrize("roi", [(4, 0), (0, 6), (-5, 0)])
 def test_roi_position_outside(x, roi):
     with pytest.raises(ud.ArgumentValueError, match=r"lies outside the scan"):
@@ -194,6 +200,7 @@ def test_roi_that_is_lazy(x):
         ud.run_udf(x, Nav(), roi=da.ones((4, 6), dtype=bool))
 
 
+@pytest.mark.point(22)
 def test_roi_of_another_dtype_warns(x):
     with pytest.warns(ud.UDFWarning, match=r"the roi has dtype int64 and is cast to bool"):
         ud.run_udf(x, Nav(), roi=np.ones((4, 6), dtype=np.int64))
@@ -227,6 +234,7 @@ def test_udfs_without_an_order(x, value):
         ud.run_udf(x, value)
 
 
+@pytest.mark.point(6)
 def test_no_processing_method(x):
     class Idle(ud.UDF):
         def get_result_buffers(self):
@@ -236,6 +244,7 @@ def test_no_processing_method(x):
         ud.run_udf(x, Idle())
 
 
+@pytest.mark.point(6)
 @pytest.mark.parametrize("value", ["frame", None, "tile", 1])
 def test_wrong_method(x, value):
     class Chooses(Nav):
@@ -246,6 +255,7 @@ def test_wrong_method(x, value):
         ud.run_udf(x, Chooses())
 
 
+@pytest.mark.point(6)
 def test_method_that_is_not_there(x):
     class Chooses(Nav):
         def get_method(self):
@@ -284,6 +294,7 @@ def test_declaration_of_no_buffer(x, value):
         ud.run_udf(x, Declared())
 
 
+@pytest.mark.point(10)
 @pytest.mark.parametrize("name", ["two words", "1st", "", 3, ("a", "b")])
 def test_name_that_is_no_identifier(x, name):
     class Declared(Nav):
@@ -294,6 +305,7 @@ def test_name_that_is_no_identifier(x, name):
         ud.run_udf(x, Declared())
 
 
+@pytest.mark.point(15)
 def test_missing_merge_names_the_buffers(x):
     class Lacks(ud.UDF):
         def get_result_buffers(self):
@@ -322,6 +334,7 @@ def test_result_only_without_get_results(x):
 # buffer().
 
 
+@pytest.mark.point(8)
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -355,6 +368,7 @@ def test_bad_buffer(x, arguments, error, message):
 # Preferences and options.
 
 
+@pytest.mark.point(20)
 @pytest.mark.parametrize("key", ["depth", "total_size"])
 @pytest.mark.parametrize("value", [0, -1, None, "16", np.nan, [4]])
 def test_bad_tiling_preferences(x, key, value):
@@ -464,6 +478,7 @@ def test_both_doors_check(run):
 # What get_results and merge_all return; a run, because only they can know.
 
 
+@pytest.mark.point(11)
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_undeclared_result(zeros, scheduler):
     res = ud.run_udf(zeros, Returns({"w": np.zeros(24)}))
@@ -471,6 +486,7 @@ def test_undeclared_result(zeros, scheduler):
         res.compute(scheduler=scheduler)
 
 
+@pytest.mark.point(11)
 @pytest.mark.parametrize(
     ("returned", "buffers", "error", "message"),
     [
@@ -500,6 +516,7 @@ def test_bad_results(zeros, returned, buffers, error, message):
         res.compute(scheduler="synchronous")
 
 
+@pytest.mark.point(14)
 @pytest.mark.parametrize(
     ("mask", "message"),
     [
@@ -526,6 +543,7 @@ class MergesAll(ud.UDF):
         pass
 
 
+@pytest.mark.point(17)
 @pytest.mark.parametrize(
     ("returned", "error", "message"),
     [
@@ -575,6 +593,7 @@ def test_merge_all_that_is_not_associative(zeros):
     assert done["v"] == np.mean([0, 1, 4, 9])
 
 
+@pytest.mark.point(15)
 def test_unsafe_default_merge_is_a_type_error():
     udf = Nav()
     dest = type("Dest", (), {"get": lambda self, name: np.zeros(2, "float32")})()
@@ -594,6 +613,7 @@ def test_attributes_before_they_exist():
         _ = udf.nonsense
 
 
+@pytest.mark.point(1)
 def test_params_before_init():
     class Early(Nav):
         def __init__(self):
@@ -612,6 +632,7 @@ def test_init_without_super(x):
         ud.run_udf(x, Forgets())
 
 
+@pytest.mark.point(19)
 @pytest.mark.parametrize(
     "name",
     ["coordinates", "slice", "sig_slice", "partition_shape", "tiling_scheme", "tiling_scheme_idx"],
@@ -641,6 +662,7 @@ def test_unknown_buffer_of_a_result(x):
             lookup["w"]
 
 
+@pytest.mark.point(12)
 def test_masked_of_a_lazy_result(x):
     with pytest.raises(ud.UDFError, match=r"exists on computed results"):
         ud.run_udf(x, Nav()).masked["v"]
@@ -692,6 +714,7 @@ def test_no_warning_for_four_signal_blocks(recwarn):
     assert not result.explain().warnings
 
 
+@pytest.mark.point(13)
 def test_gathering_nav_results_warns(x):
     with (
         dask.config.set({"udfdask.worker-memory": 16000}),

@@ -5,6 +5,7 @@ import pytest
 import udfdask
 
 
+@pytest.mark.point(31)
 def test_all_is_what_dir_offers():
     offered = {name for name in dir(udfdask) if not name.startswith("_")}
     assert offered == set(udfdask.__all__) - {"__version__"}

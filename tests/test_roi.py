@@ -64,6 +64,7 @@ FORMS = {
 }
 
 
+@pytest.mark.point(22)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form(form):
     make, mask = FORMS[form]
@@ -74,6 +75,7 @@ def test_every_form(form):
     np.testing.assert_array_equal(total["intensity"], DATA[mask].sum(axis=0))
 
 
+@pytest.mark.point(22)
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "float32"])
 def test_another_dtype_warns_and_casts(dtype):
     roi = mask_of((1, 2)).astype(dtype) * 3
@@ -82,6 +84,7 @@ def test_another_dtype_warns_and_casts(dtype):
     assert result.compute().raw["sums"] == SUMS[1:2, 2]
 
 
+@pytest.mark.point(22)
 @pytest.mark.parametrize(
     ("roi", "error", "match"),
     [
@@ -100,6 +103,7 @@ def test_what_is_no_roi(roi, error, match):
         ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=roi)
 
 
+@pytest.mark.point(22)
 def test_a_roi_is_copied_at_the_call():
     roi = mask_of((1, 2))
     result = ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=roi)
@@ -107,6 +111,7 @@ def test_a_roi_is_copied_at_the_call():
     assert result.compute().raw["sums"].shape == (1,)
 
 
+@pytest.mark.point(19, 22)
 def test_meta_roi_has_nav_shape():
     class Meta(udf_zoo.NavSums):
         def process_tile(self, tile):
@@ -218,6 +223,7 @@ FILLS = {
 }
 
 
+@pytest.mark.point(12)
 @pytest.mark.parametrize("name", FILLS)
 def test_fill_of_each_kind_of_dtype(name):
     # a chunk in part, a whole one, and one without a selected frame
@@ -233,12 +239,14 @@ def test_fill_of_each_kind_of_dtype(name):
     assert done.raw[name].shape[0] == mask.sum()
 
 
+@pytest.mark.point(12)
 def test_no_frame_in_the_roi_is_filled():
     done = ud.run_udf(ARRAY, Kinds()).compute()
     for name, value in Kinds.VALUES.items():
         assert (done[name] == np.array(value, dtype=Kinds.DTYPES[name])).all()
 
 
+@pytest.mark.point(23)
 class TestEmpty:
     @pytest.mark.parametrize("cls", udf_zoo.ZOO, ids=lambda c: c.__name__)
     def test_every_udf(self, cls):
@@ -266,6 +274,7 @@ class TestEmpty:
         assert lazy.raw["sums"].compute(scheduler="sync").shape == (0,)
 
 
+@pytest.mark.point(12)
 class TestRawAndMasks:
     @given(roi=rois(NAV))
     @settings(deadline=None, max_examples=25)

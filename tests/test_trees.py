@@ -79,6 +79,7 @@ def merges(result):
     return sum(len(layer) for name, layer in result.dask.layers.items() if "-merge-" in name)
 
 
+@pytest.mark.point(32)
 class TestFanIn:
     def test_eight_by_default(self):
         assert merges(ud.run_udf(chunked(64), udf_zoo.TileTree())["total"]) == 9
@@ -276,6 +277,7 @@ def test_merge_gets_what_it_may_write_to():
         assert lazy.compute(scheduler="threads")["count"] == 9
 
 
+@pytest.mark.point(16)
 def test_valid_nav_mask_in_a_merge():
     class Masks(ud.UDF):
         def get_result_buffers(self):

@@ -137,6 +137,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.point(7)
 @pytest.mark.parametrize(("cls", "method", "place"), METHODS, ids=[m[1] for m in METHODS])
 def test_type_and_note(x, cls, method, place, options):
     res = ud.run_udf(x, cls(method))
@@ -186,6 +187,7 @@ def test_note_without_navigation_axes():
     )
 
 
+@pytest.mark.point(1)
 def test_bad_init(x, options):
     res = ud.run_udf(x, BadInit(3))
     error, text = raised(lambda: res.compute(**options))
@@ -195,6 +197,7 @@ def test_bad_init(x, options):
     assert "must accept the keyword arguments" in text
 
 
+@pytest.mark.point(7)
 @pytest.mark.parametrize("cls", [BadFrame, BadPartition])
 def test_exception_that_cannot_travel(x, cls, options):
     method = "process_frame" if cls is BadFrame else "process_partition"
@@ -229,6 +232,7 @@ def test_errors_inside_chained_arrays(x):
     assert type(error) is Trouble
 
 
+@pytest.mark.point(7)
 def test_keyboard_interrupt_passes_through(x):
     class Stops(ud.UDF):
         def get_result_buffers(self):

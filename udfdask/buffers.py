@@ -187,13 +187,15 @@ class Views:
         raise AttributeError(f"there is no buffer {name!r}; declared are {sorted(self.__dict__)}")
 
     def __getitem__(self, name: str) -> Any:
-        warnings.warn(
-            f"results[{name!r}] is deprecated, use results.{name}", DeprecationWarning, stacklevel=2
-        )
+        _deprecate_items(name)
         try:
             return self.__dict__[name]
         except KeyError:
             raise KeyError(name) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _deprecate_items(name)
+        setattr(self, name, value)
 
     def __contains__(self, name: object) -> bool:
         return name in self.__dict__
@@ -217,6 +219,13 @@ class Views:
         return self.__dict__.get(name, default)
 
 
+def _deprecate_items(name: str) -> None:
+    """Warn whoever takes a buffer by item."""
+    warnings.warn(
+        f"results[{name!r}] is deprecated, use results.{name}", DeprecationWarning, stacklevel=3
+    )
+
+
 class PartialViews(Views):
     """Partial results as `merge_all` gets them: by attribute or by item."""
 
@@ -227,20 +236,22 @@ class PartialViews(Views):
 class Results(Views):
     """The buffers of a UDF while it runs, as `self.results`."""
 
-    # slots stand beside the instance's __dict__, which belongs to the names that users declare
-    __slots__ = ("_arrays", "_specs")
-    _arrays: dict[str, AnyArray]
-    _specs: dict[str, BufferSpec]
+    # Slots stand beside the instance's __dict__, which belongs to the names that users declare; a
+    # slot hides such a name, hence two that nobody declares.
+    __slots__ = ("_udfdask_arrays", "_udfdask_specs")
+    _udfdask_arrays: dict[str, AnyArray]
+    _udfdask_specs: dict[str, BufferSpec]
 
     def __init__(
         self, views: dict[str, Any], specs: dict[str, BufferSpec], arrays: dict[str, AnyArray]
     ) -> None:
         super().__init__(views)
-        object.__setattr__(self, "_specs", specs)
-        object.__setattr__(self, "_arrays", arrays)
+        object.__setattr__(self, "_udfdask_specs", specs)
+        object.__setattr__(self, "_udfdask_arrays", arrays)
 
     def get_buffer(self, name: str) -> WholeBuffer:
         """Return the whole buffer of a name, with its declaration."""
-        if name not in self._arrays:
-            raise UDFError(f"there is no buffer {name!r}; allocated are {sorted(self._arrays)}")
-        return WholeBuffer(self._specs[name], self._arrays[name])
+        arrays = self._udfdask_arrays
+        if name not in arrays:
+            raise UDFError(f"there is no buffer {name!r}; allocated are {sorted(arrays)}")
+        return WholeBuffer(self._udfdask_specs[name], arrays[name])

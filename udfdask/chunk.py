@@ -130,6 +130,9 @@ def _start(recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray]) ->
     """Return a UDF ready to process a chunk: task data and preprocessed buffers in place."""
     instance = Instance(recipe, number, chunk, chunk + 1, aux)
     udf = instance.udf
+    if type(udf).get_tiling_preferences is not UDF.get_tiling_preferences:
+        # the plan has chosen the tiles; asked again for what the method may keep on the instance
+        instance.call("get_tiling_preferences")
     shared = _shared_task_data(instance, number)
     udf.task_data = TaskData(shared)
     if type(udf).get_task_data is not UDF.get_task_data:

@@ -65,10 +65,10 @@ def finish(
         results = _checked(instance, returned)
         arrays, masks = {}, {}
         for name, spec in instance.where.outputs.items():
-            value = results.get(name)
-            if value is None:
+            if _left_out(results, name, spec):
                 arrays[name] = instance.arrays[name]
                 continue
+            value = results[name]
             if isinstance(value, MaskedResult):
                 arrays[name], full = _fit(instance, name, spec, value.array)
                 masks[name] = _fit_mask(instance, name, value.mask, full, arrays[name])
@@ -116,7 +116,7 @@ def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
     """Return what get_results gave, checked against the declaration."""
     declared = instance.where
     if isinstance(returned, Results):
-        returned = dict(returned.items())
+        returned = {k: v for k, v in vars(returned).items() if v is not None}
     if not isinstance(returned, Mapping):
         raise ArgumentTypeError(
             f"{declared.name}.get_results() must return a dictionary of arrays, "
@@ -134,12 +134,17 @@ def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
                 "use='private': leave it out, or declare it without use"
             )
     for name, spec in declared.buffers.items():
-        if spec.use == "result_only" and returned.get(name) is None:
+        if spec.use == "result_only" and _left_out(returned, name, spec):
             raise UDFError(
                 f"{declared.name}.get_results() left out {name!r}, which is declared "
                 "use='result_only' and so exists nowhere else"
             )
     return returned
+
+
+def _left_out(returned: Mapping[str, Any], name: str, spec: BufferSpec) -> bool:
+    """Return whether a result is not given: None is a value of objects alone."""
+    return name not in returned or (returned[name] is None and spec.dtype.kind != "O")
 
 
 def _fit(

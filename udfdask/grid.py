@@ -203,4 +203,5 @@ def _unpack_grid(nav_chunks: tuple[tuple[int, ...], ...], packed: bytes | None) 
     shape = tuple(sum(c) for c in nav_chunks)
     bits = np.frombuffer(packed, dtype=np.uint8)
     roi = np.unpackbits(bits, count=math.prod(shape)).astype(bool).reshape(shape)
+    roi.flags.writeable = False
     return Grid(nav_chunks=nav_chunks, roi=roi)

@@ -24,6 +24,11 @@ class Params:
         )
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            for own in self.__dict__:
+                # inside a class, Python makes _Class__own of params.__own
+                if own.startswith("__") and name.endswith(own):
+                    return self.__dict__[own]
         raise AttributeError(f"there is no parameter {name!r}; there are {sorted(self.__dict__)}")
 
     def __getitem__(self, name: str) -> Any:

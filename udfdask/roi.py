@@ -17,9 +17,16 @@ ADVICE = (
 
 
 def normalize_roi(roi: Any, nav: tuple[int, ...]) -> BoolArray | None:
-    """Return a ROI as a fresh boolean array of navigation shape; None for all frames."""
+    """Return a ROI as a fresh, read-only boolean array of navigation shape; None for all frames."""
     if roi is None:
         return None
+    mask = _as_mask(roi, nav)
+    mask.flags.writeable = False  # UDFs see it as meta.roi
+    return mask
+
+
+def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
+    """Return a ROI as a fresh boolean array of navigation shape."""
     if isinstance(roi, (slice, type(Ellipsis))):
         roi = (roi,)
     if hasattr(roi, "todense") or hasattr(roi, "toarray"):
@@ -93,7 +100,7 @@ def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
         warnings.warn(
             f"the roi has dtype {mask.dtype} and is cast to bool (True where it is not 0)",
             UDFWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         mask = mask.astype(bool)
     if mask.size != int(np.prod(nav)):

@@ -19,8 +19,16 @@ MergeMode = Literal["none", "rows", "chain", "tree", "all"]
 AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 
+class _Hook(Protocol):
+    """What the protocols below share: as a base before `UDF` they pass its arguments on."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # a protocol's own __init__ would swallow them
+        super().__init__(*args, **kwargs)
+
+
 @runtime_checkable
-class UDFFrameMixin(Protocol):
+class UDFFrameMixin(_Hook, Protocol):
     """A UDF that processes one frame at a time."""
 
     def process_frame(self, frame: Any) -> None:
@@ -35,7 +43,7 @@ class UDFFrameMixin(Protocol):
 
 
 @runtime_checkable
-class UDFTileMixin(Protocol):
+class UDFTileMixin(_Hook, Protocol):
     """A UDF that processes the same part of several frames at a time."""
 
     def process_tile(self, tile: Any) -> None:
@@ -50,7 +58,7 @@ class UDFTileMixin(Protocol):
 
 
 @runtime_checkable
-class UDFPartitionMixin(Protocol):
+class UDFPartitionMixin(_Hook, Protocol):
     """A UDF that processes all selected frames of a chunk at once."""
 
     def process_partition(self, partition: Any) -> None:
@@ -65,7 +73,7 @@ class UDFPartitionMixin(Protocol):
 
 
 @runtime_checkable
-class UDFPreprocessMixin(Protocol):
+class UDFPreprocessMixin(_Hook, Protocol):
     """A UDF that initialises its buffers."""
 
     def preprocess(self) -> None:
@@ -74,7 +82,7 @@ class UDFPreprocessMixin(Protocol):
 
 
 @runtime_checkable
-class UDFPostprocessMixin(Protocol):
+class UDFPostprocessMixin(_Hook, Protocol):
     """A UDF that works on the buffers of a chunk once all its frames have been processed."""
 
     def postprocess(self) -> None:
@@ -83,7 +91,7 @@ class UDFPostprocessMixin(Protocol):
 
 
 @runtime_checkable
-class UDFMergeAllMixin(Protocol):
+class UDFMergeAllMixin(_Hook, Protocol):
     """A UDF that merges the results of several chunks in one call."""
 
     def merge_all(self, ordered_results: Mapping[Any, Any]) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from inspect import isfunction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -120,6 +121,20 @@ class UDF:
     results: Results
     task_data: TaskData
     _kwargs: dict[str, Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Find methods of mixins that stand behind this class among the bases.
+
+        A default of this class would hide them, and they would silently never run.
+        """
+        super().__init_subclass__(**kwargs)
+        behind = cls.__mro__[cls.__mro__.index(UDF) + 1 : -1]
+        for name, default in vars(UDF).items() if behind else ():
+            if not isfunction(default) or name.startswith("_") or name in _TOOLS:
+                continue
+            found = next((vars(base)[name] for base in behind if name in vars(base)), None)
+            if found is not None and getattr(cls, name) is default:
+                setattr(cls, name, found)
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
@@ -443,6 +458,9 @@ class UDF:
         return np.asarray(array).reshape(target.shape)
 
 
+_TOOLS = frozenset({"buffer", "with_mask", "forbuf"})
+"""Methods that a UDF calls, and does not write."""
+
 _NOT_YET = {
     "meta": "while a UDF is declared, run or merged",
     "results": "while a chunk is processed, and in get_results",
@@ -459,7 +477,7 @@ def _remake(cls: type[UDF], kwargs: dict[str, Any]) -> UDF:
 
 def _short(value: Any) -> str:
     """Return a repr that fits a line: arrays by shape and dtype."""
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
+    if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
         return f"<{type(value).__name__} {value.shape} {value.dtype}>"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

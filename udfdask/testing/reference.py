@@ -194,7 +194,7 @@ class _Reference:
         udf.task_data = TaskData({**udf.task_data.__dict__, **udf.get_task_data()})
         udf.preprocess()
         data = self._corrected(np.array(self.rows, dtype=udf.meta.input_dtype))
-        whole = dict(udf.results._arrays)
+        whole = dict(udf.results._udfdask_arrays)
         method = udf.get_method()
         if method is UDFMethod.FRAME:
             self._process_frames(udf, data, whole)
@@ -260,9 +260,9 @@ class _Reference:
 
     def _merge(self, done: UDF) -> UDF:
         """Return a UDF that holds the merged buffers."""
-        specs, arrays = _specs(done), done.results._arrays
+        specs, arrays = _specs(done), done.results._udfdask_arrays
         fresh = self._make()
-        target = fresh.results._arrays
+        target = fresh.results._udfdask_arrays
         kinds = {specs[name].kind for name in arrays}
         own = type(done).merge is not UDF.merge
         if not hasattr(done, "merge_all") and not own:
@@ -301,8 +301,8 @@ class _Reference:
             if spec.use == "private":
                 continue
             value = found.get(name)
-            if value is None:
-                value = udf.results._arrays[name]
+            if name not in found or (value is None and spec.dtype.kind != "O"):
+                value = udf.results._udfdask_arrays[name]
             if isinstance(value, MaskedResult):
                 value = value.array
             arrays[name] = self._in_place(spec, _as_array(value, spec))

@@ -126,7 +126,7 @@ def get_results_repeats_itself(subject: Subject) -> None:
     def get_results(udf: Any) -> Any:
         for _ in range(2):
             returned = cls.get_results(udf)
-            seen.append({**udf.results._arrays, **dict(returned.items())})
+            seen.append({**udf.results._udfdask_arrays, **dict(returned.items())})
             seen[-1] = copy.deepcopy(seen[-1])
         return returned
 

@@ -1,0 +1,34 @@
+"""Short ways to write a UDF and to run it, for tests of the interface."""
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+import udfdask as ud
+
+NAV, SIG = (4, 6), (3, 5)
+SYNC = {"scheduler": "synchronous"}
+
+
+def make(buffers: dict[str, dict[str, Any]], **methods: Any) -> type[ud.UDF]:
+    """A UDF class from declarations (arguments of buffer by name) and methods."""
+
+    def get_result_buffers(self):
+        return {name: self.buffer(**arguments) for name, arguments in buffers.items()}
+
+    return type("Made", (ud.UDF,), {"get_result_buffers": get_result_buffers, **methods})
+
+
+def compute(x: da.Array, udf: Any, **options: Any) -> Any:
+    """The computed results of one UDF or of several, in one thread."""
+    lazy = ud.run_udf(x, udf, **options)
+    return lazy.compute(**SYNC) if isinstance(lazy, ud.Result) else ud.compute(*lazy, **SYNC)
+
+
+def mask_of(*positions: Any) -> np.ndarray:
+    """A ROI of the scan `NAV` in which these positions are selected."""
+    mask = np.zeros(NAV, dtype=bool)
+    for position in positions:
+        mask[position] = True
+    return mask
