@@ -97,10 +97,7 @@ class Instance:
 
     def _declare(self) -> None:
         """Let the UDF declare again, as it may set attributes meanwhile; the plan's word counts."""
-        udf = self.udf
-        if type(udf).get_tiling_preferences is not UDF.get_tiling_preferences:
-            self.call("get_tiling_preferences")
-        if udf._declares_once:
+        if self.udf._declares_once:
             return
         try:
             buffers = dict(self.call("get_result_buffers"))
