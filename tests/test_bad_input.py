@@ -642,7 +642,7 @@ def test_meta_of_a_piece_while_declaring(x, name):
         def get_result_buffers(self):
             getattr(self.meta, name)
 
-    with pytest.raises(ud.NotAvailableError, match=rf"meta\.{name} does not exist yet"):
+    with pytest.raises(ud.NotAvailableError, match=rf"meta\.{name} does not exist here"):
         ud.run_udf(x, Early())
 
 
@@ -651,7 +651,7 @@ def test_input_dtype_while_it_is_being_chosen(x):
         def get_preferred_input_dtype(self):
             return self.meta.input_dtype
 
-    with pytest.raises(ud.NotAvailableError, match=r"meta\.input_dtype does not exist yet"):
+    with pytest.raises(ud.NotAvailableError, match=r"meta\.input_dtype does not exist here"):
         ud.run_udf(x, Early())
 
 

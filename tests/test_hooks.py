@@ -227,3 +227,154 @@ def test_forced_small_tiles(size):
         seen = tiles(FRAMES[:1, :3, :9, :7].rechunk((1, 3, 5, 7)))
     limit = dask.utils.parse_bytes(size) if isinstance(size, str) else size
     assert max(seen["bytes"]) <= max(limit, 4)
+
+
+# Hooks and attributes that an instance has.
+
+
+@pytest.mark.point(5)
+def test_hooks_that_an_instance_has(x):
+    """Found like those of the class: presence of the method counts."""
+
+    class Given(ud.UDF):
+        def __init__(self):
+            super().__init__()
+            self.preprocess = lambda: self.results.v.__setitem__(slice(None), 5)
+            self.postprocess = lambda: self.results.v.__iadd__(1)
+            self.get_task_data = lambda: {"n": 2}
+            self.process_frame = lambda frame: self.results.v.__imul__(self.task_data.n)
+            self.get_results = lambda: {"v": self.results.v + 100}
+
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav")}
+
+    assert (ud.run_udf(x, Given()).compute(**SYNC)["v"] == 5 * 2 + 1 + 100).all()
+
+
+@pytest.mark.point(5)
+def test_attributes_set_later_are_missed_in_the_plan(x):
+    """Tasks would not have them either."""
+
+    class Late(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav", extra_shape=self.n)}
+
+        def process_frame(self, frame):
+            pass
+
+    udf = Late()
+    udf.n = 3
+    with pytest.raises(AttributeError, match=r"'Late' object has no attribute 'n'"):
+        ud.run_udf(x, udf)
+
+
+@pytest.mark.point(2)
+def test_task_data_of_one_name(x):
+    class Both(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav")}
+
+        def get_shared_task_data(self):
+            return {"table": 1}
+
+        def get_task_data(self):
+            return {"table": 2}
+
+        def process_frame(self, frame):
+            pass
+
+    with pytest.raises(ud.UDFError, match=r"both return \['table'\]: give them different names"):
+        ud.run_udf(x, Both()).compute(**SYNC)
+
+
+@pytest.mark.point(32)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "merge_assigns_nav",
+        "elementwise_results",
+        "contiguous_nav",
+        "writable_input",
+        "whole_frames",
+    ],
+)
+def test_switches_are_true_or_false(x, name):
+    udf = type("Made", (Tiles,), {name: "yes"})({})
+    with pytest.raises(
+        ud.ArgumentTypeError, match=rf"Made.{name} must be True or False, not 'yes'"
+    ):
+        ud.run_udf(x, udf)
+
+
+# Array backends.
+
+
+@pytest.mark.point(25)
+def test_names_of_backends():
+    sparseconverter = pytest.importorskip("sparseconverter")
+    for name in dir(sparseconverter):
+        value = getattr(sparseconverter, name)
+        if isinstance(value, str) and value in sparseconverter.BACKENDS - {"numpy.matrix"}:
+            assert getattr(ud.UDF, f"BACKEND_{name}") == value
+        if name.endswith("_BACKENDS") and name != "NOCUPY_BACKENDS":
+            assert getattr(ud.UDF, name) == value - {"numpy.matrix"}
+    assert set(ud.UDF.BACKEND_ALL) <= sparseconverter.BACKENDS
+
+
+@pytest.mark.point(25)
+def test_a_udf_for_all_backends(x):
+    class Everywhere(Tiles):
+        def get_backends(self):
+            return self.BACKEND_ALL
+
+    ud.run_udf(x, Everywhere({}), backends=("numpy",)).compute(**SYNC)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (None, ud.ArgumentTypeError, r"must return the name of an array backend or several"),
+        (("numpy", "numby"), ud.ArgumentValueError, r"\['numby'\], which no array backend"),
+        ("cupy", ud.ArgumentValueError, r"'numpy' must be among them"),
+    ],
+)
+def test_bad_backends_of_a_udf(x, value, error, message):
+    udf = type("Made", (Tiles,), {"get_backends": lambda self: value})({})
+    with pytest.raises(error, match=message):
+        ud.run_udf(x, udf)
+
+
+# Results and regions.
+
+
+@pytest.mark.point(13, 14)
+def test_masked_arrays_as_results(x):
+    """A masked array is an array with its mask."""
+
+    class Masks(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav")}
+
+        def process_frame(self, frame):
+            self.results.v[:] = self.meta.coordinates[0, 1]
+
+        def get_results(self):
+            return {"v": np.ma.masked_equal(self.results.v, 1)}
+
+    done = ud.run_udf(x, Masks()).compute(**SYNC)
+    np.testing.assert_array_equal(done.valid_mask["v"], np.indices((20, 3))[1] != 1)
+    np.testing.assert_array_equal(done["v"], np.indices((20, 3))[1])
+
+
+@pytest.mark.point(22)
+def test_a_transposed_roi_warns(x):
+    with pytest.warns(ud.UDFWarning, match=r"shape \(3, 20\).*is \(20, 3\).*transposed"):
+        ud.run_udf(x, SumUDF(), roi=np.ones((3, 20), dtype=bool))
+    ud.run_udf(x, SumUDF(), roi=np.ones((1, 20, 3), dtype=bool))
+    ud.run_udf(x, SumUDF(), roi=np.ones(60, dtype=bool))
+
+
+@pytest.mark.point(22)
+def test_a_list_for_a_position(x):
+    with pytest.raises(ud.ArgumentValueError, match=r"for one position write the tuple \(1, 2\)"):
+        ud.run_udf(x, SumUDF(), roi=[1, 2])

@@ -188,9 +188,9 @@ def test_note_without_navigation_axes():
 
 
 @pytest.mark.point(1)
-def test_bad_init(x, options):
-    res = ud.run_udf(x, BadInit(3))
-    error, text = raised(lambda: res.compute(**options))
+def test_bad_init(x):
+    """Found in the plan, by making the UDF anew as every task will."""
+    error, text = raised(lambda: ud.run_udf(x, BadInit(3)))
     assert isinstance(error, TypeError)
     assert "breadth" in text
     assert "BadInit" in text

@@ -1,5 +1,6 @@
 """User-defined functions over dask arrays of detector frames."""
 
+from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
 from udfdask.errors import (
     ArgumentTypeError,
@@ -38,6 +39,7 @@ __all__ = [
     "UDF",
     "ArgumentTypeError",
     "ArgumentValueError",
+    "AuxData",
     "Axis",
     "Explanation",
     "FileFormatError",

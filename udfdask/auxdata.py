@@ -37,6 +37,11 @@ class AuxData:
     """Shape of the data as they were given."""
 
     @property
+    def raw_data(self) -> Any:
+        """All values, as `data`: the name that ported UDFs use."""
+        return self.data
+
+    @property
     def is_lazy(self) -> bool:
         """Whether the values are a dask array."""
         return hasattr(self.data, "__dask_graph__")

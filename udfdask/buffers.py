@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.grid import BoolArray, Grid
 from udfdask.types import AnyArray, Kind, Use, Where
 
 KINDS = ("nav", "sig", "single")
@@ -128,16 +129,29 @@ def extra_axes(extra_shape: Any) -> tuple[int, ...]:
 class WholeBuffer:
     """A whole buffer with its declaration, from `results.get_buffer(name)`."""
 
-    __slots__ = ("raw_data", "spec")
+    __slots__ = ("grid", "raw_data", "spec")
 
-    def __init__(self, spec: BufferSpec, array: AnyArray) -> None:
+    def __init__(self, spec: BufferSpec, array: AnyArray, grid: Grid | None) -> None:
         self.spec = spec
         self.raw_data = array
+        self.grid = grid
 
     @property
     def data(self) -> AnyArray:
-        """The whole array: all rows of this chunk or merge for `nav`."""
-        return self.raw_data
+        """The whole array; of `nav` all rows at hand, in `get_results` in navigation shape."""
+        if self.grid is None or self.kind != "nav":
+            return self.raw_data
+        shape = (*self.grid.shape, *self.extra_shape)
+        if self.grid.roi is None:
+            return self.raw_data.reshape(shape)
+        full = np.full(shape, self.spec.fill, dtype=self.dtype)
+        full[self.grid.roi] = self.raw_data
+        return full
+
+    @property
+    def roi(self) -> BoolArray | None:
+        """Which frames have a row, shape `nav`, in `get_results`; None for all."""
+        return None if self.grid is None else self.grid.roi
 
     @property
     def kind(self) -> Kind:
@@ -238,14 +252,21 @@ class Results(Views):
 
     # Slots stand beside the instance's __dict__, which belongs to the names that users declare; a
     # slot hides such a name, hence two that nobody declares.
-    __slots__ = ("_udfdask_arrays", "_udfdask_specs")
+    __slots__ = ("_udfdask_arrays", "_udfdask_grid", "_udfdask_specs")
+    _udfdask_grid: Grid | None
     _udfdask_arrays: dict[str, AnyArray]
     _udfdask_specs: dict[str, BufferSpec]
 
     def __init__(
-        self, views: dict[str, Any], specs: dict[str, BufferSpec], arrays: dict[str, AnyArray]
+        self,
+        views: dict[str, Any],
+        specs: dict[str, BufferSpec],
+        arrays: dict[str, AnyArray],
+        grid: Grid | None = None,
     ) -> None:
+        # the grid, where the rows are those of the whole run, in flattened navigation order
         super().__init__(views)
+        object.__setattr__(self, "_udfdask_grid", grid)
         object.__setattr__(self, "_udfdask_specs", specs)
         object.__setattr__(self, "_udfdask_arrays", arrays)
 
@@ -254,4 +275,4 @@ class Results(Views):
         arrays = self._udfdask_arrays
         if name not in arrays:
             raise UDFError(f"there is no buffer {name!r}; allocated are {sorted(arrays)}")
-        return WholeBuffer(self._udfdask_specs[name], arrays[name])
+        return WholeBuffer(self._udfdask_specs[name], arrays[name], self._udfdask_grid)

@@ -10,7 +10,7 @@ import numpy as np
 
 from udfdask.auxdata import block_of, locked, rows_of_block
 from udfdask.corrections.tile import correct_tile, tile_planes
-from udfdask.errors import ArgumentTypeError
+from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.instance import Instance, held_threads
 from udfdask.params import TaskData
 from udfdask.partial import Partial
@@ -19,7 +19,7 @@ from udfdask.recipe import Recipe
 from udfdask.slices import Slice
 from udfdask.source import FrameSource, convert
 from udfdask.types import AnyArray
-from udfdask.udf import UDF, UDFMethod
+from udfdask.udf import UDFMethod, overrides
 
 Payload = tuple[Partial, ...]
 
@@ -130,14 +130,21 @@ def _start(recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray]) ->
     """Return a UDF ready to process a chunk: task data and preprocessed buffers in place."""
     instance = Instance(recipe, number, chunk, chunk + 1, aux)
     udf = instance.udf
-    if type(udf).get_tiling_preferences is not UDF.get_tiling_preferences:
+    if overrides(udf, "get_tiling_preferences"):
         # the plan has chosen the tiles; asked again for what the method may keep on the instance
         instance.call("get_tiling_preferences")
     shared = _shared_task_data(instance, number)
     udf.task_data = TaskData(shared)
-    if type(udf).get_task_data is not UDF.get_task_data:
-        udf.task_data = TaskData({**shared, **_as_dict(instance, "get_task_data")})
-    if type(udf).preprocess is not UDF.preprocess:
+    if overrides(udf, "get_task_data"):
+        own = _as_dict(instance, "get_task_data")
+        both = sorted(set(shared) & set(own))
+        if both:
+            raise UDFError(
+                f"{instance.where.name}.get_task_data() and get_shared_task_data() both return "
+                f"{both}: give them different names"
+            )
+        udf.task_data = TaskData({**shared, **own})
+    if overrides(udf, "preprocess"):
         instance.call("preprocess")
     return instance
 
@@ -145,7 +152,7 @@ def _start(recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray]) ->
 def _shared_task_data(instance: Instance, number: int) -> dict[str, Any]:
     """Return what the chunks of a run share in this process, made for the first of them."""
     udf, run = instance.udf, instance.recipe.token
-    if type(udf).get_shared_task_data is UDF.get_shared_task_data:
+    if not overrides(udf, "get_shared_task_data"):
         return {}
 
     def make() -> dict[str, Any]:
@@ -176,13 +183,13 @@ def _finish(instance: Instance) -> Partial:
     """Return the partial result of a UDF that has seen the whole chunk."""
     udf, cursor = instance.udf, instance.cursor
     cursor.part, cursor.part_index = None, 0
-    if type(udf).postprocess is not UDF.postprocess:
+    if overrides(udf, "postprocess"):
         first, stop = cursor.chunks
         offsets = instance.recipe.grid.offsets
         cursor.start, cursor.stop = 0, int(offsets[stop] - offsets[first])
         instance.view_all()
         instance.call("postprocess")
-    if type(udf).cleanup is not UDF.cleanup:
+    if overrides(udf, "cleanup"):
         instance.call("cleanup")
     aux = instance.aux if instance.where.carries_aux else {}
     return Partial(instance.arrays, *cursor.chunks, dict(aux))

@@ -9,6 +9,7 @@ import numpy as np
 
 from udfdask.auxdata import AuxData, check_size
 from udfdask.axes import Axis
+from udfdask.backends import BACKENDS
 from udfdask.buffers import BufferSpec
 from udfdask.corrections.given import NUMBERS
 from udfdask.errors import (
@@ -23,15 +24,15 @@ from udfdask.params import Params
 from udfdask.recipe import UDFRecipe
 from udfdask.shapes import Shape
 from udfdask.types import MergeMode
-from udfdask.udf import UDF, UDFMethod
+from udfdask.udf import UDF, UDFMethod, overrides
 
 
 def declare(
     udf: UDF, facts: UDFMeta, lazy: tuple[str, ...], split_every: int | bool
 ) -> tuple[UDFRecipe, dict[str, float]]:
     """Return the recipe of one UDF and its tiling preferences, from its declaring methods."""
-    # a copy, so that neither the user's instance nor another run sees what is set here
-    asked = _twin(udf)
+    # a fresh one, as in every task: neither the user's instance nor another run sees what is set
+    asked = made_anew(type(udf), udf._kwargs)
     asked.meta = facts
     input_dtype = _input_dtype(asked)
     asked.meta = facts.with_input_dtype(input_dtype)
@@ -43,8 +44,9 @@ def declare(
     merge = _merge_mode(asked, buffers)
     fan_in = _fan_in(asked, split_every)
     _backends(asked)
+    _check_switches(asked)
     cls = type(udf)
-    own_results = cls.get_results is not UDF.get_results
+    own_results = overrides(asked, "get_results")
     missing = [k for k, s in buffers.items() if s.use == "result_only"]
     if missing and not own_results:
         raise UDFError(
@@ -62,6 +64,7 @@ def declare(
         input_dtype=input_dtype,
         buffers=buffers,
         merge=merge,
+        own_merge=overrides(asked, "merge"),
         split_every=fan_in,
         finish=own_results,
         elementwise=own_results
@@ -73,11 +76,35 @@ def declare(
     return part, _preferences(asked)
 
 
-def _twin(udf: UDF) -> UDF:
-    """Return a shallow copy of a UDF: attributes set after `__init__` are there as well."""
-    twin = object.__new__(type(udf))
-    twin.__dict__.update(udf.__dict__)
-    return twin
+def made_anew(cls: type[UDF], kwargs: Mapping[str, Any]) -> UDF:
+    """Return `cls(**kwargs)`, on which the declaring methods, a chunk or a merge will run."""
+    try:
+        return cls(**kwargs)
+    except Exception as error:
+        error.add_note(
+            f"raised while making {cls.__name__}(**kwargs) anew: a UDF's __init__ must accept the "
+            "keyword arguments that it gives to super().__init__"
+        )
+        raise
+
+
+SWITCHES = (
+    "merge_assigns_nav",
+    "elementwise_results",
+    "contiguous_nav",
+    "writable_input",
+    "whole_frames",
+)
+
+
+def _check_switches(udf: UDF) -> None:
+    """Raise if a class attribute that is a yes or a no is neither."""
+    for name in SWITCHES:
+        value = getattr(udf, name)
+        if not isinstance(value, (bool, np.bool_)):
+            raise ArgumentTypeError(
+                f"{type(udf).__name__}.{name} must be True or False, not {value!r}"
+            )
 
 
 def _with_whole_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
@@ -193,7 +220,7 @@ def _merge_mode(udf: UDF, buffers: Mapping[str, BufferSpec]) -> MergeMode:
     kinds = {s.kind for s in buffers.values() if s.use != "result_only"}
     if hasattr(udf, "merge_all"):
         return "all"
-    if type(udf).merge is not UDF.merge:
+    if overrides(udf, "merge"):
         if "nav" not in kinds:
             return "tree"
         if kinds == {"nav"}:
@@ -228,12 +255,23 @@ def check_split_every(value: Any, where: str) -> int | None:
 
 def _backends(udf: UDF) -> None:
     """Check that a UDF runs on NumPy arrays."""
-    offered = udf.get_backends()
-    names = (offered,) if isinstance(offered, str) else tuple(offered)
-    if UDF.BACKEND_NUMPY not in names:
+    offered, who = udf.get_backends(), f"{type(udf).__name__}.get_backends()"
+    if isinstance(offered, str):
+        offered = (offered,)
+    if not isinstance(offered, (tuple, list, set, frozenset)):
+        raise ArgumentTypeError(
+            f"{who} must return the name of an array backend or several, not {offered!r}"
+        )
+    unknown = [name for name in offered if name not in BACKENDS]
+    if unknown:
         raise ArgumentValueError(
-            f"{type(udf).__name__}.get_backends() returned {names}: this version runs UDFs on "
-            "'numpy' arrays only, so 'numpy' must be among them"
+            f"{who} returned {unknown}, which no array backend is called; there are "
+            f"{sorted(BACKENDS)}"
+        )
+    if UDF.BACKEND_NUMPY not in offered:
+        raise ArgumentValueError(
+            f"{who} returned {tuple(offered)}: this version runs UDFs on 'numpy' arrays only, so "
+            "'numpy' must be among them"
         )
 
 

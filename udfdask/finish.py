@@ -61,6 +61,8 @@ def finish(
                     target[where] = partial.arrays[name]
                 else:
                     target[...] = rows_of_chunk(recipe, partial, name, chunk)
+        if chunk is None:
+            instance.view_all(grid)
         returned = instance.call("get_results")
         results = _checked(instance, returned)
         arrays, masks = {}, {}
@@ -69,6 +71,8 @@ def finish(
                 arrays[name] = instance.arrays[name]
                 continue
             value = results[name]
+            if isinstance(value, np.ma.MaskedArray):
+                value = MaskedResult(value.data, ~np.ma.getmaskarray(value))
             if isinstance(value, MaskedResult):
                 arrays[name], full = _fit(instance, name, spec, value.array)
                 masks[name] = _fit_mask(instance, name, value.mask, full, arrays[name])

@@ -12,14 +12,15 @@ import numpy as np
 
 from udfdask.auxdata import AuxWhole, locked
 from udfdask.buffers import Results
+from udfdask.declaring import made_anew
 from udfdask.errors import NotAvailableError, UDFError
+from udfdask.grid import Grid
 from udfdask.meta import Cursor, UDFMeta
 from udfdask.params import Params
-from udfdask.recipe import Recipe, UDFRecipe
+from udfdask.recipe import Recipe
 from udfdask.slices import Slice
 from udfdask.threads import guard
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
 
 
 def held_threads(recipe: Recipe) -> AbstractContextManager[None]:
@@ -44,7 +45,7 @@ class Instance:
         self.recipe = recipe
         self.where = declared
         self.cursor = Cursor(first, stop, n_rows)
-        udf = self._make(declared)
+        udf = made_anew(declared.cls, declared.kwargs)
         udf.meta = UDFMeta(
             grid=recipe.grid,
             dataset_shape=recipe.shape,
@@ -68,17 +69,6 @@ class Instance:
             name: spec.allocate(n_rows, sig) for name, spec in declared.allocated.items()
         }
         self.view_all()
-
-    def _make(self, declared: UDFRecipe) -> UDF:
-        """Return `cls(**kwargs)`."""
-        try:
-            return declared.cls(**declared.kwargs)
-        except Exception as error:
-            error.add_note(
-                f"raised while making {declared.name}(**kwargs) for a task: a UDF's __init__ "
-                "must accept the keyword arguments that it gives to super().__init__"
-            )
-            raise
 
     def view_whole_aux(self) -> None:
         """Show the UDF all aux data, as far as they are known: of nav ones shape and dtype."""
@@ -112,11 +102,14 @@ class Instance:
                 "and ROI only"
             )
 
-    def view_all(self) -> None:
-        """Show the UDF its whole buffers, and the aux data of all rows."""
+    def view_all(self, grid: Grid | None = None) -> None:
+        """Show the UDF its whole buffers, and the aux data of all rows.
+
+        With `grid`, the rows are those of the whole run in flattened order.
+        """
         views: dict[str, Any] = dict.fromkeys(self.where.buffers)
         views.update(self.arrays)
-        self.udf.results = Results(views, self.where.buffers, self.arrays)
+        self.udf.results = Results(views, self.where.buffers, self.arrays, grid)
         if self.where.aux:
             self.udf.params.__dict__.update(self.aux)
             self.udf.params.__dict__.update(self.sig_aux)

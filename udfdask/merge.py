@@ -16,7 +16,7 @@ from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.shapes import Shape
 from udfdask.slices import Slice
 from udfdask.types import AnyArray
-from udfdask.udf import UDF
+from udfdask.udf import overrides
 
 
 def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
@@ -69,14 +69,14 @@ def _fresh(
 ) -> Instance:
     """Return a UDF with preprocessed buffers over the rows of the chunks `first` to `stop`."""
     instance = Instance(recipe, number, first, stop, aux)
-    if type(instance.udf).preprocess is not UDF.preprocess:
+    if overrides(instance.udf, "preprocess"):
         instance.call("preprocess")
     return instance
 
 
 def _handed_on(instance: Instance) -> Partial:
     """Return the merged buffers of a UDF that is no longer needed."""
-    if type(instance.udf).cleanup is not UDF.cleanup:
+    if overrides(instance.udf, "cleanup"):
         instance.call("cleanup")
     return Partial(instance.arrays, *instance.cursor.chunks, dict(instance.aux))
 

@@ -91,11 +91,15 @@ class UDFMeta:
         )
 
     def _missing(self, name: str, when: str) -> NotAvailableError:
-        return NotAvailableError(f"meta.{name} does not exist yet: it is known {when}")
+        return NotAvailableError(f"meta.{name} does not exist here: it is known {when}")
 
     def _piece(self, name: str) -> Cursor:
         if self.cursor is None:
-            raise self._missing(name, "while a chunk is processed or merged, not while declaring")
+            raise self._missing(
+                name,
+                "while a chunk is processed or merged, not while declaring and not in "
+                "get_shared_task_data, which all chunks share",
+            )
         return self.cursor
 
     @property
@@ -167,13 +171,13 @@ class UDFMeta:
         Parameters
         ----------
         full_nav : bool
-            False for a mask of the rows (flattened, ROI applied), True for one of shape `nav`.
+            False for a mask of the rows of the ROI, True for one of all frames of the scan.
 
         Returns
         -------
-        numpy.ndarray of bool or None
-            None in `process_*`; in `merge` what was merged into `dest` before this `src`; in
-            `get_results` all that has been merged.
+        numpy.ndarray of bool, shape (frames,), or None
+            In flattened navigation order. None in `process_*`; in `merge` what was merged into
+            `dest` before this `src`; in `get_results` all that has been merged.
         """
         merged = self._piece("get_valid_nav_mask").merged
         if merged is None:
@@ -186,6 +190,6 @@ class UDFMeta:
             valid[np.asarray(self._grid.rows_of(*merged), dtype=np.int64)] = True
         if not full_nav:
             return valid
-        full = np.zeros(self._grid.shape, dtype=bool)
-        full[np.ones_like(full) if self.roi is None else self.roi] = valid
+        full = np.zeros(self._grid.size, dtype=bool)
+        full[... if self.roi is None else self.roi.reshape(-1)] = valid
         return full

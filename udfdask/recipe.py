@@ -48,6 +48,8 @@ class UDFRecipe:
     merge: MergeMode
     """`none`: nav buffers are results as they are. `rows`: own merge, chunk by chunk. `chain`:
     own merge, one chunk after another. `tree`: own merge. `all`: merge_all."""
+    own_merge: bool
+    """Whether it has a `merge` of its own, also where merge_all wins."""
     split_every: int | None
     """Fan-in of a tree; None for one step."""
     finish: bool

@@ -96,6 +96,14 @@ def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
         raise ArgumentValueError(f"the roi is no array: {e}; {ADVICE}") from None
     if mask.dtype.kind in "OSUV":
         raise ArgumentTypeError(f"cannot use {type(roi).__name__} as a roi; {ADVICE}")
+    if mask.size != int(np.prod(nav)):
+        hint = ""
+        if isinstance(roi, list) and mask.shape == (len(nav),):
+            hint = f"for one position write the tuple {tuple(roi)}; "
+        raise ArgumentValueError(
+            f"the roi has shape {mask.shape}, but the navigation shape of the data is {nav}; "
+            f"{hint}{ADVICE}"
+        )
     if mask.dtype != bool:
         warnings.warn(
             f"the roi has dtype {mask.dtype} and is cast to bool (True where it is not 0)",
@@ -103,12 +111,19 @@ def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
             stacklevel=5,
         )
         mask = mask.astype(bool)
-    if mask.size != int(np.prod(nav)):
-        raise ArgumentValueError(
-            f"the roi has shape {mask.shape}, but the navigation shape of the data is {nav}; "
-            f"{ADVICE}"
+    if mask.ndim > 1 and _without_ones(mask.shape) != _without_ones(nav):
+        warnings.warn(
+            f"the roi has shape {mask.shape}, the navigation shape of the data is {nav}: it is "
+            "taken in C order, which is wrong for a transposed one (HyperSpy's (x, y) order)",
+            UDFWarning,
+            stacklevel=5,
         )
     return np.array(mask.reshape(nav), dtype=bool)
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without axes of extent 1."""
+    return tuple(n for n in shape if n != 1)
 
 
 def count_nonzero(array: Any) -> int:

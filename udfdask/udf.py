@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from udfdask import backends
 from udfdask.auxdata import AuxData, make_aux
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec, Results, Views, declare
@@ -96,7 +97,29 @@ class UDF:
     TILE_DEPTH_MAX: ClassVar[float] = np.inf
     TILE_SIZE_BEST_FIT: ClassVar[float] = np.inf
     TILE_SIZE_MAX: ClassVar[float] = np.inf
-    BACKEND_NUMPY: ClassVar[str] = "numpy"
+    BACKEND_NUMPY: ClassVar[str] = backends.NUMPY
+    BACKEND_CUPY: ClassVar[str] = backends.CUPY
+    BACKEND_CUDA: ClassVar[str] = backends.CUDA
+    BACKEND_SPARSE_COO: ClassVar[str] = backends.SPARSE_COO
+    BACKEND_SPARSE_GCXS: ClassVar[str] = backends.SPARSE_GCXS
+    BACKEND_SPARSE_DOK: ClassVar[str] = backends.SPARSE_DOK
+    BACKEND_SCIPY_COO: ClassVar[str] = backends.SCIPY_COO
+    BACKEND_SCIPY_CSR: ClassVar[str] = backends.SCIPY_CSR
+    BACKEND_SCIPY_CSC: ClassVar[str] = backends.SCIPY_CSC
+    BACKEND_SCIPY_COO_ARRAY: ClassVar[str] = backends.SCIPY_COO_ARRAY
+    BACKEND_SCIPY_CSR_ARRAY: ClassVar[str] = backends.SCIPY_CSR_ARRAY
+    BACKEND_SCIPY_CSC_ARRAY: ClassVar[str] = backends.SCIPY_CSC_ARRAY
+    BACKEND_CUPY_SCIPY_COO: ClassVar[str] = backends.CUPY_SCIPY_COO
+    BACKEND_CUPY_SCIPY_CSR: ClassVar[str] = backends.CUPY_SCIPY_CSR
+    BACKEND_CUPY_SCIPY_CSC: ClassVar[str] = backends.CUPY_SCIPY_CSC
+    BACKEND_ALL: ClassVar[tuple[str, ...]] = backends.BACKEND_ALL
+    CPU_BACKENDS: ClassVar[frozenset[str]] = backends.CPU_BACKENDS
+    CUDA_BACKENDS: ClassVar[frozenset[str]] = backends.CUDA_BACKENDS
+    CUPY_BACKENDS: ClassVar[frozenset[str]] = backends.CUPY_BACKENDS
+    SPARSE_BACKENDS: ClassVar[frozenset[str]] = backends.SPARSE_BACKENDS
+    DENSE_BACKENDS: ClassVar[frozenset[str]] = backends.DENSE_BACKENDS
+    D2_BACKENDS: ClassVar[frozenset[str]] = backends.D2_BACKENDS
+    ND_BACKENDS: ClassVar[frozenset[str]] = backends.ND_BACKENDS
 
     split_every: ClassVar[int | bool | None] = None
     merge_assigns_nav: ClassVar[bool] = False
@@ -468,6 +491,11 @@ _NOT_YET = {
     "params": "once super().__init__(**kwargs) has been called",
     "_kwargs": "once super().__init__(**kwargs) has been called",
 }
+
+
+def overrides(udf: UDF, method: str) -> bool:
+    """Return whether a UDF has an own version of a method: its class, a mixin, or the instance."""
+    return getattr(getattr(udf, method), "__func__", None) is not getattr(UDF, method)
 
 
 def _remake(cls: type[UDF], kwargs: dict[str, Any]) -> UDF:

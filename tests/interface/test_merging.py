@@ -21,7 +21,7 @@ def test_valid_nav_mask(x):
 
     def merge(self, dest, src):
         log.append(int(self.meta.get_valid_nav_mask().sum()))
-        assert self.meta.get_valid_nav_mask(full_nav=True).shape == NAV
+        assert self.meta.get_valid_nav_mask(full_nav=True).shape == (24,)
         assert len(self.meta.coordinates) in (4, 8)
 
     def get_results(self):
@@ -176,7 +176,7 @@ def test_valid_nav_mask_of_a_node(x):
     log = []
 
     def merge(self, dest, src):
-        valid = self.meta.get_valid_nav_mask(full_nav=True)
+        valid = self.meta.get_valid_nav_mask(full_nav=True).reshape(NAV)
         log.append((np.argwhere(valid).tolist(), self.meta.coordinates.tolist()))
         np.testing.assert_array_equal(self.meta.get_valid_nav_mask(), valid.reshape(-1))
 

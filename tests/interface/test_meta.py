@@ -202,7 +202,7 @@ def test_facts_that_exist_while_declaring(x):
         assert meta.threads_per_worker == 1
         for name in ("coordinates", "slice", "sig_slice", "partition_shape", "tiling_scheme_idx"):
             if meta.cursor is None:
-                with pytest.raises(AttributeError, match=rf"meta\.{name} does not exist yet.*not"):
+                with pytest.raises(AttributeError, match=rf"meta\.{name} does not exist here.*not"):
                     getattr(meta, name)
                 asked.append(name)
         return {"v": self.buffer("nav")}

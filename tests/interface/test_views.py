@@ -253,4 +253,33 @@ def test_the_whole_buffer(x):
         merge=lambda self, dest, src: None,
         get_results=lambda self: {"late": float(self.results.get_buffer("n").data.shape[0])},
     )()
-    assert compute(x, udf)["late"] == 24
+    assert compute(x, udf)["late"] == 4
+
+
+@pytest.mark.point(10)
+@pytest.mark.parametrize("roi", [None, np.s_[1:3, 2:5]])
+def test_the_whole_buffer_in_get_results(x, roi):
+    """In navigation shape, filled outside the ROI; raw_data are the rows."""
+
+    def process_frame(self, frame):
+        self.results.n[:] = frame.sum()
+
+    def get_results(self):
+        whole = self.results.get_buffer("n")
+        assert whole.data.shape == (4, 6, 2)
+        inside = np.ones((4, 6), dtype=bool) if self.meta.roi is None else self.meta.roi
+        np.testing.assert_array_equal(whole.data[inside], whole.raw_data)
+        assert np.isnan(whole.data[~inside]).all()
+        assert whole.roi is self.meta.roi
+        assert whole.raw_data.shape == (np.count_nonzero(inside), 2)
+        return {"n": whole.data * 2}
+
+    udf = make(
+        {"n": {"kind": "nav", "extra_shape": (2,)}},
+        process_frame=process_frame,
+        get_results=get_results,
+    )()
+    done = compute(x, udf, roi=roi)
+    chosen = ~np.isnan(done["n"][..., 0])
+    expected = 2 * x.sum(axis=(2, 3)).compute(**SYNC)
+    np.testing.assert_allclose(done["n"][chosen][:, 1], expected[chosen])

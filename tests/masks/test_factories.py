@@ -227,3 +227,16 @@ def test_mistakes(call, error, message):
         return
     with pytest.raises(error, match=message):
         call()
+
+
+def test_an_infinite_radius_is_the_whole_frame():
+    frame = (3, 2, 9, 7)
+    assert m.circular(*frame, radius=np.inf).all()
+    assert (m.circular(*frame, radius=np.inf, antialiased=True) == 1).all()
+    for antialiased in (False, True):
+        far = m.ring(*frame, radius=50, radius_inner=2, antialiased=antialiased)
+        endless = m.ring(*frame, radius=np.inf, radius_inner=2, antialiased=antialiased)
+        np.testing.assert_array_equal(endless, far)
+    assert not m.ring(*frame, radius=np.inf, radius_inner=40).any()
+    with pytest.raises(ArgumentValueError, match=r"radius must be a finite number"):
+        m.circular(*frame, radius=np.nan)

@@ -9,15 +9,15 @@ from typing import Any
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 
-def number(name: str, value: Any) -> float:
-    """Return a finite real number as a float."""
+def number(name: str, value: Any, *, finite: bool = True) -> float:
+    """Return a real number as a float; a finite one unless told."""
     try:
         result = float(value)
     except (TypeError, ValueError):
         raise ArgumentTypeError(
             f"{name} must be a number of pixels, not {value!r} of type {type(value).__name__}"
         ) from None
-    if not math.isfinite(result):
+    if math.isnan(result) or (finite and math.isinf(result)):
         raise ArgumentValueError(f"{name} must be a finite number of pixels, not {value!r}")
     return result
 
@@ -36,9 +36,9 @@ def size(name: str, value: Any) -> int:
     return result
 
 
-def radius(name: str, value: Any, *, positive: bool = False) -> float:
+def radius(name: str, value: Any, *, positive: bool = False, finite: bool = True) -> float:
     """Return a radius, not negative, as a float; with `positive`, not zero either."""
-    result = number(name, value)
+    result = number(name, value, finite=finite)
     if result < 0 or (positive and result == 0):
         raise ArgumentValueError(
             f"{name} must be {'positive' if positive else '0 or more pixels'}, not {value!r}"
@@ -46,9 +46,9 @@ def radius(name: str, value: Any, *, positive: bool = False) -> float:
     return result
 
 
-def radii(outer: Any, inner: Any) -> tuple[float, float]:
+def radii(outer: Any, inner: Any, *, finite: bool = True) -> tuple[float, float]:
     """Return an outer and an inner radius of which the inner one is smaller."""
-    r, ri = radius("radius", outer), radius("radius_inner", inner)
+    r, ri = radius("radius", outer, finite=finite), radius("radius_inner", inner)
     if ri >= r:
         raise ArgumentValueError(
             f"radius_inner must be smaller than radius, but {inner!r} >= {outer!r}: radius is the "

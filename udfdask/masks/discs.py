@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from udfdask.masks import checks
 from udfdask.masks.bins import bin_weight, patch_centre
-from udfdask.masks.polar import distance, offsets
+from udfdask.masks.polar import distance, offsets, reach
 from udfdask.types import AnyArray
 
 
@@ -30,7 +32,7 @@ def circular(
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float
-        Radius, in pixels, 0 or more.
+        Radius, in pixels, 0 or more; inf for the whole frame.
     antialiased : bool
         Make the edge fall from 1 to 0 over one pixel.
 
@@ -44,7 +46,7 @@ def circular(
     ArgumentTypeError
         If a size is no integer, or something else is no number.
     ArgumentValueError
-        If a size is not positive, `radius` is negative, or a number is not finite.
+        If a size is not positive, `radius` is negative or NaN, or another number is not finite.
 
     Examples
     --------
@@ -55,7 +57,9 @@ def circular(
      [0 1 1 1 0]
      [0 0 1 0 0]]
     """
-    r = checks.radius("radius", radius)
+    r = checks.radius("radius", radius, finite=False)
+    if math.isinf(r):
+        r = reach(centerX, centerY, imageSizeX, imageSizeY)
     if antialiased:
         d = distance(centerX, centerY, imageSizeX, imageSizeY)
         return np.clip(r + 0.5 - d, 0, 1)
@@ -86,7 +90,7 @@ def ring(
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float
-        Outer radius, in pixels.
+        Outer radius, in pixels; inf for all that is outside of `radius_inner`.
     radius_inner : float
         Inner radius, in pixels, 0 or more, smaller than `radius`.
     antialiased : bool
@@ -103,7 +107,7 @@ def ring(
         If a size is no integer, or something else is no number.
     ArgumentValueError
         If a size is not positive, a radius is negative, `radius_inner` is not smaller than
-        `radius`, or a number is not finite.
+        `radius`, or another number than `radius` is not finite.
 
     Examples
     --------
@@ -112,7 +116,9 @@ def ring(
     >>> print(mask[2].astype(int), mask.sum())
     [1 0 0 0 1] 8
     """
-    r, ri = checks.radii(radius, radius_inner)
+    r, ri = checks.radii(radius, radius_inner, finite=False)
+    if math.isinf(r):
+        r = reach(centerX, centerY, imageSizeX, imageSizeY) + ri
     if antialiased:
         d = distance(centerX, centerY, imageSizeX, imageSizeY)
         return patch_centre(bin_weight(d, (r + ri) / 2, r - ri), d, ri)

@@ -27,6 +27,11 @@ def distance(centerX: float, centerY: float, imageSizeX: int, imageSizeY: int) -
     return np.hypot(dy, dx)
 
 
+def reach(centerX: float, centerY: float, imageSizeX: int, imageSizeY: int) -> float:
+    """Return a radius that holds all pixels of a frame, with room for a soft edge."""
+    return float(distance(centerX, centerY, imageSizeX, imageSizeY).max()) + 1
+
+
 def polar_map(
     centerX: float,
     centerY: float,

@@ -17,7 +17,6 @@ from udfdask.merge import empty, merge_all, merge_link
 from udfdask.partial import Partial
 from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray, MergeMode
-from udfdask.udf import UDF
 
 Parts = tuple[list[Partial], Partial | None]
 """Partials with the nav rows merged so far, and one with the sig and single buffers."""
@@ -38,7 +37,7 @@ class Growing(Protocol):
 
 def merge_mode(udf: UDFRecipe) -> MergeMode:
     """Return how a UDF is merged chunk by chunk: by its `merge`, if it also has a merge_all."""
-    if udf.merge != "all" or udf.cls.merge is UDF.merge:
+    if udf.merge != "all" or not udf.own_merge:
         return udf.merge
     if not udf.has_nav:
         return "tree"

@@ -21,7 +21,7 @@ from udfdask.shapes import Shape
 from udfdask.slices import Slice
 from udfdask.tiling import TilingScheme
 from udfdask.types import AnyArray
-from udfdask.udf import UDF, MaskedResult, UDFMethod
+from udfdask.udf import UDF, MaskedResult, UDFMethod, overrides
 
 
 @overload
@@ -264,7 +264,7 @@ class _Reference:
         fresh = self._make()
         target = fresh.results._udfdask_arrays
         kinds = {specs[name].kind for name in arrays}
-        own = type(done).merge is not UDF.merge
+        own = overrides(done, "merge")
         if not hasattr(done, "merge_all") and not own:
             if kinds - {"nav"}:
                 raise MissingMergeError(
@@ -305,6 +305,8 @@ class _Reference:
                 value = udf.results._udfdask_arrays[name]
             if isinstance(value, MaskedResult):
                 value = value.array
+            elif isinstance(value, np.ma.MaskedArray):
+                value = value.data
             arrays[name] = self._in_place(spec, _as_array(value, spec))
         return arrays
 

@@ -14,7 +14,6 @@ from udfdask.testing.plain_run import Layout, PlainRun, chunks_in_words
 from udfdask.testing.sample_data import cuts, whole_cuts
 from udfdask.testing.subject import Subject
 from udfdask.types import AnyArray, MergeMode
-from udfdask.udf import UDF
 
 
 def merge_takes_every_buffer(subject: Subject) -> None:
@@ -62,7 +61,7 @@ def _is_seen(subject: Subject, run: PlainRun, merged: Partial, name: str, held: 
 def merge_agrees_with_merge_all(subject: Subject) -> None:
     """`merge` and `merge_all`, where there are both, come to the same."""
     recipe = subject.run().udf()
-    if recipe.merge != "all" or recipe.cls.merge is UDF.merge:
+    if recipe.merge != "all" or not recipe.own_merge:
         return
     uses = "run_udf uses merge_all, progressive runs use merge"
     for data, nav_chunks in cuts(subject.data, subject.sig_dims):
