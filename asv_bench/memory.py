@@ -1,10 +1,11 @@
 """Peak memory of a run over data that are generated while they are read.
 
-    python asv_bench/memory.py [--gigabytes 20] [--layout frames|signal]
+    python asv_bench/memory.py [--gigabytes 20] [--layout frames|signal] [--snapshots]
 
 prints the peak resident set size of this process in MB, and the seconds. Chunks have 64 MiB and
 two threads work on them. `frames` has whole frames of 256x256 uint16 in each chunk, `signal` cuts
-frames of 1024x1024 uint16 into 32 signal chunks of (32, 1024).
+frames of 1024x1024 uint16 into 32 signal chunks of (32, 1024). With `--snapshots` it is a
+progressive run, every snapshot of which is read.
 """
 
 from __future__ import annotations
@@ -56,12 +57,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gigabytes", type=float, default=20)
     parser.add_argument("--layout", choices=["frames", "signal"], default="frames")
+    parser.add_argument("--snapshots", action="store_true")
     arguments = parser.parse_args()
     x = make(arguments.layout, arguments.gigabytes)
-    total, sums = ud.run_udf(x, [SumUDF(), SumSigUDF()])
+    how = {"scheduler": "threads", "num_workers": 2}
     before = peak_bytes()
     start = time.perf_counter()
-    total, sums = ud.compute(total, sums, scheduler="threads", num_workers=2)
+    if arguments.snapshots:
+        for snapshot in ud.run_udf_iter(x, [SumUDF(), SumSigUDF()], **how):
+            total, sums = snapshot.buffers
+    else:
+        total, sums = ud.compute(*ud.run_udf(x, [SumUDF(), SumSigUDF()]), **how)
     seconds = time.perf_counter() - start
     n_frames = x.shape[0] * x.shape[1]
     assert (total["intensity"] == n_frames).all()

@@ -123,7 +123,7 @@ class SumSigUDF(UDF):
     """Offers every backend there is, keeps its buffer on the device, and converts with forbuf."""
 
     def get_backends(self):
-        return getattr(self, "BACKEND_ALL", ("numpy",))
+        return self.BACKEND_ALL
 
     def get_result_buffers(self):
         dtype = np.result_type(np.float32, self.meta.input_dtype)
