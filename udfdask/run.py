@@ -63,8 +63,8 @@ def run_udf(
     sig_dims : int
         Number of signal axes.
     roi : array-like, optional
-        Which scan positions are processed: a boolean array of shape `nav` (True = processed), a
-        position ``(y, x)``, slices such as ``np.s_[3:7, 9:12]``, or a list of
+        Which scan positions are processed: a boolean array of shape `nav` (True = processed), dense
+        or sparse, a position ``(y, x)``, slices such as ``np.s_[3:7, 9:12]``, or a list of
         ``((y, x), True or False)``. All by default.
     corrections : CorrectionSet, optional
         Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
