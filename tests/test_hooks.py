@@ -375,6 +375,14 @@ def test_a_transposed_roi_warns(x):
 
 
 @pytest.mark.point(22)
+@pytest.mark.parametrize("n", [2, 30])
+def test_a_list_of_positions(x, n):
+    """With 30 of them it has the size of the scan."""
+    with pytest.raises(ud.ArgumentTypeError, match=r"write \[\(\(1, 2\), True\), ...\]"):
+        ud.run_udf(x, SumUDF(), roi=[(1, 2)] * n)
+
+
+@pytest.mark.point(22)
 def test_a_list_for_a_position(x):
     with pytest.raises(ud.ArgumentValueError, match=r"for one position write the tuple \(1, 2\)"):
         ud.run_udf(x, SumUDF(), roi=[1, 2])

@@ -75,9 +75,10 @@ def _fresh(
 
 
 def _handed_on(instance: Instance) -> Partial:
-    """Return the merged buffers of a UDF that is no longer needed."""
-    if overrides(instance.udf, "cleanup"):
-        instance.call("cleanup")
+    """Return the merged buffers of a UDF that is no longer needed; there is nothing to clean up.
+
+    `cleanup` is for what `get_task_data` has opened.
+    """
     return Partial(instance.arrays, *instance.cursor.chunks, dict(instance.aux))
 
 

@@ -40,6 +40,11 @@ def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
         return _from_index(tuple(_position(roi, nav)), nav)
     if isinstance(roi, list) and roi and all(_is_entry(r) for r in roi):
         return _from_entries(roi, nav)
+    if isinstance(roi, list) and roi and all(_is_place(r) for r in roi):
+        raise ArgumentTypeError(
+            f"the roi is a list of positions, {roi[0]} first: write [({roi[0]}, True), ...]; "
+            f"{ADVICE}"
+        )
     return _from_array(roi, nav)
 
 
@@ -51,6 +56,11 @@ def _is_int(value: Any) -> bool:
 def _is_entry(entry: Any) -> bool:
     """Return whether a value looks like ((y, x), True)."""
     return isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], tuple)
+
+
+def _is_place(entry: Any) -> bool:
+    """Return whether a value looks like (y, x)."""
+    return isinstance(entry, tuple) and len(entry) > 0 and all(_is_int(i) for i in entry)
 
 
 def _position(position: tuple[Any, ...], nav: tuple[int, ...]) -> tuple[int, ...]:

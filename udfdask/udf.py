@@ -295,7 +295,7 @@ class UDF:
         """Work on the buffers of a chunk once all its frames have been processed."""
 
     def cleanup(self) -> None:
-        """Release what a task holds, after everything else; also in a merge, without task data."""
+        """Release what the task of a chunk holds, such as task data, after everything else."""
 
     def merge(self, dest: Views, src: Views) -> None:
         """Merge partial results `src` into `dest`; the default copies nav buffers.

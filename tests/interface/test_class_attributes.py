@@ -96,23 +96,16 @@ def counting_merges(**attributes):
     """A UDF with a merge that notes how many partials each of its nodes takes."""
     nodes: list[int] = []
 
-    def preprocess(self):
-        self.merges = 0
-
     def merge(self, dest, src):
-        self.merges += 1
+        if not self.meta.get_valid_nav_mask().any():  # the first partial of a node
+            nodes.append(0)
+        nodes[-1] += 1
         dest.v += src.v
-
-    def cleanup(self):
-        if self.merges:
-            nodes.append(self.merges)
 
     udf = make(
         {"v": {"kind": "single", "dtype": "int64"}},
         process_frame=lambda self, frame: setattr(self.results, "v", self.results.v + 1),
-        preprocess=preprocess,
         merge=merge,
-        cleanup=cleanup,
         **attributes,
     )
     return udf(), nodes

@@ -344,3 +344,20 @@ def test_the_instance_can_be_run_again(x, values):
     np.testing.assert_allclose(half["v"][:2], sums[:2])
     assert np.isnan(half["v"][2:]).all()
     np.testing.assert_allclose(line["v"], sums[0])
+
+
+@pytest.mark.point(2)
+def test_cleanup_is_of_chunks(x):
+    """Merges and get_results have no task data, and nothing to clean up."""
+    closed = []
+
+    udf = make(
+        {"v": {"kind": "single", "dtype": "int64"}},
+        get_task_data=lambda self: {"file": 1},
+        process_frame=lambda self, frame: None,
+        cleanup=lambda self: closed.append(self.task_data.file),
+        merge=lambda self, dest, src: None,
+        get_results=lambda self: {},
+    )()
+    compute(x, udf, split_every=2)
+    assert closed == [1] * 4
