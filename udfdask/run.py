@@ -176,22 +176,26 @@ def explain(
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     """Return the lazy results of a plan."""
     outputs = build_graph(plan, array)
-    explanation = describe(plan, _count_tasks(outputs, array))
+    abouts = describe_results(plan, _count_tasks(outputs, array))
     return tuple(
-        Result(
-            About(
-                udf_name=u.name,
-                buffers=u.outputs,
-                grid=plan.recipe.grid,
-                sig_shape=tuple(plan.recipe.shape.sig),
-                explanation=explanation,
-                axes=u.axes,
-            ),
-            out.arrays,
-            out.masks,
-            out.visited,
+        Result(about, out.arrays, out.masks, out.visited)
+        for about, out in zip(abouts, outputs, strict=True)
+    )
+
+
+def describe_results(plan: Plan, n_tasks: int) -> tuple[About, ...]:
+    """Return what the result of each UDF knows besides its arrays."""
+    explanation = describe(plan, n_tasks)
+    return tuple(
+        About(
+            udf_name=u.name,
+            buffers=u.outputs,
+            grid=plan.recipe.grid,
+            sig_shape=tuple(plan.recipe.shape.sig),
+            explanation=explanation,
+            axes=u.axes,
         )
-        for u, out in zip(plan.recipe.udfs, outputs, strict=True)
+        for u in plan.recipe.udfs
     )
 
 

@@ -11,15 +11,13 @@ from dask import base
 
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
-from udfdask.explanation import describe
 from udfdask.plan import make_plan
 from udfdask.progressive.cluster import ClusterChunks
 from udfdask.progressive.iteration import UDFIterator
 from udfdask.progressive.live import LiveRecipe
 from udfdask.progressive.local import LocalChunks
 from udfdask.progressive.source import Chunks, Job
-from udfdask.results import About
-from udfdask.run import as_list
+from udfdask.run import as_list, describe_results
 from udfdask.udf import UDF
 
 OPTIONS = frozenset(
@@ -122,18 +120,7 @@ def run_udf_iter(
         warnings.warn(text, UDFWarning, stacklevel=2)
     recipe = plan.recipe
     live = LiveRecipe(recipe, [u._kwargs for u in udfs])
-    explanation = describe(plan, recipe.grid.n_chunks)
-    abouts = tuple(
-        About(
-            udf_name=u.name,
-            buffers=u.outputs,
-            grid=recipe.grid,
-            sig_shape=tuple(recipe.shape.sig),
-            explanation=explanation,
-            axes=u.axes,
-        )
-        for u in recipe.udfs
-    )
+    abouts = describe_results(plan, recipe.grid.n_chunks)
     known_aux: list[dict[str, Any]] = [{} for _ in udfs]
     for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
         if not base.is_dask_collection(values):
