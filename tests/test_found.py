@@ -1,0 +1,92 @@
+"""What reviews have found: each test failed once."""
+
+import threading
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.plan import make_plan
+from udfdask.udfs import SumSigUDF
+
+SYNC = {"scheduler": "synchronous"}
+
+
+class OnlyAux(ud.UDF):
+    """Allocates no buffer; its results are made of aux data alone."""
+
+    def get_result_buffers(self):
+        return {"double": self.buffer(kind="nav", use="result_only")}
+
+    def process_frame(self, frame):
+        pass
+
+    def get_results(self):
+        return {"double": 2 * self.params.a}
+
+
+class OnlyAuxByChunk(OnlyAux):
+    elementwise_results = True
+
+
+@pytest.mark.parametrize("cls", [OnlyAux, OnlyAuxByChunk])
+@pytest.mark.parametrize("roi", [None, np.s_[1:3, 2:5], np.zeros((4, 6), bool)])
+def test_aux_reaches_get_results_without_allocated_buffers(cls, roi):
+    array = da.ones((4, 6, 3, 3), chunks=(2, 3, 3, 3), dtype="float32")
+    values = np.arange(24, dtype="float32").reshape(4, 6)
+    result = ud.run_udf(array, cls(a=ud.UDF.aux_data(values, kind="nav")), roi=roi)
+    wanted = values if roi is None else values[roi]
+    np.testing.assert_array_equal(result.compute(**SYNC).raw["double"], 2 * wanted.reshape(-1))
+
+
+class Loads:
+    """An array of 8 chunks that counts how often each of them is loaded."""
+
+    def __init__(self):
+        self.counts = {}
+        self._lock = threading.Lock()
+        chunks = ((1,) * 8, (3,), (2,), (2,))
+        self.array = da.map_blocks(self._load, chunks=chunks, dtype="float32")
+
+    def _load(self, block_info=None):
+        place = block_info[None]["chunk-location"]
+        with self._lock:
+            self.counts[place] = self.counts.get(place, 0) + 1
+        return np.ones(block_info[None]["chunk-shape"], "float32")
+
+
+class Minus(ud.UDF):
+    def get_result_buffers(self):
+        return {"rest": self.buffer(kind="nav")}
+
+    def process_frame(self, frame):
+        self.results.rest[:] = frame.sum() - self.params.a
+
+
+MIDDLE = np.repeat((np.arange(8) >= 2) & (np.arange(8) < 6), 3).reshape(8, 3)
+
+
+@pytest.mark.parametrize("roi", [None, MIDDLE])
+def test_aux_of_a_run_with_a_roi_loads_each_chunk_once(roi):
+    loads = Loads()
+    sums = ud.run_udf(loads.array, SumSigUDF(), roi=MIDDLE)["intensity"]
+    aux = ud.UDF.aux_data(sums, kind="nav")
+    ud.run_udf(loads.array, Minus(a=aux), roi=roi)["rest"].compute(**SYNC)
+    assert set(loads.counts.values()) == {1}
+
+
+@pytest.mark.parametrize("roi", [None, MIDDLE])
+def test_aux_of_a_part_of_the_data_is_a_pass_of_its_own(roi):
+    array = Loads().array
+    means = array.mean(axis=(2, 3))
+    aux = ud.UDF.aux_data(means / means[2:6].mean(), kind="nav")
+    assert make_plan(array, [Minus(a=aux)], roi=roi).second_pass
+
+
+@pytest.mark.parametrize("kind", ["sig", None])
+def test_a_parameter_made_from_what_the_data_are_made_of_is_a_pass_of_its_own(kind):
+    raw = Loads().array
+    mean = raw.mean(axis=(0, 1))
+    value = mean if kind is None else ud.UDF.aux_data(mean, kind=kind)
+    assert make_plan(2 * raw, [Minus(a=value)]).second_pass
