@@ -1,6 +1,8 @@
 """What reviews have found: each test failed once."""
 
 import threading
+from dataclasses import dataclass
+from functools import partial
 
 import dask.array as da
 import numpy as np
@@ -90,3 +92,54 @@ def test_a_parameter_made_from_what_the_data_are_made_of_is_a_pass_of_its_own(ki
     mean = raw.mean(axis=(0, 1))
     value = mean if kind is None else ud.UDF.aux_data(mean, kind=kind)
     assert make_plan(2 * raw, [Minus(a=value)]).second_pass
+
+
+class Applies(ud.UDF):
+    def get_result_buffers(self):
+        return {"y": self.buffer(kind="nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.y[:] = self.params.model(frame.sum())
+
+
+def notebook(code):
+    """Run a cell of a notebook and return its names."""
+    names = {"__name__": "__main__", "ud": ud, "dataclass": dataclass, "partial": partial}
+    exec(code, names)
+    return names
+
+
+MODEL = """
+@dataclass(frozen=True)
+class Model:
+    a: int = 2
+    def __call__(self, x):
+        return x {} self.a
+"""
+
+HELPED = """
+def power(n, x):
+    return x**n
+helper = partial(power, {})
+class Helped(ud.UDF):
+    def get_result_buffers(self):
+        return {{"y": self.buffer(kind="nav")}}
+    def process_frame(self, frame):
+        self.results.y[:] = helper(frame.sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "edits", "make"),
+    [
+        (MODEL, "+*", lambda names: Applies(model=names["Model"]())),
+        (HELPED, "12", lambda names: names["Helped"]()),
+    ],
+    ids=["dataclass as parameter", "partial of the module"],
+)
+def test_an_edited_cell_gives_another_name(cell, edits, make):
+    array = da.ones((2, 3, 2, 2), chunks=1)
+    before, again, after = (
+        ud.run_udf(array, make(notebook(cell.format(e))))["y"].name for e in (edits[0], *edits)
+    )
+    assert before == again != after
