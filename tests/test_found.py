@@ -143,3 +143,25 @@ def test_an_edited_cell_gives_another_name(cell, edits, make):
         ud.run_udf(array, make(notebook(cell.format(e))))["y"].name for e in (edits[0], *edits)
     )
     assert before == again != after
+
+
+@pytest.mark.point(24)
+@pytest.mark.parametrize("wrap", [lambda a: a, da.from_array], ids=["numpy", "dask"])
+def test_aux_data_lose_no_mask(wrap):
+    masked = np.ma.masked_less(np.arange(24.0), 5)
+    with pytest.raises(ud.UDFError, match="masked"):
+        ud.UDF.aux_data(wrap(masked), kind="nav", dtype="float64")
+
+
+def test_a_client_that_was_closed_before_more_chunks_are_sent():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        client = distributed.Client(cluster, set_as_default=False)
+        array = da.ones((30, 1, 2, 2), chunks=(1, 1, 2, 2))
+        snapshots = ud.run_udf_iter(array, SumSigUDF(), scheduler=client)
+        next(snapshots)
+        client.close()
+        with pytest.raises(ud.UDFRunCancelled, match="of 30 chunks"):
+            list(snapshots)
