@@ -1,5 +1,6 @@
 """What reviews have found: each test failed once."""
 
+import asyncio
 import threading
 from dataclasses import dataclass
 from functools import partial
@@ -165,3 +166,35 @@ def test_a_client_that_was_closed_before_more_chunks_are_sent():
         client.close()
         with pytest.raises(ud.UDFRunCancelled, match="of 30 chunks"):
             list(snapshots)
+
+
+class StopsInMerge(SumSigUDF):
+    def merge(self, dest, src):
+        if self.meta.coordinates[0, 0] == 2:
+            next(iter(()))
+        dest.intensity[:] = src.intensity
+
+
+def stops_in_loading(block, block_info=None):
+    if block_info and block_info[0]["chunk-location"][0] == 2:
+        next(iter(()))
+    return block
+
+
+@pytest.mark.point(28)
+@pytest.mark.parametrize("where", ["merge", "loading"])
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_a_stray_stop_iteration_does_not_end_the_loop(where, scheduler):
+    array = da.ones((6, 1, 2, 2), chunks=(1, 1, 2, 2))
+    udf = StopsInMerge()
+    if where == "loading":
+        array, udf = array.map_blocks(stops_in_loading, dtype=float), SumSigUDF()
+
+    async def loop():
+        async for _ in ud.run_udf_iter(array, udf, scheduler=scheduler):
+            pass
+
+    with pytest.raises(ud.UDFError, match="StopIteration"):
+        list(ud.run_udf_iter(array, udf, scheduler=scheduler))
+    with pytest.raises(ud.UDFError, match="StopIteration"):
+        asyncio.run(asyncio.wait_for(loop(), 20))
