@@ -14,7 +14,7 @@ import types
 from typing import Any
 
 import numpy as np
-from dask.base import tokenize
+from dask.base import is_dask_collection, tokenize
 
 from udfdask.udf import UDF
 
@@ -42,6 +42,8 @@ def tokenize_value(value: Any) -> str:
 def _normal(value: Any, seen: set[int]) -> Any:
     """Return a value for dask's tokenize in which code stands instead of functions and classes."""
     if isinstance(value, _PLAIN):
+        return value
+    if is_dask_collection(value):  # a Delayed would claim to have any attribute
         return value
     if isinstance(value, _CODE_LIKE) or hasattr(value, "py_func"):
         return _normal_code(value, seen)
