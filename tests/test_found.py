@@ -5,6 +5,7 @@ import threading
 from dataclasses import dataclass
 from functools import partial
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -198,3 +199,33 @@ def test_a_stray_stop_iteration_does_not_end_the_loop(where, scheduler):
         list(ud.run_udf_iter(array, udf, scheduler=scheduler))
     with pytest.raises(ud.UDFError, match="StopIteration"):
         asyncio.run(asyncio.wait_for(loop(), 20))
+
+
+@pytest.mark.parametrize("value", [3, None, np.arange(3)], ids=["int", "None", "array"])
+def test_a_parameter_that_is_delayed(value):
+    class Gets(ud.UDF):
+        def get_result_buffers(self):
+            return {"same": self.buffer(kind="nav", dtype=bool)}
+
+        def process_frame(self, frame):
+            self.results.same[:] = np.array_equal(self.params.given, value)
+
+    array = da.ones((2, 3, 2, 2), chunks=1)
+    udfs = [Gets(given=dask.delayed(value)), Gets(given=dask.delayed(lambda: value)())]
+    results = ud.run_udf(array, udfs)
+    assert all(r["same"].all() for r in ud.compute(*results, **SYNC))
+    *_, last = ud.run_udf_iter(array, udfs)
+    assert all(r["same"].all() for r in last.buffers)
+
+
+def test_a_udf_cannot_change_the_roi_of_the_run():
+    class Greedy(ud.UDF):
+        def get_result_buffers(self):
+            return {"seen": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            self.meta.roi[:] = True
+
+    array = da.ones((2, 3, 2, 2), chunks=1)
+    with pytest.raises(ValueError, match="read-only"):
+        ud.run_udf(array, Greedy(), roi=(0, 1)).compute(**SYNC)
