@@ -5,6 +5,7 @@ import threading
 from dataclasses import dataclass
 from functools import partial
 
+import cloudpickle
 import dask
 import dask.array as da
 import numpy as np
@@ -15,6 +16,12 @@ from udfdask.plan import make_plan
 from udfdask.udfs import SumSigUDF
 
 SYNC = {"scheduler": "synchronous"}
+
+
+def through_pickle(cls):
+    """Return a class as it arrives in another process that does not know it."""
+    twin = type(cls)(cls.__name__, cls.__bases__, {**vars(cls), "__module__": "__main__"})
+    return cloudpickle.loads(cloudpickle.dumps(twin))
 
 
 class OnlyAux(ud.UDF):
@@ -229,3 +236,28 @@ def test_a_udf_cannot_change_the_roi_of_the_run():
     array = da.ones((2, 3, 2, 2), chunks=1)
     with pytest.raises(ValueError, match="read-only"):
         ud.run_udf(array, Greedy(), roi=(0, 1)).compute(**SYNC)
+
+
+class MaxOfFrame(SumSigUDF):
+    """Does not do what its base promises of itself."""
+
+    def process_tile(self, tile):
+        peak = self.results.intensity
+        np.maximum(peak, tile.max(axis=(1, 2)), out=peak)
+
+
+class SumFromFive(SumSigUDF):
+    def preprocess(self):
+        self.results.intensity[:] = 5
+
+
+@pytest.mark.filterwarnings("ignore:a task takes 9 signal chunks")
+@pytest.mark.parametrize("transport", [lambda cls: cls, through_pickle], ids=["here", "sent"])
+def test_a_subclass_of_a_built_in_udf_inherits_none_of_its_promises(transport):
+    data = np.random.default_rng(0).integers(0, 99, (4, 3, 6, 6))
+    array = da.from_array(data, chunks=(2, 3, 2, 2))
+    udfs = [transport(MaxOfFrame)(), transport(SumFromFive)()]
+    peak, total = ud.compute(*ud.run_udf(array, udfs), **SYNC)
+    np.testing.assert_array_equal(peak["intensity"], data.max(axis=(2, 3)))
+    np.testing.assert_array_equal(total["intensity"], data.sum(axis=(2, 3)) + 5)
+    assert make_plan(array, [udfs[0]]).recipe.guarded
