@@ -57,7 +57,7 @@ class AuxData:
 
     def with_data(self, data: Any) -> AuxData:
         """Return the same with computed values."""
-        return replace(self, data=np.asarray(data), shape=tuple(np.shape(data)))
+        return replace(self, data=np.asarray(data, self.dtype), shape=tuple(np.shape(data)))
 
     def full_shape(self, shape: Shape) -> tuple[int, ...]:
         """Return the shape of all values over a data set."""
@@ -126,6 +126,11 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
         declared = np.dtype(dtype)
     except TypeError as e:
         raise ArgumentTypeError(f"aux_data dtype {dtype!r} is not a NumPy dtype: {e}") from None
+    if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            "aux_data got a masked array, whose mask would be lost: pass its .filled(value) "
+            "(dask.array.ma.filled of a dask array)"
+        )
     if not hasattr(data, "__dask_graph__"):
         if not hasattr(data, "dtype"):
             data = np.asarray(data, dtype=declared)

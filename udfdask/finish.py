@@ -44,7 +44,7 @@ def finish(
         span = (0, grid.n_chunks) if chunk is None else (chunk, chunk + 1)
         declared = recipe.udfs[number]
         if aux is None:
-            aux = _aux_rows(recipe, declared, chunk, rows if declared.has_nav else [whole])
+            aux = _aux_rows(recipe, declared, chunk, rows if whole is None or rows else [whole])
         instance = Instance(recipe, number, *span, aux)
         cursor = instance.cursor
         cursor.merged = (0, grid.n_chunks) if merged is None else merged
@@ -82,7 +82,7 @@ def finish(
 
 
 def _aux_rows(
-    recipe: Recipe, declared: UDFRecipe, chunk: int | None, sources: Sequence[Partial | None]
+    recipe: Recipe, declared: UDFRecipe, chunk: int | None, sources: Sequence[Partial]
 ) -> dict[str, AnyArray]:
     """Return the aux data of the frames at hand: of a chunk, or of the run in scan order."""
     grid = recipe.grid
@@ -94,7 +94,6 @@ def _aux_rows(
         aux = declared.aux[name]
         rows = np.empty((n_rows, *aux.extra_shape), dtype=aux.dtype)
         for partial in sources:
-            assert partial is not None
             if chunk is None:
                 where = np.asarray(grid.rows_of(partial.first, partial.stop), dtype=np.int64)
                 rows[where] = partial.aux[name]

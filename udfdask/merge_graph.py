@@ -95,18 +95,20 @@ def add_finish(
     """Add the calls of get_results; return where each chunk's results and the rest are."""
     name = run.name("finish", udf)
     rest = TaskRef(whole) if whole and udf.has_whole else None
-    depends = {k[0] for k in rows if udf.has_nav} | ({whole[0]} if rest and whole else set())
+    # without any buffer, the rows of the aux data still come from the chunks
+    by_rows = udf.has_nav or (rest is None and udf.carries_aux)
+    depends = {k[0] for k in rows if by_rows} | ({whole[0]} if rest and whole else set())
     tasks: dict[Key, Task] = {}
     if udf.elementwise and rows:
         for c, source in enumerate(rows):
             key = (name, c)
-            given = List(TaskRef(source)) if udf.has_nav else List()
+            given = List(TaskRef(source)) if by_rows else List()
             tasks[key] = OutputTask(key, _finish, run.shared, number, c, given, rest)
         run.add(name, tasks, depends | run.shared_layers)
         return list(tasks), (name, 0)
     key = (name, 0)
     # neighbours share a source where a tree has merged them
-    distinct = [k for k, _ in itertools.groupby(rows)] if udf.has_nav else []
+    distinct = [k for k, _ in itertools.groupby(rows)] if by_rows else []
     given = List(*map(TaskRef, distinct))
     tasks[key] = OutputTask(key, _finish, run.shared, number, None, given, rest)
     run.add(name, tasks, depends | run.shared_layers)

@@ -112,7 +112,11 @@ class UDFMeta:
     @property
     def roi(self) -> AnyArray | None:
         """Boolean mask of the frames that are processed, shape `nav`; None for all."""
-        return self._grid.roi
+        if self._grid.roi is None:
+            return None
+        roi = self._grid.roi.view()
+        roi.flags.writeable = False  # all tasks share it
+        return roi
 
     @property
     def threads_per_worker(self) -> int:

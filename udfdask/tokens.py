@@ -14,7 +14,7 @@ import types
 from typing import Any
 
 import numpy as np
-from dask.base import tokenize
+from dask.base import is_dask_collection, tokenize
 
 from udfdask.udf import UDF
 
@@ -43,12 +43,16 @@ def _normal(value: Any, seen: set[int]) -> Any:
     """Return a value for dask's tokenize in which code stands instead of functions and classes."""
     if isinstance(value, _PLAIN):
         return value
+    if is_dask_collection(value):  # a Delayed would claim to have any attribute
+        return value
     if isinstance(value, _CODE_LIKE) or hasattr(value, "py_func"):
         return _normal_code(value, seen)
     if dataclasses.is_dataclass(value):
         fields = dataclasses.fields(value)
         values = [(f.name, _normal(getattr(value, f.name), seen)) for f in fields]
-        return (type(value).__qualname__, values)
+        # the methods of a user's class are code as well
+        own = type(value).__module__.split(".")[0] == "udfdask"
+        return (type(value).__qualname__ if own else _normal(type(value), seen), values)
     if isinstance(value, UDF):
         return _normal((type(value), value._kwargs), seen)
     if type(value) in (list, tuple, set, frozenset, dict):
@@ -160,7 +164,7 @@ def _globals(function: types.FunctionType, seen: set[int]) -> Any:
             continue
         value = function.__globals__[name]
         own = getattr(value, "__module__", None) == function.__module__
-        if isinstance(value, (*_PLAIN, *_DATA)) or (
+        if isinstance(value, (*_PLAIN, *_DATA, functools.partial)) or (
             own and (isinstance(value, (types.FunctionType, type)) or hasattr(value, "py_func"))
         ):
             found.append((name, _normal(value, seen)))
@@ -192,6 +196,8 @@ _IGNORED = frozenset(
         "__parameters__",
         "__orig_bases__",
         "__slotnames__",
+        "__dataclass_fields__",  # what they decide is in the methods that they make
+        "__dataclass_params__",
     }
 )
 _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)

@@ -139,6 +139,13 @@ class UDF:
     # Nothing in it starts threads, so that there is nothing to hold back.
     _starts_no_threads: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # a subclass of a built-in UDF may do what that promises not to
+        for promise in ("_adds_signal_parts", "_declares_once", "_starts_no_threads"):
+            if promise not in vars(cls):
+                setattr(cls, promise, False)
+
     params: Params
     meta: UDFMeta
     results: Results

@@ -54,6 +54,12 @@ class ClusterChunks:
         except CancelledError:
             self.close()
             raise Closed from None
+        except Exception:
+            # a client that is closed fails in many ways
+            if not self._client_closed():
+                raise
+            self.close()
+            raise Closed from None
         return None
 
     def close(self) -> None:
@@ -128,12 +134,16 @@ class ClusterChunks:
 
         future.add_done_callback(note)
 
+    def _client_closed(self) -> bool:
+        """Return whether the client has been closed, or is about to be."""
+        return self._client.status in ("closing", "closed")
+
     def _wait(self) -> list[Any]:
         """Wait for futures to end and return them."""
         arrivals, ended = self._arrivals, self._ended
         with arrivals.changed:
             # a client that is closed may never say so
-            arrivals.wait_until(lambda: ended or self._client.status in ("closing", "closed"))
+            arrivals.wait_until(lambda: ended or self._client_closed())
             if arrivals.closed or not ended:
                 raise Closed
             return [ended.popleft() for _ in range(len(ended))]

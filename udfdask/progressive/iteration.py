@@ -217,6 +217,17 @@ class UDFIterator:
 
     def _advance(self, reader: Any) -> Snapshot | None:
         """Return the next snapshot, None after the last one; `reader` asks for it."""
+        try:
+            return self._next_snapshot(reader)
+        except (StopIteration, StopAsyncIteration) as error:
+            # a loop would end on it as if all were done, and a coroutine would wait for ever
+            notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+            raise UDFError(
+                f"{type(error).__name__} came out of a UDF or of loading the data{notes}"
+            ) from error
+
+    def _next_snapshot(self, reader: Any) -> Snapshot | None:
+        """Return the next snapshot, None after the last one; exceptions as they come."""
         with self._turn, contextlib.ExitStack() as stack:
             if self._over:
                 return None
