@@ -23,6 +23,7 @@ udfs
 recipe declaring preparing partial source instance
 chunk
 merge finish
+second_pass
 plan output_task
 chunk_layers
 lazy_params scatter
@@ -61,6 +62,7 @@ HEAVY = {
     "dask": {
         "config",  # dask.config alone: our settings are dask settings
         "tokens",
+        "second_pass",
         "plan",
         "chunk_layers",
         "output_task",

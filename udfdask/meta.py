@@ -112,11 +112,7 @@ class UDFMeta:
     @property
     def roi(self) -> AnyArray | None:
         """Boolean mask of the frames that are processed, shape `nav`; None for all."""
-        if self._grid.roi is None:
-            return None
-        roi = self._grid.roi.view()
-        roi.flags.writeable = False  # all tasks share it
-        return roi
+        return self._grid.roi
 
     @property
     def threads_per_worker(self) -> int:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import convert_legacy_graph
 from dask.base import is_dask_collection
-from dask.highlevelgraph import HighLevelGraph
-from dask.utils import ensure_dict, format_bytes
+from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.auxdata import AuxData
@@ -22,12 +19,11 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.preparing import MANY_BLOCKS, make_recipe
 from udfdask.recipe import Recipe
 from udfdask.roi import normalize_roi
+from udfdask.second_pass import needs_whole_run, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
 
 KNOWN_BACKENDS = frozenset({"numpy"})
-MANY_GROUPS = 64
-"""Groups of chunks that are told apart when it is found out what aux data are made from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +86,8 @@ def make_plan(
     )
     aux = tuple(_aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots)
     second_pass = any(
-        _shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots
-    ) or any(_needs_whole_run(array, values, recipe) for values in aux)
+        shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots
+    ) or any(needs_whole_run(array, values, recipe) for values in aux)
     return Plan(
         recipe=recipe,
         array_name=array.name,
@@ -175,11 +171,6 @@ def _check_backends(backends: Any) -> None:
         )
 
 
-def _shares_data(array: da.Array, value: Any) -> bool:
-    """Return whether a lazy parameter is made from the data, or from what they are made of."""
-    return bool(set(array.dask.layers) & set(getattr(value.__dask_graph__(), "layers", ())))
-
-
 def _is_computed_first(value: Any) -> bool:
     """Return whether a parameter is lazy and wanted whole by every task."""
     if isinstance(value, AuxData):
@@ -193,63 +184,6 @@ def _aligned(aux: AuxData, recipe: Recipe) -> Any:
     if aux.is_lazy:
         values = values.rechunk((*recipe.grid.nav_chunks, *((n,) for n in aux.extra_shape)))
     return values
-
-
-def _needs_whole_run(array: da.Array, values: Any, recipe: Recipe) -> bool:
-    """Return whether blocks of lazy aux data are made from most blocks of the data.
-
-    Then these would stay in memory until the last one has been read, in whatever order.
-    """
-    grid = recipe.grid
-    if not isinstance(values, da.Array) or grid.n_chunks < 2 or not _shares_data(array, values):
-        return False
-    ours, theirs = _dependencies(array.dask), _dependencies(values.dask)
-    n = min(grid.n_chunks, MANY_GROUPS)
-    groups = [range(g * grid.n_chunks // n, (g + 1) * grid.n_chunks // n) for g in range(n)]
-    sigs = list(itertools.product(*(range(len(c)) for c in recipe.sig_chunks)))
-    extra = (0,) * (values.ndim - len(grid.shape))
-    for order in (groups, groups[::-1]):
-        first: dict[Any, int] = {}  # the group that needs a task first, as a bit
-        for g, chunks in enumerate(order):
-            todo = [(array.name, *grid.index(c), *s) for c in chunks for s in sigs]
-            while todo:
-                key = todo.pop()
-                if key not in first:
-                    first[key] = 1 << g
-                    todo.extend(ours.get(key, ()))
-        reached = {key: bit for key, bit in first.items() if key in theirs}
-        read = held = 0
-        for g, chunks in enumerate(order):
-            for c in chunks:
-                read |= _reached((values.name, *grid.index(c), *extra), theirs, reached)
-            held = max(held, (read >> (g + 1)).bit_count())
-        bits = read.bit_count()
-        if not held or held < min(bits - 1, bits / 2):
-            return False
-    return True
-
-
-def _dependencies(graph: HighLevelGraph) -> dict[Any, Any]:
-    """Return the keys that each task of a graph needs."""
-    tasks = convert_legacy_graph(ensure_dict(graph))
-    return {key: task.dependencies for key, task in tasks.items()}
-
-
-def _reached(key: Any, needs: Mapping[Any, Any], known: dict[Any, int]) -> int:
-    """Return the bits of all tasks that one is made from; `known` are those found already."""
-    todo = [key]
-    while todo:
-        rest = [k for k in needs.get(todo[-1], ()) if k not in known]
-        if todo[-1] in known or not rest:
-            last = todo.pop()
-            if last not in known:
-                bits = 0
-                for k in needs.get(last, ()):
-                    bits |= known[k]
-                known[last] = bits
-        else:
-            todo.extend(rest)
-    return known[key]
 
 
 def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:

@@ -139,13 +139,6 @@ class UDF:
     # Nothing in it starts threads, so that there is nothing to hold back.
     _starts_no_threads: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        # a subclass of a built-in UDF may do what that promises not to
-        for promise in ("_adds_signal_parts", "_declares_once", "_starts_no_threads"):
-            if promise not in vars(cls):
-                setattr(cls, promise, False)
-
     params: Params
     meta: UDFMeta
     results: Results
@@ -153,18 +146,12 @@ class UDF:
     _kwargs: dict[str, Any]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Find methods of mixins that stand behind this class among the bases.
-
-        A default of this class would hide them, and they would silently never run.
-        """
         super().__init_subclass__(**kwargs)
-        behind = cls.__mro__[cls.__mro__.index(UDF) + 1 : -1]
-        for name, default in vars(UDF).items() if behind else ():
-            if not isfunction(default) or name.startswith("_") or name in _TOOLS:
-                continue
-            found = next((vars(base)[name] for base in behind if name in vars(base)), None)
-            if found is not None and getattr(cls, name) is default:
-                setattr(cls, name, found)
+        _find_mixins_behind(cls)
+        # a subclass of a built-in UDF may do what that promises not to
+        for promise in ("_adds_signal_parts", "_declares_once", "_starts_no_threads"):
+            if promise not in vars(cls):
+                setattr(cls, promise, False)
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
@@ -486,6 +473,20 @@ class UDF:
         (2, 3)
         """
         return np.asarray(array).reshape(target.shape)
+
+
+def _find_mixins_behind(cls: type[UDF]) -> None:
+    """Find methods of mixins that stand behind `UDF` among the bases of a class.
+
+    The defaults of `UDF` would hide them, and they would silently never run.
+    """
+    behind = cls.__mro__[cls.__mro__.index(UDF) + 1 : -1]
+    for name, default in vars(UDF).items() if behind else ():
+        if not isfunction(default) or name.startswith("_") or name in _TOOLS:
+            continue
+        found = next((vars(base)[name] for base in behind if name in vars(base)), None)
+        if found is not None and getattr(cls, name) is default:
+            setattr(cls, name, found)
 
 
 _TOOLS = frozenset({"buffer", "with_mask", "forbuf"})
