@@ -89,7 +89,7 @@ class MaskSeen(ud.UDF):
 
     def merge(self, dest, src):
         mask = self.meta.get_valid_nav_mask()
-        full = self.meta.get_valid_nav_mask(full_nav=True)
+        full = self.meta.get_valid_nav_mask(full_nav=True).reshape(self.meta.dataset_shape.nav)
         assert mask.sum() == full.sum()
         assert not full[tuple(self.meta.coordinates.T)].any()
         dest.before[:] = mask.sum()

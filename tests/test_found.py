@@ -261,3 +261,81 @@ def test_a_subclass_of_a_built_in_udf_inherits_none_of_its_promises(transport):
     np.testing.assert_array_equal(peak["intensity"], data.max(axis=(2, 3)))
     np.testing.assert_array_equal(total["intensity"], data.sum(axis=(2, 3)) + 5)
     assert make_plan(array, [udfs[0]]).recipe.guarded
+
+
+@pytest.mark.point(23)
+@pytest.mark.parametrize("elementwise", [False, True])
+def test_get_results_runs_once_on_no_frame(elementwise):
+    calls = []
+
+    class Notes(ud.UDF):
+        elementwise_results = elementwise
+
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav"), "w": self.buffer("nav")}
+
+        def process_frame(self, frame):
+            raise AssertionError("there is none")
+
+        def get_results(self):
+            calls.append(self.results.v.shape)
+            return {"w": self.results.v}
+
+    x = da.ones((4, 6, 2, 2), chunks=(2, 3, 2, 2))
+    done = ud.run_udf(x, Notes(), roi=np.zeros((4, 6), bool)).compute(scheduler="synchronous")
+    assert calls == [(0,)]
+    assert np.isnan(done["v"]).all()
+
+
+@pytest.mark.point(14, 16)
+def test_valid_nav_mask_chunk_by_chunk():
+    """As long as the rows that get_results sees."""
+
+    class Masked(ud.UDF):
+        elementwise_results = True
+
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav")}
+
+        def process_frame(self, frame):
+            self.results.v[:] = frame.sum()
+
+        def get_results(self):
+            mask = self.meta.get_valid_nav_mask()
+            assert self.meta.get_valid_nav_mask(full_nav=True).shape == (24,)
+            return {"v": self.with_mask(self.results.v, mask)}
+
+    x = da.ones((4, 6, 2, 2), chunks=(2, 3, 2, 2))
+    roi = np.zeros((4, 6), bool)
+    roi[1:3, 2:5] = True
+    for chosen in (None, roi):
+        done = ud.run_udf(x, Masked(), roi=chosen).compute(scheduler="synchronous")
+        inside = np.ones((4, 6), bool) if chosen is None else chosen
+        np.testing.assert_array_equal(done.valid_mask["v"], inside)
+        *_, last = ud.run_udf_iter(x, Masked(), roi=chosen)
+        np.testing.assert_array_equal(last.buffers[0].valid_mask["v"], inside)
+
+
+@pytest.mark.point(28, 30)
+def test_objects_are_merged_in_navigation_order():
+    """Chunks may end in any order; lists are put behind each other as in run_udf."""
+    late = threading.Event()
+
+    class Collects(ud.UDF):
+        def get_result_buffers(self):
+            return {"o": self.buffer("single", dtype=object)}
+
+        def process_frame(self, frame):
+            place = int(self.meta.coordinates[0, 0])
+            if place == 0:
+                late.wait(30)
+            if place == 3:
+                late.set()
+            self.results.o[0] = (*(self.results.o[0] or ()), place)
+
+        def merge(self, dest, src):
+            dest.o[0] = (dest.o[0] or ()) + src.o[0]
+
+    x = da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2))
+    *_, last = ud.run_udf_iter(x, Collects(), scheduler="threads", num_workers=2)
+    assert last.buffers[0]["o"].item() == tuple(range(8))

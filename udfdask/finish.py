@@ -49,6 +49,7 @@ def finish(
         cursor = instance.cursor
         cursor.merged = (0, grid.n_chunks) if merged is None else merged
         cursor.flat = chunk is None
+        cursor.alone = chunk is not None
         for name, spec in instance.where.allocated.items():
             if spec.kind != "nav":
                 assert whole is not None
@@ -264,8 +265,10 @@ def _finished_rows(recipe: Recipe, source: Finished, array: AnyArray, chunk: int
     return array[rows.start : rows.stop] if isinstance(rows, range) else array[rows]
 
 
-def fill_block(shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any) -> AnyArray:
-    """Return the block of a chunk without a selected frame."""
+def fill_block(
+    shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any, after: object = None
+) -> AnyArray:
+    """Return the block of a chunk without a selected frame; `after` has to happen before."""
     return np.full(shape, fill, dtype=dtype)
 
 

@@ -117,12 +117,14 @@ def _outputs(
 ) -> Outputs:
     """Return the dask arrays of a UDF."""
     arrays, masks = {}, {}
+    # over no frame at all, get_results still runs
+    after = whole if udf.finish and not rows else None
     for name, spec in udf.outputs.items():
         what = (run.shared, number, name)
         if spec.kind == "nav":
             layer = run.name("nav", udf, name)
             arrays[name] = _nav_array(
-                run, layer, rows, spec, spec.dtype, spec.fill, nav_block, what
+                run, layer, rows, spec, spec.dtype, spec.fill, nav_block, what, after
             )
         else:
             assert whole is not None
@@ -161,8 +163,12 @@ def _nav_array(
     fill: Any,
     function: Callable[..., Any],
     what: tuple[Any, ...],
+    after: Key | None = None,
 ) -> da.Array:
-    """Return a dask array over nav, a block from each chunk and fill where there is none."""
+    """Return a dask array over nav, a block from each chunk and fill where there is none.
+
+    Fill waits for the task `after`.
+    """
     grid, extra = run.recipe.grid, spec.extra_shape
     zeros = (0,) * len(extra)
     tasks: dict[Key, Task] = {}
@@ -174,9 +180,14 @@ def _nav_array(
             key = (name, *place, *zeros)
             if key not in tasks:
                 sizes = tuple(n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
-                tasks[key] = Task(key, fill_block, (*sizes, *extra), dtype, fill)
+                block = (fill_block, (*sizes, *extra), dtype, fill)
+                if after is None:
+                    tasks[key] = Task(key, *block)
+                else:
+                    tasks[key] = OutputTask(key, *block, TaskRef(after))
     chunks = (*grid.nav_chunks, *((n,) for n in extra))
-    return run.array_of(name, tasks, {s[0] for s in sources}, chunks, dtype)
+    depends = {s[0] for s in sources} | ({after[0]} if after else set())
+    return run.array_of(name, tasks, depends, chunks, dtype)
 
 
 def _whole_array(

@@ -21,10 +21,21 @@ class Cursor:
     The runner moves it; `UDFMeta` works out coordinates and slices only when they are asked for.
     """
 
-    __slots__ = ("_rows", "chunks", "flat", "merged", "part", "part_index", "start", "stop")
+    __slots__ = (
+        "_rows",
+        "alone",
+        "chunks",
+        "flat",
+        "merged",
+        "part",
+        "part_index",
+        "start",
+        "stop",
+    )
 
     def __init__(self, first: int, stop: int, n_rows: int) -> None:
         self.chunks = (first, stop)
+        self.alone = False  # a chunk's rows are all that get_results sees
         self.flat = False  # rows in flattened order, as get_results sees them, not chunk by chunk
         self.start = 0
         self.stop = n_rows
@@ -40,6 +51,11 @@ class Cursor:
             self._rows = range(grid.n_frames) if self.flat else grid.rows_of(*self.chunks)
         rows = self._rows[self.start : self.stop]
         return rows if isinstance(rows, range) else as_range(rows)
+
+    def rows_as_index(self, grid: Grid) -> slice | AnyArray:
+        """Return an index of the rows at hand."""
+        rows = self.rows(grid)
+        return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
 
     def coordinates(self, grid: Grid) -> AnyArray:
         """Return the scan positions of the rows at hand, shape (rows, nav dims)."""
@@ -171,7 +187,8 @@ class UDFMeta:
         Parameters
         ----------
         full_nav : bool
-            False for a mask of the rows of the ROI, True for one of all frames of the scan.
+            False for a mask of the rows of the ROI (in a `get_results` that runs chunk by chunk, of
+            those of the chunk), True for one of all frames of the scan.
 
         Returns
         -------
@@ -179,7 +196,8 @@ class UDFMeta:
             In flattened navigation order. None in `process_*`; in `merge` what was merged into
             `dest` before this `src`; in `get_results` all that has been merged.
         """
-        merged = self._piece("get_valid_nav_mask").merged
+        cursor = self._piece("get_valid_nav_mask")
+        merged = cursor.merged
         if merged is None:
             return None
         if isinstance(merged, np.ndarray):
@@ -189,7 +207,7 @@ class UDFMeta:
         if isinstance(merged, tuple) and merged[1] > merged[0]:
             valid[np.asarray(self._grid.rows_of(*merged), dtype=np.int64)] = True
         if not full_nav:
-            return valid
+            return valid[cursor.rows_as_index(self._grid)] if cursor.alone else valid
         full = np.zeros(self._grid.size, dtype=bool)
         full[... if self.roi is None else self.roi.reshape(-1)] = valid
         return full

@@ -47,8 +47,15 @@ def merge_mode(udf: UDFRecipe) -> MergeMode:
 
 
 def is_ordered(recipe: Recipe) -> bool:
-    """Return whether chunks have to be merged in navigation order."""
-    return any(merge_mode(u) in ("chain", "all") for u in recipe.udfs)
+    """Return whether chunks have to be merged in navigation order.
+
+    Merges of objects count as such: they put lists behind each other.
+    """
+    return any(
+        merge_mode(u) in ("chain", "all")
+        or (merge_mode(u) == "tree" and any(s.dtype.hasobject for s in u.allocated.values()))
+        for u in recipe.udfs
+    )
 
 
 def grow(recipe: Recipe, number: int) -> Growing:
