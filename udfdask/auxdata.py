@@ -52,21 +52,61 @@ class AuxData:
         return 0 if self.data is None or self.is_lazy else int(self.data.nbytes)
 
     def without_data(self) -> AuxData:
-        """Return what it is, without the values."""
+        """Return what it is, without the values.
+
+        Returns
+        -------
+        AuxData
+            The same with `data` None, which travels light.
+        """
         return replace(self, data=None)
 
     def with_data(self, data: Any) -> AuxData:
-        """Return the same with computed values."""
+        """Return the same with other values.
+
+        Parameters
+        ----------
+        data : array-like
+            The values, in any layout of the right size; they are cast to the declared dtype.
+
+        Returns
+        -------
+        AuxData
+            The same with these values, as a NumPy array.
+        """
         return replace(self, data=np.asarray(data, self.dtype), shape=tuple(np.shape(data)))
 
     def full_shape(self, shape: Shape) -> tuple[int, ...]:
-        """Return the shape of all values over a data set."""
+        """Return the shape of all values over a data set.
+
+        Parameters
+        ----------
+        shape : Shape
+            Shape of the data set.
+
+        Returns
+        -------
+        tuple of int
+            (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig, for single
+            `extra_shape`, (1,) if that is empty.
+        """
         if self.kind == "single":
             return self.extra_shape or (1,)
         return (*(shape.nav if self.kind == "nav" else shape.sig), *self.extra_shape)
 
     def over(self, shape: Shape) -> Any:
-        """Return all values over a data set, NumPy ones read-only."""
+        """Return all values in the layout of a data set.
+
+        Parameters
+        ----------
+        shape : Shape
+            Shape of the data set.
+
+        Returns
+        -------
+        numpy.ndarray or dask.array.Array, shape `full_shape(shape)`
+            The values; NumPy ones as a read-only view.
+        """
         full = self.data.reshape(self.full_shape(shape))
         if isinstance(full, np.ndarray):
             full.flags.writeable = False
