@@ -20,7 +20,7 @@ backends masks threads
 udf
 tokens
 udfs
-recipe declaring preparing partial source instance
+recipe declaring preparing partial source instance pieces
 chunk
 merge finish
 second_pass

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import block_of, locked, rows_of_block
-from udfdask.corrections.tile import correct_tile, tile_planes
+from udfdask.auxdata import block_of, rows_of_block
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.instance import Instance, held_threads
 from udfdask.params import TaskData
 from udfdask.partial import Partial
 from udfdask.per_process import OncePerProcess
+from udfdask.pieces import Pieces
 from udfdask.recipe import Recipe
-from udfdask.slices import Slice
-from udfdask.source import FrameSource, convert
+from udfdask.source import FrameSource
 from udfdask.types import AnyArray
 from udfdask.udf import UDFMethod, overrides
 
@@ -205,7 +204,7 @@ def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None
     if recipe.tiling.whole_frames or not tiles:
         if tiles or frames:
             for start, stop in _stacks(tiles + frames, chunk, recipe.tiling.frame_depth):
-                pieces = _Pieces(source.frames(start, stop))
+                pieces = Pieces(source.frames(start, stop))
                 for instance in tiles:
                     instance.view_rows(start, stop)
                     instance.call("process_tile", pieces.get(instance))
@@ -217,12 +216,12 @@ def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None
             _process_tiles(tiles, source, chunk, number)
         if frames:
             for start, stop in _stacks(frames, chunk, recipe.tiling.frame_depth):
-                pieces = _Pieces(source.frames(start, stop))
+                pieces = Pieces(source.frames(start, stop))
                 for instance in frames:
                     _process_frames(instance, pieces.get(instance), start)
                 del pieces  # or it stays in memory while the next stack is assembled
     if partitions:
-        pieces = _Pieces(source.frames(0, n_rows))
+        pieces = Pieces(source.frames(0, n_rows))
         for instance in partitions:
             instance.view_rows(0, n_rows)
             instance.call("process_partition", pieces.get(instance))
@@ -244,7 +243,7 @@ def _process_tiles(instances: list[Instance], source: FrameSource, chunk: int, n
         backs = [instance.view_part(part, index) for instance in instances]
         window = part.shift_by([-o for o in corner]).get()
         for start, stop in stacks:
-            pieces = _Pieces(source.tile(start, stop, place, window), part)
+            pieces = Pieces(source.tile(start, stop, place, window), part)
             for instance in instances:
                 instance.view_rows(start, stop)
                 instance.call("process_tile", pieces.get(instance))
@@ -296,46 +295,6 @@ def _frame_views(
         nav.append(values if instance.where.aux[name].extra_shape else values[:, np.newaxis])
         places.append((instance.udf.params.__dict__, name))
     return places, nav
-
-
-class _Pieces:
-    """A piece of data in the dtypes that the UDFs want, converted and corrected once for each.
-
-    It is a signal part of frames, by default all of it.
-    """
-
-    __slots__ = ("_converted", "_native", "_part")
-
-    def __init__(self, native: AnyArray, part: Slice | None = None) -> None:
-        self._native = native
-        self._part = part
-        self._converted: dict[np.dtype[Any], AnyArray] = {}
-
-    def get(self, instance: Instance) -> AnyArray:
-        """Return the piece in the dtype of a UDF; private and writable if it asks for that."""
-        dtype = instance.where.input_dtype
-        if instance.recipe.corrections is not None:
-            corrected = self._corrected(instance, dtype)
-            return corrected.copy() if instance.writable_input else corrected
-        if instance.writable_input:
-            return np.array(self._native, dtype=dtype, order="C")
-        if self._native.dtype == dtype:
-            return self._native
-        if dtype not in self._converted:
-            self._converted[dtype] = convert(self._native, dtype)
-        return self._converted[dtype]
-
-    def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
-        """Return the corrected piece in a dtype, read-only."""
-        if dtype not in self._converted:
-            corrections, part = instance.recipe.corrections, self._part
-            assert corrections is not None
-            if part is None:
-                sig = instance.recipe.shape.sig
-                part = Slice((0,) * len(sig), sig)
-            planes = tile_planes(corrections, part, dtype)
-            self._converted[dtype] = locked(correct_tile(self._native, planes))
-        return self._converted[dtype]
 
 
 def _stacks(instances: list[Instance], chunk: int, depth: int) -> Iterator[tuple[int, int]]:
