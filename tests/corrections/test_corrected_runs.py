@@ -351,8 +351,8 @@ def test_one_correction_for_udfs_of_one_dtype(monkeypatch):
         dtypes.append(planes.dtype)
         return right(tile, planes)
 
-    right = udfdask.chunk.correct_tile
-    monkeypatch.setattr(udfdask.chunk, "correct_tile", correct)
+    right = udfdask.pieces.correct_tile
+    monkeypatch.setattr(udfdask.pieces, "correct_tile", correct)
     x = da.from_array(DATA, chunks=(2, 6, *SIG))
     udfs = [SumUDF(), WholeTiles(), WritesFrames(), ComplexTiles(), Frames()]
     ud.compute(*ud.run_udf(x, udfs, corrections=CorrectionSet(dark=DARK)), scheduler="sync")
