@@ -1,0 +1,322 @@
+"""Finds diffraction discs: correlates frames with a template around expected positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from udfdask.auxdata import AuxData
+from udfdask.axes import Axis
+from udfdask.buffers import BufferSpec
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks import DiscTemplate, MaskContainer
+from udfdask.masks.templates import shifted_templates
+from udfdask.shapes import Shape
+from udfdask.slices import Slice
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+
+
+class CorrelationUDF(UDF):
+    """Find diffraction discs near given positions, by template matching.
+
+    Around each position the frame is correlated with a template, at shifts of up to `steps` pixels
+    along both axes::
+
+        map[dy, dx] = sum over (i, j) of frame[y + dy + i, x + dx + j] * template[i, j]
+
+    with (i, j) counted from the centre of the template. The disc is where the map is highest.
+
+    Parameters
+    ----------
+    peaks : array-like of numbers, shape (n_peaks, 2)
+        Expected positions (y, x), in pixels, rounded; they may lie outside of the frame.
+    template : DiscTemplate or array-like of real numbers, shape (height, width)
+        What to look for. The centre of an array is the pixel ``height // 2, width // 2``.
+    steps : int
+        How far from the expected position to look, in pixels, at least 2. Costs grow with
+        its square.
+    zero_shift : array-like of numbers, shape (2,), or AuxData, optional
+        Movement (y, x) of the whole frame, in pixels, rounded, which is added to `peaks`; for
+        descan errors ``UDF.aux_data(shifts, kind="nav", extra_shape=(2,))``, with one for each
+        frame.
+    log_scale : bool
+        Correlate with ``log(frame - min(frame) + 1)``, with the minimum of the whole frame, as
+        weak discs then count like strong ones. Without, frames need not be put together where
+        the signal is chunked.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a parameter has a wrong type; in `run_udf`, if the data are complex.
+    ArgumentValueError
+        If `peaks`, `template` or `zero_shift` has a wrong shape or values that are not finite, or
+        `steps` is less than 2; in `run_udf`, if the signal has not two axes, or the template is
+        larger than a frame.
+
+    See Also
+    --------
+    udfdask.masks.DiscTemplate : Discs, with and without a negative ring.
+
+    Notes
+    -----
+    Buffers, all of kind nav, positions in pixels (y, x):
+
+    - `centers`, extra shape (n_peaks, 2), int32: where the map is highest, the first place in C
+      order if there are several.
+    - `refineds`, extra shape (n_peaks, 2), float32: centroid of the 5 x 5 pixels of the map around
+      it, less their minimum; of fewer pixels if it is less than two from the edge of the map.
+    - `peak_values`, extra shape (n_peaks,), float32: height of the map there.
+    - `peak_elevations`, extra shape (n_peaks,), float32: ``max(0, min((height - map) / d))`` over
+      all places of the map at a distance ``d >= 1.5`` from `refineds`: the slope of the steepest
+      cone over the map with its tip there. It is small where there is no clear maximum.
+
+    What lies outside of the frame counts as 0. Where a pixel that is NaN or infinite, or a
+    `zero_shift` that is, has a part in it, `centers` is the expected position and the rest NaN.
+
+    Maxima on the edge of the map are a sign that a disc has moved further than `steps`.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.masks import DiscTemplate, circular
+    >>> from udfdask.udfs import CorrelationUDF
+    >>> frame = circular(centerX=13.5, centerY=9, imageSizeX=24, imageSizeY=20, radius=4,
+    ...                  antialiased=True)
+    >>> x = da.from_array(frame[None].repeat(3, axis=0), chunks=(1, 20, 24))
+    >>> udf = CorrelationUDF([(10, 12)], DiscTemplate(radius=4, radius_outer=6), steps=4)
+    >>> res = ud.run_udf(x, udf).compute()
+    >>> print(res["centers"][0, 0], res["refineds"][0, 0].round(2))
+    [ 9 13] [ 9.  13.4]
+    """
+
+    _declares_once = True
+
+    def __init__(
+        self,
+        peaks: Any,
+        template: Any,
+        *,
+        steps: int,
+        zero_shift: Any = None,
+        log_scale: bool = True,
+    ) -> None:
+        if not isinstance(log_scale, (bool, np.bool_)):
+            raise ArgumentTypeError(f"log_scale must be True or False, not {log_scale!r}")
+        super().__init__(
+            peaks=_peaks(peaks),
+            template=_template(template),
+            steps=_steps(steps),
+            zero_shift=_zero_shift(zero_shift),
+            log_scale=bool(log_scale),
+        )
+        # the minimum of a part of a frame would depend on how frames are cut
+        vars(self)["whole_frames"] = bool(log_scale)
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the maps and what is found in them."""
+        self._check_data()
+        n, side = len(self.params.peaks), 2 * self.params.steps + 1
+        return {
+            "maps": self.buffer(
+                "nav", extra_shape=(n, side, side), dtype=self.meta.input_dtype, use="private"
+            ),
+            "centers": self.buffer("nav", extra_shape=(n, 2), dtype="int32"),
+            "refineds": self.buffer("nav", extra_shape=(n, 2), dtype="float32"),
+            "peak_values": self.buffer("nav", extra_shape=(n,), dtype="float32"),
+            "peak_elevations": self.buffer("nav", extra_shape=(n,), dtype="float32"),
+        }
+
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Name the peaks and the components (y, x)."""
+        peak, component = Axis(name="peak"), Axis(name="component", labels=("y", "x"))
+        return {
+            "centers": (peak, component),
+            "refineds": (peak, component),
+            "peak_values": (peak,),
+            "peak_elevations": (peak,),
+        }
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the template at all places of a window, as a matrix (pixels, shifts)."""
+        stack = partial(shifted_templates, self._template(), self.params.steps)
+        # Dense and the same for all peaks, as a product with windows cut out of the frames: for
+        # 20 peaks and 81 shifts three times as fast as a sparse mask of the frame for each.
+        container = MaskContainer(stack, dtype=self.meta.input_dtype)
+        window = Slice((0, 0), Shape(self._window(), sig_dims=2))
+        return {"templates": container.get_for_sig_slice(window)}
+
+    def process_tile(self, tile: Any) -> None:
+        """Add what lies in a tile to the maps."""
+        from udfdask.numeric.windows import cut_windows
+
+        shifts, _ = self._shifts()
+        corners = self._corners(shifts) - self._template_centre() - self.meta.sig_slice.origin
+        window = self._window()
+        here = (corners > [-n for n in window]) & (corners < tile.shape[1:])
+        which = np.flatnonzero(here.all(axis=2).any(axis=0))
+        if not len(which):
+            return
+        with np.errstate(invalid="ignore"):  # of infinite pixels
+            if self.params.log_scale:
+                tile = _log_scaled(tile)
+            windows = np.empty((len(tile), len(which), *window), dtype=tile.dtype)
+            cut_windows(tile, np.ascontiguousarray(corners[:, which]), windows)
+            maps = self.results.maps
+            found = windows.reshape((-1, windows[0, 0].size)) @ self.task_data.templates
+            maps[:, which] += found.reshape((len(tile), len(which), *maps.shape[2:]))
+
+    def postprocess(self) -> None:
+        """Find the maxima of the maps."""
+        from udfdask.numeric.maxima import find_maxima
+
+        results = self.results
+        shifts, known = self._shifts()
+        if not known.all():
+            results.maps[~known if len(known) > 1 else ...] = np.nan
+        find_maxima(
+            results.maps,
+            self._corners(shifts),
+            results.centers,
+            results.refineds,
+            results.peak_values,
+            results.peak_elevations,
+        )
+
+    def _shifts(self) -> tuple[AnyArray, AnyArray]:
+        """Return whole shifts of the frames at hand, shape (n, 2), or (1, 2); which are known."""
+        given = self.params.zero_shift
+        shifts = np.asarray((0, 0) if given is None else given, dtype=np.float64).reshape((-1, 2))
+        known: AnyArray = np.logical_and.reduce(np.isfinite(shifts), axis=1)
+        return np.rint(np.where(known[:, np.newaxis], shifts, 0)).astype(np.int64), known
+
+    def _corners(self, shifts: AnyArray) -> AnyArray:
+        """Return where in the frame the first pixel of each map lies, shape (n, n_peaks, 2)."""
+        corners: AnyArray = self.params.peaks + shifts[:, np.newaxis] - self.params.steps
+        return corners
+
+    def _template(self) -> AnyArray:
+        """Return the template as an array."""
+        template = self.params.template
+        array: AnyArray = template.array() if isinstance(template, DiscTemplate) else template
+        return array
+
+    def _template_centre(self) -> AnyArray:
+        """Return the pixel of the template that is its centre."""
+        return np.array(self._template().shape) // 2
+
+    def _window(self) -> tuple[int, int]:
+        """Return the shape of the window that the template is moved in."""
+        height, width = self._template().shape
+        return height + 2 * self.params.steps, width + 2 * self.params.steps
+
+    def _check_data(self) -> None:
+        """Raise if the data cannot be correlated with the template."""
+        sig, dtype = self.meta.dataset_shape.sig, self.meta.input_dtype
+        if len(sig) != 2:
+            raise ArgumentValueError(
+                f"CorrelationUDF looks for discs in frames with two axes, but the signal has the "
+                f"shape {tuple(sig)}: pass sig_dims=2"
+            )
+        if dtype.kind != "f":
+            raise ArgumentTypeError(
+                f"CorrelationUDF needs real numbers, not data of dtype {dtype}: run it over their "
+                "absolute values, da.abs(data)"
+            )
+        shape = self._template().shape
+        if any(n > size for n, size in zip(shape, sig, strict=True)):
+            raise ArgumentValueError(
+                f"the template of shape {shape} is larger than a frame of shape {tuple(sig)}: make "
+                "its radius smaller, or cut the array"
+            )
+
+
+def _log_scaled(frames: AnyArray) -> AnyArray:
+    """Return `log(frame - min(frame) + 1)` of whole frames, shape (n, *sig)."""
+    scaled: AnyArray = frames - frames.min(axis=(1, 2), keepdims=True)
+    scaled += 1
+    return np.log(scaled, out=scaled)
+
+
+def _is_lazy(value: Any) -> bool:
+    """Return whether a parameter will be computed first, and has a shape only so far."""
+    return hasattr(value, "__dask_graph__") and hasattr(value, "shape")
+
+
+def _numbers(name: str, value: Any) -> AnyArray:
+    """Return an array of finite real numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError as e:  # ragged
+        raise ArgumentValueError(f"{name} must be an array of numbers, but: {e}") from None
+    if array.dtype.kind not in "biuf" and array.size:
+        raise ArgumentTypeError(
+            f"{name} must hold real numbers, not {type(value).__name__} of dtype {array.dtype}"
+        )
+    if not np.isfinite(array).all():
+        raise ArgumentValueError(f"{name} must hold finite numbers, but some are NaN or infinite")
+    return array
+
+
+def _peaks(given: Any) -> Any:
+    """Return whole positions, shape (n, 2), or lazy ones."""
+    peaks = given if _is_lazy(given) else _numbers("peaks", given)
+    if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
+        raise ArgumentValueError(
+            "peaks must have the shape (n_peaks, 2), with (y, x) of at least one peak, not "
+            f"{peaks.shape}"
+        )
+    return peaks if _is_lazy(peaks) else np.rint(peaks).astype(np.int64)
+
+
+def _template(given: Any) -> Any:
+    """Return a description, an array or a lazy array of a template."""
+    if isinstance(given, DiscTemplate):
+        return given
+    template = given if _is_lazy(given) else _numbers("template", given)
+    if template.ndim != 2 or not all(n > 0 for n in template.shape):
+        raise ArgumentValueError(
+            f"template must be a DiscTemplate or an array (height, width), not {given!r:.60}: for "
+            "a disc write DiscTemplate(radius=...)"
+        )
+    return template
+
+
+def _steps(given: Any) -> int:
+    """Return how far to look, in pixels."""
+    try:
+        steps = index(given)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"steps must be an integer number of pixels, not {given!r}"
+        ) from None
+    if steps < 2:
+        raise ArgumentValueError(
+            f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels around a maximum "
+            "have to fit into the map"
+        )
+    return steps
+
+
+def _zero_shift(given: Any) -> Any:
+    """Return a shift (y, x), aux data of shifts, a lazy shift, or None."""
+    hint = 'for one per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
+    if given is None:
+        return None
+    if isinstance(given, AuxData):
+        if given.kind == "sig" or given.extra_shape != (2,) or given.dtype.kind not in "biuf":
+            raise ArgumentValueError(
+                f"zero_shift must hold real numbers (y, x), not aux data of kind {given.kind!r}, "
+                f"extra_shape {given.extra_shape} and dtype {given.dtype}: {hint}"
+            )
+        return given
+    shift = given if _is_lazy(given) else _numbers("zero_shift", given)
+    if shift.shape != (2,):
+        raise ArgumentValueError(
+            f"zero_shift must be one pair (y, x), not of the shape {shift.shape}: {hint}"
+        )
+    return shift
