@@ -90,7 +90,7 @@ def _elevation(one: AnyArray, y: float, x: float, height: float) -> float:
     lowest = np.inf
     for i in range(one.shape[0]):
         for j in range(one.shape[1]):
-            distance = math.hypot(i - y, j - x)
-            if distance >= NEAREST:
-                lowest = min(lowest, (height - one[i, j]) / distance)
+            squared = (i - y) ** 2 + (j - x) ** 2
+            if squared >= NEAREST**2:
+                lowest = min(lowest, (height - one[i, j]) / math.sqrt(squared))
     return max(0.0, lowest)

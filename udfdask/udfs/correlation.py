@@ -108,12 +108,14 @@ class CorrelationUDF(UDF):
         if not isinstance(log_scale, (bool, np.bool_)):
             raise ArgumentTypeError(f"log_scale must be True or False, not {log_scale!r}")
         super().__init__(
-            peaks=_peaks(peaks),
-            template=_template(template),
-            steps=_steps(steps),
-            zero_shift=_zero_shift(zero_shift),
+            peaks=_checked_peaks(peaks),
+            template=_checked_template(template),
+            steps=_checked_steps(steps),
+            zero_shift=_checked_shift(zero_shift),
             log_scale=bool(log_scale),
         )
+        given = self.params.template
+        self._template = given.array() if isinstance(given, DiscTemplate) else given
         # the minimum of a part of a frame would depend on how frames are cut
         vars(self)["whole_frames"] = bool(log_scale)
 
@@ -143,7 +145,7 @@ class CorrelationUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the template at all places of a window, as a matrix (pixels, shifts)."""
-        stack = partial(shifted_templates, self._template(), self.params.steps)
+        stack = partial(shifted_templates, self._template, self.params.steps)
         # Dense and the same for all peaks, as a product with windows cut out of the frames: for
         # 20 peaks and 81 shifts three times as fast as a sparse mask of the frame for each.
         container = MaskContainer(stack, dtype=self.meta.input_dtype)
@@ -199,19 +201,13 @@ class CorrelationUDF(UDF):
         corners: AnyArray = self.params.peaks + shifts[:, np.newaxis] - self.params.steps
         return corners
 
-    def _template(self) -> AnyArray:
-        """Return the template as an array."""
-        template = self.params.template
-        array: AnyArray = template.array() if isinstance(template, DiscTemplate) else template
-        return array
-
     def _template_centre(self) -> AnyArray:
         """Return the pixel of the template that is its centre."""
-        return np.array(self._template().shape) // 2
+        return np.array(self._template.shape) // 2
 
     def _window(self) -> tuple[int, int]:
         """Return the shape of the window that the template is moved in."""
-        height, width = self._template().shape
+        height, width = self._template.shape
         return height + 2 * self.params.steps, width + 2 * self.params.steps
 
     def _check_data(self) -> None:
@@ -227,7 +223,7 @@ class CorrelationUDF(UDF):
                 f"CorrelationUDF needs real numbers, not data of dtype {dtype}: run it over their "
                 "absolute values, da.abs(data)"
             )
-        shape = self._template().shape
+        shape = self._template.shape
         if any(n > size for n, size in zip(shape, sig, strict=True)):
             raise ArgumentValueError(
                 f"the template of shape {shape} is larger than a frame of shape {tuple(sig)}: make "
@@ -262,7 +258,7 @@ def _numbers(name: str, value: Any) -> AnyArray:
     return array
 
 
-def _peaks(given: Any) -> Any:
+def _checked_peaks(given: Any) -> Any:
     """Return whole positions, shape (n, 2), or lazy ones."""
     peaks = given if _is_lazy(given) else _numbers("peaks", given)
     if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
@@ -273,7 +269,7 @@ def _peaks(given: Any) -> Any:
     return peaks if _is_lazy(peaks) else np.rint(peaks).astype(np.int64)
 
 
-def _template(given: Any) -> Any:
+def _checked_template(given: Any) -> Any:
     """Return a description, an array or a lazy array of a template."""
     if isinstance(given, DiscTemplate):
         return given
@@ -286,7 +282,7 @@ def _template(given: Any) -> Any:
     return template
 
 
-def _steps(given: Any) -> int:
+def _checked_steps(given: Any) -> int:
     """Return how far to look, in pixels."""
     try:
         steps = index(given)
@@ -302,7 +298,7 @@ def _steps(given: Any) -> int:
     return steps
 
 
-def _zero_shift(given: Any) -> Any:
+def _checked_shift(given: Any) -> Any:
     """Return a shift (y, x), aux data of shifts, a lazy shift, or None."""
     hint = 'for one per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
     if given is None:
