@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.background import background_subtraction
 from udfdask.masks.discs import circular
@@ -47,9 +48,13 @@ class DiscTemplate:
     """Outer radius of the negative ring around it, in pixels; None for no ring."""
 
     def __post_init__(self) -> None:
-        checks.radius("radius", self.radius, positive=True)
-        if self.radius_outer is not None:
-            checks.radii(self.radius_outer, self.radius)
+        radius = checks.radius("radius", self.radius, positive=True)
+        outer = self.radius_outer
+        if outer is not None and checks.radius("radius_outer", outer) <= radius:
+            raise ArgumentValueError(
+                f"radius_outer must be larger than radius, but {outer!r} <= {self.radius!r}: it is "
+                "the outer radius of the ring around the disc"
+            )
 
     def array(self) -> AnyArray:
         """Return the template as an array, its centre in the middle.
