@@ -85,13 +85,13 @@ class DiscTemplate:
 def shifted_templates(template: AnyArray, steps: int) -> AnyArray:
     """Return a template at all places of a window that is `steps` pixels wider on each side.
 
-    The stack has the shape ((2 * steps + 1)**2, height + 2 * steps, width + 2 * steps); its masks
-    are in C order of the shifts, from (-steps, -steps) on.
+    The stack has the shape ((2 * steps + 1)**2, height + 2 * steps, width + 2 * steps) and the
+    dtype of the template; its masks are in C order of the shifts, from (-steps, -steps) on.
     """
     height, width = template.shape
     side = 2 * steps + 1
     window = (height + 2 * steps, width + 2 * steps)
-    stack = np.zeros((side, side, *window), dtype=np.float64)
+    stack = np.zeros((side, side, *window), dtype=template.dtype)
     for y in range(side):
         for x in range(side):
             stack[y, x, y : y + height, x : x + width] = template
