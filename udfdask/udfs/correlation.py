@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from operator import index
 from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -19,6 +17,12 @@ from udfdask.shapes import Shape
 from udfdask.slices import Slice
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
+from udfdask.udfs.correlation_checks import (
+    checked_peaks,
+    checked_shift,
+    checked_steps,
+    checked_template,
+)
 
 
 class CorrelationUDF(UDF):
@@ -111,10 +115,10 @@ class CorrelationUDF(UDF):
         if not isinstance(log_scale, (bool, np.bool_)):
             raise ArgumentTypeError(f"log_scale must be True or False, not {log_scale!r}")
         super().__init__(
-            peaks=_checked_peaks(peaks),
-            template=_checked_template(template),
-            steps=_checked_steps(steps),
-            zero_shift=_checked_shift(zero_shift),
+            peaks=checked_peaks(peaks),
+            template=checked_template(template),
+            steps=checked_steps(steps),
+            zero_shift=checked_shift(zero_shift),
             log_scale=bool(log_scale),
         )
         given = self.params.template
@@ -240,83 +244,3 @@ def _log_scaled(frames: AnyArray) -> AnyArray:
     scaled: AnyArray = frames - frames.min(axis=(1, 2), keepdims=True)
     scaled += 1
     return np.log(scaled, out=scaled)
-
-
-def _is_lazy(value: Any) -> bool:
-    """Return whether a parameter will be computed first, and has a shape only so far."""
-    return hasattr(value, "__dask_graph__") and hasattr(value, "shape")
-
-
-def _numbers(name: str, value: Any) -> AnyArray:
-    """Return an array of finite real numbers."""
-    try:
-        array = np.asarray(value)
-    except ValueError as e:  # ragged
-        raise ArgumentValueError(f"{name} must be an array of numbers, but: {e}") from None
-    if array.dtype.kind not in "biuf" and array.size:
-        raise ArgumentTypeError(
-            f"{name} must hold real numbers, not {type(value).__name__} of dtype {array.dtype}"
-        )
-    if not np.isfinite(array).all():
-        raise ArgumentValueError(f"{name} must hold finite numbers, but some are NaN or infinite")
-    return array
-
-
-def _checked_peaks(given: Any) -> Any:
-    """Return whole positions, shape (n, 2), or lazy ones."""
-    peaks = given if _is_lazy(given) else _numbers("peaks", given)
-    if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
-        raise ArgumentValueError(
-            "peaks must have the shape (n_peaks, 2), with (y, x) of at least one peak, not "
-            f"{peaks.shape}"
-        )
-    return peaks if _is_lazy(peaks) else np.rint(peaks).astype(np.int64)
-
-
-def _checked_template(given: Any) -> Any:
-    """Return a description, an array or a lazy array of a template."""
-    if isinstance(given, DiscTemplate):
-        return given
-    template = given if _is_lazy(given) else _numbers("template", given)
-    if template.ndim != 2 or not all(n > 0 for n in template.shape):
-        raise ArgumentValueError(
-            f"template must be a DiscTemplate or an array (height, width), not {given!r:.60}: for "
-            "a disc write DiscTemplate(radius=...)"
-        )
-    return template
-
-
-def _checked_steps(given: Any) -> int:
-    """Return how far to look, in pixels."""
-    try:
-        steps = index(given)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"steps must be an integer number of pixels, not {given!r}"
-        ) from None
-    if steps < 2:
-        raise ArgumentValueError(
-            f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels around a maximum "
-            "have to fit into the map"
-        )
-    return steps
-
-
-def _checked_shift(given: Any) -> Any:
-    """Return a shift (y, x), aux data of shifts, a lazy shift, or None."""
-    hint = 'for one per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
-    if given is None:
-        return None
-    if isinstance(given, AuxData):
-        if given.kind == "sig" or given.extra_shape != (2,) or given.dtype.kind not in "biuf":
-            raise ArgumentValueError(
-                f"zero_shift must hold real numbers (y, x), not aux data of kind {given.kind!r}, "
-                f"extra_shape {given.extra_shape} and dtype {given.dtype}: {hint}"
-            )
-        return given
-    shift = given if _is_lazy(given) else _numbers("zero_shift", given)
-    if shift.shape != (2,):
-        raise ArgumentValueError(
-            f"zero_shift must be one pair (y, x), not of the shape {shift.shape}: {hint}"
-        )
-    return shift
