@@ -1,9 +1,10 @@
 """Ready-made UDFs."""
 
+from udfdask.udfs.apply_masks import ApplyMasksUDF
 from udfdask.udfs.auto import AutoUDF
 from udfdask.udfs.noop import NoOpUDF
 from udfdask.udfs.pick import PickUDF
 from udfdask.udfs.sum import SumUDF
 from udfdask.udfs.sumsig import SumSigUDF
 
-__all__ = ["AutoUDF", "NoOpUDF", "PickUDF", "SumSigUDF", "SumUDF"]
+__all__ = ["ApplyMasksUDF", "AutoUDF", "NoOpUDF", "PickUDF", "SumSigUDF", "SumUDF"]
