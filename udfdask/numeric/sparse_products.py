@@ -1,8 +1,8 @@
 """Frames times sparse masks, in the dtype in which the frames are.
 
-Two ways: `gather` picks the pixels of a mask out of eight frames at a time; `lanes` puts the frames
-beside each other first, pixel by pixel, and multiplies all of them at once. The second costs more at
-first and less for each pixel of a mask.
+Two ways: `gather` picks the pixels of a mask out of eight frames at a time; `lanes` first puts the
+frames beside each other, pixel by pixel, and multiplies all of them at once. The second costs more
+at first and less for each pixel of a mask.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _flat(frames: AnyArray) -> tuple[AnyArray, int]:
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that numba compiles when it is called, and keeps on disk if it can."""
-    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
     try:
         kernel: Callable[..., Any] = njit(**options, cache=True)(function)
     except RuntimeError:  # no folder to keep it in: neither beside the source nor of the user

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
-from udfdask.errors import ArgumentTypeError
 from udfdask.masks.container import MaskContainer
 from udfdask.masks.product import MaskProduct, check_masks, product_dtype
 from udfdask.udf import UDF
@@ -94,7 +92,7 @@ class ApplyMasksUDF(UDF):
         self,
         mask_factories: Callable[[], Any] | Sequence[Callable[[], Any]],
         *,
-        use_torch: bool = False,  # noqa: ARG002
+        use_torch: bool = False,
         use_sparse: bool | str | None = None,
         mask_count: int | None = None,
         mask_dtype: DTypeLike | None = None,
