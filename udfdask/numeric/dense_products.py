@@ -26,15 +26,24 @@ def add_dense_products(
     if frames.dtype == matrix.dtype and most is None:
         out += frames @ matrix
         return
-    width = max(NARROWEST, PIECE // max(1, n))
-    width = max(1, min(width if most is None else min(width, most), pixels))
+    width = max(1, min(max(NARROWEST, PIECE // max(1, n)), pixels))
+    most = width if most is None else min(most, width)
+    width -= width % most
     buffer = np.empty((n, width), dtype=matrix.dtype)
-    product = np.empty(out.shape, dtype=matrix.dtype)
-    total = np.zeros(out.shape, dtype=matrix.dtype if most is None else np.float64)
+    exact = out.dtype.kind in "iu" and matrix.dtype.kind == "f"
+    total = np.zeros(out.shape, dtype=np.float64 if exact else matrix.dtype)
     for first in range(0, pixels, width):
         stop = min(first + width, pixels)
         piece = buffer[:, : stop - first]
         np.copyto(piece, frames[:, first:stop], casting="unsafe")
-        np.matmul(piece, matrix[first:stop], out=product)
-        total += product
+        whole = (stop - first) // most  # so many products at once, in one call
+        inner = whole * most
+        if whole > 1:
+            several = piece[:, :inner].reshape(n, whole, most).transpose(1, 0, 2)
+            weights = matrix[first : first + inner].reshape(whole, most, -1)
+            total += np.matmul(several, weights).sum(axis=0, dtype=total.dtype)
+        else:
+            total += piece[:, :inner] @ matrix[first : first + inner]
+        if first + inner < stop:
+            total += piece[:, inner:] @ matrix[first + inner : stop]
     out += total.astype(out.dtype, copy=False)
