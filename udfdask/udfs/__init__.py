@@ -6,5 +6,14 @@ from udfdask.udfs.noop import NoOpUDF
 from udfdask.udfs.pick import PickUDF
 from udfdask.udfs.sum import SumUDF
 from udfdask.udfs.sumsig import SumSigUDF
+from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
-__all__ = ["ApplyMasksUDF", "AutoUDF", "NoOpUDF", "PickUDF", "SumSigUDF", "SumUDF"]
+__all__ = [
+    "ApplyMasksUDF",
+    "AutoUDF",
+    "NoOpUDF",
+    "PickUDF",
+    "SumSigUDF",
+    "SumUDF",
+    "VirtualDetectorUDF",
+]
