@@ -56,7 +56,7 @@ def entries(masks: Any, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return mask numbers, flat pixel numbers within a region, and the values that are not 0."""
     if isinstance(masks, np.ndarray):
         index = tuple(slice(first, first + size) for first, size in region)
-        flat = masks[(slice(None), *index)].reshape(len(masks), -1)
+        flat = masks[(slice(None), *index)].reshape(len(masks), math.prod(n for _, n in region))
         rows, columns = np.nonzero(flat)
         return rows, columns, flat[rows, columns]
     # in NumPy: slicing a COO makes numba compile for seconds in each process

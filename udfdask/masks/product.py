@@ -118,7 +118,7 @@ class MaskProduct:
         cut = self._cuts.get(region)
         if cut is None:
             cut = self._cuts[region] = self._cut(region, part)
-        frames = tile.reshape(len(tile), -1)
+        frames = tile.reshape(len(tile), part.shape.size)
         target = out.view(self._real) if self._split else out
         if self.is_sparse:
             from udfdask.numeric.sparse_products import add_sparse_products
