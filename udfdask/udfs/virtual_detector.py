@@ -44,10 +44,10 @@ class VirtualDetectorUDF(UDF):
         Radius of a disk, in pixels: ``d <= r``.
     ri, ro : float, optional
         Inner and outer radius of a ring, in pixels: ``ri < d <= ro``.
-    x, y : int, optional
-        First pixel of a rectangle, or the pixel of a point.
-    width, height : int, optional
-        Size of a rectangle, in pixels.
+    x, y : float, optional
+        First pixel of a rectangle, or the pixel of a point; fractions are rounded down.
+    width, height : float, optional
+        Size of a rectangle, in pixels, at least 1.
     start, stop : float, optional
         Channels of a window: ``start <= i < stop``.
 
@@ -92,10 +92,10 @@ class VirtualDetectorUDF(UDF):
         r: float | None = None,
         ri: float | None = None,
         ro: float | None = None,
-        x: int | None = None,
-        y: int | None = None,
-        width: int | None = None,
-        height: int | None = None,
+        x: float | None = None,
+        y: float | None = None,
+        width: float | None = None,
+        height: float | None = None,
         start: float | None = None,
         stop: float | None = None,
     ) -> None:
