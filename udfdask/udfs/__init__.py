@@ -1,10 +1,21 @@
 """Ready-made UDFs."""
 
+from udfdask.udfs.apply_masks import ApplyMasksUDF
 from udfdask.udfs.auto import AutoUDF
 from udfdask.udfs.correlation import CorrelationUDF
 from udfdask.udfs.noop import NoOpUDF
 from udfdask.udfs.pick import PickUDF
 from udfdask.udfs.sum import SumUDF
 from udfdask.udfs.sumsig import SumSigUDF
+from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
-__all__ = ["AutoUDF", "CorrelationUDF", "NoOpUDF", "PickUDF", "SumSigUDF", "SumUDF"]
+__all__ = [
+    "ApplyMasksUDF",
+    "AutoUDF",
+    "CorrelationUDF",
+    "NoOpUDF",
+    "PickUDF",
+    "SumSigUDF",
+    "SumUDF",
+    "VirtualDetectorUDF",
+]
