@@ -1,0 +1,1 @@
+"""Arithmetic on plain arrays, compiled with numba: imported where it is first needed."""
