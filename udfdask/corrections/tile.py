@@ -58,6 +58,10 @@ def as_lines(tile: AnyArray) -> tuple[AnyArray, int, int, int]:
     lines.
     """
     frames, size, item = len(tile), tile[:1].size, tile.itemsize
+    if tile.flags.c_contiguous:
+        flat = tile.reshape(-1)
+        flat.flags.writeable = False  # compiled code is made for such alone
+        return flat, size, size, size
     for line in (size, tile.shape[-1]):
         try:
             lines = tile.reshape((frames, size // line, line), copy=False)
