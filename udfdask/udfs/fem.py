@@ -94,8 +94,9 @@ class FEMUDF(UDF):
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each part of a frame that count, and how many come before them."""
         mask, found, before = self._ring(), [], 0
-        for part in self.meta.tiling_scheme:
-            ys, xs = np.nonzero(mask[part.get()])
+        scheme = self.meta.tiling_scheme
+        for k in range(len(scheme)):
+            ys, xs = np.nonzero(mask[scheme[k].get()])
             found.append((ys, xs, before))
             before += ys.size
         return {"parts": found, "pixels": before}
