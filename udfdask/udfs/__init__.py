@@ -3,8 +3,11 @@
 from udfdask.udfs.apply_masks import ApplyMasksUDF
 from udfdask.udfs.auto import AutoUDF
 from udfdask.udfs.correlation import CorrelationUDF
+from udfdask.udfs.crystallinity import CrystallinityUDF
+from udfdask.udfs.fem import FEMUDF
 from udfdask.udfs.noop import NoOpUDF
 from udfdask.udfs.pick import PickUDF
+from udfdask.udfs.record import RecordUDF
 from udfdask.udfs.sum import SumUDF
 from udfdask.udfs.sumsig import SumSigUDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
@@ -13,8 +16,11 @@ __all__ = [
     "ApplyMasksUDF",
     "AutoUDF",
     "CorrelationUDF",
+    "CrystallinityUDF",
+    "FEMUDF",
     "NoOpUDF",
     "PickUDF",
+    "RecordUDF",
     "SumSigUDF",
     "SumUDF",
     "VirtualDetectorUDF",
