@@ -47,7 +47,7 @@ def add_moments(tile: AnyArray, before: int, total: AnyArray, varsum: AnyArray) 
             square_columns(
                 *some, np.empty(block, add_up), np.empty(block, squares), before, sums, squared
             )
-            before += some.count
+            before += some.frames
     if paired:
         np.add(squared[::2], squared[1::2], out=varsum.reshape(-1))
 

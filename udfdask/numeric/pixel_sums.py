@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from udfdask.numeric.compiled import kernel, reordering_kernel
@@ -35,7 +37,7 @@ def sum_rows(
     count: int,
     step: int,
     width: int,
-    zero: np.generic,
+    zero: Any,
     blocks: AnyArray,
     total: AnyArray,
 ) -> None:
@@ -58,7 +60,7 @@ def sum_rows(
 
 
 @reordering_kernel
-def _sum_block(row: AnyArray, zero: np.generic) -> np.generic:
+def _sum_block(row: AnyArray, zero: Any) -> Any:
     """Return the sum of a row in the dtype of `zero`."""
     wide = type(zero)
     total = zero

@@ -19,7 +19,7 @@ class Rows(NamedTuple):
 
     flat: AnyArray
     """All memory from the first value to the last, read-only."""
-    count: int
+    frames: int
     """Number of frames."""
     step: int
     """Values from one frame to the next."""
@@ -30,15 +30,15 @@ class Rows(NamedTuple):
         """Return complex values as pairs of real ones, real ones as they are."""
         if self.flat.dtype.kind != "c":
             return self
-        return Rows(as_real(self.flat), self.count, 2 * self.step, 2 * self.width)
+        return Rows(as_real(self.flat), self.frames, 2 * self.step, 2 * self.width)
 
     def cut(self, most: int) -> list[Rows]:
         """Return the frames in groups of so many at most."""
-        if self.count <= most:
+        if self.frames <= most:
             return [self]
         groups = []
-        for start in range(0, self.count, most):
-            count = min(most, self.count - start)
+        for start in range(0, self.frames, most):
+            count = min(most, self.frames - start)
             end = (start + count - 1) * self.step + self.width
             flat = self.flat[start * self.step : end]
             groups.append(Rows(flat, count, self.step, self.width))
@@ -48,8 +48,10 @@ class Rows(NamedTuple):
 def as_rows(tile: AnyArray) -> Rows:
     """Return a tile of shape (n, *part), not empty; copied only if its pixels are no neighbours.
 
-    Truth values become uint8.
+    Truth values become uint8, float16 becomes float32.
     """
+    if tile.dtype == np.float16:
+        tile = tile.astype(np.float32)
     if not tile.flags.aligned:
         tile = tile.copy()
     if tile.dtype.kind == "b":
@@ -83,13 +85,16 @@ WIDER: dict[str, np.dtype[Any]] = {
     "i2": np.dtype(np.int32),
     "i4": np.dtype(np.int64),
     "i8": np.dtype(np.int64),
+    "b1": np.dtype(np.uint32),
+    "f2": np.dtype(np.float64),
     "f4": np.dtype(np.float64),
     "f8": np.dtype(np.float64),
     "c8": np.dtype(np.complex128),
     "c16": np.dtype(np.complex128),
 }
-"""The dtypes that kernels know, and what `MOST` values of each are added up in: for integers of up
-to 16 bits no wider than is exact, as a register holds more of such sums."""
+"""The dtypes that `as_rows` takes, and what `MOST` values of each are added up in.
+
+For integers of up to 16 bits it is no wider than is exact: a register holds more such sums."""
 
 MOST = 1 << 16
 """Values that may be added up in a dtype of `WIDER`."""

@@ -10,7 +10,6 @@ import numpy as np
 from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import ArgumentTypeError
 from udfdask.udf import UDF
-from udfdask.udfs.own_dtype import own_dtype
 
 
 class LogsumUDF(UDF):
@@ -42,7 +41,7 @@ class LogsumUDF(UDF):
 
     def get_preferred_input_dtype(self) -> Any:
         """Return that the data are wanted as they are."""
-        return own_dtype(self.meta.dataset_dtype)
+        return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and the product that it is the logarithm of."""

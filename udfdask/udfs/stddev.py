@@ -10,7 +10,6 @@ import numpy as np
 from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import ArgumentTypeError
 from udfdask.udf import UDF
-from udfdask.udfs.own_dtype import own_dtype
 
 
 class StdDevUDF(UDF):
@@ -73,7 +72,7 @@ class StdDevUDF(UDF):
 
     def get_preferred_input_dtype(self) -> Any:
         """Return that the data are wanted as they are."""
-        return own_dtype(self.meta.dataset_dtype)
+        return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare sums, and what is made of them."""

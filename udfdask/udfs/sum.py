@@ -9,7 +9,6 @@ import numpy as np
 
 from udfdask.buffers import BufferSpec, Views
 from udfdask.udf import UDF
-from udfdask.udfs.own_dtype import own_dtype
 from udfdask.udfs.sum_dtype import sum_dtypes
 
 
@@ -50,7 +49,7 @@ class SumUDF(UDF):
 
     def get_preferred_input_dtype(self) -> Any:
         """Return that the data are wanted as they are."""
-        return own_dtype(self.meta.dataset_dtype)
+        return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and where it is added up if that is wider."""

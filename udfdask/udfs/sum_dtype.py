@@ -9,15 +9,16 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 
-def sum_dtypes(
-    data: np.dtype[Any], asked: Any, n: int
-) -> tuple[np.dtype[Any], np.dtype[Any]]:
+def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """Return in what to add up `n` values, and the dtype of the result.
 
     Integers are added up in 64 bits, floating and complex numbers in double precision. The result
-    has the dtype that NumPy's sum has, or the one asked for, in which every sum must fit.
+    has the dtype that NumPy's sum has, but float32 for float16, or the one asked for, in which
+    every sum must fit.
     """
     natural = np.zeros(1, data).sum().dtype
+    if natural == np.float16:  # in which a sum soon is infinite
+        natural = np.dtype(np.float32)
     if data.kind not in "biufc":
         return natural, natural
     if asked is None:
@@ -41,11 +42,9 @@ def _exact(data: np.dtype[Any], result: np.dtype[Any]) -> np.dtype[Any]:
 
 def _check(data: np.dtype[Any], natural: np.dtype[Any], dtype: np.dtype[Any], n: int) -> None:
     """Raise if a result of this dtype cannot hold the sum of any `n` values."""
-    order = "biufc"
-    known = dtype.kind in order[1:]
-    if not known or order.index(dtype.kind) < order.index(natural.kind) and not (
-        data.kind == "b" and dtype.kind == "u"
-    ):
+    order = "uifc"
+    least = "u" if data.kind == "b" else data.kind
+    if dtype.kind not in order or order.index(dtype.kind) < order.index(least):
         raise ArgumentTypeError(
             f"dtype={dtype} cannot hold the sum of {data} data, which is {natural}: leave dtype "
             "out, or ask for an integer, floating or complex dtype that can"

@@ -7,7 +7,6 @@ from typing import Any
 
 from udfdask.buffers import BufferSpec
 from udfdask.udf import UDF
-from udfdask.udfs.own_dtype import own_dtype
 from udfdask.udfs.sum_dtype import sum_dtypes
 
 
@@ -48,7 +47,7 @@ class SumSigUDF(UDF):
 
     def get_preferred_input_dtype(self) -> Any:
         """Return that the data are wanted as they are."""
-        return own_dtype(self.meta.dataset_dtype)
+        return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums, and where they are added up if that is wider."""
