@@ -37,7 +37,8 @@ def add_moments(tile: AnyArray, before: int, total: AnyArray, varsum: AnyArray) 
     if paired:  # each part deviates from its own mean, however the sum of both came about
         squared[::2] = varsum.reshape(-1)
     squares = SQUARES.get(f"{rows.flat.dtype.kind}{rows.flat.dtype.itemsize}")
-    add_up = wider(rows.flat.dtype)
+    # the sum of a few integers of 64 bits may need more of them
+    add_up = np.float64 if rows.flat.itemsize == 8 else wider(rows.flat.dtype)
     if squares is None:
         scratch = np.empty(min(BLOCK, rows.width), add_up)
         deviate_columns(*rows, scratch, before, sums, squared)
