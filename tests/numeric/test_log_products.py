@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from every_dtype import FOREIGN, KNOWN, sample
 
+from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.numeric.log_products import BLOCK, log_of, merge_products, multiply_heights
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from every_dtype import FOREIGN, KNOWN, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.numeric.moments import BLOCK, SQUARE_BLOCK, add_moments, merge_moments
 
 

@@ -22,7 +22,7 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
         return
     narrow = wider(tile.dtype)
     if narrow is None:
-        total += np.add.reduce(tile, axis=0, dtype=total.dtype)
+        total += np.add.reduce(tile.astype(total.dtype, copy=False), axis=0)
         return
     rows = as_rows(tile).as_real()
     sums = np.empty(min(BLOCK, rows.width), narrow.type(0).real.dtype)

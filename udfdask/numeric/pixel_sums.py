@@ -24,7 +24,9 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
         return
     narrow = wider(tile.dtype)
     if narrow is None:
-        total += np.add.reduce(tile, axis=tuple(range(1, tile.ndim)), dtype=total.dtype)
+        total += np.add.reduce(
+            tile.astype(total.dtype, copy=False), axis=tuple(range(1, tile.ndim))
+        )
         return
     rows = as_rows(tile)
     blocks = np.empty(-(-rows.width // BLOCK), total.dtype)
