@@ -5,9 +5,11 @@ from udfdask.udfs.auto import AutoUDF
 from udfdask.udfs.correlation import CorrelationUDF
 from udfdask.udfs.crystallinity import CrystallinityUDF
 from udfdask.udfs.fem import FEMUDF
+from udfdask.udfs.logsum import LogsumUDF
 from udfdask.udfs.noop import NoOpUDF
 from udfdask.udfs.pick import PickUDF
 from udfdask.udfs.record import RecordUDF
+from udfdask.udfs.stddev import StdDevUDF
 from udfdask.udfs.sum import SumUDF
 from udfdask.udfs.sumsig import SumSigUDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
@@ -18,9 +20,11 @@ __all__ = [
     "CorrelationUDF",
     "CrystallinityUDF",
     "FEMUDF",
+    "LogsumUDF",
     "NoOpUDF",
     "PickUDF",
     "RecordUDF",
+    "StdDevUDF",
     "SumSigUDF",
     "SumUDF",
     "VirtualDetectorUDF",
