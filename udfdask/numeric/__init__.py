@@ -1,0 +1,1 @@
+"""Arithmetic on plain arrays; the one room in which numba is imported."""
