@@ -10,6 +10,8 @@ from udfdask.udfs.com_corrections import (
 )
 from udfdask.udfs.noop import NoOpUDF
 from udfdask.udfs.pick import PickUDF
+from udfdask.udfs.radial_fourier import RadialFourierUDF
+from udfdask.udfs.radial_profile import RadialProfileUDF
 from udfdask.udfs.sum import SumUDF
 from udfdask.udfs.sumsig import SumSigUDF
 
@@ -19,6 +21,8 @@ __all__ = [
     "GuessResult",
     "NoOpUDF",
     "PickUDF",
+    "RadialFourierUDF",
+    "RadialProfileUDF",
     "SumSigUDF",
     "SumUDF",
     "apply_correction",

@@ -12,13 +12,13 @@ import numpy as np
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks import checks, circular, ring
+from udfdask.masks import circular, ring
 from udfdask.numeric import vector_field
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udfs.com_corrections import correction_matrix, degrees
-from udfdask.udfs.frame_geometry import centre_of, two_axes
+from udfdask.udfs.frame_geometry import centre_of, check_centre, check_radii, is_lazy, two_axes
 
 VECTORS = ("raw_com", "raw_shifts", "field")
 """The results that hold (y, x) vectors."""
@@ -108,12 +108,21 @@ class CoMUDF(UDF):
         flip_y: bool = False,
         regression: Any = -1,
     ) -> None:
-        given = {"cy": cy, "cx": cx, "r": r, "ri": ri, "scan_rotation": scan_rotation}
-        # checked on a worker where they are computed first
-        if not any(hasattr(v, "__dask_graph__") for v in (*given.values(), flip_y, regression)):
-            _check(given, flip_y)
-            regression = _regression(regression)
-        super().__init__(**given, flip_y=flip_y, regression=regression)
+        check_centre(cy, cx)
+        check_radii(r, ri, finite=False)
+        if not is_lazy(scan_rotation):
+            degrees(scan_rotation)
+        if not (is_lazy(flip_y) or isinstance(flip_y, (bool, np.bool_))):
+            raise ArgumentTypeError(f"flip_y must be True or False, not {flip_y!r}")
+        super().__init__(
+            cy=cy,
+            cx=cx,
+            r=r,
+            ri=ri,
+            scan_rotation=scan_rotation,
+            flip_y=flip_y,
+            regression=regression if is_lazy(regression) else _regression(regression),
+        )
 
     @classmethod
     def with_params(
@@ -178,7 +187,7 @@ class CoMUDF(UDF):
             scalars = ("field_y", "field_x", "magnitude", "divergence", "curl")
         else:
             scalars = ("field_y", "field_x", "magnitude")
-            if np.ndim(p.regression) or p.regression != -1:
+            if is_lazy(p.regression) or np.ndim(p.regression) or p.regression != -1:
                 raise ArgumentValueError(
                     "regression needs a 2-D scan with at least 2 positions along each axis, but "
                     f"the navigation shape is {tuple(self.meta.dataset_shape.nav)}: leave it out"
@@ -215,11 +224,11 @@ class CoMUDF(UDF):
         """Raise if the disk holds no pixel, which is most often a wrong centre or unit."""
         r = self.params.r
         cy, cx = centre_of(self)
-        if any(hasattr(v, "__dask_graph__") for v in (cy, cx, r)):
+        if any(map(is_lazy, (cy, cx, r))):
             return
         sig = self.meta.dataset_shape.sig
         nearest = [min(max(round(c), 0), n - 1) - c for c, n in zip((cy, cx), sig, strict=True)]
-        if sig.size and math.hypot(*nearest) > r:
+        if math.hypot(*nearest) > r:
             raise ArgumentValueError(
                 f"no pixel of frames of shape {tuple(sig)} lies within r={r!r} pixels of "
                 f"(cy, cx) = ({cy!r}, {cx!r}): correct the centre, or make r larger"
@@ -316,23 +325,6 @@ class CoMUDF(UDF):
                 values = np.where(known, getattr(vector_field, name)(field_y, field_x), np.nan)
                 results[name] = self.with_mask(values, ~np.isnan(values))
         return results
-
-
-def _check(given: Mapping[str, Any], flip_y: Any) -> None:
-    """Raise if a number is out of the question."""
-    for name in ("cy", "cx"):
-        if given[name] is not None:
-            checks.number(name, given[name])
-    r, ri = checks.radius("r", given["r"], finite=False), given["ri"]
-    inner = 0.0 if ri is None else checks.radius("ri", ri)
-    if inner >= r:
-        raise ArgumentValueError(
-            f"ri must be smaller than r, but {ri!r} >= {given['r']!r}: r is the outer radius; swap "
-            "them or make the ring wider"
-        )
-    degrees(given["scan_rotation"])
-    if not isinstance(flip_y, (bool, np.bool_)):
-        raise ArgumentTypeError(f"flip_y must be True or False, not {flip_y!r}")
 
 
 def _regression(given: Any) -> Any:
