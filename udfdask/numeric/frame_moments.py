@@ -110,9 +110,7 @@ def _add_small(
 
 
 @compiled
-def _add_any(
-    flat: Any, frame_step: int, y: Any, x: Any, place: Any, length: Any, out: Any
-) -> None:
+def _add_any(flat: Any, frame_step: int, y: Any, x: Any, place: Any, length: Any, out: Any) -> None:
     """Add the moments of floats and of integers of 32 bits and more, in float64."""
     for f in range(out.shape[0]):
         total, moment_y, moment_x = 0.0, 0.0, 0.0

@@ -333,13 +333,13 @@ def _regression(given: Any) -> Any:
         "regression must be -1 (none), 0 (mean), 1 (linear) or a finite array of shape (3, 2), "
         "[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]"
     )
-    if isinstance(given, (bool, np.bool_, str)) or given is None:
+    if isinstance(given, (bool, np.bool_)):
         raise ArgumentTypeError(f"{expected}, not {given!r}")
-    if np.ndim(given) == 0:
-        try:
-            option = index(given)
-        except TypeError:
-            raise ArgumentTypeError(f"{expected}, not {given!r}") from None
+    try:
+        option = index(given)
+    except TypeError:
+        option = None
+    if option is not None:
         if option not in (-1, 0, 1):
             raise ArgumentValueError(f"{expected}, not {given!r}")
         return option

@@ -73,4 +73,4 @@ def check_rings(cy: Any, cx: Any, r: Any, ri: Any, n_bins: Any) -> None:
             )
     check_centre(cy, cx)
     check_radii(r, ri, finite=True)
-    number_of_bins(1 if n_bins is None else n_bins, 1, 0)
+    number_of_bins(n_bins, 1, 0)

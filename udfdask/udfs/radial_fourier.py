@@ -80,11 +80,12 @@ class RadialFourierUDF(UDF):
         max_order: int = 24,
     ) -> None:
         check_rings(cy, cx, r, ri, n_bins)
-        try:
-            highest = index(max_order)
-        except TypeError:
-            raise ArgumentTypeError(f"max_order must be an integer, not {max_order!r}") from None
-        if highest < 0:
+        for name, value in (("n_bins", n_bins), ("max_order", max_order)):
+            try:
+                index(value)
+            except TypeError:
+                raise ArgumentTypeError(f"{name} must be an integer, not {value!r}") from None
+        if max_order < 0:
             raise ArgumentValueError(f"max_order must be 0 or more, not {max_order!r}")
         super().__init__(cy=cy, cx=cx, r=r, ri=ri, n_bins=n_bins, max_order=max_order)
 
@@ -97,7 +98,9 @@ class RadialFourierUDF(UDF):
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Return the axis of rings and orders."""
         p = self.params
-        labels = tuple(f"bin {b} order {n}" for b in range(p.n_bins) for n in range(p.max_order + 1))
+        labels = tuple(
+            f"bin {b} order {n}" for b in range(p.n_bins) for n in range(p.max_order + 1)
+        )
         return {"coefficients": (Axis(name="bin_order", labels=labels),)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
@@ -144,9 +147,14 @@ def _waves(
     here = members.within(origin, shape)
     places = (here.y - origin[0]) * shape[1] + here.x - origin[1]
     phi = np.arctan2(here.y - centre[0], here.x - centre[1])
-    waves = []
-    for start, stop in zip(here.bounds[:-1], here.bounds[1:], strict=True):
-        turned = np.exp(1j * phi[start:stop, np.newaxis] * np.arange(n_orders))
-        wave = here.weight[start:stop, np.newaxis] * turned
-        waves.append((places[start:stop], wave.view(np.float64).astype(real)))
-    return waves
+    turn = np.exp(1j * phi)
+    # one order from the last: ten times as fast as an exponential for each
+    wave = np.empty((len(phi), n_orders), dtype=np.complex128)
+    wave[:, 0] = here.weight
+    for n in range(1, n_orders):
+        np.multiply(wave[:, n - 1], turn, out=wave[:, n])
+    both = wave.view(np.float64).astype(real)
+    return [
+        (places[start:stop], both[start:stop])
+        for start, stop in zip(here.bounds[:-1], here.bounds[1:], strict=True)
+    ]
