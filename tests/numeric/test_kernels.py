@@ -76,7 +76,7 @@ def test_a_tile_is_copied_only_if_it_must_be():
 
 def test_a_kernel_needs_no_folder():
     namespace = {}
-    exec("def double(x):\n    return 2 * x", namespace)  # noqa: S102  # it has no file
+    exec("def double(x):\n    return 2 * x", namespace)  # it has no file
     assert compiled(namespace["double"])(4) == 8
 
 

@@ -402,9 +402,9 @@ def test_wrong_parameters_are_named(parameters, error, message):
 def test_wrong_data_are_named_before_there_is_a_graph():
     with pytest.raises(ArgumentValueError, match=r"2-D frames, .* shape \(3, 9, 12\): pass sig_d"):
         ud.run_udf(da.ones((4, 3, 9, 12)), CoMUDF(), sig_dims=3)
-    with pytest.raises(ArgumentTypeError, match="CoMUDF works on real numbers, .* complex128"):
+    with pytest.raises(ArgumentTypeError, match=r"CoMUDF works on real numbers, .* complex128"):
         ud.run_udf(da.ones((4, 5, 9, 12), dtype=complex), CoMUDF())
     with pytest.raises(ArgumentValueError, match=r"frames have the shape \(0, 12\)"):
         ud.run_udf(da.ones((4, 5, 0, 12)), CoMUDF())
-    with pytest.raises(ArgumentValueError, match="no pixel of frames .* correct the centre"):
+    with pytest.raises(ArgumentValueError, match=r"no pixel of frames .* correct the centre"):
         ud.run_udf(da.ones((4, 5, 9, 12)), CoMUDF(cy=64, cx=64, r=10))

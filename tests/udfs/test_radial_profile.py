@@ -130,7 +130,9 @@ def cases(draw):
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 def test_chunks_tiles_and_regions_do_not_show(case):
     data, centers, rings, roi = (case[k] for k in ("data", "centers", "rings", "roi"))
-    where = {"centers": centers} if centers.ndim > 1 else dict(zip(("cy", "cx"), centers))
+    where = {"centers": centers}
+    if centers.ndim == 1:
+        where = {"cy": centers[0], "cx": centers[1]}
     with dask.config.set({"udfdask.tile-bytes": case["tile"]}):
         udf = RadialProfileUDF(**where, **rings)
         found = compute(da.from_array(data, chunks=case["chunks"]), udf, roi=roi)["intensity"]

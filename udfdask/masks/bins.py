@@ -103,10 +103,9 @@ def radial_bins(
     sparse = checks.needs_sparse("a sparse stack of radial bins") if use_sparse else None
     dense = np.zeros((number, d.size if sparse is None else 0), dtype=kind)
     parts: list[tuple[AnyArray, AnyArray]] = []
-    for b, (pixels, weight) in enumerate(bin_members(d, r, ri, number)):
-        total = weight.sum()
-        if normalize and total > 0:
-            weight /= total
+    for b, (pixels, relative) in enumerate(bin_members(d, r, ri, number)):
+        total = relative.sum() if normalize else 0
+        weight = relative / total if total > 0 else relative
         if sparse is None:
             dense[b, pixels] = weight
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from numba import njit
@@ -13,9 +14,8 @@ _SUMS = frozenset({"contract", "nsz", "reassoc"})
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function compiled by numba, whose sums of floats may be added in any order."""
-    options = {"nogil": True, "fastmath": set(_SUMS)}
-    try:
-        kernel: Callable[..., Any] = njit(**options, cache=True)(function)
-    except RuntimeError:  # no folder to keep it in: neither beside the source nor of the user
-        kernel = njit(**options)(function)
-    return kernel
+    kernel = njit(nogil=True, fastmath=set(_SUMS))(function)
+    with suppress(RuntimeError):  # no folder to keep it in: neither beside the source nor at home
+        kernel.enable_caching()
+    compiled_function: Callable[..., Any] = kernel
+    return compiled_function

@@ -86,7 +86,7 @@ def _add_small(
     """
     one = np.uint32(1)
     for f in range(out.shape[0]):
-        total, moment_y, moment_x = 0, 0, 0
+        total, moment_y, moment_x = np.int64(0), np.int64(0), np.int64(0)
         for k in range(place.size):
             start = f * frame_step + place[k]
             stretch = flat[start : start + length[k]]
@@ -97,10 +97,9 @@ def _add_small(
                 total_32 = np.uint32(total_32 + value)
                 moment_32 = np.uint32(moment_32 + np.uint32(value * position))
                 position = np.uint32(position + one)
+            s, m = np.int64(total_32), np.int64(moment_32)
             if signed:
                 s, m = np.int64(np.int32(total_32)), np.int64(np.int32(moment_32))
-            else:
-                s, m = np.int64(total_32), np.int64(moment_32)
             total += s
             moment_y += s * y[k]
             moment_x += s * x[k] + m

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from udfdask.numeric.compiled import compiled
 from udfdask.types import AnyArray
-
-
-class Members(Protocol):
-    """The pixels of rings: where those of each begin, row and column in the frame, weight."""
-
-    @property
-    def bounds(self) -> AnyArray: ...
-    @property
-    def y(self) -> AnyArray: ...
-    @property
-    def x(self) -> AnyArray: ...
-    @property
-    def weight(self) -> AnyArray: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +22,6 @@ class RingPlaces:
     """Where each pixel lies, in elements, uint32: an index that cannot be negative is faster."""
     weights: AnyArray
     """Weight of each pixel, float64."""
-
-
-def ring_places(members: Members, origin: tuple[int, ...], row_step: int) -> RingPlaces:
-    """Return where members of rings lie in a tile.
-
-    Its first pixel is pixel `origin`, (y, x), of the frame, its rows lie `row_step` elements
-    apart.
-    """
-    places = (members.y - origin[0]) * row_step + members.x - origin[1]
-    return RingPlaces(
-        bounds=members.bounds, places=places.astype(np.uint32), weights=members.weight
-    )
 
 
 def add_ring_sums(flat: AnyArray, frame_step: int, rings: RingPlaces, out: AnyArray) -> None:
@@ -202,8 +177,8 @@ def _add_narrow_rings(
             row = flat[f * frame_step + y * row_step :]
             for x in range(first, stop):
                 d = math.sqrt((y - cy) ** 2 + (x - cx) ** 2)
-                lowest = max(int(math.ceil((d - inner - 0.5) / thickness)) - 1, 0)
-                highest = min(int(math.floor((d - inner + 0.5) / thickness)), n_rings - 1)
+                lowest = max(math.ceil((d - inner - 0.5) / thickness) - 1, 0)
+                highest = min(math.floor((d - inner + 0.5) / thickness), n_rings - 1)
                 for b in range(lowest, highest + 1):
                     middle = inner + (b + 0.5) * thickness
                     w = min(max(thickness / 2 + 0.5 - abs(d - middle), 0.0), 1.0)

@@ -10,9 +10,9 @@ from udfdask.types import AnyArray
 def rows_in_memory(tile: AnyArray) -> tuple[AnyArray, int, int]:
     """Return a tile as flat memory, and the steps in it from frame to frame and from row to row.
 
-    `tile` has the shape (frames, height, width) and is not empty; what is returned is read-only
-    and native to kernels: bool comes as uint8, half and extended precision as float64. It is copied only where a
-    row of pixels is not contiguous.
+    `tile` has the shape (frames, height, width) and is not empty; what is returned is read-only and
+    of a dtype that kernels take: bool comes as uint8, half and extended precision as float64. It is
+    copied only for that, and where a row of pixels is not contiguous.
     """
     if tile.dtype == np.bool_:
         tile = tile.view(np.uint8)

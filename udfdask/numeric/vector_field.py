@@ -22,7 +22,7 @@ def centres(moments: AnyArray, cy: float, cx: float) -> tuple[AnyArray, AnyArray
 
 def plane(positions: AnyArray, regression: AnyArray) -> AnyArray:
     """Return ``[1, y, x] @ regression`` at scan positions (y, x), shape (n, 2)."""
-    return regression[0] + positions @ regression[1:]
+    return np.asarray(regression[0] + positions @ regression[1:])
 
 
 def fit_plane(positions: AnyArray, field: AnyArray, order: int) -> AnyArray:

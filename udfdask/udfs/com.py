@@ -12,7 +12,6 @@ import numpy as np
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks import circular, ring
 from udfdask.numeric import vector_field
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
@@ -64,9 +63,9 @@ class CoMUDF(UDF):
     -----
     Result buffers of kind nav, float64, in pixels; vectors are (y, x):
 
-    - `raw_com`, shape (\\*nav, 2): ``(sum y I, sum x I) / sum I`` over the mask
-    - `raw_shifts`, shape (\\*nav, 2): ``raw_com - (cy, cx)``; 0 where ``sum I`` is 0
-    - `field`, shape (\\*nav, 2): ``R @ F @ raw_shifts - [1, y, x] @ regression``, where y and x
+    - `raw_com`, shape ``(*nav, 2)``: ``(sum y I, sum x I) / sum I`` over the mask
+    - `raw_shifts`, shape ``(*nav, 2)``: ``raw_com - (cy, cx)``; 0 where ``sum I`` is 0
+    - `field`, shape ``(*nav, 2)``: ``R @ F @ raw_shifts - [1, y, x] @ regression``, where y and x
       are scan positions, ``F = diag(-1, 1)`` if `flip_y`, ``R = [[cos, sin], [-sin, cos]]``
     - `field_y`, `field_x`, shape nav: its components
     - `magnitude`, shape nav: ``hypot(field_y, field_x)``
@@ -183,15 +182,14 @@ class CoMUDF(UDF):
         """Declare sums and moments, and what `get_results` makes of them."""
         p = self.params
         two_axes(self)
+        scalars = ["field_y", "field_x", "magnitude"]
         if self._is_scan:
-            scalars = ("field_y", "field_x", "magnitude", "divergence", "curl")
-        else:
-            scalars = ("field_y", "field_x", "magnitude")
-            if is_lazy(p.regression) or np.ndim(p.regression) or p.regression != -1:
-                raise ArgumentValueError(
-                    "regression needs a 2-D scan with at least 2 positions along each axis, but "
-                    f"the navigation shape is {tuple(self.meta.dataset_shape.nav)}: leave it out"
-                )
+            scalars += ["divergence", "curl"]
+        elif is_lazy(p.regression) or np.ndim(p.regression) or p.regression != -1:
+            raise ArgumentValueError(
+                "regression needs a 2-D scan with at least 2 positions along each axis, but the "
+                f"navigation shape is {tuple(self.meta.dataset_shape.nav)}: leave it out"
+            )
         self._check_disk()
         results = {
             name: self.buffer(kind="nav", extra_shape=(2,), dtype="float64", use="result_only")
@@ -209,7 +207,7 @@ class CoMUDF(UDF):
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Return the axis of vectors, and that of the terms of a plane."""
         vector = Axis(name="component", labels=("y", "x"))
-        axes: dict[str, tuple[Axis, ...]] = {name: (vector,) for name in VECTORS}
+        axes: dict[str, tuple[Axis, ...]] = dict.fromkeys(VECTORS, (vector,))
         if self._is_scan:
             axes["regression"] = (Axis(name="term", labels=("1", "y", "x")), vector)
         return axes
@@ -236,6 +234,7 @@ class CoMUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of the mask, row by row."""
+        from udfdask.masks import circular, ring
         from udfdask.numeric.frame_moments import spans_of
 
         cy, cx = centre_of(self)
@@ -266,6 +265,7 @@ class CoMUDF(UDF):
         cy, cx = centre_of(self)
         p = self.params
         valid = self.meta.get_valid_nav_mask()
+        assert valid is not None  # only where a chunk is processed
         with np.errstate(invalid="ignore", over="ignore"):  # of frames that hold NaN or infinity
             raw_com, raw_shifts = vector_field.centres(self.results.moments, cy, cx)
             raw_com[~valid] = np.nan

@@ -144,8 +144,8 @@ def apply_correction(
 
     Returns
     -------
-    y, x : array, of the shape and type of the input, float64
-        Components of the new vectors.
+    tuple of two arrays, of the shape and type of the input, float64
+        Components y and x of the new vectors.
 
     Raises
     ------

@@ -1,17 +1,18 @@
-"""What UDFs of 2-D frames ask of the data, and of the centre and the radii that they are given."""
+"""What UDFs of 2-D frames ask of the data, and of the centre and the radii that they are given.
+
+`udfdask.masks` is imported where it is needed: `import udfdask` goes without its modules.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks import checks
-from udfdask.masks.bins import number_of_bins
 from udfdask.udf import UDF
 
 
 def two_axes(udf: UDF) -> tuple[int, int]:
-    """Return height and width of a frame; raise if it is not 2-D or empty, or its values not real."""
+    """Return height and width of a frame; raise if it is not 2-D or empty, or not of reals."""
     sig, name = tuple(udf.meta.dataset_shape.sig), type(udf).__name__
     if len(sig) != 2:
         raise ArgumentValueError(
@@ -43,6 +44,8 @@ def is_lazy(value: Any) -> bool:
 
 def check_centre(cy: Any, cx: Any) -> None:
     """Raise if a given centre is no finite number of pixels."""
+    from udfdask.masks import checks
+
     for name, value in (("cy", cy), ("cx", cx)):
         if value is not None and not is_lazy(value):
             checks.number(name, value)
@@ -50,6 +53,8 @@ def check_centre(cy: Any, cx: Any) -> None:
 
 def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
     """Raise if given radii are no numbers, negative, or the inner one is not smaller."""
+    from udfdask.masks import checks
+
     if r is not None and not is_lazy(r):
         checks.radius("r", r, finite=finite)
     if ri is not None and not is_lazy(ri):
@@ -65,6 +70,8 @@ def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
 
 def check_rings(cy: Any, cx: Any, r: Any, ri: Any, n_bins: Any) -> None:
     """Raise if there are no rings with this centre, these radii and this number."""
+    from udfdask.masks.bins import number_of_bins
+
     for name, value in (("r", r), ("ri", ri), ("n_bins", n_bins)):
         if is_lazy(value):
             raise ArgumentTypeError(

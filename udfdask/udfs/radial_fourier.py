@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks.members import BinMembers, find_members
-from udfdask.masks.polar import bounding_radius
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udfs.frame_geometry import centre_of, check_rings, two_axes
+
+if TYPE_CHECKING:
+    from udfdask.masks.members import BinMembers
 
 
 class RadialFourierUDF(UDF):
@@ -45,7 +46,7 @@ class RadialFourierUDF(UDF):
 
     Notes
     -----
-    Buffer `coefficients`, kind nav, shape (\\*nav, n_bins * (max_order + 1)), complex64: for each
+    Buffer `coefficients`, kind nav, shape ``(*nav, n_bins * (max_order + 1))``, complex64: for each
     ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalised. The angle
     phi is zero along +x and grows towards +y; the weights `w_b` are those of
     `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has an axis for each,
@@ -64,7 +65,7 @@ class RadialFourierUDF(UDF):
     >>> c = ud.run_udf(da.from_array(frames, chunks=(1, 3, 17, 17)), udf)["coefficients"]
     >>> strength = abs(c[0, 0]).compute()
     >>> print((strength / strength[0]).round(2))
-    [1.   0.   0.5  0.   0.02]
+    [1.  0.  0.5 0.  0. ]
     """
 
     _adds_signal_parts = True
@@ -105,8 +106,11 @@ class RadialFourierUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each ring, and room for what is made of them for each tile."""
+        from udfdask.masks import bounding_radius
+        from udfdask.masks.members import find_members
+
         cy, cx = centre_of(self)
-        ny, nx = sig = self.meta.dataset_shape.sig
+        ny, nx = sig = two_axes(self)
         p = self.params
         r = bounding_radius(cx, cy, nx, ny) if p.r is None else p.r
         members = find_members((cy, cx), sig, r, p.ri, p.n_bins)

@@ -12,8 +12,6 @@ from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks.bins import number_of_bins
-from udfdask.masks.members import find_members
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -34,7 +32,7 @@ class RadialProfileUDF(UDF):
         Inner radius of the first ring, in pixels.
     n_bins : int, optional
         Number of rings of equal width; by default ``round(r - ri)``, about one pixel wide.
-    centers : array, shape (\\*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+    centers : array, shape ``(*nav, 2)``, or AuxData of kind nav with extra_shape (2,), optional
         Centre (y, x) of each frame, in pixels, in place of `cy` and `cx`: NumPy or dask, such as
         `raw_com` of `CoMUDF`.
 
@@ -49,7 +47,7 @@ class RadialProfileUDF(UDF):
 
     Notes
     -----
-    Buffer `intensity`, kind nav, shape (\\*nav, n_bins), float64: ``sum w I / sum w`` over the
+    Buffer `intensity`, kind nav, shape ``(*nav, n_bins)``, float64: ``sum w I / sum w`` over the
     pixels inside of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges
     are one pixel soft. It is NaN where a ring has no pixel inside of the frame, and for a frame
     whose centre is not finite. Pixels outside of all rings are not read: they may be NaN.
@@ -62,7 +60,7 @@ class RadialProfileUDF(UDF):
     >>> frames = np.broadcast_to(y**2 + x**2, (2, 3, 16, 16))
     >>> profile = ud.run_udf(da.from_array(frames, chunks=(1, 3, 16, 16)), RadialProfileUDF(r=4))
     >>> print(profile["intensity"][0, 0].compute().round(1))
-    [ 0.6  2.7  6.7 12.6]
+    [ 0.8  2.9  6.8 12.7]
     """
 
     elementwise_results = True
@@ -94,6 +92,8 @@ class RadialProfileUDF(UDF):
 
     def _rings(self) -> tuple[float, float, int]:
         """Return outer and inner radius and the number of rings."""
+        from udfdask.masks.bins import number_of_bins
+
         p = self.params
         r = p.r
         if r is None:
@@ -132,26 +132,33 @@ class RadialProfileUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each ring around the common centre."""
+        from udfdask.masks.members import find_members
+
         if self.params.centers is not None:
             return {}
-        members = find_members(centre_of(self), self.meta.dataset_shape.sig, *self._rings())
+        members = find_members(centre_of(self), two_axes(self), *self._rings())
         return {"members": members, "totals": members.totals, "cut": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
         """Add the part of each frame to its rings."""
         if not tile.size:
             return
-        from udfdask.numeric.ring_sums import add_ring_sums, add_rings_about, ring_places
+        from udfdask.numeric.ring_sums import RingPlaces, add_ring_sums, add_rings_about
         from udfdask.numeric.rows import rows_in_memory
 
         flat, frame_step, row_step = rows_in_memory(tile)
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         if self.params.centers is None:
             data = self.task_data
-            rings = data.cut.get(
-                (origin, shape, row_step),
-                lambda: ring_places(data.members.within(origin, shape), origin, row_step),
-            )
+
+            def cut() -> RingPlaces:
+                here = data.members.within(origin, shape)
+                places = (here.y - origin[0]) * row_step + here.x - origin[1]
+                return RingPlaces(
+                    bounds=here.bounds, places=places.astype(np.uint32), weights=here.weight
+                )
+
+            rings = data.cut.get((origin, shape, row_step), cut)
             add_ring_sums(flat, frame_step, rings, self.results.intensity)
             return
         r, ri, number = self._rings()
