@@ -63,9 +63,9 @@ class CoMUDF(UDF):
     -----
     Result buffers of kind nav, float64, in pixels; vectors are (y, x):
 
-    - `raw_com`, shape ``(*nav, 2)``: ``(sum y I, sum x I) / sum I`` over the mask
-    - `raw_shifts`, shape ``(*nav, 2)``: ``raw_com - (cy, cx)``; 0 where ``sum I`` is 0
-    - `field`, shape ``(*nav, 2)``: ``R @ F @ raw_shifts - [1, y, x] @ regression``, where y and x
+    - `raw_com`, shape (*nav, 2): ``(sum y I, sum x I) / sum I`` over the mask
+    - `raw_shifts`, shape (*nav, 2): ``raw_com - (cy, cx)``; 0 where ``sum I`` is 0
+    - `field`, shape (*nav, 2): ``R @ F @ raw_shifts - [1, y, x] @ regression``, where y and x
       are scan positions, ``F = diag(-1, 1)`` if `flip_y`, ``R = [[cos, sin], [-sin, cos]]``
     - `field_y`, `field_x`, shape nav: its components
     - `magnitude`, shape nav: ``hypot(field_y, field_x)``

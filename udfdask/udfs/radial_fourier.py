@@ -46,7 +46,7 @@ class RadialFourierUDF(UDF):
 
     Notes
     -----
-    Buffer `coefficients`, kind nav, shape ``(*nav, n_bins * (max_order + 1))``, complex64: for each
+    Buffer `coefficients`, kind nav, shape (*nav, n_bins * (max_order + 1)), complex64: for each
     ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalised. The angle
     phi is zero along +x and grows towards +y; the weights `w_b` are those of
     `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has an axis for each,

@@ -32,7 +32,7 @@ class RadialProfileUDF(UDF):
         Inner radius of the first ring, in pixels.
     n_bins : int, optional
         Number of rings of equal width; by default ``round(r - ri)``, about one pixel wide.
-    centers : array, shape ``(*nav, 2)``, or AuxData of kind nav with extra_shape (2,), optional
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
         Centre (y, x) of each frame, in pixels, in place of `cy` and `cx`: NumPy or dask, such as
         `raw_com` of `CoMUDF`.
 
@@ -47,7 +47,7 @@ class RadialProfileUDF(UDF):
 
     Notes
     -----
-    Buffer `intensity`, kind nav, shape ``(*nav, n_bins)``, float64: ``sum w I / sum w`` over the
+    Buffer `intensity`, kind nav, shape (*nav, n_bins), float64: ``sum w I / sum w`` over the
     pixels inside of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges
     are one pixel soft. It is NaN where a ring has no pixel inside of the frame, and for a frame
     whose centre is not finite. Pixels outside of all rings are not read: they may be NaN.
