@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from operator import index
 from typing import Any
 
@@ -93,7 +94,7 @@ def radial_bins(
     if radius is None:
         radius = bounding_radius(centerX, centerY, imageSizeX, imageSizeY)
     r, ri = checks.radii(radius, radius_inner)
-    number = max(1, round(r - ri)) if n_bins is None else _number(n_bins)
+    number = number_of_bins(n_bins, r, ri)
     width = (r - ri) / number
     d = distance(centerX, centerY, imageSizeX, imageSizeY)
     if use_sparse is None:
@@ -102,18 +103,9 @@ def radial_bins(
     sparse = checks.needs_sparse("a sparse stack of radial bins") if use_sparse else None
     dense = np.zeros((number, d.size if sparse is None else 0), dtype=kind)
     parts: list[tuple[AnyArray, AnyArray]] = []
-    order = np.argsort(d, axis=None)  # each bin is then a short stretch of neighbours
-    ordered = d.ravel()[order]
-    for b in range(number):
-        middle, reach = ri + (b + 0.5) * width, width / 2 + 0.5
-        stretch = slice(*np.searchsorted(ordered, [middle - reach, middle + reach]))
-        pixels, near = order[stretch], ordered[stretch]
-        weight = bin_weight(near, middle, width)
-        if b == 0:
-            patch_centre(weight, near, ri)
-        total = weight.sum()
-        if normalize and total > 0:
-            weight /= total
+    for b, (pixels, relative) in enumerate(bin_members(d, r, ri, number)):
+        total = relative.sum() if normalize else 0
+        weight = relative / total if total > 0 else relative
         if sparse is None:
             dense[b, pixels] = weight
         else:
@@ -128,6 +120,26 @@ def radial_bins(
         shape=(number, *d.shape),
         prune=True,  # pixels on the very edge of a bin weigh nothing
     )
+
+
+def bin_members(
+    d: AnyArray, r: float, ri: float, number: int
+) -> Iterator[tuple[AnyArray, AnyArray]]:
+    """Yield the pixels of each bin between two radii, and their weights.
+
+    Pixels are flat indices in `d`, the distance of each pixel from the centre, in no order.
+    """
+    width = (r - ri) / number
+    order = np.argsort(d, axis=None)  # each bin is then a short stretch of neighbours
+    ordered = d.ravel()[order]
+    for b in range(number):
+        middle, reach = ri + (b + 0.5) * width, width / 2 + 0.5
+        stretch = slice(*np.searchsorted(ordered, [middle - reach, middle + reach]))
+        pixels, near = order[stretch], ordered[stretch]
+        weight = bin_weight(near, middle, width)
+        if b == 0:
+            patch_centre(weight, near, ri)
+        yield pixels, weight
 
 
 def bin_weight(d: AnyArray, middle: float, width: float) -> AnyArray:
@@ -145,8 +157,10 @@ def patch_centre(weight: AnyArray, d: AnyArray, inner: float) -> AnyArray:
     return weight
 
 
-def _number(n_bins: Any) -> int:
-    """Return a checked number of bins."""
+def number_of_bins(n_bins: Any, r: float, ri: float) -> int:
+    """Return a checked number of bins; None for bins about one pixel wide."""
+    if n_bins is None:
+        return max(1, round(r - ri))
     try:
         number = index(n_bins)
     except TypeError:

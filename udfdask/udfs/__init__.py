@@ -2,12 +2,21 @@
 
 from udfdask.udfs.apply_masks import ApplyMasksUDF
 from udfdask.udfs.auto import AutoUDF
+from udfdask.udfs.com import CoMUDF
+from udfdask.udfs.com_corrections import (
+    GuessResult,
+    apply_correction,
+    guess_corrections,
+    to_beam_shift,
+)
 from udfdask.udfs.correlation import CorrelationUDF
 from udfdask.udfs.crystallinity import CrystallinityUDF
 from udfdask.udfs.fem import FEMUDF
 from udfdask.udfs.logsum import LogsumUDF
 from udfdask.udfs.noop import NoOpUDF
 from udfdask.udfs.pick import PickUDF
+from udfdask.udfs.radial_fourier import RadialFourierUDF
+from udfdask.udfs.radial_profile import RadialProfileUDF
 from udfdask.udfs.record import RecordUDF
 from udfdask.udfs.stddev import StdDevUDF
 from udfdask.udfs.sum import SumUDF
@@ -18,14 +27,21 @@ __all__ = [
     "FEMUDF",
     "ApplyMasksUDF",
     "AutoUDF",
+    "CoMUDF",
     "CorrelationUDF",
     "CrystallinityUDF",
+    "GuessResult",
     "LogsumUDF",
     "NoOpUDF",
     "PickUDF",
+    "RadialFourierUDF",
+    "RadialProfileUDF",
     "RecordUDF",
     "StdDevUDF",
     "SumSigUDF",
     "SumUDF",
     "VirtualDetectorUDF",
+    "apply_correction",
+    "guess_corrections",
+    "to_beam_shift",
 ]

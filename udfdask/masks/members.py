@@ -1,0 +1,65 @@
+"""The pixels of radial bins and their weights, bin by bin: small, and cut to tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfdask.masks.bins import bin_members
+from udfdask.masks.polar import distance
+from udfdask.types import AnyArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinMembers:
+    """Which pixels of a frame or of a part of it lie in each of `radial_bins`.
+
+    It holds what a sparse stack would, and needs no package for that.
+    """
+
+    bounds: AnyArray
+    """Where the members of each bin begin, and the last end; int64, shape (bins + 1,)."""
+    y: AnyArray
+    """Row of each member in the frame, in pixels; sorted in each bin."""
+    x: AnyArray
+    """Column of each member in the frame, in pixels."""
+    weight: AnyArray
+    """Weight of each member, float64."""
+
+    @property
+    def totals(self) -> AnyArray:
+        """Sum of the weights of each bin, shape (bins,)."""
+        counts = np.diff(self.bounds)
+        which = np.repeat(np.arange(len(counts)), counts)
+        return np.bincount(which, self.weight, minlength=len(counts))
+
+    def within(self, origin: tuple[int, ...], shape: tuple[int, ...]) -> BinMembers:
+        """Return the members in a window of some shape that begins at pixel `origin`, (y, x)."""
+        (oy, ox), (height, width) = origin, shape
+        inside = (self.y >= oy) & (self.y < oy + height) & (self.x >= ox) & (self.x < ox + width)
+        kept = np.concatenate([[0], np.cumsum(inside)])
+        return BinMembers(
+            bounds=kept[self.bounds],
+            y=self.y[inside],
+            x=self.x[inside],
+            weight=self.weight[inside],
+        )
+
+
+def find_members(
+    centre: tuple[float, float], sig: tuple[int, int], r: float, ri: float, number: int
+) -> BinMembers:
+    """Return the members of equal bins between two radii, in pixels, around (y, x)."""
+    (cy, cx), (ny, nx) = centre, sig
+    bounds, pixels, weights = [0], [], []
+    for members, weight in bin_members(distance(cx, cy, nx, ny), r, ri, number):
+        present = weight > 0
+        order = np.argsort(members[present])
+        pixels.append(members[present][order])
+        weights.append(weight[present][order])
+        bounds.append(bounds[-1] + len(order))
+    y, x = np.divmod(np.concatenate(pixels), nx)
+    return BinMembers(
+        bounds=np.array(bounds, dtype=np.int64), y=y, x=x, weight=np.concatenate(weights)
+    )

@@ -1,0 +1,54 @@
+"""Fields of (y, x) vectors over a scan: plane backgrounds, divergence and curl."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfdask.types import AnyArray
+
+
+def centres(moments: AnyArray, cy: float, cx: float) -> tuple[AnyArray, AnyArray]:
+    """Return centres of mass (y, x), and how far they lie from (cy, cx); shape (n, 2) both.
+
+    `moments` holds sum(I), sum(y * I) and sum(x * I), shape (n, 3). Where sum(I) is 0 the centre is
+    (cy, cx).
+    """
+    total = moments[:, :1]
+    com = np.empty((len(moments), 2))
+    com[:] = cy, cx
+    np.divide(moments[:, 1:], total, out=com, where=total != 0)
+    return com, com - (cy, cx)
+
+
+def plane(positions: AnyArray, regression: AnyArray) -> AnyArray:
+    """Return ``[1, y, x] @ regression`` at scan positions (y, x), shape (n, 2)."""
+    return np.asarray(regression[0] + positions @ regression[1:])
+
+
+def fit_plane(positions: AnyArray, field: AnyArray, order: int) -> AnyArray:
+    """Return the least-squares plane of order 0 or 1 through a field, shape (3, 2).
+
+    Vectors that are not finite are left out; without any other, all that is fitted is NaN.
+    """
+    regression = np.zeros((3, 2))
+    finite = np.isfinite(field).all(axis=1)
+    values, places = field[finite], positions[finite]
+    terms = 3 if order else 1
+    if not len(values):
+        regression[:terms] = np.nan
+    elif order:
+        columns = np.column_stack([np.ones(len(places)), places])
+        regression[:] = np.linalg.lstsq(columns, values, rcond=None)[0]
+    else:
+        regression[0] = values.mean(axis=0)
+    return regression
+
+
+def divergence(field_y: AnyArray, field_x: AnyArray) -> AnyArray:
+    """Return the divergence of a field over a 2-D scan: ``d fy / dy + d fx / dx``."""
+    return np.asarray(np.gradient(field_y, axis=0) + np.gradient(field_x, axis=1))
+
+
+def curl(field_y: AnyArray, field_x: AnyArray) -> AnyArray:
+    """Return the curl of a field over a 2-D scan: ``d fy / dx - d fx / dy``."""
+    return np.asarray(np.gradient(field_y, axis=1) - np.gradient(field_x, axis=0))

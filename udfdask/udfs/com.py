@@ -1,0 +1,352 @@
+"""Centre of mass of each frame, and the field that it shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from udfdask.axes import Axis
+from udfdask.buffers import BufferSpec
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.numeric import vector_field
+from udfdask.per_process import OncePerProcess
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+from udfdask.udfs.com_corrections import correction_matrix, degrees
+from udfdask.udfs.frame_geometry import centre_of, check_centre, check_radii, is_lazy, two_axes
+
+VECTORS = ("raw_com", "raw_shifts", "field")
+"""The results that hold (y, x) vectors."""
+
+
+class CoMUDF(UDF):
+    """Find the centre of mass of each frame: for differential phase contrast and its field.
+
+    Parameters
+    ----------
+    cy, cx : float, optional
+        Centre of the mask and origin of the shifts, in pixels; by default ``shape // 2``.
+    r : float
+        Radius of the disk that is looked at, in pixels; by default the whole frame.
+    ri : float
+        Inner radius, in pixels: pixels at a distance ``ri < d <= r`` count, with 0 the full disk.
+    scan_rotation : float
+        Angle in degrees by which shifts are turned, so that they fit the axes of the scan. It is
+        clockwise on a screen: +90 sends +x to +y.
+    flip_y : bool
+        Turn the y axis of shifts around before turning them: for detectors whose first row is the
+        lowest.
+    regression : {-1, 0, 1} or array-like, shape (3, 2)
+        Background to subtract from the field: none (-1), its mean (0), the plane that fits it best
+        (1), or a given plane ``[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]``.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a parameter is of another type; in `run_udf` if the data are not real.
+    ArgumentValueError
+        If a radius is negative, `ri` is not smaller than `r`, a number is not finite or
+        `regression` is none of the above; in `run_udf` if the frames are not 2-D, no pixel lies in
+        the disk, or `regression` is asked for over a scan that is not 2-D with at least 2
+        positions along each axis.
+
+    See Also
+    --------
+    guess_corrections : Guesses the angle, the flip and the centre.
+    to_beam_shift : Gives shifts in pyxem's convention.
+
+    Notes
+    -----
+    Result buffers of kind nav, float64, in pixels; vectors are (y, x):
+
+    - `raw_com`, shape (*nav, 2): ``(sum y I, sum x I) / sum I`` over the mask
+    - `raw_shifts`, shape (*nav, 2): ``raw_com - (cy, cx)``; 0 where ``sum I`` is 0
+    - `field`, shape (*nav, 2): ``R @ F @ raw_shifts - [1, y, x] @ regression``, where y and x
+      are scan positions, ``F = diag(-1, 1)`` if `flip_y`, ``R = [[cos, sin], [-sin, cos]]``
+    - `field_y`, `field_x`, shape nav: its components
+    - `magnitude`, shape nav: ``hypot(field_y, field_x)``
+    - `divergence`, shape nav: ``gradient(field_y, axis=0) + gradient(field_x, axis=1)`` per step
+    - `curl`, shape nav: ``gradient(field_y, axis=1) - gradient(field_x, axis=0)`` per step
+
+    and `regression` of kind single, shape (3, 2), float64: what was subtracted. It is fitted to
+    the turned shifts of the frames at hand, those that are not finite left out.
+
+    All are NaN outside of the ROI, and `divergence` and `curl` also where a neighbour that they
+    need is. They and `regression` exist for scans that are 2-D with at least 2 positions along
+    each axis. In snapshots of a run that goes on, frames that have not been merged are NaN.
+
+    Sums are float64, exact for data of up to 16 bits, and pixels outside of the mask are not read:
+    they may be NaN. A subclass may replace `get_field_results`.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.udfs import CoMUDF
+    >>> frames = np.zeros((2, 3, 8, 8), dtype="uint16")
+    >>> frames[:, :, 5, 2:4] = 10  # a spot around (5, 2.5)
+    >>> result = ud.run_udf(da.from_array(frames, chunks=(1, 3, 8, 8)), CoMUDF(r=4))
+    >>> print(result["raw_com"][0, 0].compute(), result["raw_shifts"][0, 0].compute())
+    [5.  2.5] [ 1.  -1.5]
+    """
+
+    _adds_signal_parts = True
+    _declares_once = True
+    _starts_no_threads = True
+
+    def __init__(
+        self,
+        cy: float | None = None,
+        cx: float | None = None,
+        r: float = math.inf,
+        ri: float | None = 0.0,
+        scan_rotation: float = 0.0,
+        flip_y: bool = False,
+        regression: Any = -1,
+    ) -> None:
+        check_centre(cy, cx)
+        check_radii(r, ri, finite=False)
+        if not is_lazy(scan_rotation):
+            degrees(scan_rotation)
+        if not (is_lazy(flip_y) or isinstance(flip_y, (bool, np.bool_))):
+            raise ArgumentTypeError(f"flip_y must be True or False, not {flip_y!r}")
+        super().__init__(
+            cy=cy,
+            cx=cx,
+            r=r,
+            ri=ri,
+            scan_rotation=scan_rotation,
+            flip_y=flip_y,
+            regression=regression if is_lazy(regression) else _regression(regression),
+        )
+
+    @classmethod
+    def with_params(
+        cls,
+        *,
+        cy: float | None = None,
+        cx: float | None = None,
+        r: float = math.inf,
+        ri: float | None = 0.0,
+        scan_rotation: float = 0.0,
+        flip_y: bool = False,
+        regression: Any = -1,
+    ) -> CoMUDF:
+        """Return ``CoMUDF(...)``: the name of it in code that was written for LiberTEM.
+
+        Parameters
+        ----------
+        cy, cx : float, optional
+            As in `CoMUDF`, like all others.
+        r : float
+            Radius.
+        ri : float
+            Inner radius.
+        scan_rotation : float
+            Angle in degrees.
+        flip_y : bool
+            Whether to flip the y axis first.
+        regression : {-1, 0, 1} or array-like, shape (3, 2)
+            Background to subtract.
+
+        Returns
+        -------
+        CoMUDF
+            The UDF with these parameters.
+
+        Raises
+        ------
+        ArgumentTypeError
+            As `CoMUDF`.
+        ArgumentValueError
+            As `CoMUDF`.
+        """
+        return cls(
+            cy=cy,
+            cx=cx,
+            r=r,
+            ri=ri,
+            scan_rotation=scan_rotation,
+            flip_y=flip_y,
+            regression=regression,
+        )
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Return that the data are wanted as they are."""
+        return self.USE_NATIVE_DTYPE
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare sums and moments, and what `get_results` makes of them."""
+        p = self.params
+        two_axes(self)
+        scalars = ["field_y", "field_x", "magnitude"]
+        if self._is_scan:
+            scalars += ["divergence", "curl"]
+        elif is_lazy(p.regression) or np.ndim(p.regression) or p.regression != -1:
+            raise ArgumentValueError(
+                "regression needs a 2-D scan with at least 2 positions along each axis, but the "
+                f"navigation shape is {tuple(self.meta.dataset_shape.nav)}: leave it out"
+            )
+        self._check_disk()
+        results = {
+            name: self.buffer(kind="nav", extra_shape=(2,), dtype="float64", use="result_only")
+            for name in VECTORS
+        }
+        for name in scalars:
+            results[name] = self.buffer(kind="nav", dtype="float64", use="result_only")
+        if self._is_scan:
+            results["regression"] = self.buffer(
+                kind="single", extra_shape=(3, 2), dtype="float64", use="result_only"
+            )
+        moments = self.buffer(kind="nav", extra_shape=(3,), dtype="float64", use="private")
+        return {"moments": moments, **results}
+
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Return the axis of vectors, and that of the terms of a plane."""
+        vector = Axis(name="component", labels=("y", "x"))
+        axes: dict[str, tuple[Axis, ...]] = dict.fromkeys(VECTORS, (vector,))
+        if self._is_scan:
+            axes["regression"] = (Axis(name="term", labels=("1", "y", "x")), vector)
+        return axes
+
+    @property
+    def _is_scan(self) -> bool:
+        """Whether there is a derivative along two axes."""
+        nav = self.meta.dataset_shape.nav
+        return len(nav) == 2 and min(nav) >= 2
+
+    def _check_disk(self) -> None:
+        """Raise if the disk holds no pixel, which is most often a wrong centre or unit."""
+        r = self.params.r
+        cy, cx = centre_of(self)
+        if any(map(is_lazy, (cy, cx, r))):
+            return
+        sig = self.meta.dataset_shape.sig
+        nearest = [min(max(round(c), 0), n - 1) - c for c, n in zip((cy, cx), sig, strict=True)]
+        if math.hypot(*nearest) > r:
+            raise ArgumentValueError(
+                f"no pixel of frames of shape {tuple(sig)} lies within r={r!r} pixels of "
+                f"(cy, cx) = ({cy!r}, {cx!r}): correct the centre, or make r larger"
+            )
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the pixels of the mask, row by row."""
+        from udfdask.masks import circular, ring
+        from udfdask.numeric.frame_moments import spans_of
+
+        cy, cx = centre_of(self)
+        ny, nx = self.meta.dataset_shape.sig
+        p = self.params
+        if p.ri:
+            mask = ring(cx, cy, nx, ny, radius=p.r, radius_inner=p.ri)
+        else:
+            mask = circular(cx, cy, nx, ny, radius=p.r)
+        return {"spans": spans_of(mask), "cut": OncePerProcess(2048)}
+
+    def process_tile(self, tile: Any) -> None:
+        """Add sums and moments of the part of each frame."""
+        if not tile.size:
+            return
+        from udfdask.numeric.frame_moments import add_moments, cut_spans
+        from udfdask.numeric.pixel_rows import rows_in_memory
+
+        flat, frame_step, row_step = rows_in_memory(tile)
+        data, origin, shape = self.task_data, self.meta.sig_slice.origin, tile.shape[1:]
+        stretches = data.cut.get(
+            (origin, shape, row_step), lambda: cut_spans(data.spans, origin, shape, row_step)
+        )
+        add_moments(flat, frame_step, stretches, self.results.moments)
+
+    def get_results(self) -> Mapping[str, Any]:
+        """Make centres, shifts, the field and what follows from it."""
+        cy, cx = centre_of(self)
+        p = self.params
+        valid = self.meta.get_valid_nav_mask()
+        assert valid is not None  # only where a chunk is processed
+        with np.errstate(invalid="ignore", over="ignore"):  # of frames that hold NaN or infinity
+            raw_com, raw_shifts = vector_field.centres(self.results.moments, cy, cx)
+            raw_com[~valid] = np.nan
+            raw_shifts[~valid] = np.nan
+            field = raw_shifts @ correction_matrix(p.scan_rotation, bool(p.flip_y)).T
+            results: dict[str, Any] = {}
+            if self._is_scan:
+                results["regression"] = self._background(field)
+                field -= vector_field.plane(self.meta.coordinates, results["regression"])
+            whole = self._over_scan(field)
+            results |= self.get_field_results(whole[..., 0], whole[..., 1])
+        return {
+            "raw_com": raw_com,
+            "raw_shifts": raw_shifts,
+            "field": field,
+            "field_y": field[:, 0],
+            "field_x": field[:, 1],
+            **results,
+        }
+
+    def _background(self, field: AnyArray) -> AnyArray:
+        """Return the plane to subtract from the rows of the field, shape (3, 2)."""
+        wanted = self.params.regression
+        if np.ndim(wanted):
+            return np.asarray(wanted, dtype=np.float64)
+        if wanted == -1:
+            return np.zeros((3, 2))
+        return vector_field.fit_plane(self.meta.coordinates, field, int(wanted))
+
+    def _over_scan(self, rows: AnyArray) -> AnyArray:
+        """Return rows of vectors in the shape of the scan, NaN outside of the ROI."""
+        nav, roi = tuple(self.meta.dataset_shape.nav), self.meta.roi
+        if roi is None:
+            return rows.reshape((*nav, 2))
+        whole = np.full((*nav, 2), np.nan)
+        whole[roi] = rows
+        return whole
+
+    def get_field_results(self, field_y: Any, field_x: Any) -> Mapping[str, Any]:
+        """Return the results that follow from the field, for subclasses to replace.
+
+        Parameters
+        ----------
+        field_y, field_x : numpy.ndarray, shape nav, float64
+            Components of the field, NaN outside of the ROI and where frames are yet to come.
+
+        Returns
+        -------
+        mapping of str to array
+            `magnitude` and, over a 2-D scan, `divergence` and `curl`; shape nav.
+        """
+        results: dict[str, Any] = {"magnitude": np.hypot(field_y, field_x)}
+        if self._is_scan:
+            known = ~np.isnan(field_y + field_x)
+            for name in ("divergence", "curl"):
+                # np.gradient looks at the neighbours of a position, not at itself
+                values = np.where(known, getattr(vector_field, name)(field_y, field_x), np.nan)
+                results[name] = self.with_mask(values, ~np.isnan(values))
+        return results
+
+
+def _regression(given: Any) -> Any:
+    """Return an option or a plane of shape (3, 2), checked."""
+    expected = (
+        "regression must be -1 (none), 0 (mean), 1 (linear) or a finite array of shape (3, 2), "
+        "[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]"
+    )
+    if isinstance(given, (bool, np.bool_)):
+        raise ArgumentTypeError(f"{expected}, not {given!r}")
+    try:
+        option = index(given)
+    except TypeError:
+        option = None
+    if option is not None:
+        if option not in (-1, 0, 1):
+            raise ArgumentValueError(f"{expected}, not {given!r}")
+        return option
+    try:
+        plane = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{expected}, not {given!r}") from None
+    if plane.shape != (3, 2) or not np.isfinite(plane).all():
+        raise ArgumentValueError(f"{expected}, not {given!r} of shape {plane.shape}")
+    return plane

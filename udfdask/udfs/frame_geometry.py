@@ -1,0 +1,83 @@
+"""What UDFs of 2-D frames ask of the data, and of the centre and the radii that they are given.
+
+`udfdask.masks` is imported where it is needed: `import udfdask` goes without its modules.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.udf import UDF
+
+
+def two_axes(udf: UDF) -> tuple[int, int]:
+    """Return height and width of a frame; raise if it is not 2-D or empty, or not of reals."""
+    sig, name = tuple(udf.meta.dataset_shape.sig), type(udf).__name__
+    if len(sig) != 2:
+        raise ArgumentValueError(
+            f"{name} works on 2-D frames, but the signal has the shape {sig}: pass sig_dims=2, or "
+            "reshape or reduce the array so that its last two axes are y and x"
+        )
+    if 0 in sig:
+        raise ArgumentValueError(f"{name} works on pixels, but frames have the shape {sig}")
+    dtype = udf.meta.input_dtype
+    if dtype.kind not in "biuf":
+        raise ArgumentTypeError(
+            f"{name} works on real numbers, but the data have dtype {dtype}: take their real "
+            "part or absolute value first"
+        )
+    return sig
+
+
+def centre_of(udf: UDF) -> tuple[Any, Any]:
+    """Return the parameters cy and cx, in pixels; by default the middle of the frame."""
+    p = udf.params
+    ny, nx = udf.meta.dataset_shape.sig
+    return ny // 2 if p.cy is None else p.cy, nx // 2 if p.cx is None else p.cx
+
+
+def is_lazy(value: Any) -> bool:
+    """Return whether a parameter is a dask collection, which is checked when it is computed."""
+    return hasattr(value, "__dask_graph__")
+
+
+def check_centre(cy: Any, cx: Any) -> None:
+    """Raise if a given centre is no finite number of pixels."""
+    from udfdask.masks import checks
+
+    for name, value in (("cy", cy), ("cx", cx)):
+        if value is not None and not is_lazy(value):
+            checks.number(name, value)
+
+
+def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
+    """Raise if given radii are no numbers, negative, or the inner one is not smaller."""
+    from udfdask.masks import checks
+
+    if r is not None and not is_lazy(r):
+        checks.radius("r", r, finite=finite)
+    if ri is not None and not is_lazy(ri):
+        checks.radius("ri", ri)
+    if r is None or is_lazy(r) or is_lazy(ri):
+        return
+    if (ri or 0) >= r:
+        raise ArgumentValueError(
+            f"ri must be smaller than r, but {ri!r} >= {r!r}: r is the outer radius; swap them or "
+            "make the ring wider"
+        )
+
+
+def check_rings(cy: Any, cx: Any, r: Any, ri: Any, n_bins: Any) -> None:
+    """Raise if there are no rings with this centre, these radii and this number."""
+    from udfdask.masks.bins import number_of_bins
+
+    for name, value in (("r", r), ("ri", ri), ("n_bins", n_bins)):
+        if is_lazy(value):
+            raise ArgumentTypeError(
+                f"{name} must be a number, not a lazy {type(value).__name__}: the shape of the "
+                "result depends on it; compute it first"
+            )
+    check_centre(cy, cx)
+    check_radii(r, ri, finite=True)
+    number_of_bins(n_bins, 1, 0)

@@ -1,0 +1,164 @@
+"""Fourier coefficients of each frame along concentric rings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from udfdask.axes import Axis
+from udfdask.buffers import BufferSpec
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.per_process import OncePerProcess
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+from udfdask.udfs.frame_geometry import centre_of, check_rings, two_axes
+
+if TYPE_CHECKING:
+    from udfdask.masks.members import BinMembers
+
+
+class RadialFourierUDF(UDF):
+    """Expand each frame along concentric rings into a Fourier series: for symmetry and strain.
+
+    Parameters
+    ----------
+    cy, cx : float, optional
+        Centre of the rings, in pixels; by default ``shape // 2``.
+    r : float, optional
+        Outer radius of the last ring, in pixels; by default the rings cover the whole frame.
+    ri : float
+        Inner radius of the first ring, in pixels.
+    n_bins : int
+        Number of rings of equal width.
+    max_order : int
+        Highest order, 0 or more.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a parameter is of another type; in `run_udf` if the data are not real.
+    ArgumentValueError
+        If a radius or `max_order` is negative, `ri` is not smaller than `r`, `n_bins` is not
+        positive, or a number is not finite; in `run_udf` if the frames are not 2-D.
+
+    Notes
+    -----
+    Buffer `coefficients`, kind nav, shape (*nav, n_bins * (max_order + 1)), complex64: for each
+    ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalised. The angle
+    phi is zero along +x and grows towards +y; the weights `w_b` are those of
+    `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has an axis for each,
+    and ``abs(c[..., n]) / abs(c[..., 0])`` is the strength of the n-fold symmetry.
+
+    It computes in float32, or float64 for data that need it. Each process holds ``8 *
+    (max_order + 1)`` bytes for each pixel of each ring, twice that in float64.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.udfs import RadialFourierUDF
+    >>> y, x = np.mgrid[-8:9, -8:9]
+    >>> frames = np.tile(1 + np.cos(2 * np.arctan2(y, x)), (2, 3, 1, 1))  # two-fold
+    >>> udf = RadialFourierUDF(r=6, ri=2, max_order=4)
+    >>> c = ud.run_udf(da.from_array(frames, chunks=(1, 3, 17, 17)), udf)["coefficients"]
+    >>> strength = abs(c[0, 0]).compute()
+    >>> print((strength / strength[0]).round(2))
+    [1.  0.  0.5 0.  0. ]
+    """
+
+    _adds_signal_parts = True
+    _declares_once = True
+
+    def __init__(
+        self,
+        cy: float | None = None,
+        cx: float | None = None,
+        r: float | None = None,
+        ri: float = 0.0,
+        n_bins: int = 1,
+        max_order: int = 24,
+    ) -> None:
+        check_rings(cy, cx, r, ri, n_bins)
+        for name, value in (("n_bins", n_bins), ("max_order", max_order)):
+            try:
+                index(value)
+            except TypeError:
+                raise ArgumentTypeError(f"{name} must be an integer, not {value!r}") from None
+        if max_order < 0:
+            raise ArgumentValueError(f"max_order must be 0 or more, not {max_order!r}")
+        super().__init__(cy=cy, cx=cx, r=r, ri=ri, n_bins=n_bins, max_order=max_order)
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the coefficients."""
+        two_axes(self)
+        number = self.params.n_bins * (self.params.max_order + 1)
+        return {"coefficients": self.buffer(kind="nav", extra_shape=(number,), dtype="complex64")}
+
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Return the axis of rings and orders."""
+        p = self.params
+        labels = tuple(
+            f"bin {b} order {n}" for b in range(p.n_bins) for n in range(p.max_order + 1)
+        )
+        return {"coefficients": (Axis(name="bin_order", labels=labels),)}
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the pixels of each ring, and room for what is made of them for each tile."""
+        from udfdask.masks import bounding_radius
+        from udfdask.masks.members import find_members
+
+        cy, cx = centre_of(self)
+        ny, nx = sig = two_axes(self)
+        p = self.params
+        r = bounding_radius(cx, cy, nx, ny) if p.r is None else p.r
+        members = find_members((cy, cx), sig, r, p.ri, p.n_bins)
+        return {"members": members, "waves": OncePerProcess(2048)}
+
+    def process_tile(self, tile: Any) -> None:
+        """Add the part of each frame to its coefficients."""
+        origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
+        real = np.float64 if tile.dtype.itemsize > 4 else np.float32
+        data, n_orders = self.task_data, self.params.max_order + 1
+        waves = data.waves.get(
+            (origin, shape),
+            lambda: _waves(data.members, centre_of(self), origin, shape, n_orders, real),
+        )
+        pixels = tile.reshape(len(tile), -1)
+        found = self.results.coefficients
+        for b, (places, wave) in enumerate(waves):
+            if len(places):
+                # as a real product: the data have no imaginary part to multiply
+                sums = np.take(pixels, places, axis=1).astype(real, copy=False) @ wave
+                target = found[:, b * n_orders : (b + 1) * n_orders]
+                target += sums.view(np.result_type(real, np.complex64))
+
+
+def _waves(
+    members: BinMembers,
+    centre: tuple[float, float],
+    origin: tuple[int, ...],
+    shape: tuple[int, ...],
+    n_orders: int,
+    real: type[np.floating[Any]],
+) -> list[tuple[AnyArray, AnyArray]]:
+    """Return for each ring where its pixels lie in a window, and what to multiply them with.
+
+    The latter is ``w * exp(i n phi)`` for each order, real and imaginary part beside each other,
+    shape (pixels, 2 * orders).
+    """
+    here = members.within(origin, shape)
+    places = (here.y - origin[0]) * shape[1] + here.x - origin[1]
+    phi = np.arctan2(here.y - centre[0], here.x - centre[1])
+    turn = np.exp(1j * phi)
+    # one order from the last: ten times as fast as an exponential for each
+    wave = np.empty((len(phi), n_orders), dtype=np.complex128)
+    wave[:, 0] = here.weight
+    for n in range(1, n_orders):
+        np.multiply(wave[:, n - 1], turn, out=wave[:, n])
+    both = wave.view(np.float64).astype(real)
+    return [
+        (places[start:stop], both[start:stop])
+        for start, stop in zip(here.bounds[:-1], here.bounds[1:], strict=True)
+    ]

@@ -1,0 +1,211 @@
+"""Mean intensity of each frame in concentric rings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from udfdask.auxdata import AuxData
+from udfdask.axes import Axis
+from udfdask.buffers import BufferSpec
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.per_process import OncePerProcess
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+from udfdask.udfs.frame_geometry import centre_of, check_rings, is_lazy, two_axes
+
+
+class RadialProfileUDF(UDF):
+    """Average each frame over concentric rings: its radial profile.
+
+    Parameters
+    ----------
+    cy, cx : float, optional
+        Centre of the rings, in pixels; by default ``shape // 2``.
+    r : float, optional
+        Outer radius of the last ring, in pixels; by default such that the rings around (cy, cx)
+        cover the whole frame, and none lies outside of it.
+    ri : float
+        Inner radius of the first ring, in pixels.
+    n_bins : int, optional
+        Number of rings of equal width; by default ``round(r - ri)``, about one pixel wide.
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+        Centre (y, x) of each frame, in pixels, in place of `cy` and `cx`: NumPy or dask, such as
+        `raw_com` of `CoMUDF`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a parameter is of another type; in `run_udf` if the data are not real.
+    ArgumentValueError
+        If a radius is negative, `ri` is not smaller than `r`, `n_bins` is not positive, a number
+        is not finite, or both `centers` and `cy` or `cx` are given; in `run_udf` if the frames are
+        not 2-D or `centers` does not fit the scan.
+
+    Notes
+    -----
+    Buffer `intensity`, kind nav, shape (*nav, n_bins), float64: ``sum w I / sum w`` over the
+    pixels inside of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges
+    are one pixel soft. It is NaN where a ring has no pixel inside of the frame, and for a frame
+    whose centre is not finite. Pixels outside of all rings are not read: they may be NaN.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.udfs import RadialProfileUDF
+    >>> y, x = np.mgrid[-8:8, -8:8]
+    >>> frames = np.broadcast_to(y**2 + x**2, (2, 3, 16, 16))
+    >>> profile = ud.run_udf(da.from_array(frames, chunks=(1, 3, 16, 16)), RadialProfileUDF(r=4))
+    >>> print(profile["intensity"][0, 0].compute().round(1))
+    [ 0.8  2.9  6.8 12.7]
+    """
+
+    elementwise_results = True
+    _adds_signal_parts = True
+    _declares_once = True
+    _starts_no_threads = True
+
+    def __init__(
+        self,
+        cy: float | None = None,
+        cx: float | None = None,
+        r: float | None = None,
+        ri: float = 0.0,
+        n_bins: int | None = None,
+        centers: Any = None,
+    ) -> None:
+        check_rings(cy, cx, r, ri, n_bins)
+        if centers is not None:
+            if cy is not None or cx is not None:
+                raise ArgumentValueError(
+                    "centers gives the centre of each frame: leave out cy and cx, or centers"
+                )
+            centers = _as_aux(centers)
+        super().__init__(cy=cy, cx=cx, r=r, ri=ri, n_bins=n_bins, centers=centers)
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Return that the data are wanted as they are."""
+        return self.USE_NATIVE_DTYPE
+
+    def _rings(self) -> tuple[float, float, int]:
+        """Return outer and inner radius and the number of rings."""
+        from udfdask.masks.bins import number_of_bins
+
+        p = self.params
+        r = p.r
+        if r is None:
+            cy, cx = centre_of(self)
+            if is_lazy(cy) or is_lazy(cx):
+                raise ArgumentTypeError(
+                    "r is needed where cy or cx is lazy: the number of rings depends on it"
+                )
+            ny, nx = self.meta.dataset_shape.sig
+            farthest = math.hypot(max(cy, ny - 1 - cy), max(cx, nx - 1 - cx))
+            # bins one pixel wide reach half a pixel beyond their edges
+            r = max(math.ceil(farthest + 0.5), p.ri + 1)
+        return r, p.ri, number_of_bins(p.n_bins, r, p.ri)
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the profiles; with a centre for each frame, sums and weights beside them."""
+        two_axes(self)
+        number = self._rings()[2]
+        own = self.params.centers is not None
+        profile = self.buffer(
+            kind="nav",
+            extra_shape=(number,),
+            dtype="float64",
+            use="result_only" if own else None,
+        )
+        if not own:
+            return {"intensity": profile}
+        private = self.buffer(kind="nav", extra_shape=(number,), dtype="float64", use="private")
+        return {"sums": private, "covered": private, "intensity": profile}
+
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Return the axis of the rings: the middle of each, in pixels."""
+        r, ri, number = self._rings()
+        width = (r - ri) / number
+        return {"intensity": (Axis(name="radius", unit="px", scale=width, offset=ri + width / 2),)}
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the pixels of each ring around the common centre."""
+        from udfdask.masks.members import find_members
+
+        if self.params.centers is not None:
+            return {}
+        members = find_members(centre_of(self), two_axes(self), *self._rings())
+        return {"members": members, "totals": members.totals, "cut": OncePerProcess(2048)}
+
+    def process_tile(self, tile: Any) -> None:
+        """Add the part of each frame to its rings."""
+        if not tile.size:
+            return
+        from udfdask.numeric.pixel_rows import rows_in_memory
+        from udfdask.numeric.ring_sums import RingPlaces, add_ring_sums, add_rings_about
+
+        flat, frame_step, row_step = rows_in_memory(tile)
+        origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
+        if self.params.centers is None:
+            data = self.task_data
+
+            def cut() -> RingPlaces:
+                here = data.members.within(origin, shape)
+                places = (here.y - origin[0]) * row_step + here.x - origin[1]
+                return RingPlaces(
+                    bounds=here.bounds, places=places.astype(np.uint32), weights=here.weight
+                )
+
+            rings = data.cut.get((origin, shape, row_step), cut)
+            add_ring_sums(flat, frame_step, rings, self.results.intensity)
+            return
+        r, ri, number = self._rings()
+        add_rings_about(
+            flat,
+            frame_step,
+            row_step,
+            (*origin, *shape),
+            np.ascontiguousarray(self.params.centers, dtype=np.float64),
+            float(ri),
+            (r - ri) / number,
+            self.results.sums,
+            self.results.covered,
+        )
+
+    def postprocess(self) -> None:
+        """Divide by the weight of each ring; of a part of the signal as well, which adds up."""
+        if self.params.centers is None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                self.results.intensity /= self.task_data.totals
+
+    def get_results(self) -> Mapping[str, Any]:
+        """Divide by the weight of each ring around each frame's own centre."""
+        if self.params.centers is None:
+            return {}
+        sums, covered = self.results.sums, self.results.covered
+        profile: AnyArray = np.full_like(sums, np.nan)
+        np.divide(sums, covered, out=profile, where=covered > 0)
+        return {"intensity": profile}
+
+
+def _as_aux(centers: Any) -> AuxData:
+    """Return centres as aux data with two numbers for each frame, checked."""
+    if not isinstance(centers, AuxData):
+        if not hasattr(centers, "__dask_graph__"):
+            centers = np.asarray(centers)
+        if centers.ndim < 1 or centers.shape[-1] != 2:
+            raise ArgumentValueError(
+                f"centers must hold (y, x) for each frame, shape (*nav, 2), not {centers.shape}"
+            )
+        centers = UDF.aux_data(centers, kind="nav", extra_shape=(2,), dtype=centers.dtype)
+    if centers.kind != "nav" or centers.extra_shape != (2,):
+        raise ArgumentValueError(
+            "centers must be aux data of kind 'nav' with extra_shape (2,), (y, x) for each frame, "
+            f"not of kind {centers.kind!r} with extra_shape {centers.extra_shape}"
+        )
+    if centers.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"centers must be real numbers of pixels, not {centers.dtype}")
+    aux: AuxData = centers
+    return aux
