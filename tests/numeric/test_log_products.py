@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from every_dtype import FOREIGN, KNOWN, sample
-from udfdask.numeric.log_products import BLOCK, log_of, merge_products, multiply_heights
+from udfdask.numeric.log_products import (
+    BLOCK,
+    log_of,
+    merge_products,
+    multiply_heights,
+    normalize_products,
+)
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]
 
@@ -12,8 +18,10 @@ REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]
 def products(*tiles):
     shape = tiles[0].shape[1:]
     mantissa, exponent = np.ones(shape), np.zeros(shape, dtype="i8")
+    pending = 0
     for tile in tiles:
-        multiply_heights(tile, mantissa, exponent)
+        pending = multiply_heights(tile, mantissa, exponent, pending)
+    normalize_products(mantissa, exponent)
     return mantissa, exponent
 
 
@@ -31,6 +39,7 @@ def test_every_dtype(dtype, n):
     assert ((mantissa >= 1) & (mantissa < 2)).all()
     np.testing.assert_allclose(log_of(mantissa, exponent), plain(data), rtol=1e-13)
     np.testing.assert_allclose(log_of(*products(data[:2], data[2:])), plain(data), rtol=1e-13)
+    np.testing.assert_allclose(log_of(*products(*data[:, np.newaxis])), plain(data), rtol=1e-13)
     part = data[:, 1:]
     np.testing.assert_allclose(log_of(*products(part)), plain(part), rtol=1e-13)
 

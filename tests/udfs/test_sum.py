@@ -13,7 +13,7 @@ import udfdask as ud
 from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import datasets
-from udfdask.udfs import SumSigUDF, SumUDF
+from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
 SHAPE = (4, 6, 7, 9)
 CHUNKS = {
@@ -216,3 +216,13 @@ def test_blocks_in_any_order_of_memory(order):
     total, each = sums(da.from_array(data, chunks=data.shape))
     np.testing.assert_array_equal(total, data.sum(axis=(0, 1)))
     np.testing.assert_array_equal(each, data.sum(axis=(2, 3)))
+
+
+@pytest.mark.parametrize("cls", [SumUDF, StdDevUDF])
+@pytest.mark.parametrize(
+    ("side", "tile"), [(128, (20, 128, 128)), (512, (16, 31, 512)), (2048, (16, 16, 2048))]
+)
+def test_tiles_are_deep(cls, side, tile):
+    x = da.zeros((4, 5, side, side), dtype="u2", chunks=-1)
+    shown = ud.run_udf(x, cls()).explain().tile_shape
+    assert shown == tile

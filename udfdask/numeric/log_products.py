@@ -21,31 +21,40 @@ SAFE = {"u1": 64, "i1": 64, "u2": 32, "i2": 32, "u4": 16, "i4": 16, "u8": 8, "i8
 """Factors whose product does not overflow, by dtype; one for others."""
 
 
-def multiply_heights(tile: AnyArray, mantissa: AnyArray, exponent: AnyArray) -> None:
+def multiply_heights(
+    tile: AnyArray, mantissa: AnyArray, exponent: AnyArray, pending: int = 0
+) -> int:
     """Multiply the products by (frame - min(frame) + 1) of each frame of a tile.
 
     The tile holds whole frames, shape (n, *sig); a product is ``mantissa * 2**exponent``, float64
-    within 1 and 2, and int64, both of shape `sig` and contiguous.
+    and int64, both of shape `sig` and contiguous. The mantissa was within 1 and 2 before it was
+    multiplied `pending` times; how often it has been now is returned.
     """
     if not tile.size:
-        return
+        return pending
     if wider(tile.dtype) is None:
         tile = tile.astype(np.float64)
     rows = as_rows(tile)
     lowest = tile.reshape((len(tile), -1)).min(axis=1).astype(np.float64)
-    factors = mantissa.reshape(-1)
     safe = SAFE.get(f"{rows.flat.dtype.kind}{rows.flat.dtype.itemsize}", 1)
-    bits = factors.view(np.int64)
-    multiply_columns(*rows, lowest, safe, BLOCK, factors, bits, exponent.reshape(-1))
+    factors = mantissa.reshape(-1)
+    bits, powers = factors.view(np.int64), exponent.reshape(-1)
+    now: int = multiply_columns(*rows, lowest, safe, pending, BLOCK, factors, bits, powers)
+    return now
+
+
+def normalize_products(mantissa: AnyArray, exponent: AnyArray) -> None:
+    """Bring the mantissa within 1 and 2."""
+    normalize(mantissa.reshape(-1).view(np.int64), exponent.reshape(-1))
 
 
 def merge_products(
     mantissa: AnyArray, exponent: AnyArray, more_mantissa: AnyArray, more_exponent: AnyArray
 ) -> None:
-    """Multiply products by others."""
+    """Multiply products by others, both with a mantissa within 1 and 2."""
     mantissa *= more_mantissa
     exponent += more_exponent
-    normalize(mantissa.reshape(-1).view(np.int64), exponent.reshape(-1))
+    normalize_products(mantissa, exponent)
 
 
 def log_of(mantissa: AnyArray, exponent: AnyArray) -> AnyArray:
@@ -63,20 +72,27 @@ def multiply_columns(
     width: int,
     lowest: AnyArray,
     safe: int,
+    pending: int,
     block: int,
     mantissa: AnyArray,
     bits: AnyArray,
     exponent: AnyArray,
-) -> None:
-    """Multiply by every row less its `lowest` value, plus 1; `bits` are those of the mantissa."""
-    group = 4 if safe >= 4 else 1
+) -> int:
+    """Multiply by every row less its `lowest` value, plus 1; `bits` are those of the mantissa.
+
+    Never more than `safe` times before the next normalisation; returns how often since the last.
+    """
+    fours = count - count % 4 if safe >= 4 else 0
+    now = pending
     for start in range(0, width, block):
         stop = min(start + block, width)
         n = stop - start
         product = mantissa[start:stop]
-        pending = 0
-        groups = count - count % group if group > 1 else 0
-        for i in range(0, groups, 4):
+        now = pending
+        for i in range(0, fours, 4):
+            if now + 4 > safe:
+                normalize(bits[start:stop], exponent[start:stop])
+                now = 0
             k = i * step + start
             _multiply_four(
                 product,
@@ -86,19 +102,15 @@ def multiply_columns(
                 flat[k + 3 * step : k + 3 * step + n],
                 lowest[i : i + 4],
             )
-            pending += 4
-            if pending >= safe:
+            now += 4
+        for i in range(fours, count):
+            if now + 1 > safe:
                 normalize(bits[start:stop], exponent[start:stop])
-                pending = 0
-        for i in range(groups, count):
+                now = 0
             k = i * step + start
             _multiply_one(product, flat[k : k + n], lowest[i])
-            pending += 1
-            if pending >= safe:
-                normalize(bits[start:stop], exponent[start:stop])
-                pending = 0
-        if pending:
-            normalize(bits[start:stop], exponent[start:stop])
+            now += 1
+    return now
 
 
 @kernel

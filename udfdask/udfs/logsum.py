@@ -61,11 +61,22 @@ class LogsumUDF(UDF):
         """Start from 1."""
         self.results.mantissa[...] = 1
 
+    def get_task_data(self) -> Mapping[str, Any]:
+        """Return a counter of factors since a chunk's products were last normalised."""
+        return {"pending": [0]}
+
     def process_tile(self, tile: Any) -> None:
         """Multiply by the frames of a tile."""
         from udfdask.numeric.log_products import multiply_heights
 
-        multiply_heights(tile, self.results.mantissa, self.results.exponent)
+        pending, results = self.task_data.pending, self.results
+        pending[0] = multiply_heights(tile, results.mantissa, results.exponent, pending[0])
+
+    def postprocess(self) -> None:
+        """Normalise the products of a chunk."""
+        from udfdask.numeric.log_products import normalize_products
+
+        normalize_products(self.results.mantissa, self.results.exponent)
 
     def merge(self, dest: Views, src: Views) -> None:
         """Multiply by a partial product."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from udfdask.buffers import BufferSpec, Views
 from udfdask.udf import UDF
+from udfdask.udfs.deep_tiles import deep_tiles
 from udfdask.udfs.sum_dtype import sum_dtypes
 
 
@@ -50,6 +51,10 @@ class SumUDF(UDF):
     def get_preferred_input_dtype(self) -> Any:
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
+
+    def get_tiling_preferences(self) -> Mapping[str, Any]:
+        """Return that a tile should hold many frames, or parts of them."""
+        return deep_tiles(self.meta)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and where it is added up if that is wider."""
