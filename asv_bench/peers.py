@@ -124,10 +124,8 @@ def main(arguments: list[str] | None = None) -> int:
     cases, first = chosen_cases(args.cases)
     libertem = by_libertem.INSTALLED and not args.no_libertem
     how = {"gigabytes": args.gigabytes, "threads": args.threads, "repeats": args.repeats}
-    texts = [
-        f"Measured {time.strftime('%Y-%m-%d')} with {args.threads} threads, best of "
-        f"{args.repeats}, {versions(libertem)}; GB/s of input, and ratios of times.\n"
-    ]
+    about = f"with {args.threads} threads, best of {args.repeats}, {versions(libertem)}"
+    texts = [f"Measured {time.strftime('%Y-%m-%d')} {about}; GB/s of input, and ratios of times.\n"]
     failed = False
     folder = nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory()
     with folder as made, LiberTEM(args.threads) if libertem else nullcontext() as peer:

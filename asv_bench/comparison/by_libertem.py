@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import dask
 import dask.array as da
@@ -98,7 +98,7 @@ class LiberTEM:
         self._threads = threads
         self._contexts: dict[str, Any] = {}
 
-    def __enter__(self) -> LiberTEM:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -123,8 +123,9 @@ class LiberTEM:
         """Return the results of a kind of work over an .npy file, or over a dask array."""
         ctx = self.context(executor)
         found = {}
-        with warnings.catch_warnings(), dask.config.set(
-            scheduler="threads", num_workers=self._threads
+        with (
+            warnings.catch_warnings(),
+            dask.config.set(scheduler="threads", num_workers=self._threads),
         ):
             warnings.simplefilter("ignore")  # its own, about np.divide(where=) for one
             if isinstance(data, Path):

@@ -49,8 +49,7 @@ def run(x: da.Array, *parts: str, **options: Any) -> Lazy:
     """Return the results of parts of the work in one pass."""
     results = ud.run_udf(x, [make(part, x.shape[-2:]) for part in parts], **options)
     return {
-        PARTS[part][1]: result[PARTS[part][2]]
-        for part, result in zip(parts, results, strict=True)
+        PARTS[part][1]: result[PARTS[part][2]] for part, result in zip(parts, results, strict=True)
     }
 
 

@@ -45,7 +45,7 @@ def first_call(library: str, udf: str, path: Path, threads: int, repeats: int) -
     """
     names = {"SumUDF": ("sum", "sum"), "StdDevUDF": ("var", "stddev")}[udf]
     body = SCRIPTS[library].format(dask=names[0], module=names[1], udf=udf)
-    command = [sys.executable, "-c", "\n".join([PREPARE, body, PRINT]), str(path), str(threads)]
+    command = [sys.executable, "-c", f"{PREPARE}\n{body}\n{PRINT}", str(path), str(threads)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     found = []
     for _ in range(repeats + 1):
