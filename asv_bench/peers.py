@@ -113,7 +113,7 @@ def chosen_cases(names: str | None) -> tuple[list[Case], bool]:
 def main(arguments: list[str] | None = None) -> int:
     """Run what was asked for; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gigabytes", type=float, default=2, help="size of the data (10**9 bytes)")
+    parser.add_argument("--gigabytes", type=float, default=2, help="size of the data (2**30 bytes)")
     parser.add_argument("--cases", help="names with commas between them; all by default")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=dask.system.CPU_COUNT)

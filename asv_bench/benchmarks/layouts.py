@@ -12,6 +12,9 @@ from pathlib import Path
 import dask.array as da
 import numpy as np
 
+GIGABYTE = 1 << 30
+"""Bytes of a gigabyte here: two of them are a scan of 256 x 256 positions."""
+
 CHUNK_BYTES = 64 << 20
 """Bytes of a chunk, at most, where one frame is not larger."""
 
@@ -35,12 +38,12 @@ class Layout:
         return len(self.sig)
 
     def shape(self, gigabytes: float) -> tuple[int, ...]:
-        """Return the shape of about so many gigabytes (10**9 bytes).
+        """Return the shape of about so many gigabytes.
 
         A small data set has short lines too, so that there are always several of them.
         """
         frame = math.prod(self.sig) * np.dtype(self.dtype).itemsize
-        frames = max(4, round(gigabytes * 1e9 / frame))
+        frames = max(4, round(gigabytes * GIGABYTE / frame))
         most = max(2, math.isqrt(frames))
         line = tuple(min(n, most) for n in self.line)
         return (max(2, round(frames / math.prod(line))), *line, *self.sig)
@@ -64,7 +67,7 @@ LAYOUTS = {
         Layout(name="events", line=(256,), sig=(256, 256), dtype="|u1", mean=0.01),
     ]
 }
-"""scan: 256 x 256 positions at 2 GB. eds: 512 x 512 positions at 0.5 GB, one signal axis."""
+"""At 2 gigabytes the scan has 256 x 256 positions; so has the EDS map 512 x 512 at a half."""
 
 
 def default_gigabytes() -> float:
