@@ -40,11 +40,11 @@ class Layout:
     def shape(self, gigabytes: float) -> tuple[int, ...]:
         """Return the shape of about so many gigabytes.
 
-        A small data set has short lines too, so that there are always several of them.
+        The lines of a small data set are shorter too, so that there are always several.
         """
         frame = math.prod(self.sig) * np.dtype(self.dtype).itemsize
         frames = max(4, round(gigabytes * GIGABYTE / frame))
-        most = max(2, math.isqrt(frames))
+        most = max(2, 2 * math.isqrt(frames))
         line = tuple(min(n, most) for n in self.line)
         return (max(2, round(frames / math.prod(line))), *line, *self.sig)
 
