@@ -12,6 +12,8 @@ from pathlib import Path
 import dask.array as da
 import numpy as np
 
+from udfdask.io import open_file
+
 GIGABYTE = 1 << 30
 """Bytes of a gigabyte here: two of them are a scan of 256 x 256 positions."""
 
@@ -117,9 +119,12 @@ def make_file(layout: Layout, gigabytes: float, folder: Path) -> Path:
 
 
 def opened(path: Path, layout: Layout) -> da.Array:
-    """Return the file as a dask array over a fresh memory map, in the chunks of the layout."""
-    mapped = np.load(path, mmap_mode="r")
-    return da.from_array(mapped, chunks=layout.chunks(mapped.shape))
+    """Return the file as a dask array in the chunks of the layout; tasks map it into memory.
+
+    `da.from_array` of a memory map would hash all data for a name, and copy them.
+    """
+    shape = np.load(path, mmap_mode="r").shape
+    return open_file(path, sig_dims=layout.sig_dims, chunks=layout.chunks(shape)).array
 
 
 @functools.cache

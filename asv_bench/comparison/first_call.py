@@ -13,18 +13,21 @@ PREPARE = "import sys, time; start = time.perf_counter(); path = sys.argv[1]; n 
 SCRIPTS = {
     "dask": """
 import dask.array as da, numpy as np
-mapped = np.load(path, mmap_mode="r")
-x = da.from_array(mapped, chunks=(len(mapped) // 4 or 1, *mapped.shape[1:]))
 imported = time.perf_counter()
+def load(block_info=None):
+    where = block_info[None]["array-location"]
+    return np.load(path, mmap_mode="r")[tuple(slice(*ends) for ends in where)]
+shape = np.load(path, mmap_mode="r").shape
+chunks = da.core.normalize_chunks((shape[0] // 4 or 1, *shape[1:]), shape)
+x = da.map_blocks(load, chunks=chunks, meta=np.empty((0,) * 4, "u2"))
 x.{dask}(axis=(0, 1)).compute(scheduler="threads", num_workers=n)
 """,
     "udfdask": """
-import dask.array as da, numpy as np, udfdask as ud
+import udfdask as ud
+from udfdask.io import open_file
 from udfdask.udfs import {udf}
-mapped = np.load(path, mmap_mode="r")
-x = da.from_array(mapped, chunks=(len(mapped) // 4 or 1, *mapped.shape[1:]))
 imported = time.perf_counter()
-ud.run_udf(x, {udf}()).compute(scheduler="threads", num_workers=n)
+ud.run_udf(open_file(path).array, {udf}()).compute(scheduler="threads", num_workers=n)
 """,
     "LiberTEM": """
 from libertem.api import Context
