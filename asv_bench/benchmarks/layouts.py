@@ -51,10 +51,12 @@ class Layout:
         return (max(2, round(frames / math.prod(line))), *line, *self.sig)
 
     def chunks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return chunks of whole frames, at most 64 MiB, and at least four of them."""
-        line = math.prod(shape[1:]) * np.dtype(self.dtype).itemsize
-        rows = max(1, min(CHUNK_BYTES // line, -(-shape[0] // 4)))
-        return (rows, *shape[1:])
+        """Return chunks of whole frames, at most 64 MiB, and of a small data set a few of them."""
+        frame = math.prod(self.sig) * np.dtype(self.dtype).itemsize
+        room = max(1, CHUNK_BYTES // frame)
+        along_line = min(room, shape[1])
+        rows = max(1, min(room // along_line, -(-shape[0] // 4)))
+        return (rows, along_line, *self.sig)
 
 
 LAYOUTS = {
