@@ -75,6 +75,32 @@ def test_only_the_udfs_asked_for_run_and_each_once(file):
     assert "\nsum " not in output
 
 
+def test_virtual_detectors(file, values):
+    output = call(
+        "run", file, "--udf", "sum", "--detector", "disk,r=2", "--detector", "disk, cx=3, r=1.5"
+    )
+    y, x = np.indices(SHAPE[2:])
+    for name, cx, r in (("disk", 6, 2), ("disk_2", 3, 1.5)):
+        sums = values[..., (y - 5) ** 2 + (x - cx) ** 2 <= r**2].sum(axis=-1)
+        numbers = [float(cell) for cell in line_of(output, name, "intensity")[-3:]]
+        assert numbers == pytest.approx([sums.min(), sums.mean(), sums.max()], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("disk", "a disk takes r and perhaps cx, cy, but r is missing"),
+        ("disk,r=x", "'disk,r=x' is no detector: write a shape and its numbers"),
+        ("disk,radius=3", "'disk,radius=3' is no detector: there is no number called so"),
+        ("blob,r=3", "not 'blob'"),
+        ("disk,r=3,cx=99", "no pixel of a frame of shape (10, 12) lies in the detector disk"),
+    ],
+)
+def test_a_detector_that_is_none(file, text, message):
+    code = 1 if "cx" in text else 2
+    assert message in call("run", file, "--detector", text, code=code)
+
+
 def test_results_are_written(file, values, tmp_path):
     xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
     store, figure = tmp_path / "out.zarr", tmp_path / "out.png"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -243,7 +244,8 @@ def _process_tiles(instances: list[Instance], source: FrameSource, chunk: int, n
         backs = [instance.view_part(part, index) for instance in instances]
         window = part.shift_by([-o for o in corner]).get()
         for start, stop in stacks:
-            pieces = Pieces(source.tile(start, stop, place, window), part)
+            look = partial(source.pixels, start, stop)
+            pieces = Pieces(source.tile(start, stop, place, window), part, look)
             for instance in instances:
                 instance.view_rows(start, stop)
                 instance.call("process_tile", pieces.get(instance))

@@ -87,7 +87,7 @@ def _aux_rows(
 ) -> dict[str, AnyArray]:
     """Return the aux data of the frames at hand: of a chunk, or of the run in scan order."""
     grid = recipe.grid
-    if not declared.nav_aux:
+    if not declared.carries_aux:
         return {}
     n_rows = grid.n_frames if chunk is None else int(grid.counts[chunk])
     found = {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from udfdask.auxdata import locked
-from udfdask.corrections.tile import correct_tile, tile_planes
+from udfdask.corrections.planes import tile_planes
+from udfdask.corrections.tile import correct_tile
 from udfdask.instance import Instance
 from udfdask.slices import Slice
 from udfdask.source import convert
@@ -17,14 +19,21 @@ from udfdask.types import AnyArray
 class Pieces:
     """A piece of data in the dtypes that the UDFs want, converted and corrected once for each.
 
-    It is a signal part of frames, by default all of it.
+    It is a signal part of frames, by default all of it. `look` returns what the same frames hold at
+    places outside of the part, int, (sig dims, m), as an array of shape (frames, m).
     """
 
-    __slots__ = ("_converted", "_native", "_part")
+    __slots__ = ("_converted", "_look", "_native", "_part")
 
-    def __init__(self, native: AnyArray, part: Slice | None = None) -> None:
+    def __init__(
+        self,
+        native: AnyArray,
+        part: Slice | None = None,
+        look: Callable[[AnyArray], AnyArray] | None = None,
+    ) -> None:
         self._native = native
         self._part = part
+        self._look = look
         self._converted: dict[np.dtype[Any], AnyArray] = {}
 
     def get(self, instance: Instance) -> AnyArray:
@@ -45,10 +54,13 @@ class Pieces:
         """Return the corrected piece in a dtype, read-only."""
         if dtype not in self._converted:
             corrections, part = instance.recipe.corrections, self._part
+            sig, beyond = instance.recipe.shape.sig, None
             assert corrections is not None
             if part is None:
-                sig = instance.recipe.shape.sig
                 part = Slice((0,) * len(sig), sig)
-            planes = tile_planes(corrections, part, dtype)
-            self._converted[dtype] = locked(correct_tile(self._native, planes))
+            planes = tile_planes(corrections, part, dtype, sig)
+            if planes.beyond.size:
+                assert self._look is not None
+                beyond = self._look(planes.beyond)
+            self._converted[dtype] = locked(correct_tile(self._native, planes, beyond))
         return self._converted[dtype]

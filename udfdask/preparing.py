@@ -6,6 +6,7 @@ the declaring methods of the UDFs run here.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from udfdask.grid import BoolArray, Grid
 from udfdask.meta import UDFMeta
 from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.shapes import Shape
-from udfdask.tiling import TilingScheme, choose_tiling
+from udfdask.tiling import choose_tiling
 from udfdask.udf import UDF, UDFMethod
 
 MANY_BLOCKS = 4
@@ -67,12 +68,11 @@ def make_recipe(
         parts.append(part)
         preferences.append(preference)
     max_frames = int(grid.counts.max()) if grid.n_chunks else 1
-    tiling = _tiling(
-        corrections,
+    tiling = choose_tiling(
+        sigs,
         whole_frames=any(
             u.whole_frames and p.method is UDFMethod.TILE for u, p in _pair(udfs, parts)
         ),
-        sig_chunks=sigs,
         itemsize=max(p.input_dtype.itemsize for p in parts),
         max_frames=max_frames,
         tile_bytes=tile_bytes,
@@ -84,7 +84,7 @@ def make_recipe(
     by_sig_chunk = (
         all(u._adds_signal_parts and not u.whole_frames for u in udfs)
         and blocks > 1
-        and not tiling.whole_frames
+        and not _patches_across(corrections, sigs)
         and (blocks > MANY_BLOCKS or heaviest * full.sig.size * dt.itemsize > whole_bytes)
     )
     _check_contiguous(udfs, parts, grid)
@@ -102,17 +102,15 @@ def make_recipe(
     )
 
 
-def _tiling(corrections: CorrectionSet | None, *, whole_frames: bool, **sizes: Any) -> TilingScheme:
-    """Return the tiles of a run: so large that no excluded pixel needs another tile."""
-    tiling = choose_tiling(**sizes, whole_frames=whole_frames)
+def _patches_across(
+    corrections: CorrectionSet | None, sig_chunks: tuple[tuple[int, ...], ...]
+) -> bool:
+    """Return whether an excluded pixel is patched from another signal chunk."""
     excluded = None if corrections is None else corrections.excluded_pixels
-    if excluded is not None:
-        frame = tiling.dataset_shape
-        if straddles(excluded, frame, tiling.edges):
-            tiling = choose_tiling(**sizes, whole_chunks=True)
-        if straddles(excluded, frame, tiling.edges):
-            tiling = choose_tiling(**sizes, whole_frames=True)
-    return tiling
+    if excluded is None:
+        return False
+    starts = [list(itertools.accumulate(sizes, initial=0))[:-1] for sizes in sig_chunks]
+    return straddles(excluded, [sum(sizes) for sizes in sig_chunks], starts)
 
 
 def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:

@@ -110,6 +110,30 @@ class FrameSource:
         nav = (slice(None),) * len(self._nav_shape)
         return _locked(block[(*nav, *index)][places])
 
+    def pixels(self, start: int, stop: int, places: AnyArray) -> AnyArray:
+        """Return some pixels of rows `start` to `stop`, shape (rows, m).
+
+        `places` are those in a frame, int, (sig dims, m).
+        """
+        chosen = np.arange(start, stop)
+        if self._positions is not None:
+            chosen = self._positions[start:stop]
+        out = np.empty((stop - start, places.shape[1]), dtype=self._blocks[0].dtype)
+        starts = [np.cumsum((0, *sizes[:-1])) for sizes in self._sig_chunks]
+        block_of = [
+            np.searchsorted(first, place, side="right") - 1
+            for first, place in zip(starts, places, strict=True)
+        ]
+        local = [p - first[k] for p, first, k in zip(places, starts, block_of, strict=True)]
+        numbers = np.ravel_multi_index(block_of, [len(sizes) for sizes in self._sig_chunks])
+        for number in np.unique(numbers):
+            block, these = self._blocks[number], numbers == number
+            flat = block.ndim == 1 + len(local)
+            nav = (chosen,) if flat else np.unravel_index(chosen, self._nav_shape)
+            index = (*(n[:, np.newaxis] for n in nav), *(place[these] for place in local))
+            out[:, these] = block[index]
+        return _locked(out)
+
     def frames(self, start: int, stop: int) -> AnyArray:
         """Return the whole frames of rows `start` to `stop`."""
         everything = (slice(None),) * len(self._sig)

@@ -56,12 +56,6 @@ class TilingScheme:
         """Whether each tile holds whole frames."""
         return len(self.sig_parts) == 1
 
-    @cached_property
-    def edges(self) -> tuple[tuple[int, ...], ...]:
-        """First pixel of each part along each axis, in order."""
-        origins = zip(*(part.origin for part, _ in self.sig_parts), strict=True)
-        return tuple(tuple(sorted(set(axis))) for axis in origins)
-
     @property
     def shape(self) -> Shape:
         """Shape of the largest tile, (depth, *sig part)."""
@@ -88,7 +82,6 @@ def choose_tiling(
     depth: float = np.inf,
     total_size: float = np.inf,
     whole_frames: bool = False,
-    whole_chunks: bool = False,
 ) -> TilingScheme:
     """Return the tiles for chunks of such sizes.
 
@@ -96,7 +89,7 @@ def choose_tiling(
     chunk, `tile_bytes` the share of the cache; `depth` (frames) and `total_size` (bytes) are the
     smallest preferences of the UDFs. Whole frames stay together while `depth` of them, or at
     least one, fit; else leading signal axes are cut first, which keeps the parts contiguous.
-    `whole_frames` never cuts them, `whole_chunks` only where the chunks do.
+    `whole_frames` never cuts them.
     """
     budget = max(1, int(min(tile_bytes, total_size)) // itemsize)
     block = [max(1, *sizes) for sizes in sig_chunks]
@@ -108,7 +101,7 @@ def choose_tiling(
         chosen = frame_depth
     else:
         least = min(most, DEPTH_DEFAULT)
-        if math.prod(block) * least > budget and not whole_chunks:
+        if math.prod(block) * least > budget:
             sig_shape = _cut(block, max(1, budget // least))
         chosen = max(1, min(most, budget // math.prod(sig_shape)))
         if frame <= budget and all(len(c) == 1 for c in sig_chunks):

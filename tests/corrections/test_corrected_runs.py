@@ -298,17 +298,12 @@ def explain(udf, excluded, chunks=(2, 3, 2, 9), tile="1 MiB"):
         return ud.explain(da.from_array(DATA, chunks=chunks), udf, corrections=corrections)
 
 
-def test_tiles_are_as_large_as_patches_need():
-    # tiles of two lines; a spot whose neighbours are in three lines, or none at all
-    small = {"chunks": (1, 3, *SIG), "tile": 216}
-    assert explain(Tiles(), None, **small).tile_shape[1:] == (2, 9)
-    assert explain(Tiles(), np.zeros_like(MASK), **small).tile_shape[1:] == (2, 9)
-    assert explain(Tiles(), (3, 4), **small).tile_shape[1:] == SIG
-    assert explain(Tiles(), (0, 4), **small).tile_shape[1:] == (2, 9)
-    # signal chunks of four lines, of which the first has a spot
-    small["chunks"] = (1, 3, 4, 9)
-    assert explain(Tiles(), (1, 4), **small).tile_shape[1:] == (4, 9)
-    assert explain(Tiles(), (4, 4), **small).tile_shape[1:] == SIG
+@pytest.mark.parametrize("place", [None, (0, 4), (3, 4), (4, 4)])
+@pytest.mark.parametrize("chunks", [SIG, (4, 9), (4, 5)])
+def test_patches_make_no_tile_larger(place, chunks):
+    small = {"chunks": (1, 3, *chunks), "tile": 216}
+    lines = 2 if chunks[1] == 9 else 3
+    assert explain(Tiles(), place, **small).tile_shape[1:] == (lines, chunks[1])
 
 
 def test_one_signal_chunk_a_task_where_patches_allow():
@@ -343,16 +338,16 @@ def test_explain():
 
 
 def test_one_correction_for_udfs_of_one_dtype(monkeypatch):
-    import udfdask.chunk
+    import udfdask.pieces
 
     dtypes = []
 
-    def correct(tile, planes):
+    def correct(tile, planes, beyond):
         dtypes.append(planes.dtype)
-        return right(tile, planes)
+        return right(tile, planes, beyond)
 
-    right = udfdask.chunk.correct_tile
-    monkeypatch.setattr(udfdask.chunk, "correct_tile", correct)
+    right = udfdask.pieces.correct_tile
+    monkeypatch.setattr(udfdask.pieces, "correct_tile", correct)
     x = da.from_array(DATA, chunks=(2, 6, *SIG))
     udfs = [SumUDF(), WholeTiles(), WritesFrames(), ComplexTiles(), Frames()]
     ud.compute(*ud.run_udf(x, udfs, corrections=CorrectionSet(dark=DARK)), scheduler="sync")
@@ -447,13 +442,13 @@ def test_broken_pixels_hide_what_they_hold():
 
 
 def test_no_copies_of_planes_per_chunk():
-    from udfdask.corrections.tile import tile_planes
+    from udfdask.corrections.planes import tile_planes
 
     corrections = CorrectionSet(dark=DARK.astype("f4"), gain=GAIN.astype("f4"))
     frame = ud.Slice((0, 0), ud.Shape(SIG, sig_dims=2))
-    planes = tile_planes(corrections, frame, np.dtype("f4"))
-    assert tile_planes(corrections, frame, np.dtype("f4")) is planes
-    assert np.shares_memory(planes.dark, corrections.dark)
+    planes = tile_planes(corrections, frame, np.dtype("f4"), SIG)
+    assert tile_planes(corrections, frame, np.dtype("f4"), SIG) is planes
+    assert np.shares_memory(planes.part_planes.dark, corrections.dark)
     assert math.prod(planes.neighbours.shape) == 0
 
 

@@ -225,6 +225,17 @@ def test_lazy_parameters():
     check_udf(Weighted(da.arange(8, chunks=4)))
 
 
+def test_aux_data_of_a_udf_without_results_of_its_own():
+    class Weighted(broken.Rows):
+        def __init__(self, weight):
+            super().__init__(weight=weight)
+
+        def process_frame(self, frame):
+            self.results.sums[:] = frame.sum() * self.params.weight
+
+    check_udf(Weighted(ud.UDF.aux_data(np.arange(24.0), kind="nav", dtype="float64")))
+
+
 def test_parameters_that_fit_one_scan_shape():
     class Reference(broken.Rows):
         def __init__(self, where):

@@ -8,6 +8,9 @@ from typing import Any
 import click
 import numpy as np
 
+from udfdask.errors import UDFError
+from udfdask.udfs import VirtualDetectorUDF
+
 Index = tuple[int | slice, ...]
 
 
@@ -77,6 +80,38 @@ class RegionType(click.ParamType[Index]):
                 param,
                 ctx,
             )
+
+
+class DetectorType(click.ParamType[VirtualDetectorUDF]):
+    """A virtual detector: ``ring,ri=10,ro=20``."""
+
+    name = "detector"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> VirtualDetectorUDF:
+        """Turn ``disk,r=5`` into a UDF."""
+        if isinstance(value, VirtualDetectorUDF):
+            return value
+        shape, *settings = (part.strip() for part in value.split(","))
+        try:
+            numbers = {}
+            for setting in settings:
+                name, _, number = setting.partition("=")
+                numbers[name.strip()] = float(number)
+        except ValueError:
+            self.fail(
+                f"{value!r} is no detector: write a shape and its numbers in pixels, such as "
+                "disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20",
+                param,
+                ctx,
+            )
+        try:
+            return VirtualDetectorUDF(shape, **numbers)
+        except UDFError as error:
+            self.fail(str(error), param, ctx)
+        except TypeError:
+            self.fail(f"{value!r} is no detector: there is no number called so", param, ctx)
 
 
 def _one_index(text: str) -> int | slice:

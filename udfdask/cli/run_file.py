@@ -10,7 +10,14 @@ import click
 
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
 from udfdask.cli.one_pass import run_in_one_pass
-from udfdask.cli.options import ChunksType, Index, RegionType, ShapeType, region_mask
+from udfdask.cli.options import (
+    ChunksType,
+    DetectorType,
+    Index,
+    RegionType,
+    ShapeType,
+    region_mask,
+)
 from udfdask.io.opened import OpenedFile
 from udfdask.io.opening import open_file
 from udfdask.io.variables import result_variables
@@ -19,7 +26,7 @@ from udfdask.plotting.panels import result_panels
 from udfdask.plotting.static import check_png, save_png
 from udfdask.results import Result
 from udfdask.udf import UDF
-from udfdask.udfs import NoOpUDF, PickUDF, SumSigUDF, SumUDF
+from udfdask.udfs import NoOpUDF, PickUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 UDFS: dict[str, type[UDF]] = {
     "sum": SumUDF,
@@ -40,6 +47,13 @@ UDFS: dict[str, type[UDF]] = {
     show_default="sum and sumsig",
     help="What to run; may be given several times, all run in one pass.",
 )
+@click.option(
+    "--detector",
+    "detectors",
+    type=DetectorType(),
+    multiple=True,
+    help="A virtual detector in the same pass: disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20 in pixels.",
+)
 @click.option("--sig-dims", type=int, help="Number of signal dimensions; by default the file's.")
 @click.option("--roi", type=RegionType(), help="Part of the scan: y0:y1,x0:x1 or a position.")
 @click.option("--chunks", type=ChunksType(), help="Chunks to read in: 4,4,-1,-1 or auto or 64MiB.")
@@ -57,6 +71,7 @@ UDFS: dict[str, type[UDF]] = {
 def run(
     file: Path,
     names: Sequence[str],
+    detectors: Sequence[VirtualDetectorUDF],
     sig_dims: int | None,
     roi: Index | None,
     chunks: Any,
@@ -77,6 +92,7 @@ def run(
 
     \b
     udfdask run scan.mib --udf sum --plot sum.png
+    udfdask run scan.mib --detector disk,r=8 --detector ring,ri=12,ro=30 --plot fields.png
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.zarr
     """  # noqa: D301, click wants the character
@@ -98,13 +114,26 @@ def run(
         nav_dims = opened.array.ndim - opened.sig_dims
         results = run_in_one_pass(
             opened.array,
-            {name: UDFS[name]() for name in dict.fromkeys(names)},
+            {**{name: UDFS[name]() for name in dict.fromkeys(names)}, **_named(detectors)},
             sig_dims=opened.sig_dims,
             roi=None if roi is None else region_mask(roi, opened.array.shape[:nav_dims]),
             scheduler=scheduler,
         )
         with told_plainly(PLANNING):
             _write(results, opened, out, plot, overwrite=overwrite)
+
+
+def _named(detectors: Sequence[VirtualDetectorUDF]) -> dict[str, UDF]:
+    """Take detectors; return them by their shapes, the second disk as ``disk_2``."""
+    named: dict[str, UDF] = {}
+    for detector in detectors:
+        shape = name = str(detector.params.shape)
+        n = 1
+        while name in named:
+            n += 1
+            name = f"{shape}_{n}"
+        named[name] = detector
+    return named
 
 
 def _check_outputs(out: Path | None, plot: Path | None, *, overwrite: bool) -> None:

@@ -41,7 +41,8 @@ class CorrectionSet:
     Notes
     -----
     All is computed in ``result_type(data, preference of the UDF, float32)``, hence in float32 for
-    uint16 and in float64 for int32 data, also where the UDF asks for the native dtype.
+    uint16 and in float64 for int32 data, also where the UDF asks for the native dtype. Long
+    doubles are computed in float64.
 
     Neighbours are the up to ``3**n - 1`` pixels that share a side, edge or corner, where `n` is
     the number of signal axes.

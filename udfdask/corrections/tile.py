@@ -1,107 +1,77 @@
-"""Corrects a tile: plain arithmetic on arrays, without a notion of runs or chunks.
-
-`correct_tile` is all that a faster kernel has to replace.
-"""
+"""Corrects a tile: arithmetic on arrays, without a notion of runs or chunks."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from udfdask.corrections.correction_set import CorrectionSet
-from udfdask.corrections.neighbours import good_neighbours
-from udfdask.slices import Slice
+from udfdask.corrections.planes import PixelPlanes, TilePlanes
+from udfdask.numeric.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TilePlanes:
-    """What the correction of one signal part of frames takes, in one dtype."""
+def correct_tile(tile: AnyArray, planes: TilePlanes, beyond: AnyArray | None = None) -> AnyArray:
+    """Return a corrected copy of a tile, C-ordered, of shape (frames, *sig part).
 
-    dtype: np.dtype[Any]
-    """Dtype of corrected tiles."""
-    dark: AnyArray | None
-    """Dark frame of the part, of that dtype, in the unit of the data; None for none."""
-    gain: AnyArray | None
-    """Gain map of the part, of that dtype; None for none."""
-    patched: AnyArray
-    """Pixels to patch, shape (k,), flat indices in the part; most neighbours first."""
-    neighbours: AnyArray
-    """What they are patched from, shape (k, 3**n - 1), flat indices in the part."""
-    counts: AnyArray
-    """How many of those count, shape (k,), at least 1, not increasing."""
+    `beyond` holds what the same frames have at the pixels `planes.beyond`, shape (frames, m),
+    uncorrected; it is needed if m is not 0.
+    """
+    dtype = compiled_dtype(planes.dtype)
+    around = np.empty((len(tile), 0), dtype=dtype)
+    if beyond is not None:
+        around = _corrected(beyond, planes.beyond_planes, dtype, _NO_PATCHES, around)
+    patches = (planes.patched, planes.neighbours, planes.counts)
+    out = _corrected(tile, planes.part_planes, dtype, patches, around)
+    return out.reshape(tile.shape).astype(planes.dtype, copy=False)
 
 
-def correct_tile(tile: AnyArray, planes: TilePlanes) -> AnyArray:
-    """Return a corrected copy of a tile, C-ordered, of shape (frames, *sig part)."""
-    out: AnyArray = tile.astype(planes.dtype, order="C", copy=True)
-    if planes.dark is not None:
-        out -= planes.dark
-    if planes.gain is not None:
-        out *= planes.gain
-    if planes.patched.size:
-        pixels = out.reshape((len(out), -1))
-        total = np.zeros((len(out), planes.patched.size), dtype=planes.dtype)
-        for k in range(int(planes.counts[0])):
-            n = np.count_nonzero(planes.counts > k)
-            total[:, :n] += pixels.take(planes.neighbours[:n, k], axis=1)
-        pixels[:, planes.patched] = total / planes.counts.astype(planes.dtype)
+_NO_PATCHES = (
+    np.empty(0, dtype=np.int64),
+    np.empty((0, 0), dtype=np.int64),
+    np.empty(0, dtype=np.int64),
+)
+
+
+def _corrected(
+    tile: AnyArray,
+    planes: PixelPlanes,
+    dtype: np.dtype[Any],
+    patches: tuple[AnyArray, AnyArray, AnyArray],
+    around: AnyArray,
+) -> AnyArray:
+    """Return the corrected pixels of a tile in a dtype, shape (frames, pixels)."""
+    from udfdask.numeric.correcting import correct_frames  # loads numba
+
+    out = np.empty((len(tile), planes.dark.size), dtype=dtype)
+    if out.size:
+        given = tile.astype(compiled_dtype(tile.dtype), copy=False)
+        correct_frames(*as_lines(given), planes.dark, planes.gain, *patches, around, out)
     return out
 
 
-_made: WeakKeyDictionary[CorrectionSet, dict[Hashable, TilePlanes]] = WeakKeyDictionary()
-_lock = threading.Lock()
+def as_lines(tile: AnyArray) -> tuple[AnyArray, int, int, int]:
+    """Return a tile as flat memory, the steps from frame to frame and line to line, and a line.
 
-
-def tile_planes(corrections: CorrectionSet, part: Slice, dtype: np.dtype[Any]) -> TilePlanes:
-    """Return what correcting a signal part takes; it is made once for a set.
-
-    No excluded pixel may need a neighbour outside of the part.
+    Steps and lines are numbers of elements; lines are contiguous, and a whole frame is one if it
+    is. The memory is what the tile is a view of, read-only, or a copy where that is not made of
+    lines.
     """
-    with _lock:
-        known = _made.setdefault(corrections, {})
-    key = (part.origin, tuple(part.shape), dtype)
-    if key not in known:
-        known[key] = _make(corrections, part, dtype)
-    return known[key]
-
-
-def _make(corrections: CorrectionSet, part: Slice, dtype: np.dtype[Any]) -> TilePlanes:
-    """Return what correcting a signal part takes."""
-    origin, shape = np.reshape(part.origin, (-1, 1)), tuple(part.shape)
-    excluded = corrections.excluded_pixels
-    if excluded is None:
-        excluded = np.zeros((len(shape), 0), dtype=np.int64)
-    local = excluded - origin
-    local = local[:, ((local >= 0) & (local < np.reshape(shape, (-1, 1)))).all(axis=0)]
-    table, counts = good_neighbours(local, shape)
-    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
-    patched = np.ravel_multi_index(tuple(local[:, order]), shape) if order.size else order
-    window = part.get()
-    return TilePlanes(
-        dtype=dtype,
-        dark=_cut(corrections.dark, window, dtype, patched),
-        gain=_cut(corrections.gain, window, dtype, patched),
-        patched=patched,
-        neighbours=table[order],
-        counts=counts[order],
-    )
-
-
-def _cut(
-    plane: AnyArray | None, window: tuple[slice, ...], dtype: np.dtype[Any], patched: AnyArray
-) -> AnyArray | None:
-    """Return the part of a plane in a dtype, finite where pixels are patched anyway."""
-    if plane is None:
-        return None
-    cut = np.ascontiguousarray(plane[window], dtype=dtype)
-    wrong = patched[~np.isfinite(cut.reshape(-1)[patched])]
-    if wrong.size:  # or arithmetic would warn
-        cut = cut.copy()
-        cut.reshape(-1)[wrong] = 0
-    return cut
+    frames, size, item = len(tile), tile[:1].size, tile.itemsize
+    if tile.flags.c_contiguous:
+        flat = tile.reshape(-1)
+        flat.flags.writeable = False  # compiled code is made for such alone
+        return flat, size, size, size
+    for line in (size, tile.shape[-1]):
+        try:
+            lines = tile.reshape((frames, size // line, line), copy=False)
+        except ValueError:
+            continue
+        # along one element a stride means nothing
+        strides = [s if n > 1 else item for s, n in zip(lines.strides, lines.shape, strict=True)]
+        if strides[2] == item and all(s >= 0 and s % item == 0 for s in strides):
+            steps = [s // item for s in strides]
+            span = 1 + sum(s * (n - 1) for s, n in zip(steps, lines.shape, strict=True))
+            flat = np.lib.stride_tricks.as_strided(lines, (span,), (item,), writeable=False)
+            return flat, steps[0], steps[1], line
+    return as_lines(np.ascontiguousarray(tile))

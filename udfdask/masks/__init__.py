@@ -15,8 +15,10 @@ from udfdask.masks.gradients import gradient_x, gradient_y, radial_gradient
 from udfdask.masks.polar import bounding_radius, polar_map
 from udfdask.masks.rectangles import rectangular, window
 from udfdask.masks.stamps import sparse_circular_multi_stack, sparse_template_multi_stack
+from udfdask.masks.templates import DiscTemplate
 
 __all__ = [
+    "DiscTemplate",
     "MaskContainer",
     "background_subtraction",
     "balance",

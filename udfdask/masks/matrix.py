@@ -24,7 +24,7 @@ def dense_matrix(masks: Any, region: Region, dtype: np.dtype[Any], transpose: bo
         flat = masks[(slice(None), *index)].reshape(n, pixels)
         matrix = np.ascontiguousarray(flat.T if transpose else flat, dtype=dtype)
     else:
-        rows, columns, values = _entries(masks, region)
+        rows, columns, values = entries(masks, region)
         matrix = np.zeros(shape, dtype=dtype)
         matrix[(columns, rows) if transpose else (rows, columns)] = values
     matrix = matrix.view()  # it may be the stack itself, or a factory's
@@ -36,7 +36,7 @@ def sparse_matrix(
     masks: Any, region: Region, dtype: np.dtype[Any], transpose: bool, wanted: Sparse
 ) -> Any:
     """Return a sparse matrix of shape (n, pixels), or transposed, in the format asked for."""
-    rows, columns, values = _entries(masks, region)
+    rows, columns, values = entries(masks, region)
     n, pixels = len(masks), math.prod(size for _, size in region)
     place, shape = ((columns, rows), (pixels, n)) if transpose else ((rows, columns), (n, pixels))
     values = values.astype(dtype)
@@ -52,11 +52,11 @@ def sparse_matrix(
     return sparse.GCXS(coo) if wanted.endswith("GCXS") else coo
 
 
-def _entries(masks: Any, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
+def entries(masks: Any, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return mask numbers, flat pixel numbers within a region, and the values that are not 0."""
     if isinstance(masks, np.ndarray):
         index = tuple(slice(first, first + size) for first, size in region)
-        flat = masks[(slice(None), *index)].reshape(len(masks), -1)
+        flat = masks[(slice(None), *index)].reshape(len(masks), math.prod(n for _, n in region))
         rows, columns = np.nonzero(flat)
         return rows, columns, flat[rows, columns]
     # in NumPy: slicing a COO makes numba compile for seconds in each process

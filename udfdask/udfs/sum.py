@@ -9,7 +9,7 @@ import numpy as np
 
 from udfdask.buffers import BufferSpec, Views
 from udfdask.udf import UDF
-from udfdask.udfs.sum_dtype import sum_dtype
+from udfdask.udfs.sum_dtype import sum_dtypes
 
 
 class SumUDF(UDF):
@@ -18,12 +18,17 @@ class SumUDF(UDF):
     Parameters
     ----------
     dtype : dtype-like, optional
-        Dtype of the sum; by default what `array.sum(axis=...)` gives: uint64 for unsigned and
-        int64 for signed integers, else that of the data.
+        Dtype of the result; by default what `array.sum(axis=...)` gives: uint64 for unsigned and
+        int64 for signed integers, else that of the data (float32 for float16). It must hold
+        every possible sum: an integer dtype is refused for floating data, and where so many
+        frames could exceed it.
 
     Notes
     -----
-    Buffer `intensity`, kind sig, shape `sig`, in the unit of the data.
+    Buffer `intensity`, kind sig, shape `sig`, in the unit of the data: ``sum_n frame_n[y, x]``.
+
+    Integers are added up exactly, in 64 bits, floating and complex data in double precision; the
+    result is rounded to its dtype once.
 
     Examples
     --------
@@ -47,15 +52,31 @@ class SumUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sum."""
-        dtype = sum_dtype(self.meta.input_dtype, self.params.dtype)
-        return {"intensity": self.buffer(kind="sig", dtype=dtype)}
+        """Declare the sum, and where it is added up if that is wider."""
+        roi = self.meta.roi
+        n = self.meta.dataset_shape.nav.size if roi is None else int(np.count_nonzero(roi))
+        exact, dtype = sum_dtypes(self.meta.input_dtype, self.params.dtype, n)
+        buffers = {"intensity": self.buffer(kind="sig", dtype=dtype)}
+        if exact != dtype:
+            buffers["exact"] = self.buffer(kind="sig", dtype=exact, use="private")
+        return buffers
 
     def process_tile(self, tile: Any) -> None:
         """Add the frames of a tile."""
-        total = self.results.intensity
-        total += np.add.reduce(tile, axis=0, dtype=total.dtype)
+        from udfdask.numeric.frame_sums import add_frames
+
+        results = self.results
+        add_frames(tile, results.exact if "exact" in results else results.intensity)
+
+    def postprocess(self) -> None:
+        """Round the sum of a chunk."""
+        if "exact" in self.results:
+            self.results.intensity[...] = self.results.exact
 
     def merge(self, dest: Views, src: Views) -> None:
         """Add a partial sum."""
-        dest.intensity += src.intensity
+        if "exact" in dest:
+            dest.exact += src.exact
+            dest.intensity[...] = dest.exact
+        else:
+            dest.intensity += src.intensity

@@ -1,4 +1,4 @@
-"""The dtype of a sum."""
+"""The dtypes of sums: what values are added up in, and what the result has."""
 
 from __future__ import annotations
 
@@ -6,8 +6,55 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
-def sum_dtype(data: np.dtype[Any], asked: Any = None) -> np.dtype[Any]:
-    """Return the dtype of a sum over data: the one asked for, or NumPy's own choice."""
-    dtype: np.dtype[Any] = np.dtype(asked) if asked is not None else np.zeros(1, data).sum().dtype
-    return dtype
+
+def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """Return in what to add up `n` values, and the dtype of the result.
+
+    Integers are added up in 64 bits, floating and complex numbers in double precision. The result
+    has the dtype that NumPy's sum has, but float32 for float16, or the one asked for, in which
+    every sum must fit.
+    """
+    natural = np.zeros(1, data).sum().dtype
+    if natural == np.float16:  # in which a sum soon is infinite
+        natural = np.dtype(np.float32)
+    if data.kind not in "biufc":
+        return natural, natural
+    if asked is None:
+        return _exact(data, natural), natural
+    try:
+        dtype = np.dtype(asked)
+    except TypeError as error:
+        raise ArgumentTypeError(f"dtype={asked!r} is not a NumPy dtype: {error}") from None
+    _check(data, natural, dtype, n)
+    return _exact(data, dtype), dtype
+
+
+def _exact(data: np.dtype[Any], result: np.dtype[Any]) -> np.dtype[Any]:
+    """Return in what to add up."""
+    if data.kind in "biu":
+        unsigned = data.kind == "u" or (data.kind == "b" and result.kind == "u")
+        return np.dtype(np.uint64 if unsigned else np.int64)
+    least = np.dtype(np.float64 if data.kind == "f" else np.complex128)
+    return np.promote_types(data, least)  # long double stays what it is
+
+
+def _check(data: np.dtype[Any], natural: np.dtype[Any], dtype: np.dtype[Any], n: int) -> None:
+    """Raise if a result of this dtype cannot hold the sum of any `n` values."""
+    order = "uifc"
+    least = "u" if data.kind == "b" else data.kind
+    if dtype.kind not in order or order.index(dtype.kind) < order.index(least):
+        raise ArgumentTypeError(
+            f"dtype={dtype} cannot hold the sum of {data} data, which is {natural}: leave dtype "
+            "out, or ask for an integer, floating or complex dtype that can"
+        )
+    if dtype.kind not in "iu":
+        return
+    limits = np.iinfo(dtype)
+    low, high = (0, 1) if data.kind == "b" else (np.iinfo(data).min, np.iinfo(data).max)
+    if dtype != natural and not (limits.min <= n * int(low) and n * int(high) <= limits.max):
+        raise ArgumentValueError(
+            f"dtype={dtype} cannot hold the sum of {n} values of {data}, which may be as much as "
+            f"{n * int(high)}: leave dtype out for {natural}, or ask for a wider one"
+        )

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from udfdask.buffers import BufferSpec
 from udfdask.udf import UDF
-from udfdask.udfs.sum_dtype import sum_dtype
+from udfdask.udfs.sum_dtype import sum_dtypes
 
 
 class SumSigUDF(UDF):
@@ -18,12 +16,17 @@ class SumSigUDF(UDF):
     Parameters
     ----------
     dtype : dtype-like, optional
-        Dtype of the sum; by default what `array.sum(axis=...)` gives: uint64 for unsigned and
-        int64 for signed integers, else that of the data.
+        Dtype of the result; by default what `array.sum(axis=...)` gives: uint64 for unsigned and
+        int64 for signed integers, else that of the data (float32 for float16). It must hold
+        every possible sum: an integer dtype is refused for floating data, and where so many
+        pixels could exceed it.
 
     Notes
     -----
-    Buffer `intensity`, kind nav, shape `nav`, in the unit of the data.
+    Buffer `intensity`, kind nav, shape `nav`, in the unit of the data: ``sum_yx frame[y, x]``.
+
+    Integers are added up exactly, in 64 bits, floating and complex data in double precision and
+    pairwise; the result is rounded to its dtype once per signal chunk.
 
     Examples
     --------
@@ -47,12 +50,22 @@ class SumSigUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sums."""
-        dtype = sum_dtype(self.meta.input_dtype, self.params.dtype)
-        return {"intensity": self.buffer(kind="nav", dtype=dtype)}
+        """Declare the sums, and where they are added up if that is wider."""
+        n = self.meta.dataset_shape.sig.size
+        exact, dtype = sum_dtypes(self.meta.input_dtype, self.params.dtype, n)
+        buffers = {"intensity": self.buffer(kind="nav", dtype=dtype)}
+        if exact != dtype:
+            buffers["exact"] = self.buffer(kind="nav", dtype=exact, use="private")
+        return buffers
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of each frame's part."""
-        total = self.results.intensity
-        axes = tuple(range(1, tile.ndim))
-        total += np.add.reduce(tile, axis=axes, dtype=total.dtype)
+        from udfdask.numeric.pixel_sums import add_pixels
+
+        results = self.results
+        add_pixels(tile, results.exact if "exact" in results else results.intensity)
+
+    def postprocess(self) -> None:
+        """Round the sums of a chunk."""
+        if "exact" in self.results:
+            self.results.intensity[...] = self.results.exact

@@ -1,0 +1,29 @@
+"""Data of every dtype that kernels know, and more, that reach the ends of their range."""
+
+import numpy as np
+
+KNOWN = "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 c8 c16".split()
+FOREIGN = ["g", ">u2", ">i4", ">f4", ">f8", ">c8"]
+"""NumPy does these, where they come to a kernel at all."""
+
+
+def sample(dtype, shape, seed=0):
+    """Random values: integers of the whole range, others within -1000 and 1000."""
+    dt, rng = np.dtype(dtype), np.random.default_rng(seed)
+    if dt.kind == "b":
+        return rng.random(shape) < 0.5
+    if dt.kind in "iu":
+        limits = np.iinfo(dt)
+        values = rng.integers(limits.min, limits.max, shape, dt.newbyteorder("="), endpoint=True)
+        ends = rng.random(shape)
+        values[ends < 0.1], values[ends > 0.9] = limits.min, limits.max
+        return values.astype(dt)
+    values = rng.uniform(-1000, 1000, shape)
+    return (values + 1j * rng.uniform(-9, 9, shape) if dt.kind == "c" else values).astype(dt)
+
+
+def total_dtype(dtype):
+    """What sums of a dtype are held in."""
+    kind = np.dtype(dtype).kind
+    natural = np.dtype({"u": "u8", "b": "i8", "i": "i8", "f": "f8", "c": "c16"}[kind])
+    return np.promote_types(natural, np.dtype(dtype)) if kind in "fc" else natural

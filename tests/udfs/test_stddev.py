@@ -1,0 +1,169 @@
+"""StdDevUDF against NumPy in float64 on the whole array."""
+
+import warnings
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from every_dtype import FOREIGN, KNOWN, sample
+from udfdask.testing import check_udf, raise_if_dask_computes
+from udfdask.testing.strategies import datasets
+from udfdask.udfs import StdDevUDF
+
+SHAPE = (4, 6, 7, 9)
+CHUNKS = {
+    "one": SHAPE,
+    "scan": (3, 4, 7, 9),
+    "signal": (2, 6, 3, 4),
+    "one task a signal chunk": (2, 6, 2, 2),
+    "frames": (1, 1, 7, 9),
+}
+ROIS = {"all": None, "some": np.arange(24).reshape(4, 6) % 3 == 1}
+
+
+def computed(x, udf=None, **options):
+    return dict(ud.run_udf(x, udf or StdDevUDF(), **options).compute(scheduler="synchronous"))
+
+
+def check(found, frames, rtol=1e-12):
+    """Compare with NumPy over the frames, shape (n, *sig)."""
+    wide = frames.astype("c16" if frames.dtype.kind == "c" else "f8")
+    scale = float(np.abs(wide).max(initial=0))
+    assert found["num_frames"].shape == ()
+    assert found["num_frames"].dtype == np.int64
+    assert found["num_frames"] == len(frames)
+    assert found["sum"].dtype == found["mean"].dtype == wide.dtype
+    assert {found[k].dtype for k in ("varsum", "var", "std")} == {np.dtype("f8")}
+    n = len(frames)
+    close = np.testing.assert_allclose
+    close(found["sum"], wide.sum(axis=0), rtol=rtol, atol=n * scale * 1e-14)
+    close(found["mean"], wide.mean(axis=0), rtol=rtol, atol=scale * 1e-14)
+    tiny = (scale * 1e-14) ** 2
+    close(found["varsum"], wide.var(axis=0) * n, rtol=rtol, atol=n * tiny)
+    close(found["var"], wide.var(axis=0), rtol=rtol, atol=tiny)
+    close(found["std"], wide.std(axis=0), rtol=rtol, atol=scale * 1e-14)
+
+
+@pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
+@pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
+@pytest.mark.parametrize("tiles", ["1 MiB", "100 B"])
+def test_every_dtype_and_cut(dtype, chunks, tiles):
+    data = sample(dtype, SHAPE)
+    with dask.config.set({"udfdask.tile-bytes": tiles}):
+        found = computed(da.from_array(data, chunks=chunks))
+    check(found, data.reshape(24, 7, 9))
+
+
+@pytest.mark.parametrize("dtype", ["u2", ">i2", "f4", "c8"])
+@pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
+@pytest.mark.parametrize("roi", ROIS.values(), ids=ROIS)
+def test_regions(dtype, chunks, roi):
+    data = sample(dtype, SHAPE)
+    found = computed(da.from_array(data, chunks=chunks), roi=roi)
+    check(found, data[np.ones(SHAPE[:2], dtype=bool) if roi is None else roi])
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(datasets(), st.sampled_from(["1 MiB", "40 B"]))
+def test_any_chunks_and_region(data, tiles):
+    array = data.array.compute(scheduler="synchronous")
+    nav = array.ndim - data.sig_dims
+    roi = np.ones(array.shape[:nav], dtype=bool) if data.roi is None else data.roi
+    with dask.config.set({"udfdask.tile-bytes": tiles}):
+        found = computed(data.array, sig_dims=data.sig_dims, roi=data.roi)
+    if roi.any():
+        check(found, array[roi])
+    else:
+        assert np.isnan(found["var"]).all()
+
+
+@pytest.mark.parametrize("udf", [StdDevUDF(), StdDevUDF(dtype="float32")], ids=repr)
+def test_laws(udf):
+    assert not check_udf(udf).notes
+
+
+def test_laws_with_complex_data():
+    check_udf(StdDevUDF(), sample("c8", (4, 6, 5, 7)))
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    with raise_if_dask_computes():
+        res = ud.run_udf(da.ones(SHAPE, dtype="f4", chunks=2), StdDevUDF())
+        assert sorted(res) == ["mean", "num_frames", "std", "sum", "var", "varsum"]
+
+
+@pytest.mark.parametrize("dtype", ["u2", "f4", "c8"])
+def test_no_frame_gives_nan_without_a_warning(dtype):
+    x = da.from_array(sample(dtype, SHAPE), chunks=(2, 6, 7, 9))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = computed(x, roi=np.zeros((4, 6), dtype=bool))
+    assert found["num_frames"] == 0
+    assert not found["sum"].any()
+    for name in ("mean", "var", "std"):
+        assert np.isnan(found[name]).all()
+
+
+@pytest.mark.parametrize("chunks", [(1, 32), (5, 32), (32, 32)])
+@pytest.mark.parametrize("offset", [1e6, -1e6])
+def test_a_large_offset_costs_no_precision(chunks, offset):
+    rng = np.random.default_rng(0)
+    data = (rng.normal(size=(32, 32, 4, 5)) + offset).astype("f4")
+    found = computed(da.from_array(data, chunks=(*chunks, 4, 5)))
+    check(found, data.reshape(-1, 4, 5), rtol=1e-9)
+    np.testing.assert_allclose(found["var"], data.astype("f8").var(axis=(0, 1)), rtol=1e-9)
+
+
+def test_a_large_offset_of_integers():
+    data = 65000 + np.random.default_rng(0).integers(0, 3, (64, 8, 4, 5)).astype("u2")
+    found = computed(da.from_array(data, chunks=(3, 8, 4, 5)))
+    check(found, data.reshape(-1, 4, 5), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["u2", "f4", "f8"])
+def test_pixels_that_never_change_deviate_by_nothing(dtype):
+    data = np.full((9, 7, 3, 4), 113, dtype=dtype)
+    assert not computed(da.from_array(data, chunks=(2, 3, 3, 4)))["std"].any()
+
+
+def test_the_last_snapshot_is_the_result():
+    data = sample("f4", SHAPE)
+    x = da.from_array(data, chunks=(2, 2, 7, 9))
+    *_, last = ud.run_udf_iter(x, StdDevUDF(), scheduler="synchronous")
+    np.testing.assert_allclose(
+        last.buffers[0]["std"], data.astype("f8").std(axis=(0, 1)), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("data", "mean"), [("u2", "f4"), ("f8", "f4"), ("c8", "c8")])
+def test_results_in_single_precision(data, mean):
+    array = sample(data, SHAPE)
+    found = computed(da.from_array(array, chunks=3), StdDevUDF(dtype="float32"))
+    assert found["mean"].dtype == np.dtype(mean)
+    assert found["var"].dtype == found["std"].dtype == np.float32
+    assert found["varsum"].dtype == np.float64
+    wide = array.astype("c16" if data == "c8" else "f8")
+    np.testing.assert_allclose(found["std"], wide.std(axis=(0, 1)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "message"),
+    [
+        ("int64", "dtype='int64': variances need a floating dtype"),
+        ("complex64", "variances need a floating dtype"),
+        ("nonsense", "is not a NumPy dtype"),
+    ],
+)
+def test_bad_dtypes(dtype, message):
+    with pytest.raises(ud.ArgumentTypeError, match=message):
+        StdDevUDF(dtype=dtype)
+
+
+def test_times_have_no_variance():
+    with pytest.raises(ud.ArgumentTypeError, match=r"are numbers, got timedelta64\[s\]"):
+        ud.run_udf(da.zeros(SHAPE, dtype="m8[s]"), StdDevUDF())

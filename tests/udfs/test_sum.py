@@ -1,0 +1,218 @@
+"""SumUDF and SumSigUDF against NumPy on the whole array."""
+
+import math
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from every_dtype import FOREIGN, KNOWN, sample
+from udfdask.testing import check_udf, raise_if_dask_computes
+from udfdask.testing.strategies import datasets
+from udfdask.udfs import SumSigUDF, SumUDF
+
+SHAPE = (4, 6, 7, 9)
+CHUNKS = {
+    "one": SHAPE,
+    "scan": (3, 4, 7, 9),
+    "signal": (2, 6, 3, 4),
+    "one task a signal chunk": (2, 6, 2, 2),
+    "frames": (1, 1, 7, 9),
+}
+ROIS = {"all": None, "some": np.arange(24).reshape(4, 6) % 3 == 1, "none": np.zeros((4, 6), bool)}
+TILES = ["1 MiB", "100 B"]
+
+
+def natural(dtype):
+    """The dtype that NumPy's sum has; float32 for float16."""
+    found = np.zeros(1, dtype).sum().dtype
+    return np.dtype("f4") if found == "f2" else found
+
+
+def sums(data, **options):
+    total, each = ud.run_udf(data, [SumUDF(), SumSigUDF()], **options)
+    return ud.compute(total["intensity"], each["intensity"], scheduler="synchronous")
+
+
+def same(got, want, dtype, rounded=1):
+    """Integers exactly; floats as float64 has them, rounded so many times."""
+    assert got.dtype == natural(dtype)
+    if got.dtype.kind in "iu":
+        np.testing.assert_array_equal(got, want)
+    else:
+        eps = float(np.finfo(got.dtype).eps)
+        atol = 1e-9 if rounded == 1 else 1e4 * eps  # of parts that cancel
+        np.testing.assert_allclose(got, want, rtol=eps * rounded, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
+@pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
+@pytest.mark.parametrize("tiles", TILES)
+def test_every_dtype_and_cut(dtype, chunks, tiles):
+    data = sample(dtype, SHAPE)
+    wide = data.astype({"f": "g", "c": "G"}.get(data.dtype.kind, natural(dtype)))
+    x = da.from_array(data, chunks=chunks)
+    with dask.config.set({"udfdask.tile-bytes": tiles}):
+        total, each = sums(x)
+    same(total, wide.sum(axis=(0, 1)), dtype)
+    same(each, wide.sum(axis=(2, 3)), dtype, x.numblocks[2] * x.numblocks[3])
+
+
+@pytest.mark.parametrize("dtype", ["u1", ">u2", "f4", "c8"])
+@pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
+@pytest.mark.parametrize("roi", ROIS.values(), ids=ROIS)
+def test_regions(dtype, chunks, roi):
+    data = sample(dtype, SHAPE)
+    wide = data.astype({"f": "g", "c": "G"}.get(data.dtype.kind, natural(dtype)))
+    chosen = np.ones(SHAPE[:2], dtype=bool) if roi is None else roi
+    x = da.from_array(data, chunks=chunks)
+    total, each = sums(x, roi=roi)
+    same(total, wide[chosen].sum(axis=0), dtype)
+    same(each[chosen], wide[chosen].sum(axis=(1, 2)), dtype, x.numblocks[2] * x.numblocks[3])
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(datasets(), st.sampled_from(["1 MiB", "40 B"]))
+def test_any_chunks_and_region(data, tiles):
+    """These are multiples of 1/8 below 2**20: every sum is exact."""
+    array = data.array.compute(scheduler="synchronous")
+    nav = array.ndim - data.sig_dims
+    roi = np.ones(array.shape[:nav], dtype=bool) if data.roi is None else data.roi
+    with dask.config.set({"udfdask.tile-bytes": tiles}):
+        total, each = sums(data.array, sig_dims=data.sig_dims, roi=data.roi)
+    frames = array[roi]
+    dtype = natural(array.dtype)
+    np.testing.assert_array_equal(total, frames.sum(axis=0, dtype=dtype))
+    axes = tuple(range(1, frames.ndim))
+    np.testing.assert_array_equal(each[roi], frames.sum(axis=axes, dtype=dtype))
+
+
+@pytest.mark.parametrize("udf", [SumUDF(), SumSigUDF(), SumUDF("f4"), SumSigUDF("f8")], ids=repr)
+def test_laws(udf):
+    assert not check_udf(udf).notes
+
+
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
+def test_laws_with_complex_data(cls):
+    check_udf(cls(), sample("c8", (4, 6, 5, 7)))
+
+
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
+def test_nothing_is_computed_before_it_is_asked_for(cls):
+    with raise_if_dask_computes():
+        res = ud.run_udf(da.ones(SHAPE, dtype="f4", chunks=2), cls())
+        assert list(res) == ["intensity"]
+        assert res["intensity"].dtype == np.float32
+
+
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
+def test_schedulers_agree_to_the_bit(cls):
+    x = da.from_array(sample("f4", (16, 16, 8, 8)), chunks=(3, 5, 4, 8))
+    res = ud.run_udf(x, cls())["intensity"]
+    one = res.compute(scheduler="synchronous")
+    np.testing.assert_array_equal(one, res.compute(scheduler="threads"))
+
+
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
+@pytest.mark.parametrize("dtype", ["u2", "f4"])
+def test_the_last_snapshot_is_the_result(cls, dtype):
+    x = da.from_array(sample(dtype, SHAPE), chunks=(2, 2, 7, 9))
+    *_, last = ud.run_udf_iter(x, cls(), scheduler="synchronous")
+    want = ud.run_udf(x, cls())["intensity"].compute(scheduler="synchronous")
+    np.testing.assert_allclose(last.buffers[0]["intensity"], want, rtol=1e-7, atol=1e-3)
+
+
+def test_chunks_of_single_precision_are_added_up_in_double():
+    data = np.full((300, 40, 1, 2), 0.1, dtype="f4")
+    x = da.from_array(data, chunks=(1, 40, 1, 2))
+    want = np.float32(math.fsum(data[..., 0, 0].reshape(-1).tolist()))
+    for found in (
+        ud.run_udf(x, SumUDF())["intensity"].compute(scheduler="synchronous"),
+        list(ud.run_udf_iter(x, SumUDF(), scheduler="synchronous"))[-1].buffers[0]["intensity"],
+    ):
+        assert (found == want).all()
+
+
+@pytest.mark.parametrize(
+    ("data", "asked"),
+    [
+        ("u1", "u2"),
+        ("u1", "i2"),
+        ("u2", "f4"),
+        ("i2", "f8"),
+        ("i2", "i8"),
+        ("u4", "i8"),
+        ("i4", "c8"),
+        ("b1", "u1"),
+        ("b1", "i8"),
+        ("f4", "f8"),
+        ("f8", "f4"),
+        ("f4", "f2"),
+        ("f4", "c16"),
+        ("c8", "c16"),
+        ("u2", ">f8"),
+    ],
+)
+def test_other_dtypes_of_the_result(data, asked):
+    array = sample(data, (3, 5, 2, 9)) if data != "f4" else sample(data, (3, 5, 2, 9)) / 100
+    x = da.from_array(array, chunks=(2, 2, 1, 5))
+    for udf, axes in ((SumUDF(dtype=asked), (0, 1)), (SumSigUDF(dtype=asked), (2, 3))):
+        got = ud.run_udf(x, udf)["intensity"].compute(scheduler="synchronous")
+        assert got.dtype == np.dtype(asked)
+        want = array.astype(natural(data)).sum(axis=axes).astype(asked)
+        np.testing.assert_allclose(got, want, rtol=1e-2 if asked == "f2" else 1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
+@pytest.mark.parametrize(
+    ("data", "asked", "error", "message"),
+    [
+        ("f4", "i8", ud.ArgumentTypeError, "dtype=int64 cannot hold the sum of float32 data"),
+        ("f4", "?", ud.ArgumentTypeError, "dtype=bool cannot hold"),
+        ("c8", "f8", ud.ArgumentTypeError, "dtype=float64 cannot hold the sum of complex64"),
+        ("i2", "u8", ud.ArgumentTypeError, "dtype=uint64 cannot hold the sum of int16 data"),
+        ("u2", "O", ud.ArgumentTypeError, "dtype=object cannot hold"),
+        ("u2", "U9", ud.ArgumentTypeError, "dtype=<U9 cannot hold"),
+        ("u2", "nonsense", ud.ArgumentTypeError, "is not a NumPy dtype"),
+        ("u2", "u2", ud.ArgumentValueError, "as much as 26214000: leave dtype out for uint64"),
+        ("i1", "i2", ud.ArgumentValueError, "sum of 400 values of int8"),
+        ("u8", "i8", ud.ArgumentValueError, "dtype=int64 cannot hold the sum of 400 values"),
+    ],
+)
+def test_dtypes_that_cannot_hold_the_sum(cls, data, asked, error, message):
+    x = da.zeros((20, 20, 20, 20), dtype=data)
+    with pytest.raises(error, match=message):
+        ud.run_udf(x, cls(dtype=asked))
+
+
+def test_a_narrow_dtype_that_fits_the_frames_of_the_region():
+    x = da.full((20, 20, 4, 4), 255, dtype="u1")
+    with pytest.raises(ud.ArgumentValueError, match="sum of 400 values of uint8"):
+        ud.run_udf(x, SumUDF(dtype="u2"))
+    res = ud.run_udf(x, SumUDF(dtype="u2"), roi=np.arange(400).reshape(20, 20) < 257)
+    assert (res["intensity"].compute(scheduler="synchronous") == 65535).all()
+
+
+def test_times_are_added_up_by_numpy():
+    data = np.arange(16).reshape(2, 2, 2, 2).astype("m8[s]")
+    total, each = sums(da.from_array(data, chunks=1))
+    np.testing.assert_array_equal(total, data.sum(axis=(0, 1)))
+    np.testing.assert_array_equal(each, data.sum(axis=(2, 3)))
+
+
+@pytest.mark.parametrize("order", ["F", "backwards", "transposed"])
+def test_blocks_in_any_order_of_memory(order):
+    data = sample("u2", SHAPE)
+    if order == "F":
+        data = np.asfortranarray(data)
+    elif order == "backwards":
+        data = data[::-1, :, ::-1]
+    else:
+        data = data.transpose(2, 3, 0, 1)
+    total, each = sums(da.from_array(data, chunks=data.shape))
+    np.testing.assert_array_equal(total, data.sum(axis=(0, 1)))
+    np.testing.assert_array_equal(each, data.sum(axis=(2, 3)))

@@ -1,0 +1,128 @@
+"""VirtualDetectorUDF: shapes, numbers, chunks and mistakes."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.testing import check_udf
+from udfdask.udfs import VirtualDetectorUDF
+
+SIG = (12, 15)
+DATA = np.random.default_rng(2).integers(0, 60000, (4, 5, *SIG)).astype("u2")
+YY, XX = np.indices(SIG)
+D2 = (YY - 6) ** 2 + (XX - 7) ** 2
+
+DETECTORS = {
+    "disk": (VirtualDetectorUDF("disk", r=3), D2 <= 9),
+    "disk by default": (VirtualDetectorUDF(r=2.5), D2 <= 6.25),
+    "disk elsewhere": (
+        VirtualDetectorUDF("disk", cx=2.5, cy=-1, r=4),
+        (YY + 1) ** 2 + (XX - 2.5) ** 2 <= 16,
+    ),
+    "ring": (VirtualDetectorUDF("ring", ri=2, ro=5), (D2 > 4) & (D2 <= 25)),
+    "ring to the corners": (VirtualDetectorUDF("ring", ri=0, ro=np.inf), D2 > 0),
+    "rect": (
+        VirtualDetectorUDF("rect", x=2, y=1, width=4, height=1),
+        (YY == 1) & (XX >= 2) & (XX < 6),
+    ),
+    "rect across the border": (
+        VirtualDetectorUDF("rect", x=10, y=-3, width=100, height=5),
+        (YY < 2) & (XX >= 10),
+    ),
+    "point": (VirtualDetectorUDF("point", x=14, y=0), (YY == 0) & (XX == 14)),
+}
+
+
+@pytest.mark.parametrize("chunks", [(4, 5, 12, 15), (2, 3, 5, 15), (4, 5, 4, 2)])
+@pytest.mark.parametrize("name", DETECTORS)
+@pytest.mark.parametrize("dtype", ["u2", "f4", "c8"])
+def test_shapes(name, chunks, dtype):
+    udf, mask = DETECTORS[name]
+    data = DATA.astype(dtype)
+    res = ud.run_udf(da.from_array(data, chunks=chunks), udf)["intensity"]
+    got = res.compute(scheduler="sync")
+    want = data[..., mask].astype("u8" if dtype == "u2" else "c16").sum(axis=-1)
+    assert got.shape == (4, 5)
+    assert got.dtype == res.dtype == np.dtype("u8" if dtype == "u2" else dtype)
+    np.testing.assert_allclose(got, want, rtol=0 if dtype == "u2" else 1e-5)
+
+
+def test_a_window_of_spectra():
+    x = da.from_array(DATA, chunks=(2, 5, 12, 4))
+    res = ud.run_udf(x, VirtualDetectorUDF("window", start=3, stop=8), sig_dims=1)
+    np.testing.assert_array_equal(res["intensity"], DATA[..., 3:8].sum(axis=-1))
+
+
+def test_a_region():
+    x = da.from_array(DATA, chunks=(2, 3, 12, 15))
+    res = ud.run_udf(x, VirtualDetectorUDF(r=3), roi=np.s_[1:3, 2:])["intensity"].compute()
+    np.testing.assert_array_equal(res[1:3, 2:], DATA[1:3, 2:, D2 <= 9].sum(axis=-1))
+    assert not res[0].any()
+
+
+@pytest.mark.parametrize(
+    ("args", "numbers", "error", "message"),
+    [
+        (("circle",), {"r": 3}, ValueError, "one of disk, ring, rect, point, window, not 'circle'"),
+        (("disk",), {}, TypeError, "a disk takes r and perhaps cx, cy, but r is missing"),
+        (("ring",), {"ri": 2}, TypeError, "a ring takes ri, ro and .* but ro is missing"),
+        (("disk",), {"ri": 2, "ro": 3}, TypeError, "but ri, ro was given and r is missing"),
+        (("rect",), {"x": 1, "y": 2}, TypeError, "but width, height is missing"),
+        (("point",), {"x": 1, "y": 2, "cx": 3}, TypeError, "a point takes x, y, but cx was given"),
+        (("disk",), {"r": "3"}, TypeError, "r of a disk must be a number of pixels, not '3'"),
+        (("disk",), {"r": True}, TypeError, "r of a disk must be a number of pixels, not True"),
+    ],
+)
+def test_mistakes_at_once(args, numbers, error, message):
+    with pytest.raises(error, match=message):
+        VirtualDetectorUDF(*args, **numbers)
+
+
+@pytest.mark.parametrize(
+    ("args", "numbers", "message"),
+    [
+        (("disk",), {"r": -1}, "radius must be 0 or more pixels, not -1"),
+        (("ring",), {"ri": 3, "ro": 2}, "radius_inner must be smaller than radius, but 3 >= 2"),
+        (
+            ("disk",),
+            {"r": 3, "cx": 100},
+            r"no pixel of a frame of .*\(12, 15\) lies in .* disk",
+        ),
+        (
+            ("point",),
+            {"x": 15, "y": 0},
+            "no pixel .* point, x=15, y=0: .* x to the right",
+        ),
+        (("rect",), {"x": 0, "y": 0, "width": 0, "height": 2}, "at least 1 pixel wide and high"),
+        (
+            ("window",),
+            {"start": 1, "stop": 2},
+            "with 1 axis, .* use a disk, ring, rect or point",
+        ),
+        (("disk",), {"r": 3, "cy": np.nan}, "centerY must be a finite number"),
+    ],
+)
+def test_mistakes_in_the_plan(args, numbers, message):
+    with pytest.raises(ud.ArgumentValueError, match=message):
+        ud.run_udf(da.from_array(DATA), VirtualDetectorUDF(*args, **numbers))
+
+
+@pytest.mark.parametrize(
+    ("sig_dims", "message"),
+    [(1, "a disk needs a signal with 2 axes, .* use a window"), (3, "use ApplyMasksUDF")],
+)
+def test_signals_of_other_dimensions(sig_dims, message):
+    with pytest.raises(ud.ArgumentValueError, match=message):
+        ud.run_udf(da.from_array(DATA), VirtualDetectorUDF(r=3), sig_dims=sig_dims)
+
+
+def test_it_says_what_it_is():
+    assert repr(VirtualDetectorUDF("ring", ri=2, ro=5)) == (
+        "VirtualDetectorUDF(shape='ring', ri=2, ro=5)"
+    )
+
+
+@pytest.mark.parametrize("name", ["disk", "ring"])
+def test_laws(name):
+    check_udf(DETECTORS[name][0])

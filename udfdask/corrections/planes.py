@@ -1,0 +1,147 @@
+"""What the correction of a signal part of frames takes, cut out of a correction set once."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from udfdask.corrections.correction_set import CorrectionSet
+from udfdask.corrections.neighbours import good_neighbours
+from udfdask.numeric.dtypes import compiled_dtype
+from udfdask.slices import Slice
+from udfdask.types import AnyArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PixelPlanes:
+    """Offset and factor of some pixels."""
+
+    dark: AnyArray
+    """What is subtracted, flat, in the unit of the data."""
+    gain: AnyArray
+    """What the difference is multiplied by, flat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TilePlanes:
+    """What the correction of one signal part of frames takes, for tiles of one dtype."""
+
+    dtype: np.dtype[Any]
+    """Dtype of corrected tiles."""
+    part_planes: PixelPlanes
+    """Dark frame and gain map of the part."""
+    patched: AnyArray
+    """Pixels to patch, int64, shape (k,), flat indices in the part."""
+    neighbours: AnyArray
+    """What they are patched from, int64, shape (k, 3**n - 1): flat indices in the part, or the
+    size of the part plus an index in `beyond`."""
+    counts: AnyArray
+    """How many of those count, int64, shape (k,), at least 1."""
+    beyond: AnyArray
+    """Places in the frame of neighbours outside of the part, int64, shape (sig dims, m)."""
+    beyond_planes: PixelPlanes
+    """Dark frame and gain map there."""
+
+
+_made: WeakKeyDictionary[CorrectionSet, dict[Hashable, Any]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def tile_planes(
+    corrections: CorrectionSet, part: Slice, dtype: np.dtype[Any], frame: Sequence[int]
+) -> TilePlanes:
+    """Return what correcting a signal part of frames of a shape takes; made once for a set."""
+    with _lock:
+        known = _made.setdefault(corrections, {})
+    key = (part.origin, tuple(part.shape), dtype)
+    if key not in known:
+        with _lock:
+            if "patches" not in known:
+                known["patches"] = _patches(corrections, frame)
+        known[key] = _make(corrections, part, dtype, tuple(frame), known["patches"])
+    planes: TilePlanes = known[key]
+    return planes
+
+
+_Patches = tuple[AnyArray, AnyArray, AnyArray]
+"""Places of the pixels to patch, (sig dims, k), flat indices of what they are patched from in a
+frame, (k, 3**n - 1), and how many of those count, (k,)."""
+
+
+def _patches(corrections: CorrectionSet, frame: Sequence[int]) -> _Patches:
+    """Return which pixels of a frame are patched: those that are excluded and have neighbours."""
+    excluded = corrections.excluded_pixels
+    if excluded is None:
+        excluded = np.zeros((len(frame), 0), dtype=np.int64)
+    table, counts = good_neighbours(excluded, frame)
+    some = counts > 0
+    return excluded[:, some], table[some], counts[some]
+
+
+def _make(
+    corrections: CorrectionSet,
+    part: Slice,
+    dtype: np.dtype[Any],
+    frame: tuple[int, ...],
+    patches: _Patches,
+) -> TilePlanes:
+    """Return what correcting a signal part takes."""
+    shape, (places, table, counts) = tuple(part.shape), patches
+    local, here = _in_part(places, part)
+    neighbours, beyond = _seen_from(part, table[here], frame)
+    compiled = compiled_dtype(dtype)
+    return TilePlanes(
+        dtype=dtype,
+        part_planes=_planes(corrections, part.get(), compiled, shape),
+        patched=_locked(np.ravel_multi_index(tuple(local[:, here]), shape)),
+        neighbours=_locked(neighbours),
+        counts=_locked(counts[here]),
+        beyond=beyond,
+        beyond_planes=_planes(corrections, tuple(beyond), compiled, beyond.shape[1:]),
+    )
+
+
+def _in_part(places: AnyArray, part: Slice) -> tuple[AnyArray, AnyArray]:
+    """Return places relative to a part, (sig dims, ...), and which lie inside of it."""
+    sizes = (-1, *(1,) * (places.ndim - 1))
+    local = places - np.reshape(part.origin, sizes)
+    return local, ((local >= 0) & (local < np.reshape(tuple(part.shape), sizes))).all(axis=0)
+
+
+def _seen_from(part: Slice, table: AnyArray, frame: tuple[int, ...]) -> tuple[AnyArray, AnyArray]:
+    """Return pixels of a frame, flat, as `TilePlanes.neighbours` and `TilePlanes.beyond`."""
+    if not table.size:
+        return table, np.zeros((len(frame), 0), dtype=np.int64)
+    shape = tuple(part.shape)
+    local, inside = _in_part(np.array(np.unravel_index(table, frame)), part)
+    outside, order = np.unique(table[~inside], return_inverse=True)
+    seen = np.empty_like(table)
+    seen[inside] = np.ravel_multi_index(tuple(local[:, inside]), shape)
+    seen[~inside] = part.shape.size + order
+    return seen, np.array(np.unravel_index(outside, frame), dtype=np.int64)
+
+
+def _planes(
+    corrections: CorrectionSet, index: tuple[Any, ...], dtype: np.dtype[Any], shape: Sequence[int]
+) -> PixelPlanes:
+    """Return dark frame and gain map at some pixels, of such a shape, in a dtype."""
+    cut = []
+    for plane, neutral in ((corrections.dark, 0), (corrections.gain, 1)):
+        if plane is None:
+            flat = np.full(math.prod(shape), neutral, dtype=dtype)
+        else:
+            flat = np.ascontiguousarray(plane[index], dtype=dtype).reshape(-1)
+        cut.append(_locked(flat))
+    return PixelPlanes(dark=cut[0], gain=cut[1])
+
+
+def _locked(array: AnyArray) -> AnyArray:
+    """Return an array that all threads share, read-only; compiled code knows one kind then."""
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,98 @@
+"""What a diffraction disc looks like, and the same at all places of a small window."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfdask.errors import ArgumentValueError
+from udfdask.masks import checks
+from udfdask.masks.background import background_subtraction
+from udfdask.masks.discs import circular
+from udfdask.types import AnyArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscTemplate:
+    """What a diffraction disc looks like: a disc with a soft edge, or one within a negative ring.
+
+    With a ring the template adds up to 0 and gives 0 on a flat background.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a radius is no number.
+    ArgumentValueError
+        If `radius` is not positive and finite, or `radius_outer` is not larger.
+
+    See Also
+    --------
+    udfdask.udfs.CorrelationUDF : Finds what looks like a template.
+
+    Examples
+    --------
+    >>> from udfdask.masks import DiscTemplate
+    >>> print(DiscTemplate(radius=1).array().round(1))
+    [[0.1 0.5 0.1]
+     [0.5 1.  0.5]
+     [0.1 0.5 0.1]]
+    >>> DiscTemplate(radius=4, radius_outer=6).array().shape
+    (13, 13)
+    """
+
+    radius: float
+    """Radius of the disc, in pixels."""
+    radius_outer: float | None = None
+    """Outer radius of the negative ring around it, in pixels; None for no ring."""
+
+    def __post_init__(self) -> None:
+        radius = checks.radius("radius", self.radius, positive=True)
+        outer = self.radius_outer
+        if outer is not None and checks.radius("radius_outer", outer) <= radius:
+            raise ArgumentValueError(
+                f"radius_outer must be larger than radius, but {outer!r} <= {self.radius!r}: it is "
+                "the outer radius of the ring around the disc"
+            )
+
+    def array(self) -> AnyArray:
+        """Return the template as an array, its centre in the middle.
+
+        Returns
+        -------
+        numpy.ndarray, shape (2 * n + 1, 2 * n + 1), float64
+            The template, just large enough: `circular` or `background_subtraction` with
+            ``antialiased=True``.
+
+        Examples
+        --------
+        >>> from udfdask.masks import DiscTemplate
+        >>> template = DiscTemplate(radius=4, radius_outer=6).array()
+        >>> print(template.max(), abs(template.sum().round(9)))
+        1.0 0.0
+        """
+        outer = self.radius if self.radius_outer is None else self.radius_outer
+        n = math.ceil(outer + 0.5) - 1  # soft edges end half a pixel outside
+        size = 2 * n + 1
+        if self.radius_outer is None:
+            return circular(n, n, size, size, self.radius, antialiased=True)
+        return background_subtraction(
+            n, n, size, size, radius=outer, radius_inner=self.radius, antialiased=True
+        )
+
+
+def shifted_templates(template: AnyArray, steps: int) -> AnyArray:
+    """Return a template at all places of a window that is `steps` pixels wider on each side.
+
+    The stack has the shape ((2 * steps + 1)**2, height + 2 * steps, width + 2 * steps) and the
+    dtype of the template; its masks are in C order of the shifts, from (-steps, -steps) on.
+    """
+    height, width = template.shape
+    side = 2 * steps + 1
+    window = (height + 2 * steps, width + 2 * steps)
+    stack = np.zeros((side, side, *window), dtype=template.dtype)
+    for y in range(side):
+        for x in range(side):
+            stack[y, x, y : y + height, x : x + width] = template
+    return stack.reshape((side**2, *window))

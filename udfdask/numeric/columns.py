@@ -1,0 +1,245 @@
+"""Kernels over the frames of a tile, pixel by pixel: sums, and sums of squared deviations.
+
+They go through blocks of pixels, whose running sums stay in the nearest cache, and in each take
+eight frames at a time, so that a running sum is loaded and stored once for eight values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfdask.numeric.compiled import contracting_kernel, inner_kernel, kernel
+from udfdask.types import AnyArray
+
+
+@kernel
+def sum_columns(
+    flat: AnyArray, count: int, step: int, width: int, sums: AnyArray, total: AnyArray
+) -> None:
+    """Add all rows to `total`, added up before in blocks of the length and dtype of `sums`."""
+    block = len(sums)
+    for start in range(0, width, block):
+        n = min(block, width - start)
+        some = sums[:n]
+        some[:] = 0
+        eights = count - count % 8
+        for i in range(0, eights, 8):
+            _add_eight(some, *_eight_rows(flat, i * step + start, step, n))
+        for i in range(eights, count):
+            _add_one(some, flat[i * step + start : i * step + start + n])
+        _add_one(total[start : start + n], some)
+
+
+@contracting_kernel
+def deviate_columns(
+    flat: AnyArray,
+    count: int,
+    step: int,
+    width: int,
+    sums: AnyArray,
+    before: int,
+    total: AnyArray,
+    varsum: AnyArray,
+) -> None:
+    """Merge sums and sums of squared deviations of all rows into those of `before` others.
+
+    First the mean of a block, then, while it is in the cache, the deviations from it.
+    """
+    block = len(sums)
+    mean, squares = np.empty(block), np.empty(block)
+    for start in range(0, width, block):
+        n = min(block, width - start)
+        some, means, squared = sums[:n], mean[:n], squares[:n]
+        some[:] = 0
+        squared[:] = 0
+        eights = count - count % 8
+        for i in range(0, eights, 8):
+            _add_eight(some, *_eight_rows(flat, i * step + start, step, n))
+        for i in range(eights, count):
+            _add_one(some, flat[i * step + start : i * step + start + n])
+        for j in range(n):
+            means[j] = np.float64(some[j]) / count
+        for i in range(0, eights, 8):
+            _deviate_eight(squared, means, *_eight_rows(flat, i * step + start, step, n))
+        for i in range(eights, count):
+            _deviate_one(squared, means, flat[i * step + start : i * step + start + n])
+        stop = start + n
+        merge_columns(before, total[start:stop], varsum[start:stop], count, some, squared)
+
+
+@kernel
+def square_columns(
+    flat: AnyArray,
+    count: int,
+    step: int,
+    width: int,
+    sums: AnyArray,
+    squares: AnyArray,
+    before: int,
+    total: AnyArray,
+    varsum: AnyArray,
+) -> None:
+    """Do as `deviate_columns` for integers of 8 or 16 bits, by sums of squares, which are exact.
+
+    At most 32768 rows, whose sums the dtypes of `sums` and `squares` must hold.
+    """
+    block = len(sums)
+    deviations = np.empty(block)
+    each = 1.0 / count
+    for start in range(0, width, block):
+        n = min(block, width - start)
+        some, squared, deviation = sums[:n], squares[:n], deviations[:n]
+        some[:] = 0
+        squared[:] = 0
+        eights = count - count % 8
+        for i in range(0, eights, 8):
+            _square_eight(some, squared, *_eight_rows(flat, i * step + start, step, n))
+        for i in range(eights, count):
+            _square_one(some, squared, flat[i * step + start : i * step + start + n])
+        for j in range(n):
+            s = np.int64(some[j])
+            # n * sum(x**2) and sum(x)**2 are below 2**62, so that all but the last step is exact
+            deviation[j] = np.float64(np.int64(squared[j]) * count - s * s) * each
+        stop = start + n
+        merge_columns(before, total[start:stop], varsum[start:stop], count, some, deviation)
+
+
+@kernel
+def merge_columns(
+    before: int,
+    total: AnyArray,
+    varsum: AnyArray,
+    count: int,
+    more_total: AnyArray,
+    more_varsum: AnyArray,
+) -> None:
+    """Merge sums and sums of squared deviations of `count` rows into those of `before` others.
+
+    The formula of Chan, Golub and LeVeque (1979).
+    """
+    if before == 0:
+        for j in range(len(total)):
+            total[j] = np.float64(more_total[j])
+            varsum[j] = more_varsum[j]
+        return
+    n, m = np.float64(before), np.float64(count)
+    # of pixels that never change both products are the same, and they deviate by nothing
+    apart_by, weight = 1.0 / (n * m), n * m / (n + m)
+    for j in range(len(total)):
+        more = np.float64(more_total[j])
+        apart = (more * n - total[j] * m) * apart_by
+        varsum[j] += more_varsum[j] + apart * apart * weight
+        total[j] += more
+
+
+@inner_kernel
+def _eight_rows(flat: AnyArray, first: int, step: int, n: int) -> tuple[AnyArray, ...]:
+    """Return `n` values of eight rows, from value `first` on."""
+    return (
+        flat[first : first + n],
+        flat[first + step : first + step + n],
+        flat[first + 2 * step : first + 2 * step + n],
+        flat[first + 3 * step : first + 3 * step + n],
+        flat[first + 4 * step : first + 4 * step + n],
+        flat[first + 5 * step : first + 5 * step + n],
+        flat[first + 6 * step : first + 6 * step + n],
+        flat[first + 7 * step : first + 7 * step + n],
+    )
+
+
+@inner_kernel
+def _add_one(sums: AnyArray, a: AnyArray) -> None:
+    """Add a row."""
+    wide = sums.dtype.type
+    for j in range(len(sums)):
+        sums[j] += wide(a[j])
+
+
+@inner_kernel
+def _add_eight(
+    sums: AnyArray,
+    a: AnyArray,
+    b: AnyArray,
+    c: AnyArray,
+    d: AnyArray,
+    e: AnyArray,
+    f: AnyArray,
+    g: AnyArray,
+    h: AnyArray,
+) -> None:
+    """Add eight rows."""
+    wide = sums.dtype.type
+    for j in range(len(sums)):
+        sums[j] += ((wide(a[j]) + wide(b[j])) + (wide(c[j]) + wide(d[j]))) + (
+            (wide(e[j]) + wide(f[j])) + (wide(g[j]) + wide(h[j]))
+        )
+
+
+@inner_kernel
+def _deviate_one(squares: AnyArray, mean: AnyArray, a: AnyArray) -> None:
+    """Add the squared deviations of a row from the mean."""
+    for j in range(len(mean)):
+        x = np.float64(a[j]) - mean[j]
+        squares[j] += x * x
+
+
+@inner_kernel
+def _deviate_eight(
+    squares: AnyArray,
+    mean: AnyArray,
+    a: AnyArray,
+    b: AnyArray,
+    c: AnyArray,
+    d: AnyArray,
+    e: AnyArray,
+    f: AnyArray,
+    g: AnyArray,
+    h: AnyArray,
+) -> None:
+    """Add the squared deviations of eight rows from the mean."""
+    for j in range(len(mean)):
+        m = mean[j]
+        p = np.float64(a[j]) - m
+        q = np.float64(b[j]) - m
+        r = np.float64(c[j]) - m
+        s = np.float64(d[j]) - m
+        t = np.float64(e[j]) - m
+        u = np.float64(f[j]) - m
+        v = np.float64(g[j]) - m
+        w = np.float64(h[j]) - m
+        squares[j] += ((p * p + q * q) + (r * r + s * s)) + ((t * t + u * u) + (v * v + w * w))
+
+
+@inner_kernel
+def _square_one(sums: AnyArray, squares: AnyArray, a: AnyArray) -> None:
+    """Add the values of a row, and their squares."""
+    wide, wider = sums.dtype.type, squares.dtype.type
+    for j in range(len(sums)):
+        x = wide(a[j])
+        sums[j] += x
+        squares[j] += wider(wide(x * x))
+
+
+@inner_kernel
+def _square_eight(
+    sums: AnyArray,
+    squares: AnyArray,
+    a: AnyArray,
+    b: AnyArray,
+    c: AnyArray,
+    d: AnyArray,
+    e: AnyArray,
+    f: AnyArray,
+    g: AnyArray,
+    h: AnyArray,
+) -> None:
+    """Add the values of eight rows, and their squares."""
+    wide, wider = sums.dtype.type, squares.dtype.type
+    for j in range(len(sums)):
+        p, q, r, s = wide(a[j]), wide(b[j]), wide(c[j]), wide(d[j])
+        t, u, v, w = wide(e[j]), wide(f[j]), wide(g[j]), wide(h[j])
+        sums[j] += ((p + q) + (r + s)) + ((t + u) + (v + w))
+        # each square fits the dtype of the sums: no 64-bit products, which are slow
+        squares[j] += (
+            (wider(wide(p * p)) + wider(wide(q * q))) + (wider(wide(r * r)) + wider(wide(s * s)))
+        ) + ((wider(wide(t * t)) + wider(wide(u * u))) + (wider(wide(v * v)) + wider(wide(w * w))))

@@ -1,0 +1,134 @@
+"""Sums of logarithms, as logarithms of products.
+
+A product is kept as a number within 1 and 2 and a power of two. It takes a multiplication for each
+value, and a single logarithm at the end, which would take ten times as long.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from udfdask.numeric.compiled import inner_kernel, kernel
+from udfdask.numeric.rows import as_rows, wider
+from udfdask.types import AnyArray
+
+BLOCK = 1024
+"""Pixels whose products are held in the nearest cache at a time."""
+
+SAFE = {"u1": 64, "i1": 64, "u2": 32, "i2": 32, "u4": 16, "i4": 16, "u8": 8, "i8": 8, "f4": 4}
+"""Factors whose product does not overflow, by dtype; one for others."""
+
+
+def multiply_heights(tile: AnyArray, mantissa: AnyArray, exponent: AnyArray) -> None:
+    """Multiply the products by (frame - min(frame) + 1) of each frame of a tile.
+
+    The tile holds whole frames, shape (n, *sig); a product is ``mantissa * 2**exponent``, float64
+    within 1 and 2, and int64, both of shape `sig` and contiguous.
+    """
+    if not tile.size:
+        return
+    if wider(tile.dtype) is None:
+        tile = tile.astype(np.float64)
+    rows = as_rows(tile)
+    lowest = tile.reshape((len(tile), -1)).min(axis=1).astype(np.float64)
+    factors = mantissa.reshape(-1)
+    safe = SAFE.get(f"{rows.flat.dtype.kind}{rows.flat.dtype.itemsize}", 1)
+    bits = factors.view(np.int64)
+    multiply_columns(*rows, lowest, safe, BLOCK, factors, bits, exponent.reshape(-1))
+
+
+def merge_products(
+    mantissa: AnyArray, exponent: AnyArray, more_mantissa: AnyArray, more_exponent: AnyArray
+) -> None:
+    """Multiply products by others."""
+    mantissa *= more_mantissa
+    exponent += more_exponent
+    normalize(mantissa.reshape(-1).view(np.int64), exponent.reshape(-1))
+
+
+def log_of(mantissa: AnyArray, exponent: AnyArray) -> AnyArray:
+    """Return the natural logarithm of products, float64."""
+    logs: AnyArray = np.log(mantissa)
+    logs += exponent * math.log(2)
+    return logs
+
+
+@kernel
+def multiply_columns(
+    flat: AnyArray,
+    count: int,
+    step: int,
+    width: int,
+    lowest: AnyArray,
+    safe: int,
+    block: int,
+    mantissa: AnyArray,
+    bits: AnyArray,
+    exponent: AnyArray,
+) -> None:
+    """Multiply by every row less its `lowest` value, plus 1; `bits` are those of the mantissa."""
+    group = 4 if safe >= 4 else 1
+    for start in range(0, width, block):
+        stop = min(start + block, width)
+        n = stop - start
+        product = mantissa[start:stop]
+        pending = 0
+        groups = count - count % group if group > 1 else 0
+        for i in range(0, groups, 4):
+            k = i * step + start
+            _multiply_four(
+                product,
+                flat[k : k + n],
+                flat[k + step : k + step + n],
+                flat[k + 2 * step : k + 2 * step + n],
+                flat[k + 3 * step : k + 3 * step + n],
+                lowest[i : i + 4],
+            )
+            pending += 4
+            if pending >= safe:
+                normalize(bits[start:stop], exponent[start:stop])
+                pending = 0
+        for i in range(groups, count):
+            k = i * step + start
+            _multiply_one(product, flat[k : k + n], lowest[i])
+            pending += 1
+            if pending >= safe:
+                normalize(bits[start:stop], exponent[start:stop])
+                pending = 0
+        if pending:
+            normalize(bits[start:stop], exponent[start:stop])
+
+
+@kernel
+def normalize(bits: AnyArray, exponent: AnyArray) -> None:
+    """Move the powers of two of positive float64 numbers, given as bits, to `exponent`.
+
+    Infinity and NaN stay as they are.
+    """
+    for j in range(len(bits)):
+        value = bits[j]
+        power = value >> 52
+        finite = power != 0x7FF
+        exponent[j] += (power - 1023) if finite else 0
+        bits[j] = ((value & 0xFFFFFFFFFFFFF) | (1023 << 52)) if finite else value
+
+
+@inner_kernel
+def _multiply_one(product: AnyArray, a: AnyArray, low: float) -> None:
+    """Multiply by the values of a row less `low`, plus 1."""
+    for j in range(len(product)):
+        product[j] *= (np.float64(a[j]) - low) + 1.0
+
+
+@inner_kernel
+def _multiply_four(
+    product: AnyArray, a: AnyArray, b: AnyArray, c: AnyArray, d: AnyArray, low: AnyArray
+) -> None:
+    """Multiply by the values of four rows, each less its `low`, plus 1."""
+    p, q, r, s = low[0], low[1], low[2], low[3]
+    for j in range(len(product)):
+        product[j] *= (((np.float64(a[j]) - p) + 1.0) * ((np.float64(b[j]) - q) + 1.0)) * (
+            ((np.float64(c[j]) - r) + 1.0) * ((np.float64(d[j]) - s) + 1.0)
+        )

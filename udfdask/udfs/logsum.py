@@ -1,0 +1,80 @@
+"""Sum of the logarithms of all frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from udfdask.buffers import BufferSpec, Views
+from udfdask.errors import ArgumentTypeError
+from udfdask.udf import UDF
+
+
+class LogsumUDF(UDF):
+    """Sum of the logarithms of all frames, pixel by pixel: shows weak features beside strong ones.
+
+    Notes
+    -----
+    Buffer `logsum`, kind sig, shape `sig`, float32: ``sum_n log(frame_n - min(frame_n) + 1)``, the
+    natural logarithm, where the minimum is that of the whole frame.
+
+    It is computed as the logarithm of a product, in double precision.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> from udfdask.udfs import LogsumUDF
+    >>> x = da.from_array(np.array([[[7, 8, 9]]] * 2, dtype="uint16"))
+    >>> ud.run_udf(x, LogsumUDF())["logsum"].compute().round(3)
+    array([[0.   , 1.386, 2.197]], dtype=float32)
+    """
+
+    whole_frames = True
+
+    _declares_once = True
+    _starts_no_threads = True
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Return that the data are wanted as they are."""
+        return self.USE_NATIVE_DTYPE
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the sum, and the product that it is the logarithm of."""
+        data = self.meta.input_dtype
+        if data.kind not in "biuf":
+            raise ArgumentTypeError(
+                f"expected data that are real numbers, got {data}: there is no smallest complex "
+                "number, take dask.array.absolute(data)"
+            )
+        return {
+            "logsum": self.buffer(kind="sig", dtype=np.float32, use="result_only"),
+            "mantissa": self.buffer(kind="sig", dtype=np.float64, use="private"),
+            "exponent": self.buffer(kind="sig", dtype=np.int64, use="private"),
+        }
+
+    def preprocess(self) -> None:
+        """Start from 1."""
+        self.results.mantissa[...] = 1
+
+    def process_tile(self, tile: Any) -> None:
+        """Multiply by the frames of a tile."""
+        from udfdask.numeric.log_products import multiply_heights
+
+        multiply_heights(tile, self.results.mantissa, self.results.exponent)
+
+    def merge(self, dest: Views, src: Views) -> None:
+        """Multiply by a partial product."""
+        from udfdask.numeric.log_products import merge_products
+
+        merge_products(dest.mantissa, dest.exponent, src.mantissa, src.exponent)
+
+    def get_results(self) -> Mapping[str, Any]:
+        """Return the logarithm."""
+        from udfdask.numeric.log_products import log_of
+
+        return {"logsum": log_of(self.results.mantissa, self.results.exponent)}

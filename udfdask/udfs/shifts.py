@@ -1,0 +1,64 @@
+"""The shifts of masks: one for all frames, or one for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.auxdata import AuxData
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.shapes import Shape
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+
+EXPECTED = "shifts must be a pair (y, x), an array of shape (*nav, 2), or UDF.aux_data(...) of it"
+
+
+def as_shifts(given: Any) -> tuple[int, ...] | AuxData | None:
+    """Return what a user gave as whole pixels along each signal axis, or as aux data."""
+    if given is None:
+        return None
+    if isinstance(given, AuxData):
+        if given.kind != "nav" or len(given.extra_shape) != 1:
+            raise ArgumentValueError(
+                f"{EXPECTED} of kind 'nav' with extra_shape=(2,), not of kind {given.kind!r} with "
+                f"extra_shape={given.extra_shape}"
+            )
+        if given.dtype.kind not in "iuf":
+            raise ArgumentTypeError(f"{EXPECTED}, of numbers, not of dtype {given.dtype}")
+        return given
+    if getattr(given, "ndim", 1) > 1:
+        return as_shifts(UDF.aux_data(given, "nav", given.shape[-1:], given.dtype))
+    try:
+        values = np.atleast_1d(np.asarray(given))
+    except ValueError:
+        values = np.empty(0)
+    if values.ndim != 1 or not values.size or values.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"{EXPECTED}, not {given!r}")
+    return tuple(whole_pixels(values[np.newaxis])[0].tolist())
+
+
+def check_axes(shifts: tuple[int, ...] | AuxData | None, sig: Shape) -> None:
+    """Raise if there is not one number for each signal axis."""
+    if shifts is None:
+        return
+    axes = shifts.extra_shape[0] if isinstance(shifts, AuxData) else len(shifts)
+    if axes != len(sig):
+        raise ArgumentValueError(
+            f"shifts have {axes} numbers each, but a frame of shape {tuple(sig)} has {len(sig)} "
+            "axes: one number of pixels along each is needed"
+        )
+
+
+def whole_pixels(shifts: AnyArray) -> AnyArray:
+    """Return shifts, shape (n, sig dims), as int64, without their fractions."""
+    if shifts.dtype.kind == "f":
+        wrong = ~np.isfinite(shifts).all(axis=1)
+        if wrong.any():
+            raise ArgumentValueError(
+                f"shifts must be finite, in pixels, not {tuple(shifts[wrong][0].tolist())}: use 0 "
+                "where none is known, or leave these frames out with roi="
+            )
+    far = 1 << 40  # beyond any frame, and within int64
+    return np.clip(shifts, -far if shifts.dtype.kind != "u" else 0, far).astype(np.int64)

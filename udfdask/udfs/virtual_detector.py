@@ -1,0 +1,208 @@
+"""A detector of a simple shape, given by numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from udfdask.buffers import BufferSpec
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks.container import MaskContainer
+from udfdask.masks.discs import circular, ring
+from udfdask.masks.product import MaskProduct, product_dtype
+from udfdask.masks.rectangles import rectangular, window
+from udfdask.shapes import Shape
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+
+DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
+"""What a detector looks like."""
+
+_NEEDED = {
+    "disk": ("r",),
+    "ring": ("ri", "ro"),
+    "rect": ("x", "y", "width", "height"),
+    "point": ("x", "y"),
+    "window": ("start", "stop"),
+}
+_CENTRED = ("disk", "ring")
+
+
+class VirtualDetectorUDF(UDF):
+    """Add up the pixels of each frame that lie in a disk, a ring, a rectangle or a window.
+
+    Parameters
+    ----------
+    shape : {"disk", "ring", "rect", "point", "window"}
+        Shape of the detector; a window is one of a spectrum, a signal with one axis.
+    cx, cy : float, optional
+        Centre of a disk or ring, in pixels, by default half the size of a frame, rounded down.
+    r : float, optional
+        Radius of a disk, in pixels: ``d <= r``.
+    ri, ro : float, optional
+        Inner and outer radius of a ring, in pixels: ``ri < d <= ro``.
+    x, y : float, optional
+        First pixel of a rectangle, or the pixel of a point; fractions are rounded down.
+    width, height : float, optional
+        Size of a rectangle, in pixels, at least 1.
+    start, stop : float, optional
+        Channels of a window: ``start <= i < stop``.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a parameter of the shape is missing, or one was given that it does not have.
+    ArgumentValueError
+        If there is no such shape; in `run_udf`, if a value cannot be or no pixel of the frame lies
+        in the detector.
+
+    See Also
+    --------
+    ApplyMasksUDF : Any masks, and many of them.
+
+    Notes
+    -----
+    Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Integers are added up in
+    int64 or uint64, as `array.sum()` does; float16 in float32.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import VirtualDetectorUDF
+    >>> x = da.ones((2, 3, 16, 16), dtype="uint16", chunks=(1, 3, 16, 16))
+    >>> bright = VirtualDetectorUDF("disk", r=3)
+    >>> dark = VirtualDetectorUDF("ring", cx=7.5, cy=7.5, ri=5, ro=7)
+    >>> bright_field, dark_field = ud.compute(*ud.run_udf(x, [bright, dark]))
+    >>> print(bright_field["intensity"][1, 2], dark_field["intensity"][1, 2])
+    29 76
+    """
+
+    _adds_signal_parts = True
+    _declares_once = True
+
+    def __init__(
+        self,
+        shape: DetectorShape = "disk",
+        *,
+        cx: float | None = None,
+        cy: float | None = None,
+        r: float | None = None,
+        ri: float | None = None,
+        ro: float | None = None,
+        x: float | None = None,
+        y: float | None = None,
+        width: float | None = None,
+        height: float | None = None,
+        start: float | None = None,
+        stop: float | None = None,
+    ) -> None:
+        numbers = {
+            "cx": cx,
+            "cy": cy,
+            "r": r,
+            "ri": ri,
+            "ro": ro,
+            "x": x,
+            "y": y,
+            "width": width,
+            "height": height,
+            "start": start,
+            "stop": stop,
+        }
+        given = {name: value for name, value in numbers.items() if value is not None}
+        _check_names(shape, given)
+        super().__init__(shape=shape, **given)
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Return that the data are wanted as they are."""
+        return self.USE_NATIVE_DTYPE
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the sums; looks at the mask."""
+        shape, numbers = self._detector()
+        sig = self.meta.dataset_shape.sig
+        if not detector_mask(shape, sig, **numbers).any():
+            raise ArgumentValueError(
+                f"no pixel of a frame of shape {tuple(sig)} lies in the detector "
+                f"{_text(shape, numbers)}: numbers are in pixels, x to the right and y down"
+            )
+        dtype = product_dtype(self.meta.input_dtype, np.dtype(bool))
+        return {"intensity": self.buffer(kind="nav", dtype=dtype)}
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Compute the mask and choose how to multiply."""
+        shape, numbers = self._detector()
+        mask: Callable[[], AnyArray] = partial(
+            detector_mask, shape, self.meta.dataset_shape.sig, **numbers
+        )
+        data = self.meta.input_dtype
+        dtype = product_dtype(data, np.dtype(bool))
+        return {"product": MaskProduct(MaskContainer([mask]), data, dtype)}
+
+    def process_tile(self, tile: Any) -> None:
+        """Add the pixels of a tile."""
+        out = self.results.intensity[:, np.newaxis]
+        self.task_data.product.add(tile, self.meta.sig_slice, out)
+
+    def _detector(self) -> tuple[DetectorShape, dict[str, float]]:
+        """Return the shape and its numbers."""
+        numbers = dict(self._kwargs)
+        return numbers.pop("shape"), numbers
+
+
+def detector_mask(shape: DetectorShape, sig: Shape, **numbers: Any) -> AnyArray:
+    """Return the mask of a detector for frames of shape `sig`, bool."""
+    axes = 1 if shape == "window" else 2
+    if len(sig) != axes:
+        fitting = {1: "a window", 2: "a disk, ring, rect or point"}.get(len(sig), "ApplyMasksUDF")
+        raise ArgumentValueError(
+            f"a {shape} needs a signal with {axes} {'axis' if axes == 1 else 'axes'}, but frames "
+            f"have the shape {tuple(sig)}: use {fitting}"
+        )
+    if shape == "window":
+        return window(numbers["start"], numbers["stop"], sig[0])
+    ny, nx = sig
+    if shape in _CENTRED:
+        cx, cy = numbers.get("cx", nx // 2), numbers.get("cy", ny // 2)
+        if shape == "disk":
+            return circular(cx, cy, nx, ny, numbers["r"])
+        return ring(cx, cy, nx, ny, numbers["ro"], numbers["ri"])
+    width, height = numbers.get("width", 1), numbers.get("height", 1)
+    if not (width >= 1 and height >= 1):
+        raise ArgumentValueError(
+            f"a rect must be at least 1 pixel wide and high, not width={width!r}, height={height!r}"
+        )
+    return rectangular(numbers["x"], numbers["y"], width - 1, height - 1, nx, ny)
+
+
+def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
+    """Raise if this is no shape, or these are not the numbers that it takes."""
+    if shape not in get_args(DetectorShape):
+        raise ArgumentValueError(
+            f"a virtual detector is one of {', '.join(get_args(DetectorShape))}, not {shape!r}"
+        )
+    needed = _NEEDED[shape]
+    known = (*needed, "cx", "cy") if shape in _CENTRED else needed
+    takes = f"a {shape} takes {', '.join(needed)}" + (
+        " and perhaps cx, cy" if shape in _CENTRED else ""
+    )
+    missing = [name for name in needed if name not in given]
+    foreign = [name for name in given if name not in known]
+    if missing or foreign:
+        wrong = [f"{', '.join(foreign)} was given"] if foreign else []
+        wrong += [f"{', '.join(missing)} is missing"] if missing else []
+        raise ArgumentTypeError(f"{takes}, but {' and '.join(wrong)}")
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise ArgumentTypeError(
+                f"{name} of a {shape} must be a number of pixels, not {value!r} of type "
+                f"{type(value).__name__}"
+            )
+
+
+def _text(shape: str, numbers: Mapping[str, Any]) -> str:
+    """Return a detector in words."""
+    return ", ".join([shape, *(f"{name}={value}" for name, value in numbers.items())])
