@@ -63,7 +63,8 @@ def test_udfdask_and_dask_agree(name, folder):
 @pytest.mark.slow
 @pytest.mark.skipif(not by_libertem.INSTALLED, reason="LiberTEM is not installed")
 @pytest.mark.filterwarnings("default")  # those of LiberTEM and its dependencies
-def test_libertem_agrees_too(folder):
+def test_libertem_agrees_too(folder, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)  # its processes import what it is given
     with by_libertem.LiberTEM(threads=2) as peer:
         for case in CASES:
             outcome = run_case(case, folder=folder, peer=peer, **SETTINGS)
@@ -87,7 +88,8 @@ def test_layouts(name, folder):
     data = layouts.opened(layouts.make_file(layout, TINY, folder), layout)
     assert data.dtype == np.dtype(layout.dtype)
     assert data.numblocks[0] >= 2
-    assert data.numblocks[1:] == (1,) * (data.ndim - 1)
+    assert data.numblocks[-layout.sig_dims :] == (1,) * layout.sig_dims
+    assert layout.name == "large" or data.numblocks[1] == 1
     values = data.compute()
     assert values.any()
     assert (values == 0).mean() > 0.9 or name != "events"
