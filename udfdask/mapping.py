@@ -8,7 +8,6 @@ from typing import Any
 import dask.array as da
 
 from udfdask.run import run_udf
-from udfdask.udfs.auto import AutoUDF
 
 
 def map_frames(
@@ -62,6 +61,8 @@ def map_frames(
     >>> ud.map_frames(np.sum, x, axis=-1)
     dask.array<autoudf-result-nav, shape=(2, 3, 4), dtype=float64, chunksize=(1, 3, 4), ...>
     """
+    from udfdask.udfs.auto import AutoUDF  # loads all ready-made UDFs
+
     udf = AutoUDF(
         f=func,
         output_shape=output_shape,

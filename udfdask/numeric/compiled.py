@@ -6,16 +6,37 @@ another file's has changed, and would go on with what is on disk.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from numba import njit
 
-kernel = njit(nogil=True, cache=True, error_model="numpy")
-"""A function of arrays that lets other threads run."""
 
-contracting_kernel = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+def _compiler(*fastmath: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator for functions of arrays that lets other threads run meanwhile."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
+
+    def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        try:
+            done: Callable[..., Any] = njit(**options, cache=True)(function)
+        except RuntimeError:  # no folder to keep it in: neither beside the source nor of the user
+            done = njit(**options)(function)
+        return done
+
+    return compiled
+
+
+kernel = _compiler()
+"""A function of arrays."""
+
+contracting_kernel = _compiler("contract")
 """One that may round `a * b + c` once, which is faster and no less accurate."""
 
-reordering_kernel = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc"})
+reordering_kernel = _compiler("reassoc", "nsz")
 """One that may add in any order, as a sum in vector registers has to."""
+
+summing_kernel = _compiler("contract", "nsz", "reassoc")
+"""One that may do both. Unlike `fastmath=True` it leaves NaN and infinity alone."""
 
 inner_kernel = njit(nogil=True, error_model="numpy", fastmath={"contract"})
 """Part of kernels of the same file, kept on disk within them."""

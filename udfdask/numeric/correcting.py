@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from udfdask.numeric.compiled import kernel
 from udfdask.types import AnyArray
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel
 def correct_frames(
     raw: AnyArray,
     frame_step: int,

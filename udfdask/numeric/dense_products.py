@@ -6,12 +6,17 @@ import numpy as np
 
 from udfdask.types import AnyArray
 
-PIECE = 1 << 15
-"""Converted values at a time: 128 KiB of float32. With 16 masks half as fast again as a tile at
-once, which has left the L2 cache before BLAS reads it."""
+PIECE = 1 << 16
+"""Converted values at a time, at most: 256 KiB of float32, which stay in the L2 cache."""
 
-NARROWEST = 512
-"""Pixels of a piece, at least, for the calls not to show."""
+SMALL = 1_000_000
+"""Multiplications up to which OpenBLAS does not rearrange its input: up to 1.4 times as fast."""
+
+LEAST = 1 << 13
+"""Converted values at a time, at least, for the calls not to show."""
+
+NARROWEST = 128
+"""Pixels of a piece, at least."""
 
 
 def add_dense_products(
@@ -26,7 +31,8 @@ def add_dense_products(
     if frames.dtype == matrix.dtype and most is None:
         out += frames @ matrix
         return
-    width = max(1, min(max(NARROWEST, PIECE // max(1, n)), pixels))
+    values = max(LEAST, min(PIECE, SMALL // max(1, matrix.shape[1])))
+    width = max(1, min(max(NARROWEST, values // max(1, n)), pixels))
     most = width if most is None else min(most, width)
     width -= width % most
     buffer = np.empty((n, width), dtype=matrix.dtype)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from udfdask.numeric.compiled import kernel
 from udfdask.types import AnyArray
 
 REACH = 2
@@ -15,7 +15,7 @@ NEAREST = 1.5
 """Distance in pixels from which the slope counts: a maximum is flat on top."""
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def find_maxima(
     maps: AnyArray,
     corners: AnyArray,
@@ -49,7 +49,7 @@ def find_maxima(
             elevations[f, p] = _elevation(one, fine_y, fine_x, one[y, x])
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _highest(one: AnyArray) -> tuple[int, int]:
     """Return the first highest pixel of a map in C order, (-1, -1) if not all are finite."""
     y, x = 0, 0
@@ -63,7 +63,7 @@ def _highest(one: AnyArray) -> tuple[int, int]:
     return y, x
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _centroid(one: AnyArray, y: int, x: int) -> tuple[float, float]:
     """Return the centroid around a pixel, after subtracting the minimum there.
 
@@ -84,7 +84,7 @@ def _centroid(one: AnyArray, y: int, x: int) -> tuple[float, float]:
     return float(y), float(x)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _elevation(one: AnyArray, y: float, x: float, height: float) -> float:
     """Return the slope of the steepest cone with its tip at a place that lies above the map."""
     lowest = np.inf

@@ -7,12 +7,11 @@ at first and less for each pixel of a mask.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from udfdask.numeric.compiled import contracting_kernel
 from udfdask.types import AnyArray
 
 LANES = 32
@@ -76,17 +75,7 @@ def _flat(frames: AnyArray) -> tuple[AnyArray, int]:
     return np.lib.stride_tricks.as_strided(frames, (span,), (item,), writeable=False), step
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that numba compiles when it is called, and keeps on disk if it can."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-    try:
-        kernel: Callable[..., Any] = njit(**options, cache=True)(function)
-    except RuntimeError:  # no folder to keep it in: neither beside the source nor of the user
-        kernel = njit(**options)(function)
-    return kernel
-
-
-@_compiled
+@contracting_kernel
 def _gather(
     flat: AnyArray,
     step: int,
@@ -139,7 +128,7 @@ def _gather(
             out[f, m] += s
 
 
-@_compiled
+@contracting_kernel
 def _lanes(
     flat: AnyArray,
     step: int,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from udfdask.numeric.compiled import reordering_kernel
 from udfdask.types import AnyArray
 
 
 # sums in any order, which is what lets several elements be added at once
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+@reordering_kernel
 def add_spread(
     tile: AnyArray, ys: AnyArray, xs: AnyArray, before: int, mean: AnyArray, spread: AnyArray
 ) -> None:

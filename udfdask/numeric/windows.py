@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numba
-
+from udfdask.numeric.compiled import kernel
 from udfdask.types import AnyArray
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def cut_windows(frames: AnyArray, corners: AnyArray, out: AnyArray) -> None:
     """Write windows of frames to `out`, with 0 for what lies outside of a frame.
 

@@ -15,11 +15,11 @@ from udfdask.udfs.sumsig import SumSigUDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 __all__ = [
+    "FEMUDF",
     "ApplyMasksUDF",
     "AutoUDF",
     "CorrelationUDF",
     "CrystallinityUDF",
-    "FEMUDF",
     "LogsumUDF",
     "NoOpUDF",
     "PickUDF",

@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -41,22 +41,28 @@ class NpyRows:
         self._start = len(header)
         self._row = math.prod(shape[len(shape) - sig_dims :]) * dtype.itemsize
         size = self._start + math.prod(shape) * dtype.itemsize
-        self._file: BinaryIO = open(path, "r+b", opener=_open_or_make)  # noqa: SIM115
+        # a buffer would write back what it has read of others' rows
+        self._file = io.FileIO(path, "r+b", opener=_open_or_make)
         if os.fstat(self._file.fileno()).st_size != size:
             self._file.truncate(size)
         if self._file.read(self._start) != header:
-            self._file.seek(0)
-            self._file.write(header)
+            self._write(0, header)
 
     def write(self, rows: slice | AnyArray, values: AnyArray) -> None:
         """Write rows, given by their numbers in C order, from an array of shape (rows, ...)."""
         for first, start, stop in _neighbours(rows, len(values)):
-            self._file.seek(self._start + first * self._row)
             block = np.ascontiguousarray(values[start:stop], dtype=self._dtype)
-            self._file.write(block.reshape(-1).view(np.uint8).data)
+            self._write(self._start + first * self._row, block.reshape(-1).view(np.uint8).data)
+
+    def _write(self, position: int, values: bytes | memoryview) -> None:
+        """Write bytes; the operating system may take them in pieces."""
+        self._file.seek(position)
+        left = memoryview(values)
+        while left:
+            left = left[self._file.write(left) :]
 
     def close(self) -> None:
-        """Hand everything to the operating system."""
+        """Close the file."""
         self._file.close()
 
 

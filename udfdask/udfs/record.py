@@ -66,7 +66,7 @@ class RecordUDF(UDF):
             path = None
         if not isinstance(path, str):
             raise ArgumentTypeError(f"filename must be a path, such as 'a.npy', not {filename!r}")
-        super().__init__(filename=os.path.abspath(path))
+        super().__init__(filename=str(Path(path).absolute()))
 
     def get_preferred_input_dtype(self) -> Any:
         """Return that the data are wanted as they are."""

@@ -1,0 +1,156 @@
+"""CrystallinityUDF is a sum over a ring of numpy.fft.rfft2, whatever the dtype and the chunks."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask import ArgumentTypeError, ArgumentValueError
+from udfdask.numeric import spectra
+from udfdask.testing import check_udf, raise_if_dask_computes
+from udfdask.udfs import CrystallinityUDF, SumUDF
+
+# many small signal chunks
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+
+NAV, SIG = (4, 6), (12, 15)
+RNG = np.random.default_rng(6)
+DATA = RNG.integers(0, 90, (*NAV, *SIG))
+RING = {"rad_in": 1.5, "rad_out": 5}
+DISC = {"real_center": (5.5, 7), "real_rad": 3}
+
+
+def expected(data, rad_in, rad_out, real_center=None, real_rad=None):
+    """The definition, bin by bin in double precision."""
+    height, width = data.shape[-2:]
+    frames = data.reshape(-1, height, width).astype(np.float64)
+    if real_center is not None:
+        y, x = np.indices((height, width))
+        disc = (y - real_center[0]) ** 2 + (x - real_center[1]) ** 2 <= real_rad**2
+        frames = frames * (1 - disc)
+    total = np.zeros(len(frames))
+    for n, frame in enumerate(frames):
+        spectrum = np.fft.rfft2(frame)
+        for i, j in np.ndindex(spectrum.shape):
+            k = np.hypot(min(i, height - i), j)
+            if rad_in < k <= rad_out:
+                total[n] += abs(spectrum[i, j])
+    return total.reshape(data.shape[:-2])
+
+
+def run(data, chunks, ring=RING, **options):
+    with raise_if_dask_computes():
+        lazy = ud.run_udf(da.from_array(data, chunks=chunks), CrystallinityUDF(**ring), **options)
+    return lazy["intensity"].compute(scheduler="sync")
+
+
+CHUNKS = [(4, 6, 12, 15), (2, 3, 12, 15), (1, 6, 5, 15), (3, 4, 12, 4), (2, 2, 5, 4)]
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+@pytest.mark.parametrize("tile", ["1 MiB", 600])
+@pytest.mark.parametrize("disc", [{}, DISC])
+def test_cuts(chunks, tile, disc):
+    with dask.config.set({"udfdask.tile-bytes": tile}):
+        found = run(DATA.astype("u2"), chunks, {**RING, **disc})
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected(DATA, **RING, **disc), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", ">u2", "i4", "u8", "f2", "f4", ">f8", "g"])
+def test_dtypes(dtype):
+    data = (DATA > 40).astype(dtype) if dtype == "?" else DATA.astype(dtype)
+    found = run(data, (2, 3, 5, 15), {**RING, **DISC})
+    np.testing.assert_allclose(found, expected(data, **RING, **DISC), rtol=1e-5)
+
+
+@pytest.mark.parametrize("sig", [(8, 8), (7, 8), (8, 7), (1, 9), (9, 1), (16, 4)])
+@pytest.mark.parametrize("ring", [(0, 1), (0, np.inf), (2.5, 3), (1, 4), (3.9, 4)])
+def test_sizes_and_rings(sig, ring):
+    data = RNG.random((2, 2, *sig))
+    ring = dict(zip(("rad_in", "rad_out"), ring, strict=True))
+    wanted = expected(data, **ring)
+    if wanted.any():
+        np.testing.assert_allclose(run(data, (1, 2, *sig), ring), wanted, rtol=1e-5)
+    else:
+        with pytest.raises(ArgumentValueError, match=r"no frequency of frames of shape"):
+            run(data, (1, 2, *sig), ring)
+
+
+def test_all_bins_but_the_mean():
+    found = run(DATA, (2, 3, 12, 15), {"rad_in": 0, "rad_out": np.inf})
+    full = np.abs(np.fft.rfft2(DATA))
+    np.testing.assert_allclose(found, full.sum(axis=(2, 3)) - full[..., 0, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+def test_region(chunks):
+    roi = RNG.random(NAV) < 0.4
+    found = run(DATA, chunks, roi=roi)
+    np.testing.assert_allclose(found[roi], expected(DATA, **RING)[roi], rtol=1e-5)
+    assert np.isnan(found[~roi]).all()
+
+
+def test_beside_others():
+    x = da.from_array(DATA, chunks=(2, 3, 5, 15))
+    cryst, total = ud.compute(*ud.run_udf(x, [CrystallinityUDF(**RING), SumUDF()]))
+    np.testing.assert_allclose(cryst["intensity"], expected(DATA, **RING), rtol=1e-5)
+    np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=(0, 1)))
+
+
+def test_without_scipy(monkeypatch):
+    with_scipy = run(DATA.astype("u2"), (2, 3, 5, 15))
+    monkeypatch.setattr(spectra, "_transforms", lambda: np.fft)
+    np.testing.assert_allclose(run(DATA.astype("u2"), (2, 3, 5, 15)), with_scipy, rtol=1e-5)
+
+
+def test_scipy_is_taken_if_there_is_one(monkeypatch):
+    scipy = pytest.importorskip("scipy.fft", reason="scipy is an extra")
+    spectra._transforms.cache_clear()
+    assert spectra._transforms() is scipy
+    spectra._transforms.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "scipy.fft", None)
+    assert spectra._transforms() is np.fft
+    spectra._transforms.cache_clear()
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_schedulers(scheduler):
+    x = da.from_array(DATA.astype("u2"), chunks=(2, 3, 5, 15))
+    found = ud.run_udf(x, CrystallinityUDF(**RING))["intensity"].compute(scheduler=scheduler)
+    np.testing.assert_array_equal(found, run(DATA.astype("u2"), (2, 3, 5, 15)))
+
+
+@pytest.mark.parametrize("disc", [{}, {"real_center": (2, 3), "real_rad": 1.5}])
+def test_laws(disc):
+    check_udf(CrystallinityUDF(rad_in=1, rad_out=3, **disc))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"rad_in": -1}, ArgumentValueError, r"rad_in must be 0 or more pixels, not -1"),
+        ({"rad_in": 5}, ArgumentValueError, r"rad_in must be smaller than rad_out, but 5 >= 5"),
+        ({"rad_in": None}, ArgumentTypeError, r"rad_in must be a number of pixels, not None"),
+        ({"real_rad": 3}, ArgumentValueError, r"real_center is None and real_rad is 3: give both"),
+        ({"real_center": (1, 2)}, ArgumentValueError, r"real_rad is None: give both"),
+        ({**DISC, "real_rad": -1}, ArgumentValueError, r"real_rad must be 0 or more pixels"),
+        ({**DISC, "real_center": "mid"}, ArgumentTypeError, r"real_center must be a position"),
+    ],
+)
+def test_wrong_parameters(given, error, text):
+    with pytest.raises(error, match=text):
+        CrystallinityUDF(**{**RING, **given})
+
+
+def test_wrong_data():
+    x = da.from_array(DATA, chunks=(2, 3, 5, 15))
+    with raise_if_dask_computes():
+        for sig_dims, shape in ((1, r"\(15,\)"), (3, r"\(6, 12, 15\)")):
+            with pytest.raises(ArgumentValueError, match=rf"needs frames .*the shape {shape}"):
+                ud.run_udf(x, CrystallinityUDF(**RING), sig_dims=sig_dims)
+        with pytest.raises(ArgumentTypeError, match=r"needs real numbers, not complex128"):
+            ud.run_udf(x * 1j, CrystallinityUDF(**RING))
+        with pytest.raises(ArgumentValueError, match=r"no frequency .* lies in the ring 40.0 < k"):
+            ud.run_udf(x, CrystallinityUDF(rad_in=40, rad_out=50))
