@@ -95,11 +95,20 @@ def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | Bool
         for name, spec in specs.items()
     }
     # copies: a merge may write to src, and other tasks may hold what came in
-    source = {name: partial.arrays[name].copy() for name in specs}
+    as_is = dest.udf._merge_only_reads_src
+    source = {name: _writable(partial.arrays[name], as_is) for name in specs}
     dest.udf.results.__dict__.update(into)
     for name, values in dest.aux.items():
         dest.udf.params.__dict__[name] = values[rows]
     dest.call("merge", Views(into), Views(source))
+
+
+def _writable(array: AnyArray, as_is: bool) -> AnyArray:
+    """Return a copy of an array, or with `as_is` the array itself if it is writable.
+
+    What has travelled may not be, and a kernel would be compiled anew for it.
+    """
+    return array if as_is and array.flags.writeable else array.copy()
 
 
 def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: bool) -> Partial:

@@ -34,6 +34,7 @@ class LogsumUDF(UDF):
     whole_frames = True
 
     _declares_once = True
+    _merge_only_reads_src = True
     _starts_no_threads = True
 
     def __init__(self) -> None:

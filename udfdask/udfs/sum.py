@@ -43,6 +43,7 @@ class SumUDF(UDF):
 
     _adds_signal_parts = True
     _declares_once = True
+    _merge_only_reads_src = True
     _starts_no_threads = True
 
     def __init__(self, dtype: Any = None) -> None:

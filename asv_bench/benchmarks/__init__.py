@@ -1,0 +1,1 @@
+"""Benchmarks of asv: `asv run --python=same --quick` in the folder above."""

@@ -1,0 +1,103 @@
+"""The work as plain dask expressions, as one would write them without a library."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from comparison.material import (
+    correct_naively,
+    dense_masks,
+    moment_masks,
+    power,
+    ring_masks,
+)
+
+Lazy = dict[str, Any]
+
+
+def total(x: da.Array) -> Lazy:
+    return {"sum": x.sum(axis=(0, 1))}
+
+
+def of_frames(x: da.Array) -> Lazy:
+    return {"sumsig": x.sum(axis=(2, 3))}
+
+
+def both(x: da.Array) -> Lazy:
+    return {**total(x), **of_frames(x)}
+
+
+def spread(x: da.Array) -> Lazy:
+    return {"var": x.var(axis=(0, 1))}
+
+
+def centres(x: da.Array) -> Lazy:
+    moments = _products(x, moment_masks(x.shape[-2:]))
+    return {"raw_com": moments[..., 1:] / moments[..., :1]}
+
+
+def dense(x: da.Array) -> Lazy:
+    return {"masks": _products(x, dense_masks(x.shape[-2:]))}
+
+
+def _products(x: da.Array, masks: np.ndarray) -> da.Array:
+    return da.tensordot(x.astype("float32"), masks, axes=((2, 3), (1, 2)))
+
+
+def rings(x: da.Array) -> Lazy:
+    masks = _ring_matrix(x.shape[-2:])
+
+    def apply(block: np.ndarray) -> np.ndarray:
+        frames = block.reshape(-1, masks.shape[1]).astype("float32")
+        return (masks @ frames.T).T.reshape(*block.shape[:2], -1)
+
+    chunks = (*x.chunks[:2], masks.shape[0])
+    made = x.map_blocks(apply, dtype="float32", drop_axis=(2, 3), new_axis=2, chunks=chunks)
+    return {"rings": made}
+
+
+@functools.cache
+def _ring_matrix(sig: tuple[int, ...]) -> Any:
+    return ring_masks(sig).reshape((-1, int(np.prod(sig)))).tocsr()
+
+
+def corrected(x: da.Array) -> Lazy:
+    return total(x.map_blocks(correct_naively, dtype="float32", meta=np.empty((0,) * 4, "float32")))
+
+
+def extremes(x: da.Array) -> Lazy:
+    return {"peak": x.max(axis=(2, 3)), "highest": x.max(axis=(0, 1))}
+
+
+def spectra(x: da.Array) -> Lazy:
+    def loop(block: np.ndarray) -> np.ndarray:
+        out = np.empty(block.shape[:2])
+        for place in np.ndindex(*out.shape):
+            out[place] = power(block[place].astype("float32"))
+        return out
+
+    return {"power": x.map_blocks(loop, dtype="float64", drop_axis=(2, 3))}
+
+
+FIVE = (total, of_frames, spread, centres, dense)
+
+WORK: dict[str, list[Callable[[da.Array], Lazy]]] = {
+    "sum": [total],
+    "sumsig": [of_frames],
+    "stddev": [spread],
+    "com": [centres],
+    "masks": [dense],
+    "rings": [rings],
+    "five-in-one": [lambda x: {name: a for one in FIVE for name, a in one(x).items()}],
+    "five-apart": list(FIVE),
+    "both": [both],
+    "corrected": [corrected],
+    "extremes": [extremes],
+    "spectra": [spectra],
+}
+"""For each kind of work what is computed one after another."""

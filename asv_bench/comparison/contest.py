@@ -1,0 +1,173 @@
+"""Runs a case by everyone who can, in turns, and compares what they find."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from benchmarks.layouts import LAYOUTS, make_file, opened
+from comparison import bare_read, by_dask, by_libertem, by_udfdask
+from comparison.by_libertem import LiberTEM
+from comparison.cases import Case
+
+Results = dict[str, np.ndarray]
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What came out of a case."""
+
+    case: Case
+    shape: tuple[int, ...]
+    """Shape of the data set."""
+    dtype: str
+    nbytes: int
+    """Size of the data set in bytes."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Best time of each contestant, in seconds; LiberTEM's for its best executor."""
+    said: dict[str, str] = field(default_factory=dict)
+    """Why a contestant has no time: "not there: ...", "failed: ..."."""
+    executor: str = ""
+    """LiberTEM's best executor."""
+    differences: list[str] = field(default_factory=list)
+    """Where results differ from those of the dask expression."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether somebody raised, or found something else."""
+        return bool(self.differences) or any(s.startswith("failed") for s in self.said.values())
+
+
+def run_case(
+    case: Case, *, gigabytes: float, folder: Path, threads: int, repeats: int, peer: LiberTEM | None
+) -> Outcome:
+    """Return the best times of a case, and whether the results agree.
+
+    Everyone takes an untimed turn, in which code is compiled and results are compared; then come
+    `repeats` rounds. A turn opens the file, builds what is to be computed, and computes it.
+    """
+    layout = LAYOUTS[case.layout]
+    path = make_file(layout, gigabytes * case.share, folder)
+    x = opened(path, layout)
+    outcome = Outcome(case=case, shape=x.shape, dtype=str(x.dtype), nbytes=x.nbytes)
+    store = _zarr_copy(path, x) if case.zarr else None
+
+    def open_anew() -> da.Array:
+        return opened(path, layout) if store is None else da.from_zarr(store)
+
+    def compute(module: Any) -> Results:
+        found: Results = {}
+        for one in module.WORK[case.work]:
+            lazy = one(open_anew())
+            found.update(dask.compute(lazy, scheduler="threads", num_workers=threads)[0])
+        return found
+
+    def read() -> Results:
+        if store is None:
+            bare_read.read_npy(path, threads)
+        else:
+            bare_read.read_zarr(store, threads)
+        return {}
+
+    entrants: dict[str, Callable[[], Results]] = {
+        "read": read,
+        "dask": lambda: compute(by_dask),
+        "udfdask": lambda: compute(by_udfdask),
+    }
+    absent = by_udfdask.missing(case.work)
+    if absent:
+        outcome.said["udfdask"] = f"not there: {', '.join(absent)}"
+        del entrants["udfdask"]
+    if peer is None:
+        outcome.said["LiberTEM"] = "left out"
+    else:
+        for executor in by_libertem.EXECUTORS:
+            data = path if store is None else open_anew
+            entrants[f"LiberTEM {executor}"] = lambda e=executor, d=data: peer.compute(
+                case.work, d if isinstance(d, Path) else d(), e
+            )
+    found = dict(_first_turns(entrants, outcome))
+    times = _take_turns({name: entrants[name] for name in found}, repeats)
+    _settle(outcome, times, found)
+    return outcome
+
+
+def _first_turns(
+    entrants: dict[str, Callable[[], Results]], outcome: Outcome
+) -> Iterator[tuple[str, Results]]:
+    """Yield what everyone finds in the first turn; note who fails."""
+    for name, turn in entrants.items():
+        try:
+            yield name, turn()
+        except Exception as error:  # noqa: BLE001  # the others go on
+            traceback.print_exc()
+            outcome.said[name] = f"failed: {type(error).__name__}"
+
+
+def _take_turns(turns: dict[str, Callable[[], Results]], repeats: int) -> dict[str, float]:
+    """Return the best time of each, in seconds; LiberTEM's slower executors leave after a round."""
+    best = dict.fromkeys(turns, np.inf)
+    for _ in range(repeats):
+        for name, turn in turns.items():
+            start = time.perf_counter()
+            turn()
+            best[name] = min(best[name], time.perf_counter() - start)
+        fastest = min((n for n in turns if n.startswith("LiberTEM")), key=best.get, default=None)
+        turns = {n: t for n, t in turns.items() if n == fastest or not n.startswith("LiberTEM")}
+    return best
+
+
+def _settle(outcome: Outcome, times: dict[str, float], found: dict[str, Results]) -> None:
+    """Put the best executor of LiberTEM in its place, and compare all results with dask's."""
+    executors = {n: t for n, t in times.items() if n.startswith("LiberTEM")}
+    outcome.seconds = {n: t for n, t in times.items() if n not in executors}
+    if executors:
+        fastest = min(executors, key=executors.get)
+        outcome.executor = fastest.removeprefix("LiberTEM ")
+        outcome.seconds["LiberTEM"] = executors[fastest]
+    elif "LiberTEM" not in outcome.said:
+        outcome.said["LiberTEM"] = "failed: see above"
+    expected = found.get("dask", {})
+    for name, results in found.items():
+        if name == "read":
+            continue
+        if set(results) != set(expected):
+            outcome.differences.append(f"{name} has {sorted(results)}, not {sorted(expected)}")
+        for key in set(results) & set(expected):
+            if not agree(results[key], expected[key]):
+                outcome.differences.append(f"{name}: {key}")
+
+
+def agree(one: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether results are equal, or as close as the coarser of their dtypes allows."""
+    if one.shape != other.shape:
+        return False
+    if one.dtype.kind in "iub" and other.dtype.kind in "iub":
+        return bool(np.array_equal(one, other))
+    eps = max(np.finfo(a.dtype).eps for a in (one, other) if a.dtype.kind == "f")
+    scale = float(np.abs(other).max(initial=0.0))
+    # thousands of frames are added up, each addition rounds
+    return bool(np.allclose(one, other, rtol=1e3 * eps, atol=1e3 * eps * scale))
+
+
+def _zarr_copy(path: Path, x: da.Array) -> Path:
+    """Return a zarr store of the same data in the same chunks, made if it is not there."""
+    import zarr
+
+    store = path.with_suffix(".zarr")
+    if not store.exists():
+        unfinished = path.with_suffix(".zarr.part")
+        target = zarr.create_array(
+            unfinished, shape=x.shape, chunks=x.chunksize, dtype=x.dtype, overwrite=True
+        )
+        da.store(x, target, scheduler="synchronous")
+        unfinished.rename(store)
+    return store

@@ -1,0 +1,217 @@
+"""The benchmarks of asv_bench run, at tiny sizes, and everyone finds the same."""
+
+import inspect
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import udfdask.udfs
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "asv_bench"
+sys.path.insert(0, str(FOLDER))
+try:
+    import peers
+    from benchmarks import builtin_udfs, layouts, other_doors
+    from comparison import bare_read, by_dask, by_libertem, by_udfdask
+    from comparison.cases import CASES
+    from comparison.contest import agree, run_case
+finally:
+    sys.path.remove(str(FOLDER))
+
+TINY = 0.0004
+CASE = {case.name: case for case in CASES}
+SETTINGS = {"gigabytes": TINY, "threads": 2, "repeats": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One folder for all, so that each file is made once."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def tiny(folder, monkeypatch):
+    """Tiny data sets for the benchmarks of asv."""
+    monkeypatch.setenv("UDFDASK_BENCH_GIGABYTES", str(TINY))
+    monkeypatch.setenv("UDFDASK_BENCH_FOLDER", str(folder))
+    layouts.dataset.cache_clear()
+    yield
+    layouts.dataset.cache_clear()
+
+
+@pytest.mark.parametrize("name", CASE)
+def test_udfdask_and_dask_agree(name, folder):
+    needed = "zarr" if CASE[name].zarr else "sparse" if name == "rings" else "numpy"
+    pytest.importorskip(needed, reason=f"{needed} is an extra")
+    outcome = run_case(CASE[name], folder=folder, peer=None, **SETTINGS)
+    assert not outcome.failed, (outcome.said, outcome.differences)
+    assert outcome.seconds["dask"] > 0
+    missing = by_udfdask.missing(CASE[name].work)
+    assert ("udfdask" in outcome.seconds) == (not missing)
+    if missing:
+        assert outcome.said["udfdask"] == f"not there: {', '.join(missing)}"
+        assert f"not there: {missing[0]}" in peers.row(outcome)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not by_libertem.INSTALLED, reason="LiberTEM is not installed")
+@pytest.mark.filterwarnings("default")  # those of LiberTEM and its dependencies
+def test_libertem_agrees_too(folder, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)  # its processes import what it is given
+    with by_libertem.LiberTEM(threads=2) as peer:
+        for case in CASES:
+            outcome = run_case(case, folder=folder, peer=peer, **SETTINGS)
+            assert not outcome.failed, (case.name, outcome.said, outcome.differences)
+            assert outcome.executor in by_libertem.EXECUTORS
+
+
+@pytest.mark.parametrize("work", by_dask.WORK)
+def test_everyone_does_the_same_work(work):
+    assert set(by_dask.WORK) == set(by_udfdask.WORK) == set(by_libertem.WORK)
+    counts = {len(module.WORK[work]) for module in (by_dask, by_udfdask, by_libertem)}
+    assert len(counts) == 1
+
+
+@pytest.mark.parametrize("name", layouts.LAYOUTS)
+def test_layouts(name, folder):
+    layout = layouts.LAYOUTS[name]
+    full = layout.shape(2)
+    assert full[-layout.sig_dims - len(layout.line) : -layout.sig_dims] == layout.line
+    assert 1e9 < np.prod(full, dtype=float) * np.dtype(layout.dtype).itemsize <= 2 << 30
+    data = layouts.opened(layouts.make_file(layout, TINY, folder), layout)
+    assert data.dtype == np.dtype(layout.dtype)
+    assert data.numblocks[0] >= 2
+    assert data.numblocks[-layout.sig_dims :] == (1,) * layout.sig_dims
+    assert layout.name == "large" or data.numblocks[1] == 1
+    values = data.compute()
+    assert values.any()
+    assert (values == 0).mean() > 0.9 or name != "events"
+
+
+def test_the_layout_scan_is_a_scan_of_256_by_256():
+    assert layouts.LAYOUTS["scan"].shape(2) == (256, 256, 128, 128)
+
+
+def test_the_bare_read_sees_every_word():
+    words = np.random.default_rng(0).integers(0, 2**63, 1001, dtype="u8")
+    assert bare_read.add_words(words) == words.sum()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (np.array([1, 2]), np.array([1, 2], "uint8"), True),
+        (np.array([1, 2]), np.array([1, 3]), False),
+        (np.array([1.0, 2]), np.array([1, 2]), True),
+        (np.array([1.0, 2.001], "float32"), np.array([1.0, 2]), False),
+        (np.array([1.0]), np.array([1.0, 1.0]), False),
+        (np.array([np.nan]), np.array([1.0]), False),
+    ],
+)
+def test_agreement(one, other, expected):
+    assert agree(one, other) is expected
+
+
+def test_a_difference_is_seen(folder, monkeypatch):
+    monkeypatch.setitem(
+        by_udfdask.WORK, "sum", [lambda x: {"sum": x.sum(axis=(0, 1)) + np.uint64(1)}]
+    )
+    outcome = run_case(CASE["sum"], folder=folder, peer=None, **SETTINGS)
+    assert outcome.differences == ["udfdask: sum"]
+    assert "DIFFERENT: udfdask: sum" in peers.row(outcome)
+
+
+def test_a_failure_is_said(folder, monkeypatch, capsys):
+    monkeypatch.setitem(by_udfdask.WORK, "sum", [lambda x: 1 / 0])
+    outcome = run_case(CASE["sum"], folder=folder, peer=None, **SETTINGS)
+    assert outcome.failed
+    assert "failed: ZeroDivisionError" in peers.row(outcome)
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_the_script_writes_its_part_of_a_page(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{peers.START}\nold\n{peers.STOP}\nafter\n")
+    options = ["--gigabytes", str(TINY), "--repeats", "1", "--cases", "sum", "--no-libertem"]
+    assert peers.main([*options, "--write", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith(f"before\n{peers.START}\nMeasured ")
+    assert text.endswith(f"{peers.STOP}\nafter\n")
+    assert "| sum over the frames |" in text
+    assert "old" not in text
+    assert "| sum over the frames |" in capsys.readouterr().out
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_unknown_cases_are_refused():
+    with pytest.raises(SystemExit, match="no such case: nonsense"):
+        peers.main(["--cases", "nonsense"])
+
+
+def test_the_page_has_the_marks_of_the_script():
+    text = (ROOT / "docs" / "performance.md").read_text()
+    assert text.count(peers.START) == text.count(peers.STOP) == 1
+    assert text.index(peers.START) < text.index(peers.STOP)
+
+
+@pytest.mark.slow
+def test_first_calls_in_fresh_processes(tmp_path):
+    options = ["--gigabytes", str(TINY), "--repeats", "1", "--no-libertem"]
+    options += ["--cases", "first-call"]
+    done = subprocess.run(
+        [sys.executable, FOLDER / "peers.py", *options, "--folder", tmp_path],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "| sum | udfdask |" in done.stdout
+
+
+def methods_of_asv(module: ModuleType) -> list:
+    """Every class of a module with one of its methods and one of its sets of parameters."""
+    found = []
+    for name, cls in inspect.getmembers(module, inspect.isclass):
+        if cls.__module__ != module.__name__:
+            continue
+        axes = getattr(cls, "params", ())
+        axes = axes if isinstance(axes, tuple) else (axes,)
+        for method in dir(cls):
+            if method.startswith(("time_", "track_")):
+                for values in itertools.product(*axes):
+                    label = "-".join([name, method, *values])
+                    found.append(pytest.param(cls, method, values, id=label))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cls", "method", "values"), methods_of_asv(builtin_udfs) + methods_of_asv(other_doors)
+)
+def test_benchmarks_of_asv_run_once(tiny, cls, method, values):
+    if "large" in values:
+        pytest.skip("four frames of the large layout have 134 MB")
+    benchmark = cls()
+    try:
+        benchmark.setup(*values)
+    except NotImplementedError as reason:  # so asv skips it
+        text = str(reason)
+        assert not hasattr(udfdask.udfs, values[-1]) or "two signal axes" in text
+        pytest.skip(text)
+    returned = getattr(benchmark, method)(*values)
+    assert method.startswith("time_") or returned > 0
+
+
+def test_every_benchmark_of_asv_is_found():
+    labels = [p.id for p in methods_of_asv(builtin_udfs) + methods_of_asv(other_doors)]
+    assert "EachUDF-time_run-scan-SumUDF" in labels
+    assert "Progressive-time_every_snapshot" in labels
