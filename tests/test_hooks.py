@@ -327,7 +327,8 @@ def test_a_udf_for_all_backends(x):
         def get_backends(self):
             return self.BACKEND_ALL
 
-    ud.run_udf(x, Everywhere({}), backends=("numpy",)).compute(**SYNC)
+    done = ud.run_udf(x, Everywhere({}), backends=("numpy",)).compute(**SYNC)
+    assert (done["n"] == 16).all()
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,8 @@ class TestAuxData:
     def test_in_every_snapshot(self, x):
         """get_results checks all of them, those of frames that are still missing too."""
         for snapshot in ud.run_udf_iter(x, [seen(SHAPE), seen(SHAPE, SeenByTiles)], roi=ROI):
-            _ = [dict(result) for result in snapshot.buffers]
+            for result in snapshot.buffers:
+                assert list(result) == ["weighted", "total", "last", "done"]
 
     def test_of_a_run_over_the_same_data(self, x):
         level = ud.run_udf(x.astype("float64"), SumSigUDF())["intensity"]

@@ -337,7 +337,8 @@ def test_nothing_is_computed_before_it_is_asked_for():
     with raise_if_dask_computes():
         first = ud.run_udf(x, CoMUDF())
         centre = first["raw_com"].mean(axis=(0, 1))
-        ud.run_udf(x, CoMUDF(cy=centre[0], cx=centre[1], regression=da.zeros((3, 2))))
+        second = ud.run_udf(x, CoMUDF(cy=centre[0], cx=centre[1], regression=da.zeros((3, 2))))
+    assert list(second) == [*NAMES]
 
 
 def test_a_centre_may_be_the_result_of_another_run():
