@@ -11,15 +11,13 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import udfdask.udfs
-
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "asv_bench"
 sys.path.insert(0, str(FOLDER))
 try:
     import peers
     from benchmarks import builtin_udfs, layouts, other_doors
-    from comparison import bare_read, by_dask, by_libertem, by_udfdask
+    from comparison import bare, by_dask, by_libertem, by_udfdask
     from comparison.cases import CASES
     from comparison.contest import agree, run_case
 finally:
@@ -53,11 +51,7 @@ def test_udfdask_and_dask_agree(name, folder):
     outcome = run_case(CASE[name], folder=folder, peer=None, **SETTINGS)
     assert not outcome.failed, (outcome.said, outcome.differences)
     assert outcome.seconds["dask"] > 0
-    missing = by_udfdask.missing(CASE[name].work)
-    assert ("udfdask" in outcome.seconds) == (not missing)
-    if missing:
-        assert outcome.said["udfdask"] == f"not there: {', '.join(missing)}"
-        assert f"not there: {missing[0]}" in peers.row(outcome)
+    assert outcome.seconds["udfdask"] > 0
 
 
 @pytest.mark.slow
@@ -99,9 +93,9 @@ def test_the_layout_scan_is_a_scan_of_256_by_256():
     assert layouts.LAYOUTS["scan"].shape(2) == (256, 256, 128, 128)
 
 
-def test_the_bare_read_sees_every_word():
+def test_the_bare_sees_every_word():
     words = np.random.default_rng(0).integers(0, 2**63, 1001, dtype="u8")
-    assert bare_read.add_words(words) == words.sum()
+    assert bare.add_words(words) == words.sum()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +199,7 @@ def test_benchmarks_of_asv_run_once(tiny, cls, method, values):
         benchmark.setup(*values)
     except NotImplementedError as reason:  # so asv skips it
         text = str(reason)
-        assert not hasattr(udfdask.udfs, values[-1]) or "two signal axes" in text
+        assert "two signal axes" in text
         pytest.skip(text)
     returned = getattr(benchmark, method)(*values)
     assert method.startswith("time_") or returned > 0

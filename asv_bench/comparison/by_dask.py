@@ -13,6 +13,7 @@ from comparison.material import (
     correct_naively,
     dense_masks,
     moment_masks,
+    planes,
     power,
     ring_masks,
 )
@@ -26,10 +27,6 @@ def total(x: da.Array) -> Lazy:
 
 def of_frames(x: da.Array) -> Lazy:
     return {"sumsig": x.sum(axis=(2, 3))}
-
-
-def both(x: da.Array) -> Lazy:
-    return {**total(x), **of_frames(x)}
 
 
 def spread(x: da.Array) -> Lazy:
@@ -67,6 +64,11 @@ def _ring_matrix(sig: tuple[int, ...]) -> Any:
 
 
 def corrected(x: da.Array) -> Lazy:
+    dark, gain, _ = planes(x.shape[-2:])
+    return total((x - dark) * gain)
+
+
+def patched(x: da.Array) -> Lazy:
     return total(x.map_blocks(correct_naively, dtype="float32", meta=np.empty((0,) * 4, "float32")))
 
 
@@ -93,10 +95,10 @@ WORK: dict[str, list[Callable[[da.Array], Lazy]]] = {
     "com": [centres],
     "masks": [dense],
     "rings": [rings],
-    "five-in-one": [lambda x: {name: a for one in FIVE for name, a in one(x).items()}],
+    "five": [lambda x: {name: a for one in FIVE for name, a in one(x).items()}],
     "five-apart": list(FIVE),
-    "both": [both],
     "corrected": [corrected],
+    "patched": [patched],
     "extremes": [extremes],
     "spectra": [spectra],
 }

@@ -66,6 +66,13 @@ def run(ctx: Any, dataset: Any, *parts: str, **options: Any) -> Found:
 
 
 def corrected(ctx: Any, dataset: Any) -> Found:
+    from libertem.corrections import CorrectionSet
+
+    dark, gain, _ = planes(tuple(dataset.shape.sig))
+    return run(ctx, dataset, "sum", corrections=CorrectionSet(dark=dark, gain=gain))
+
+
+def patched(ctx: Any, dataset: Any) -> Found:
     import sparse
     from libertem.corrections import CorrectionSet
 
@@ -82,10 +89,10 @@ def spectra(ctx: Any, dataset: Any) -> Found:
 
 WORK: dict[str, list[Callable[[Any, Any], Found]]] = {
     **{part: [lambda ctx, ds, part=part: run(ctx, ds, part)] for part in PARTS},
-    "five-in-one": [lambda ctx, ds: run(ctx, ds, *FIVE)],
+    "five": [lambda ctx, ds: run(ctx, ds, *FIVE)],
     "five-apart": [lambda ctx, ds, part=part: run(ctx, ds, part) for part in FIVE],
-    "both": [lambda ctx, ds: run(ctx, ds, "sum", "sumsig")],
     "corrected": [corrected],
+    "patched": [patched],
     "spectra": [spectra],
 }
 """For each kind of work what is computed one after another."""

@@ -28,13 +28,6 @@ PARTS = {
 FIVE = ("sum", "sumsig", "stddev", "com", "masks")
 
 
-def missing(work: str) -> list[str]:
-    """Return the UDFs that a kind of work needs and that udfdask does not have yet."""
-    parts = FIVE if work.startswith("five") else (work,)
-    needed = dict.fromkeys(PARTS[part][0] for part in parts if part in PARTS)
-    return [name for name in needed if not hasattr(udfs, name)]
-
-
 def make(part: str, sig: tuple[int, ...]) -> ud.UDF:
     """Return the UDF of a part of the work."""
     cls = getattr(udfs, PARTS[part][0])
@@ -54,6 +47,11 @@ def run(x: da.Array, *parts: str, **options: Any) -> Lazy:
 
 
 def corrected(x: da.Array) -> Lazy:
+    dark, gain, _ = planes(x.shape[-2:])
+    return run(x, "sum", corrections=CorrectionSet(dark=dark, gain=gain))
+
+
+def patched(x: da.Array) -> Lazy:
     dark, gain, broken = planes(x.shape[-2:])
     corrections = CorrectionSet(dark=dark, gain=gain, excluded_pixels=broken)
     return run(x, "sum", corrections=corrections)
@@ -70,10 +68,10 @@ def spectra(x: da.Array) -> Lazy:
 
 WORK: dict[str, list[Callable[[da.Array], Lazy]]] = {
     **{part: [lambda x, part=part: run(x, part)] for part in PARTS},
-    "five-in-one": [lambda x: run(x, *FIVE)],
+    "five": [lambda x: run(x, *FIVE)],
     "five-apart": [lambda x, part=part: run(x, part) for part in FIVE],
-    "both": [lambda x: run(x, "sum", "sumsig")],
     "corrected": [corrected],
+    "patched": [patched],
     "extremes": [extremes],
     "spectra": [spectra],
 }

@@ -21,6 +21,10 @@ class Case:
     """Share of the gigabytes asked for, where the work is slow in all libraries."""
     zarr: bool = False
     """Whether the data are read from a compressed zarr store."""
+    apart: str | None = None
+    """Key of `WORK`: the same by udfdask in several runs, in turns with the others."""
+    bare: str | None = None
+    """Key of `BARE`: the same without a library."""
 
 
 CASES = [
@@ -28,15 +32,24 @@ CASES = [
     Case(name="sumsig", title="sum over the pixels", work="sumsig"),
     Case(name="stddev", title="variance over the frames", work="stddev"),
     Case(name="com", title="centre of mass", work="com"),
-    Case(name="masks", title="16 dense float32 masks", work="masks"),
+    Case(name="masks", title="16 dense float32 masks", work="masks", bare="masks"),
     Case(name="rings", title="500 sparse ring masks", work="rings", share=1 / 4),
-    Case(name="five-in-one", title="the first five in one pass", work="five-in-one"),
-    Case(name="five-apart", title="the first five one by one", work="five-apart"),
-    Case(name="zarr", title="both sums, compressed zarr", work="both", share=1 / 2, zarr=True),
-    Case(name="corrected", title="dark, gain, 24 broken pixels; sum", work="corrected"),
-    Case(name="float32", title="both sums, float32", work="both", layout="float32"),
-    Case(name="uint8", title="both sums, uint8", work="both", layout="uint8"),
-    Case(name="big-endian", title="both sums, big-endian uint16", work="both", layout="big-endian"),
+    Case(name="five", title="all five in one pass", work="five", apart="five-apart"),
+    Case(
+        name="five-zarr",
+        title="all five in one pass, compressed zarr",
+        work="five",
+        apart="five-apart",
+        zarr=True,
+    ),
+    Case(name="corrected", title="dark and gain, sum", work="corrected"),
+    Case(name="patched", title="dark, gain, 24 broken pixels; sum", work="patched"),
+    Case(name="sum-f4", title="sum over the frames", work="sum", layout="float32"),
+    Case(name="sumsig-f4", title="sum over the pixels", work="sumsig", layout="float32"),
+    Case(name="sum-u1", title="sum over the frames", work="sum", layout="uint8"),
+    Case(name="sumsig-u1", title="sum over the pixels", work="sumsig", layout="uint8"),
+    Case(name="sum-be", title="sum over the frames", work="sum", layout="big-endian"),
+    Case(name="sumsig-be", title="sum over the pixels", work="sumsig", layout="big-endian"),
     Case(name="extremes", title="the same NumPy `process_tile`: maxima", work="extremes"),
     Case(name="spectra", title="an FFT for each frame", work="spectra", share=1 / 8),
 ]

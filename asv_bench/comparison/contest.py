@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import dask.array as da
 import numpy as np
 
 from benchmarks.layouts import LAYOUTS, make_file, opened
-from comparison import bare_read, by_dask, by_libertem, by_udfdask
+from comparison import bare, by_dask, by_libertem, by_udfdask
 from comparison.by_libertem import LiberTEM
 from comparison.cases import Case
 
@@ -41,6 +42,11 @@ class Outcome:
     """Where results differ from those of the dask expression."""
 
     @property
+    def pixels(self) -> int:
+        """Number of pixels of all frames."""
+        return math.prod(self.shape)
+
+    @property
     def failed(self) -> bool:
         """Whether somebody raised, or found something else."""
         return bool(self.differences) or any(s.startswith("failed") for s in self.said.values())
@@ -63,29 +69,29 @@ def run_case(
     def open_anew() -> da.Array:
         return opened(path, layout) if store is None else da.from_zarr(store)
 
-    def compute(module: Any) -> Results:
+    def compute(module: Any, work: str) -> Results:
         found: Results = {}
-        for one in module.WORK[case.work]:
+        for one in module.WORK[work]:
             lazy = one(open_anew())
             found.update(dask.compute(lazy, scheduler="threads", num_workers=threads)[0])
         return found
 
     def read() -> Results:
         if store is None:
-            bare_read.read_npy(path, threads)
+            bare.read_npy(path, threads)
         else:
-            bare_read.read_zarr(store, threads)
+            bare.read_zarr(store, threads)
         return {}
 
     entrants: dict[str, Callable[[], Results]] = {
         "read": read,
-        "dask": lambda: compute(by_dask),
-        "udfdask": lambda: compute(by_udfdask),
+        "dask": lambda: compute(by_dask, case.work),
+        "udfdask": lambda: compute(by_udfdask, case.work),
     }
-    absent = by_udfdask.missing(case.work)
-    if absent:
-        outcome.said["udfdask"] = f"not there: {', '.join(absent)}"
-        del entrants["udfdask"]
+    if case.apart is not None:
+        entrants["apart"] = lambda: compute(by_udfdask, case.apart)
+    if case.bare is not None:
+        entrants["bare"] = lambda: bare.BARE[case.bare](path, threads)
     if peer is None:
         outcome.said["LiberTEM"] = "left out"
     else:
