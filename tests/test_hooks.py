@@ -169,14 +169,14 @@ def tiles(x, **preferences):
     return seen
 
 
-FRAMES = da.zeros((4, 50, 64, 64), chunks=(2, 50, 64, 64), dtype="u2")
+FRAMES = da.zeros((8, 50, 64, 64), chunks=(6, 50, 64, 64), dtype="u2")
 
 
 @pytest.mark.point(20)
 def test_default_tiles_fit_the_cache():
     seen = tiles(FRAMES)
-    assert set(seen["tiles"]) == {(64, 64, 64), (36, 64, 64)}
-    assert max(seen["bytes"]) == 1 << 20
+    assert set(seen["tiles"]) == {(256, 64, 64), (44, 64, 64), (100, 64, 64)}
+    assert max(seen["bytes"]) == 4 << 20
 
 
 @pytest.mark.point(20)
@@ -186,11 +186,11 @@ def test_default_tiles_fit_the_cache():
         ({"depth": 7}, (7, 64, 64)),
         ({"depth": 7.9}, (7, 64, 64)),
         ({"total_size": 100_000.5}, (6, 64, 64)),
-        ({"depth": 100_000}, (64, 64, 64)),
-        ({"depth": ud.UDF.TILE_DEPTH_MAX, "total_size": ud.UDF.TILE_SIZE_MAX}, (64, 64, 64)),
+        ({"depth": 100_000}, (256, 64, 64)),
+        ({"depth": ud.UDF.TILE_DEPTH_MAX, "total_size": ud.UDF.TILE_SIZE_MAX}, (256, 64, 64)),
         ({"depth": 3, "total_size": ud.UDF.TILE_SIZE_BEST_FIT}, (3, 64, 64)),
         ({"total_size": 1}, (1, 1, 1)),
-        ({"dtype": np.complex128}, (16, 64, 64)),
+        ({"dtype": np.complex128}, (64, 64, 64)),
     ],
 )
 def test_preferences(preferences, largest):

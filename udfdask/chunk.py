@@ -197,14 +197,16 @@ def _finish(instance: Instance) -> Partial:
 
 def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None:
     """Run the processing method of every UDF over all frames of a chunk."""
-    recipe = instances[0].recipe
+    recipe, tiling = instances[0].recipe, instances[0].recipe.tiling
     tiles = [i for i in instances if i.where.method is UDFMethod.TILE]
     frames = [i for i in instances if i.where.method is UDFMethod.FRAME]
     partitions = [i for i in instances if i.where.method is UDFMethod.PARTITION]
     n_rows = int(recipe.grid.counts[chunk])
-    if recipe.tiling.whole_frames or not tiles:
+    if tiling.whole_frames or not tiles:
         if tiles or frames:
-            for start, stop in _stacks(tiles + frames, chunk, recipe.tiling.frame_depth):
+            views = source.together and source.n_blocks == 1
+            depth = tiling.depth if views else tiling.frame_depth
+            for start, stop in _stacks(tiles + frames, chunk, depth):
                 pieces = Pieces(source.frames(start, stop))
                 for instance in tiles:
                     instance.view_rows(start, stop)
@@ -216,7 +218,7 @@ def _process(instances: list[Instance], source: FrameSource, chunk: int) -> None
         for number in range(n_blocks(recipe)):
             _process_tiles(tiles, source, chunk, number)
         if frames:
-            for start, stop in _stacks(frames, chunk, recipe.tiling.frame_depth):
+            for start, stop in _stacks(frames, chunk, tiling.frame_depth):
                 pieces = Pieces(source.frames(start, stop))
                 for instance in frames:
                     _process_frames(instance, pieces.get(instance), start)
@@ -237,7 +239,8 @@ def _process_tiles(instances: list[Instance], source: FrameSource, chunk: int, n
     parts = recipe.tiling.sig_parts
     corner = next(part.origin for part, block in parts if block == number)
     place = number if source.n_blocks > 1 else 0
-    stacks = list(_stacks(instances, chunk, recipe.tiling.depth))
+    depth = recipe.tiling.depth if source.together else recipe.tiling.gathered_depth
+    stacks = list(_stacks(instances, chunk, depth))
     for index, (part, block) in enumerate(parts):
         if block != number:
             continue

@@ -17,7 +17,7 @@ from udfdask.errors import ArgumentValueError
 
 DEFAULTS: dict[str, Any] = {
     "split-every": 8,
-    "tile-bytes": "1 MiB",
+    "tile-bytes": "4 MiB",
     "threads-per-task": 1,
     "worker-memory": None,
     "scatter-bytes": "1 MB",

@@ -22,7 +22,7 @@ from udfdask.grid import BoolArray, Grid
 from udfdask.meta import UDFMeta
 from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.shapes import Shape
-from udfdask.tiling import choose_tiling
+from udfdask.tiling import TILE_BYTES, choose_tiling
 from udfdask.udf import UDF, UDFMethod
 
 MANY_BLOCKS = 4
@@ -38,7 +38,7 @@ def make_recipe(
     nav_chunks: Sequence[Sequence[int]] | None = None,
     sig_chunks: Sequence[Sequence[int]] | None = None,
     roi: BoolArray | None = None,
-    tile_bytes: int = 1 << 20,
+    tile_bytes: int = TILE_BYTES,
     split_every: int | bool = 8,
     threads: int = 1,
     lazy_params: Sequence[Sequence[str]] | None = None,
@@ -78,6 +78,8 @@ def make_recipe(
         tile_bytes=tile_bytes,
         depth=min(p["depth"] for p in preferences),
         total_size=min(p["total_size"] for p in preferences),
+        keep_frames=any(p.method is UDFMethod.FRAME for p in parts),
+        streamed=corrections is None and _can_stream(udfs, parts, dt),
     )
     blocks = math.prod(len(c) for c in sigs)
     heaviest = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
@@ -100,6 +102,14 @@ def make_recipe(
         udfs=tuple(parts),
         corrections=corrections,
     )
+
+
+def _can_stream(udfs: Sequence[UDF], parts: Sequence[UDFRecipe], data: np.dtype[Any]) -> bool:
+    """Return whether nobody looks at a tile twice, be it to convert it."""
+    if len(udfs) > 1 or not all(udf._streams_tiles for udf in udfs):
+        return False
+    # float16 and long doubles are converted for kernels
+    return all(part.input_dtype == data for part in parts) and data.char not in "egG"
 
 
 def _patches_across(

@@ -54,6 +54,14 @@ class FrameSource:
         """Number of signal chunks here."""
         return len(self._blocks)
 
+    @property
+    def together(self) -> bool:
+        """Whether tiles of many frames are views, in which the pixels of a frame are neighbours."""
+        flat = 1 + len(self._sig)
+        return self._positions is None and all(
+            block.ndim == flat and block[:1].flags.c_contiguous for block in self._blocks
+        )
+
     def _check(self, block: Any, size: tuple[int, ...]) -> AnyArray:
         """Return a block as a read-only array; it must be what the dask array announced."""
         array = np.asarray(block)

@@ -13,8 +13,18 @@ import numpy as np
 from udfdask.shapes import Shape
 from udfdask.slices import Slice
 
+TILE_BYTES = 4 << 20
+"""Bytes of a tile by default, as converted: `udfdask.tile-bytes` says otherwise.
+
+It is more than most caches near a core hold, but each tile costs a turn at Python's lock. On two
+threads, four times as many tiles took up to 1.6 times as long.
+"""
+
 DEPTH_DEFAULT = 16
-"""Frames of a tile, at least, where a frame is larger than a tile."""
+"""Frames of a tile, at least, where frames are cut into parts."""
+
+WHOLE_DEPTH = 4
+"""Whole frames that have to fit a tile, or they are cut into parts of more frames."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +40,8 @@ class TilingScheme:
     """Largest signal part of a tile, in pixels along each axis."""
     depth: int
     """Largest number of frames in a tile."""
+    gathered_depth: int
+    """The same where the frames of a tile do not lie together in memory, and are copied."""
     frame_depth: int
     """Largest number of whole frames assembled at a time."""
 
@@ -82,14 +94,18 @@ def choose_tiling(
     depth: float = np.inf,
     total_size: float = np.inf,
     whole_frames: bool = False,
+    keep_frames: bool = False,
+    streamed: bool = False,
 ) -> TilingScheme:
     """Return the tiles for chunks of such sizes.
 
     `itemsize` is that of the converted data in bytes, `max_frames` the frames of the largest
     chunk, `tile_bytes` the share of the cache; `depth` (frames) and `total_size` (bytes) are the
-    smallest preferences of the UDFs. Whole frames stay together while `depth` of them, or at
-    least one, fit; else leading signal axes are cut first, which keeps the parts contiguous.
-    `whole_frames` never cuts them.
+    smallest preferences of the UDFs.
+
+    Whole frames stay together while a few of them fit, with `keep_frames` while one does; else
+    leading signal axes are cut first, which keeps the parts contiguous. `whole_frames` never cuts
+    them. A `streamed` tile need not fit the cache: it is as deep as `depth` allows.
     """
     budget = max(1, int(min(tile_bytes, total_size)) // itemsize)
     block = [max(1, *sizes) for sizes in sig_chunks]
@@ -100,13 +116,12 @@ def choose_tiling(
     if whole_frames:
         chosen = frame_depth
     else:
+        together = 1 if keep_frames else min(most, WHOLE_DEPTH)
+        single = all(len(sizes) == 1 for sizes in sig_chunks)
         least = min(most, DEPTH_DEFAULT)
-        if math.prod(block) * least > budget:
+        if math.prod(block) * least > budget and not (single and frame * together <= budget):
             sig_shape = _cut(block, max(1, budget // least))
         chosen = max(1, min(most, budget // math.prod(sig_shape)))
-        if frame <= budget and all(len(c) == 1 for c in sig_chunks):
-            # one frame fits: rather fewer whole frames than parts of many
-            sig_shape, chosen = list(block), frame_depth
     return TilingScheme(
         sig_chunks=(
             tuple((sum(sizes),) for sizes in sig_chunks)
@@ -114,7 +129,8 @@ def choose_tiling(
             else tuple(tuple(sizes) for sizes in sig_chunks)
         ),
         sig_shape=tuple(sum(s) for s in sig_chunks) if whole_frames else tuple(sig_shape),
-        depth=chosen,
+        depth=most if streamed else chosen,
+        gathered_depth=chosen,
         frame_depth=frame_depth,
     )
 

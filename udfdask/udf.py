@@ -139,6 +139,10 @@ class UDF:
     # Nothing in it starts threads, so that there is nothing to hold back.
     _starts_no_threads: ClassVar[bool] = False
 
+    # process_tile walks through its tile once, in the order of memory, and needs no room for it: by
+    # itself it takes a whole chunk at a time, whatever the size of the cache.
+    _streams_tiles: ClassVar[bool] = False
+
     # merge writes to dest only: other tasks may hold what it gets as src, which has not to be
     # copied for it. A copy of 128 MiB for each chunk took a third of a sum over 4k x 4k frames.
     _merge_only_reads_src: ClassVar[bool] = False
@@ -496,7 +500,13 @@ def _find_mixins_behind(cls: type[UDF]) -> None:
 _TOOLS = frozenset({"buffer", "with_mask", "forbuf"})
 """Methods that a UDF calls, and does not write."""
 
-_PROMISES = ("_adds_signal_parts", "_declares_once", "_starts_no_threads", "_merge_only_reads_src")
+_PROMISES = (
+    "_adds_signal_parts",
+    "_declares_once",
+    "_starts_no_threads",
+    "_streams_tiles",
+    "_merge_only_reads_src",
+)
 """Class attributes that a subclass does not inherit."""
 
 _NOT_YET = {

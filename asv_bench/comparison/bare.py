@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from comparison.material import dense_masks
 
-TILE_BYTES = 1 << 20
+TILE_BYTES = 4 << 20
 """Bytes of a tile: those that udfdask takes by default (config `udfdask.tile-bytes`)."""
 
 

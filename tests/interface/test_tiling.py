@@ -7,6 +7,8 @@ import pytest
 
 import udfdask as ud
 from making import compute, make
+from udfdask.config import tile_bytes
+from udfdask.tiling import TILE_BYTES
 
 
 def shapes_of(x, *preferences, **config):
@@ -48,7 +50,9 @@ def x() -> da.Array:
         ({"depth": 1}, {(1, 16, 16)}),
         ({"depth": 20}, {(20, 16, 16), (12, 16, 16)}),
         ({"total_size": 4096}, {(4, 16, 16)}),
-        ({"total_size": 4095.5}, {(3, 16, 16), (2, 16, 16)}),
+        ({"total_size": 5119.5}, {(4, 16, 16)}),
+        # where fewer than four frames fit, parts of many
+        ({"total_size": 4095.5}, {(21, 3, 16), (11, 3, 16), (21, 1, 16), (11, 1, 16)}),
         ({"depth": 2, "total_size": 4096}, {(2, 16, 16)}),
     ],
 )
@@ -59,15 +63,15 @@ def test_preferences(x, preference, expected):
 @pytest.mark.point(20)
 def test_the_smallest_preferences_win(x):
     assert shapes_of(x, {"depth": 8}, {"depth": 2}, {}) == {(2, 16, 16)}
-    assert shapes_of(x, {"depth": 8}, {"total_size": 2048}) == {(2, 16, 16)}
+    assert shapes_of(x, {"depth": 8}, {"total_size": 4096}) == {(4, 16, 16)}
     assert shapes_of(x, {"depth": 1}, {"total_size": 2048}) == {(1, 16, 16)}
 
 
 @pytest.mark.point(20)
 def test_a_tile_fits_a_share_of_the_cache():
-    """1 MiB of converted data by default, also where a single frame is larger."""
+    """4 MiB of converted data by default, also where a single frame is larger."""
     for shape, dtype in [
-        ((64, 256, 256), "uint8"),
+        ((128, 256, 256), "uint8"),
         ((64, 256, 256), "float64"),
         ((20, 600, 700), "float32"),
     ]:
@@ -75,8 +79,8 @@ def test_a_tile_fits_a_share_of_the_cache():
         itemsize = np.result_type(dtype, "float32").itemsize
         shapes = shapes_of(x, {})
         sizes = [np.prod(shape) * itemsize for shape in shapes]
-        assert max(sizes) <= 1 << 20
-        assert max(sizes) > 1 << 18
+        assert max(sizes) <= TILE_BYTES == tile_bytes()
+        assert max(sizes) > 1 << 20
         smaller = shapes_of(x, {}, tile_bytes="64 KiB")
         assert max(np.prod(shape) * itemsize for shape in smaller) <= 1 << 16
 

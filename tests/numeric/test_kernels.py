@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from udfdask.numeric.compiled import summing_kernel
-from udfdask.numeric.frame_moments import LONGEST, add_moments, cut_spans, spans_of
+from udfdask.numeric.frame_moments import BAND, add_moments, cover, spans_of
 from udfdask.numeric.pixel_rows import rows_in_memory
 
 
 def moments_of(tile, mask, origin=(0, 0)):
     out = np.zeros((len(tile), 3))
     flat, frame_step, row_step = rows_in_memory(tile)
-    add_moments(flat, frame_step, cut_spans(spans_of(mask), origin, tile.shape[1:], row_step), out)
+    add_moments(flat, frame_step, cover(spans_of(mask), origin, tile.shape[1:], row_step), out)
     return out
 
 
@@ -25,19 +25,41 @@ def plain_moments(tile, mask, origin=(0, 0)):
 
 
 @given(
-    st.tuples(st.integers(1, 5), st.integers(1, 5)),
-    st.integers(0, 3).flatmap(lambda k: st.integers(max(1, k * LONGEST - 2), k * LONGEST + 2)),
+    st.tuples(st.integers(0, 2), st.integers(0, 12)).map(lambda k: max(1, k[0] * BAND + k[1] - 3)),
+    st.integers(1, 40),
+    st.sampled_from([0.1, 0.5, 0.9, 1]),
     st.integers(0, 99),
 )
 @settings(deadline=None)
-def test_spans_are_a_mask_and_never_too_long(size, width, seed):
-    mask = np.random.default_rng(seed).random((size[0], width)) < size[1] / 5
+def test_each_pixel_of_a_mask_is_covered_once(height, width, density, seed):
+    mask = np.random.default_rng(seed).random((height, width)) < density
     spans = spans_of(mask)
+    top, left = seed % height, seed % width
+    found = cover(spans, (top, left), (height - top, width - left), width + 3)
     again = np.zeros(mask.shape, dtype=int)
-    for y, start, stop in spans:
-        assert 0 < stop - start <= LONGEST
-        again[y, start:stop] += 1
-    np.testing.assert_array_equal(again, mask)
+    eight, one = 0, 0
+    for first, *lasts in found.bands.tolist():
+        for pieces, begin, end, rows in zip(
+            (found.eights, found.ones), (eight, one), lasts, (8, 1), strict=True
+        ):
+            for y, x, place, length in pieces[begin:end].tolist():
+                assert place == (first - top + y) * (width + 3) + x
+                assert y + rows <= BAND
+                again[first + y : first + y + rows, left + x : left + x + length] += 1
+        eight, one = lasts
+    assert (eight, one) == (len(found.eights), len(found.ones))
+    np.testing.assert_array_equal(again[top:, left:], mask[top:, left:])
+    assert not again[:top].any()
+    assert not again[:, :left].any()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2"])
+def test_extreme_values_of_tall_frames_do_not_overflow(dtype):
+    limits = np.iinfo(dtype)
+    for value in (limits.min, limits.max):
+        tile = np.full((1, 2 * BAND + 5, 3), value, dtype=dtype)
+        mask = np.ones(tile.shape[1:], dtype=bool)
+        np.testing.assert_array_equal(moments_of(tile, mask), plain_moments(tile, mask))
 
 
 LAYOUTS = {

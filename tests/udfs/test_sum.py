@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from every_dtype import FOREIGN, KNOWN, sample
+from udfdask.corrections import CorrectionSet
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import datasets
+from udfdask.tiling import TILE_BYTES
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
 SHAPE = (4, 6, 7, 9)
@@ -218,11 +220,43 @@ def test_blocks_in_any_order_of_memory(order):
     np.testing.assert_array_equal(each, data.sum(axis=(2, 3)))
 
 
-@pytest.mark.parametrize("cls", [SumUDF, StdDevUDF])
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF, StdDevUDF])
 @pytest.mark.parametrize(
-    ("side", "tile"), [(128, (20, 128, 128)), (512, (16, 31, 512)), (2048, (16, 16, 2048))]
+    ("side", "alone", "together"),
+    [
+        (128, (20, 128, 128), (20, 128, 128)),
+        (512, (20, 512, 512), (8, 512, 512)),
+        (2048, (20, 64, 2048), (16, 64, 2048)),
+    ],
 )
-def test_tiles_are_deep(cls, side, tile):
+def test_tiles_are_deep(cls, side, alone, together):
+    """A whole chunk for one UDF that walks through it once; several share what is in the cache."""
     x = da.zeros((4, 5, side, side), dtype="u2", chunks=-1)
-    shown = ud.run_udf(x, cls()).explain().tile_shape
-    assert shown == tile
+    assert ud.run_udf(x, cls()).explain().tile_shape == alone
+    assert ud.run_udf(x, [cls(), cls()])[0].explain().tile_shape == together
+    assert ud.run_udf(x.astype(">u2"), cls()).explain().tile_shape == together
+    dark = np.zeros((side, side), dtype="f4")
+    halved = ud.run_udf(x, cls(), corrections=CorrectionSet(dark=dark)).explain().tile_shape
+    assert halved[0] <= together[0]
+    assert np.prod(halved) * 4 <= TILE_BYTES
+
+
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF, StdDevUDF])
+def test_frames_that_must_be_copied_are_copied_a_tile_at_a_time(cls, monkeypatch):
+    sizes = []
+    process = cls.process_tile
+    monkeypatch.setattr(
+        cls, "process_tile", lambda self, tile: sizes.append(len(tile)) or process(self, tile)
+    )
+    data = sample("u2", (6, 8, 4, 5))
+    with dask.config.set({"udfdask.tile-bytes": 5 * data[0, 0].nbytes, "scheduler": "synchronous"}):
+        for x, roi, depth in [
+            (data, None, 48),
+            (data, np.arange(48).reshape(6, 8) % 2 == 0, 5),
+            (np.asfortranarray(data), None, 5),
+            (np.concatenate([data, data], axis=1)[:, :8], None, 5),
+            (np.repeat(data, 2, axis=1)[:, ::2], None, 48),
+        ]:
+            sizes.clear()
+            ud.run_udf(da.from_array(x, chunks=-1), cls(), roi=roi).compute()
+            assert max(sizes) == depth

@@ -13,6 +13,21 @@ from udfdask.types import AnyArray
 
 
 @kernel
+def add_columns(
+    flat: AnyArray, count: int, step: int, width: int, block: int, total: AnyArray
+) -> None:
+    """Add all rows to `total`, in its dtype, for so many pixels at a time."""
+    for start in range(0, width, block):
+        n = min(block, width - start)
+        some = total[start : start + n]
+        eights = count - count % 8
+        for i in range(0, eights, 8):
+            _add_eight(some, *_eight_rows(flat, i * step + start, step, n))
+        for i in range(eights, count):
+            _add_one(some, flat[i * step + start : i * step + start + n])
+
+
+@kernel
 def sum_columns(
     flat: AnyArray, count: int, step: int, width: int, sums: AnyArray, total: AnyArray
 ) -> None:

@@ -1,4 +1,4 @@
-"""Frames times dense masks: BLAS, on pieces that stay in the cache while they are converted."""
+"""Frames times dense masks: BLAS, on pieces that stay near while they are converted."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from udfdask.types import AnyArray
 
-PIECE = 1 << 16
-"""Converted values at a time, at most: 256 KiB of float32, which stay in the L2 cache."""
+PIECE = 1 << 19
+"""Converted values at a time, at most: a tile of 16-bit integers as float32 has 2 MiB."""
 
 SMALL = 1_000_000
 """Multiplications up to which OpenBLAS does not rearrange its input: up to 1.4 times as fast."""
 
-LEAST = 1 << 13
-"""Converted values at a time, at least, for the calls not to show."""
+LEAST = 1 << 17
+"""Converted values at a time, at least. With fewer, threads wait for each other's Python."""
 
 NARROWEST = 128
 """Pixels of a piece, at least."""
@@ -31,7 +31,8 @@ def add_dense_products(
     if frames.dtype == matrix.dtype and most is None:
         out += frames @ matrix
         return
-    values = max(LEAST, min(PIECE, SMALL // max(1, matrix.shape[1])))
+    small = SMALL // max(1, matrix.shape[1])
+    values = min(small, PIECE) if small >= LEAST else PIECE
     width = max(1, min(max(NARROWEST, values // max(1, n)), pixels))
     most = width if most is None else min(most, width)
     width -= width % most

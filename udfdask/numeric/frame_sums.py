@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfdask.numeric.columns import sum_columns
+from udfdask.numeric.columns import add_columns, sum_columns
 from udfdask.numeric.rows import MOST, as_real, as_rows, wider
 from udfdask.types import AnyArray
 
-BLOCK = 4096
-"""Pixels whose sums are held in the nearest cache at a time."""
+BLOCK = 1 << 14
+"""Pixels whose sums are held in a cache at a time: few, and the frames are not read in order."""
+
+FEW = 256
+"""Frames whose values are added up by themselves where they are as precise as the total."""
 
 
 def add_frames(tile: AnyArray, total: AnyArray) -> None:
@@ -25,7 +28,12 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
         total += np.add.reduce(tile.astype(total.dtype, copy=False), axis=0)
         return
     rows = as_rows(tile).as_real()
-    sums = np.empty(min(BLOCK, rows.width), narrow.type(0).real.dtype)
     target = as_real(total)
-    for some in rows.cut(MOST):
+    dtype = narrow.type(0).real.dtype
+    if dtype == target.dtype != rows.flat.dtype:
+        add_columns(*rows, min(BLOCK, rows.width), target)
+        return
+    sums = np.empty(min(BLOCK, rows.width), dtype)
+    # double precision in two steps, as there is nothing wider
+    for some in rows.cut(FEW if rows.flat.dtype == target.dtype else MOST):
         sum_columns(*some, sums, target)

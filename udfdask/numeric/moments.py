@@ -11,8 +11,11 @@ from udfdask.types import AnyArray
 BLOCK = 512
 """Pixels whose sums are held in the nearest cache at a time, with the values of many frames."""
 
-SQUARE_BLOCK = 4096
-"""The same where the values are read once."""
+SQUARE_BLOCK = 1 << 14
+"""Pixels whose sums are held in a cache at a time, where the values are read once."""
+
+TWICE = 32
+"""Frames of which a block of pixels is walked through twice, the second time in the cache."""
 
 SQUARES = {"u1": np.uint32, "i1": np.int32, "u2": np.uint64, "i2": np.int64}
 """Integers whose squares are added up exactly, and in what."""
@@ -41,7 +44,9 @@ def add_moments(tile: AnyArray, before: int, total: AnyArray, varsum: AnyArray) 
     add_up = np.float64 if rows.flat.itemsize == 8 else wider(rows.flat.dtype)
     if squares is None:
         scratch = np.empty(min(BLOCK, rows.width), add_up)
-        deviate_columns(*rows, scratch, before, sums, squared)
+        for some in rows.cut(TWICE):
+            deviate_columns(*some, scratch, before, sums, squared)
+            before += some.frames
     else:
         block = min(SQUARE_BLOCK, rows.width)
         for some in rows.cut(MOST_SQUARES):

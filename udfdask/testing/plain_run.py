@@ -14,6 +14,7 @@ from udfdask.merge import empty, merge_all, merge_link, merge_tree
 from udfdask.partial import Partial
 from udfdask.preparing import make_recipe
 from udfdask.recipe import Recipe, UDFRecipe
+from udfdask.tiling import TILE_BYTES
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 
@@ -28,7 +29,7 @@ class Layout:
     """Chunk sizes along each navigation axis, in frames; None for one chunk."""
     sig_chunks: Chunks | None = None
     """Chunk sizes along each signal axis, in pixels; None for one chunk."""
-    tile_bytes: int = 1 << 20
+    tile_bytes: int = TILE_BYTES
     """How large a tile may be, in bytes."""
     roi: AnyArray | None = None
     """Which frames are processed, shape `nav`."""
@@ -41,7 +42,7 @@ class Layout:
         words = [chunks_in_words(self.nav_chunks)]
         if self.sig_chunks is not None:
             words.append(f"signal chunks {self.sig_chunks}")
-        if self.tile_bytes != 1 << 20:
+        if self.tile_bytes != TILE_BYTES:
             words.append(f"tiles of {self.tile_bytes} bytes")
         if self.roi is not None:
             words.append(f"a ROI of {int(self.roi.sum())} of {self.roi.size} frames")

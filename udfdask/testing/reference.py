@@ -140,6 +140,7 @@ class _Reference:
             sig_chunks=tuple((n,) for n in sig),
             sig_shape=sig,
             depth=max(1, len(self.rows)),
+            gathered_depth=max(1, len(self.rows)),
             frame_depth=max(1, len(self.rows)),
         )
 

@@ -96,6 +96,7 @@ class CoMUDF(UDF):
     _adds_signal_parts = True
     _declares_once = True
     _starts_no_threads = True
+    _streams_tiles = True
 
     def __init__(
         self,
@@ -250,15 +251,15 @@ class CoMUDF(UDF):
         """Add sums and moments of the part of each frame."""
         if not tile.size:
             return
-        from udfdask.numeric.frame_moments import add_moments, cut_spans
+        from udfdask.numeric.frame_moments import add_moments, cover
         from udfdask.numeric.pixel_rows import rows_in_memory
 
         flat, frame_step, row_step = rows_in_memory(tile)
         data, origin, shape = self.task_data, self.meta.sig_slice.origin, tile.shape[1:]
-        stretches = data.cut.get(
-            (origin, shape, row_step), lambda: cut_spans(data.spans, origin, shape, row_step)
+        where = data.cut.get(
+            (origin, shape, row_step), lambda: cover(data.spans, origin, shape, row_step)
         )
-        add_moments(flat, frame_step, stretches, self.results.moments)
+        add_moments(flat, frame_step, where, self.results.moments)
 
     def get_results(self) -> Mapping[str, Any]:
         """Make centres, shifts, the field and what follows from it."""

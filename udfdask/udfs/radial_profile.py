@@ -67,6 +67,7 @@ class RadialProfileUDF(UDF):
     _adds_signal_parts = True
     _declares_once = True
     _starts_no_threads = True
+    _streams_tiles = True
 
     def __init__(
         self,

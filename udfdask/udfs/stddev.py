@@ -10,7 +10,6 @@ import numpy as np
 from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import ArgumentTypeError
 from udfdask.udf import UDF
-from udfdask.udfs.deep_tiles import deep_tiles
 
 
 class StdDevUDF(UDF):
@@ -60,6 +59,7 @@ class StdDevUDF(UDF):
     _declares_once = True
     _merge_only_reads_src = True
     _starts_no_threads = True
+    _streams_tiles = True
 
     def __init__(self, dtype: Any = np.float64) -> None:
         try:
@@ -75,10 +75,6 @@ class StdDevUDF(UDF):
     def get_preferred_input_dtype(self) -> Any:
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
-
-    def get_tiling_preferences(self) -> Mapping[str, Any]:
-        """Return that a tile should hold many frames, or parts of them."""
-        return deep_tiles(self.meta)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare sums, and what is made of them."""

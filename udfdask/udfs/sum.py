@@ -9,7 +9,6 @@ import numpy as np
 
 from udfdask.buffers import BufferSpec, Views
 from udfdask.udf import UDF
-from udfdask.udfs.deep_tiles import deep_tiles
 from udfdask.udfs.sum_dtype import sum_dtypes
 
 
@@ -45,6 +44,7 @@ class SumUDF(UDF):
     _declares_once = True
     _merge_only_reads_src = True
     _starts_no_threads = True
+    _streams_tiles = True
 
     def __init__(self, dtype: Any = None) -> None:
         super().__init__(dtype=dtype)
@@ -52,10 +52,6 @@ class SumUDF(UDF):
     def get_preferred_input_dtype(self) -> Any:
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
-
-    def get_tiling_preferences(self) -> Mapping[str, Any]:
-        """Return that a tile should hold many frames, or parts of them."""
-        return deep_tiles(self.meta)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and where it is added up if that is wider."""

@@ -41,6 +41,7 @@ class SumSigUDF(UDF):
     _adds_signal_parts = True
     _declares_once = True
     _starts_no_threads = True
+    _streams_tiles = True
 
     def __init__(self, dtype: Any = None) -> None:
         super().__init__(dtype=dtype)
