@@ -249,14 +249,16 @@ def test_frames_that_must_be_copied_are_copied_a_tile_at_a_time(cls, monkeypatch
         cls, "process_tile", lambda self, tile: sizes.append(len(tile)) or process(self, tile)
     )
     data = sample("u2", (6, 8, 4, 5))
+    every_other = np.arange(48).reshape(6, 8) % 2 == 0
     with dask.config.set({"udfdask.tile-bytes": 5 * data[0, 0].nbytes, "scheduler": "synchronous"}):
-        for x, roi, depth in [
-            (data, None, 48),
-            (data, np.arange(48).reshape(6, 8) % 2 == 0, 5),
-            (np.asfortranarray(data), None, 5),
-            (np.concatenate([data, data], axis=1)[:, :8], None, 5),
-            (np.repeat(data, 2, axis=1)[:, ::2], None, 48),
+        for lay, roi, depth in [
+            (np.asarray, None, 48),
+            (np.asarray, every_other, 5),
+            (np.asfortranarray, None, 5),
+            (lambda block: np.concatenate([block, block], axis=1)[:, :8], None, 5),
+            (lambda block: np.repeat(block, 2, axis=1)[:, ::2], None, 48),
         ]:
             sizes.clear()
-            ud.run_udf(da.from_array(x, chunks=-1), cls(), roi=roi).compute()
+            x = da.from_array(data, chunks=-1).map_blocks(lay, meta=data[:0])
+            ud.run_udf(x, cls(), roi=roi).compute()
             assert max(sizes) == depth

@@ -17,6 +17,9 @@ from udfdask.types import AnyArray
 LANES = 32
 """Frames that lie beside each other."""
 
+LINE = 16
+"""Pixels of a frame that are put there at a time: as many as a cache line has."""
+
 FEWEST = 12
 """Frames from which it pays to put them beside each other."""
 
@@ -141,15 +144,20 @@ def _lanes(
 ) -> None:
     """Add dot products; frames lie beside each other, eight pixels share a sum's reading."""
     kind = weights.dtype.type
+    whole = pixels - pixels % LINE
+    # all lanes are added up, also where the last frames leave some of them with what was there
+    beside = np.zeros((pixels, LANES), flat.dtype)
+    total = np.empty(LANES, weights.dtype)
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
-        beside = np.empty((pixels, lanes), flat.dtype)
-        total = np.empty(lanes, weights.dtype)
-        for p0 in range(0, pixels, 16):  # as much of a frame as a cache line
+        for p0 in range(0, whole, LINE):
             for f in range(lanes):
-                row = (first + f) * step
-                for p in range(p0, min(p0 + 16, pixels)):
-                    beside[p, f] = flat[row + p]
+                row = flat[(first + f) * step + p0 : (first + f) * step + p0 + LINE]
+                for p in range(LINE):
+                    beside[p0 + p, f] = row[p]
+        for p in range(whole, pixels):
+            for f in range(lanes):
+                beside[p, f] = flat[(first + f) * step + p]
         for m in range(len(starts) - 1):
             total[:] = kind(0)
             j = starts[m]
@@ -161,7 +169,7 @@ def _lanes(
                 b2, b3 = beside[places[j + 2]], beside[places[j + 3]]
                 b4, b5 = beside[places[j + 4]], beside[places[j + 5]]
                 b6, b7 = beside[places[j + 6]], beside[places[j + 7]]
-                for f in range(lanes):
+                for f in range(LANES):
                     total[f] += (
                         w0 * kind(b0[f])
                         + w1 * kind(b1[f])
@@ -175,7 +183,7 @@ def _lanes(
                 j += 8
             while j < stop:
                 w, b = weights[j], beside[places[j]]
-                for f in range(lanes):
+                for f in range(LANES):
                     total[f] += w * kind(b[f])
                 j += 1
             for f in range(lanes):
