@@ -14,7 +14,12 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.frame_geometry import centre_of, check_rings, two_axes
+from udfdask.udfs.frame_geometry import (
+    centre_of,
+    check_rings,
+    check_rings_reach,
+    two_axes,
+)
 
 if TYPE_CHECKING:
     from udfdask.masks.members import BinMembers
@@ -42,7 +47,8 @@ class RadialFourierUDF(UDF):
         If a parameter is of another type; in `run_udf` if the data are not real.
     ArgumentValueError
         If a radius or `max_order` is negative, `ri` is not smaller than `r`, `n_bins` is not
-        positive, or a number is not finite; in `run_udf` if the frames are not 2-D.
+        positive, or a number is not finite; in `run_udf` if the frames are not 2-D, or all rings
+        lie outside of the frame.
 
     Notes
     -----
@@ -93,6 +99,7 @@ class RadialFourierUDF(UDF):
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the coefficients."""
         two_axes(self)
+        check_rings_reach(self, self.params.r, self.params.ri)
         number = self.params.n_bins * (self.params.max_order + 1)
         return {"coefficients": self.buffer(kind="nav", extra_shape=(number,), dtype="complex64")}
 
