@@ -163,3 +163,10 @@ def test_rings_outside_of_the_frame(off):
     x = da.ones((4, 5, 9, 12))
     with pytest.raises(ArgumentValueError, match=r"no pixel of frames .* lies in the rings from"):
         ud.run_udf(x, RadialFourierUDF(**off))
+
+
+def test_many_pixels_cost_no_precision():
+    """Added up one after another in float32 they would be off by 1e-5."""
+    data = np.random.default_rng(0).random((4, 512, 512), dtype="f4")
+    found = compute(da.from_array(data, chunks=-1), RadialFourierUDF(max_order=0))["coefficients"]
+    np.testing.assert_allclose(found[:, 0], data.sum(axis=(1, 2), dtype="f8"), rtol=5e-7)

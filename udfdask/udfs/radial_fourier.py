@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from udfdask.masks.members import BinMembers
 
 
+PIECE = 1 << 12
+"""Pixels of a ring that are multiplied at a time: BLAS adds them up one after another, so that
+rounding errors grow with their number. They also stay in the cache."""
+
+
 class RadialFourierUDF(UDF):
     """Expand each frame along concentric rings into a Fourier series: for symmetry and strain.
 
@@ -58,8 +63,8 @@ class RadialFourierUDF(UDF):
     `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has an axis for each,
     and ``abs(c[..., n]) / abs(c[..., 0])`` is the strength of the n-fold symmetry.
 
-    It computes in float32, or float64 for data that need it. Each process holds ``8 *
-    (max_order + 1)`` bytes for each pixel of each ring, twice that in float64.
+    It computes in float32, or float64 for data that need it, and adds up in float64. Each process
+    holds ``8 * (max_order + 1)`` bytes for each pixel of each ring, twice that in float64.
 
     Examples
     --------
@@ -137,9 +142,13 @@ class RadialFourierUDF(UDF):
         for b, (places, wave) in enumerate(waves):
             if len(places):
                 # as a real product: the data have no imaginary part to multiply
-                sums = np.take(pixels, places, axis=1).astype(real, copy=False) @ wave
-                target = found[:, b * n_orders : (b + 1) * n_orders]
-                target += sums.view(np.result_type(real, np.complex64))
+                sums = np.zeros((len(pixels), 2 * n_orders))
+                for start in range(0, len(places), PIECE):
+                    some = slice(start, start + PIECE)
+                    sums += (
+                        np.take(pixels, places[some], axis=1).astype(real, copy=False) @ wave[some]
+                    )
+                found[:, b * n_orders : (b + 1) * n_orders] += sums.view(np.complex128)
 
 
 def _waves(
