@@ -154,3 +154,5 @@ def test_wrong_data():
             ud.run_udf(x * 1j, CrystallinityUDF(**RING))
         with pytest.raises(ArgumentValueError, match=r"no frequency .* lies in the ring 40.0 < k"):
             ud.run_udf(x, CrystallinityUDF(rad_in=40, rad_out=50))
+        with pytest.raises(ArgumentValueError, match=r"real_rad=99.0 .* covers frames of shape"):
+            ud.run_udf(x, CrystallinityUDF(**{**RING, **DISC, "real_rad": 99}))
