@@ -26,6 +26,10 @@ DETECTORS = {
         VirtualDetectorUDF("rect", x=2, y=1, width=4, height=1),
         (YY == 1) & (XX >= 2) & (XX < 6),
     ),
+    "rect of fractions": (
+        VirtualDetectorUDF("rect", x=2.6, y=1.2, width=4.5, height=1.9),
+        (YY == 1) & (XX >= 2) & (XX < 6),
+    ),
     "rect across the border": (
         VirtualDetectorUDF("rect", x=10, y=-3, width=100, height=5),
         (YY < 2) & (XX >= 10),

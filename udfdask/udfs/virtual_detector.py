@@ -47,7 +47,7 @@ class VirtualDetectorUDF(UDF):
     x, y : float, optional
         First pixel of a rectangle, or the pixel of a point; fractions are rounded down.
     width, height : float, optional
-        Size of a rectangle, in pixels, at least 1.
+        Size of a rectangle, in pixels, at least 1; fractions are rounded down.
     start, stop : float, optional
         Channels of a window: ``start <= i < stop``.
 
@@ -185,7 +185,8 @@ def detector_mask(shape: DetectorShape, sig: Shape, **numbers: Any) -> AnyArray:
         raise ArgumentValueError(
             f"a rect must be at least 1 pixel wide and high, not width={width!r}, height={height!r}"
         )
-    return rectangular(numbers["x"], numbers["y"], width - 1, height - 1, nx, ny)
+    x, y, width, height = (np.floor(n) for n in (numbers["x"], numbers["y"], width, height))
+    return rectangular(x, y, width - 1, height - 1, nx, ny)
 
 
 def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
