@@ -46,8 +46,8 @@ class CrystallinityUDF(UDF):
 
     with ``k = hypot(ky, kx)`` and `ky`, `kx` the frequencies of `numpy.fft.fftfreq` times the size
     of the frame. The sum is one over the half plane that `numpy.fft.rfft2` gives; it is not
-    doubled. The pixels of the disc are those at ``d <= real_rad``. For frames that are not square,
-    a bin stands for different lengths along y and x.
+    doubled. The pixels of the disc are those at ``d <= real_rad``; they may be NaN. For frames that
+    are not square, a bin stands for different lengths along y and x.
 
     With scipy installed it is several times faster; results agree within rounding.
 
@@ -116,16 +116,16 @@ class CrystallinityUDF(UDF):
         return ring
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the bins that count, and by what frames are multiplied before, if at all."""
+        """Return the bins that count, and the pixels that are kept, if not all are."""
         disc = self._disc()
-        keep = None if disc is None else (~disc).astype(self.meta.input_dtype)
+        keep = None if disc is None else ~disc
         ky, kx = np.nonzero(self._ring())
         return {"keep": keep, "ky": ky, "kx": kx, "columns": int(kx.max()) + 1}
 
     def process_tile(self, tile: Any) -> None:
         """Transform whole frames."""
         known = self.task_data
-        frames = tile if known.keep is None else tile * known.keep
+        frames = tile if known.keep is None else np.where(known.keep, tile, 0)
         spectra = half_spectra(frames, known.columns)
         moduli = np.abs(spectra[:, known.ky, known.kx])
         self.results.intensity[:] = moduli.sum(axis=1, dtype=np.float64)
