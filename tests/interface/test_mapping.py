@@ -6,6 +6,7 @@ import pytest
 
 import udfdask as ud
 from making import NAV, SIG, SYNC
+from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import AutoUDF
 
 
@@ -137,3 +138,10 @@ def test_a_dtype_that_was_asked_for_is_kept():
         np.testing.assert_array_equal(found.compute(**SYNC), np.full((2, 3), 7.9).astype(dtype))
     narrow = ud.map_frames(lambda frame: np.uint8(7) if frame.min() == 1 else 8, x)
     assert (narrow.compute(**SYNC) == 8).all()
+
+
+def test_a_lazy_parameter_of_the_function(x, values):
+    with raise_if_dask_computes():
+        found = ud.map_frames(lambda frame, by: frame.sum(axis=0) * by, x, by=da.ones(()) * 3)
+    assert found.shape == (*NAV, 5)
+    np.testing.assert_allclose(found.compute(**SYNC), values.sum(axis=2) * 3)

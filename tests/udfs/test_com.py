@@ -358,6 +358,22 @@ def test_a_centre_may_be_the_result_of_another_run():
     assert_close(found, plain(data, cy=cy, cx=cx, r=3))
 
 
+def test_an_angle_and_a_flip_may_be_lazy():
+    data = frames()
+    x = da.from_array(data, chunks=(2, 3, 9, 12))
+    with raise_if_dask_computes():
+        lazy = CoMUDF(scan_rotation=da.ones(()) * 20, flip_y=da.ones((), dtype=bool))
+        result = ud.run_udf(x, lazy)
+    assert_close(result.compute(**SYNC), plain(data, scan_rotation=20, flip_y=True))
+
+
+def test_numbers_may_be_arrays_without_axes():
+    data = frames()
+    numbers = {"cy": np.array(4.0), "cx": np.float32(5), "r": np.array(3)}
+    found = compute(da.from_array(data), CoMUDF(**numbers, flip_y=np.array(True)))
+    assert_close(found, plain(data, cy=4, cx=5, r=3, flip_y=True))
+
+
 def test_a_subclass_may_make_more_of_the_field():
     class Energy(CoMUDF):
         def get_result_buffers(self):

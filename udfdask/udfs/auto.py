@@ -102,6 +102,8 @@ class AutoUDF(UDF):
                 "its result; give output_shape= and output_dtype= to go without"
             )
             raise
+        if hasattr(value, "__dask_graph__") and hasattr(value, "dtype"):
+            return np.broadcast_to(np.empty((), value.dtype), value.shape)  # of a lazy parameter
         try:
             found = np.asarray(value)
         except ValueError as error:

@@ -111,6 +111,8 @@ class CoMUDF(UDF):
         check_radii(r, ri, finite=False)
         if not is_lazy(scan_rotation):
             degrees(scan_rotation)
+        if isinstance(flip_y, np.ndarray) and flip_y.ndim == 0:  # one that was lazy
+            flip_y = flip_y[()]
         if not (is_lazy(flip_y) or isinstance(flip_y, (bool, np.bool_))):
             raise ArgumentTypeError(f"flip_y must be True or False, not {flip_y!r}")
         super().__init__(
@@ -225,7 +227,9 @@ class CoMUDF(UDF):
         if any(map(is_lazy, (cy, cx, r))):
             return
         sig = self.meta.dataset_shape.sig
-        nearest = [min(max(round(c), 0), n - 1) - c for c, n in zip((cy, cx), sig, strict=True)]
+        nearest = [
+            min(max(round(float(c)), 0), n - 1) - c for c, n in zip((cy, cx), sig, strict=True)
+        ]
         if math.hypot(*nearest) > r:
             raise ArgumentValueError(
                 f"no pixel of frames of shape {tuple(sig)} lies within r={r!r} pixels of "

@@ -53,7 +53,7 @@ def check_rings_reach(udf: UDF, r: float | None, ri: float) -> None:
         return
     sig = tuple(udf.meta.dataset_shape.sig)
     pairs = list(zip((cy, cx), sig, strict=True))
-    nearest = math.hypot(*(min(max(round(c), 0), n - 1) - c for c, n in pairs))
+    nearest = math.hypot(*(min(max(round(float(c)), 0), n - 1) - c for c, n in pairs))
     farthest = math.hypot(*(max(abs(c), abs(n - 1 - c)) for c, n in pairs))
     # edges are one pixel soft
     if (r is not None and nearest >= r + 0.5) or farthest <= ri - 0.5:
