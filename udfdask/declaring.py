@@ -164,6 +164,8 @@ def _input_dtype(udf: UDF) -> np.dtype[Any]:
     preferred = udf.get_preferred_input_dtype()
     try:
         more = [np.float32] if corrected else []
+        if preferred is udf.USE_NATIVE_DTYPE and not corrected:
+            preferred = dtype  # it is bool, which does not combine with dates
         combined = np.result_type(dtype, np.dtype(preferred), *more).newbyteorder("=")
     except TypeError as e:
         raise ArgumentTypeError(

@@ -6,6 +6,7 @@ import pytest
 
 import udfdask as ud
 from making import NAV, SIG, SYNC
+from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import AutoUDF
 
 
@@ -105,3 +106,42 @@ def test_function_that_fails_on_the_mock_frame(x):
 def test_auto_udf_wants_a_function():
     with pytest.raises(ud.ArgumentTypeError, match=r"expected a function of a frame, got int"):
         AutoUDF(f=3)
+    with pytest.raises(ud.ArgumentTypeError, match=r"kwargs must be a mapping .*, not int"):
+        AutoUDF(f=np.sum, kwargs=3)
+
+
+@pytest.mark.parametrize(
+    ("of_ones", "of_others", "message"),
+    [
+        (0, 0.5, "returned float64 for this frame, but int64 for a frame of ones: give output_dt"),
+        (True, 3, "returned int64 for this frame, but bool"),
+        (0.0, 1j, "returned complex128 for this frame, but float64"),
+        (np.zeros(3), 1.0, r"shape \(\) for this frame, but its result has the shape \(3,\)"),
+        (np.zeros((2, 3)), np.ones(3), r"shape \(3,\) for this frame, but .* shape \(2, 3\)"),
+        (0.0, np.ones(3), r"shape \(3,\) for this frame"),
+    ],
+)
+def test_nothing_is_cut_or_spread(of_ones, of_others, message):
+    """Numbers would lose their fractions, and arrays be repeated."""
+    lazy = ud.map_frames(
+        lambda frame: of_ones if frame.all() else of_others,
+        da.zeros((2, 3, 4, 5), chunks=(1, 3, 4, 5)),
+    )
+    with pytest.raises(ud.UDFError, match=message):
+        lazy.compute(**SYNC)
+
+
+def test_a_dtype_that_was_asked_for_is_kept():
+    x = da.full((2, 3, 4, 5), 7.9, chunks=(1, 3, 4, 5))
+    for f, dtype in ((np.max, "int16"), (np.max, "float32"), (lambda frame: 7, "uint8")):
+        found = ud.map_frames(f, x, output_dtype=dtype)
+        np.testing.assert_array_equal(found.compute(**SYNC), np.full((2, 3), 7.9).astype(dtype))
+    narrow = ud.map_frames(lambda frame: np.uint8(7) if frame.min() == 1 else 8, x)
+    assert (narrow.compute(**SYNC) == 8).all()
+
+
+def test_a_lazy_parameter_of_the_function(x, values):
+    with raise_if_dask_computes():
+        found = ud.map_frames(lambda frame, by: frame.sum(axis=0) * by, x, by=da.ones(()) * 3)
+    assert found.shape == (*NAV, 5)
+    np.testing.assert_allclose(found.compute(**SYNC), values.sum(axis=2) * 3)

@@ -84,7 +84,9 @@ def test_bins_are_as_symmetric_as_the_frame(center):
     np.testing.assert_allclose(bins, bins.transpose(0, 2, 1), atol=1e-12)
 
 
-@pytest.mark.parametrize(("ri", "value"), [(0, 1), (0.25, 0.75), (0.5, 0), (3, 0)])
+@pytest.mark.parametrize(
+    ("ri", "value"), [(0, 1), (0.25, 0.75), (0.4375, 0.5625), (0.5, 0), (3, 0)]
+)
 def test_the_centre_pixel(ri, value):
     bins = m.radial_bins(5, 5, 11, 11, radius=ri + 2, radius_inner=ri, n_bins=2, use_sparse=False)
     assert bins[0, 5, 5] == value

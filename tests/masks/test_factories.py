@@ -183,6 +183,12 @@ def test_bounding_radius_covers_the_frame(frame):
 FRAME = {"centerX": 4, "centerY": 4, "imageSizeX": 9, "imageSizeY": 9}
 
 
+def test_fractions_of_corners_are_rounded_down():
+    found = m.rectangular(X=0.6, Y=3.9, Width=1.7, Height=-1.2, imageSizeX=5, imageSizeY=6)
+    y, x = np.mgrid[:6, :5]
+    np.testing.assert_array_equal(found, (y >= 2) & (y <= 3) & (x <= 2))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

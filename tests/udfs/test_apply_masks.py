@@ -339,10 +339,12 @@ class TestMistakes:
             match=rf"masks have the shape \({shape[0]}, {shape[1]}\), but a frame .* \(12, 14\)",
         ):
             ud.run_udf(self.X, ApplyMasksUDF([partial(np.ones, shape)]))
+        with pytest.raises(ud.ArgumentValueError, match=r"but a frame .* \(12, 14\)"):
+            ud.run_udf(self.X, ApplyMasksUDF([partial(np.ones, shape)], mask_dtype="f4"))
 
     @pytest.mark.parametrize("shape", [(40, 40), (11, 14)])
     def test_or_with_the_first_chunk(self, shape):
-        udf = ApplyMasksUDF([partial(np.ones, shape)], mask_dtype="f4")
+        udf = ApplyMasksUDF([partial(np.ones, shape)], mask_dtype="f4", mask_count=1)
         lazy = ud.run_udf(self.X, udf)
         with pytest.raises(ud.ArgumentValueError, match=r"but a frame has the shape \(12, 14\)"):
             lazy.compute(scheduler="sync")
@@ -373,6 +375,17 @@ class TestMistakes:
         with pytest.raises(TypeError, match="would change masks"):
             ud.run_udf(self.X, udf).compute(scheduler="sync")
 
+    def test_a_shift_that_is_not_finite(self):
+        shifts = np.zeros((*NAV, 2))
+        shifts[0, 1] = np.nan, 3
+        udf = ApplyMasksUDF([partial(np.ones, SIG)], shifts=shifts)
+        with pytest.raises(ud.ArgumentValueError, match=r"must be finite, in pixels, not \(nan, 3"):
+            ud.run_udf(self.X, udf)
+        known = np.ones(NAV, dtype=bool)
+        known[0, 1] = False
+        got = ud.run_udf(self.X, udf, roi=known)["intensity"].compute()[..., 0]
+        np.testing.assert_allclose(got[known], self.X.compute()[known].sum(axis=(1, 2)))
+
     def test_times(self):
         x = da.zeros(NAV + SIG, dtype="m8[s]")
         with pytest.raises(TypeError, match="cannot be multiplied with data of dtype timedelta"):
@@ -398,7 +411,7 @@ class TestInARun:
             assert CALLS.count(f"apply {k}") == 2
 
     def test_the_plan_need_not_compute_them(self):
-        udf = ApplyMasksUDF([partial(counted, "later", SIG)], mask_dtype="f4")
+        udf = ApplyMasksUDF([partial(counted, "later", SIG)], mask_dtype="f4", mask_count=1)
         stack = ApplyMasksUDF(partial(counted, "later", (2, *SIG)), mask_dtype="f4", mask_count=2)
         with raise_if_dask_computes():
             lazy = ud.run_udf(self.X, [udf, stack])
@@ -418,6 +431,20 @@ class TestInARun:
         shifts = np.zeros((4, 2))
         with pytest.warns(ud.UDFWarning, match="because ApplyMasksUDF cannot go on from one"):
             ud.run_udf(x, ApplyMasksUDF([partial(ones, SIG)], shifts=shifts))
+
+    def test_a_lazy_shift(self):
+        stack = numbers("i2", (2, *SIG))
+        with raise_if_dask_computes():
+            udf = ApplyMasksUDF(lambda: stack, shifts=da.from_array(np.array([1.0, -2.0])))
+            lazy = ud.run_udf(self.X, udf)
+            wrong = ApplyMasksUDF(lambda: stack, shifts=da.ones(3))
+            with pytest.raises(ud.ArgumentValueError, match="shifts have 3 numbers each"):
+                ud.run_udf(self.X, wrong)
+        want = shifted(self.X.compute(), stack, np.broadcast_to((1, -2), (*NAV, 2)))
+        np.testing.assert_array_equal(lazy["intensity"].compute(), want)
+        late = ud.run_udf(self.X, ApplyMasksUDF(lambda: stack, shifts=da.full(2, np.nan)))
+        with pytest.raises(ud.ArgumentValueError, match="shifts must be finite"):
+            late.compute(scheduler="sync")
 
     def test_in_company(self):
         stack = numbers("f4", (2, *SIG))

@@ -6,7 +6,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
@@ -52,6 +52,13 @@ def plain_com(data, cy=None, cx=None, r=math.inf, ri=0, roi=None):
         com[place] = moments / total if total else (cy, cx)
         shifts[place] = com[place] - (cy, cx)
     return com, shifts
+
+
+def any_pixel(ny, nx, cy=None, cx=None, r=math.inf, ri=0):
+    """Whether a frame has a pixel in the disk or ring."""
+    y, x = np.ogrid[:ny, :nx]
+    d = np.hypot(y - (ny // 2 if cy is None else cy), x - (nx // 2 if cx is None else cx))
+    return bool(((d <= r) & ((ri == 0) | (d > ri))).any())
 
 
 def plain_field(shifts, scan_rotation=0, flip_y=False, regression=-1):
@@ -174,6 +181,7 @@ def cases(draw):
 def test_chunks_tiles_and_regions_do_not_show(case):
     data, roi, parameters = case["data"], case["roi"], case["parameters"]
     mask = {k: v for k, v in parameters.items() if k in ("cy", "cx", "r", "ri") and v is not None}
+    assume(any_pixel(*data.shape[2:], **mask))
     with dask.config.set({"udfdask.tile-bytes": case["tile"]}):
         found = compute(da.from_array(data, chunks=case["chunks"]), CoMUDF(**parameters), roi=roi)
     com, shifts = plain_com(data, roi=roi, **mask)
@@ -350,6 +358,22 @@ def test_a_centre_may_be_the_result_of_another_run():
     assert_close(found, plain(data, cy=cy, cx=cx, r=3))
 
 
+def test_an_angle_and_a_flip_may_be_lazy():
+    data = frames()
+    x = da.from_array(data, chunks=(2, 3, 9, 12))
+    with raise_if_dask_computes():
+        lazy = CoMUDF(scan_rotation=da.ones(()) * 20, flip_y=da.ones((), dtype=bool))
+        result = ud.run_udf(x, lazy)
+    assert_close(result.compute(**SYNC), plain(data, scan_rotation=20, flip_y=True))
+
+
+def test_numbers_may_be_arrays_without_axes():
+    data = frames()
+    numbers = {"cy": np.array(4.0), "cx": np.float32(5), "r": np.array(3)}
+    found = compute(da.from_array(data), CoMUDF(**numbers, flip_y=np.array(True)))
+    assert_close(found, plain(data, cy=4, cx=5, r=3, flip_y=True))
+
+
 def test_a_subclass_may_make_more_of_the_field():
     class Energy(CoMUDF):
         def get_result_buffers(self):
@@ -378,6 +402,8 @@ def test_signal_chunks_have_tasks_of_their_own():
         ({"r": 2, "ri": 2}, ArgumentValueError, "ri must be smaller than r, but 2 >= 2"),
         ({"r": 0}, ArgumentValueError, "ri must be smaller than r"),
         ({"r": math.nan}, ArgumentValueError, "r must be a finite number"),
+        ({"r": "3"}, ArgumentTypeError, "r must be a number of pixels, not '3' of type str"),
+        ({"cy": "3"}, ArgumentTypeError, "cy must be a number of pixels, not '3' of type str"),
         ({"r": "wide"}, ArgumentTypeError, "r must be a number of pixels, not 'wide'"),
         ({"cy": math.inf}, ArgumentValueError, "cy must be a finite number"),
         ({"cx": (1, 2)}, ArgumentTypeError, "cx must be a number of pixels"),
@@ -409,3 +435,6 @@ def test_wrong_data_are_named_before_there_is_a_graph():
         ud.run_udf(da.ones((4, 5, 0, 12)), CoMUDF())
     with pytest.raises(ArgumentValueError, match=r"no pixel of frames .* correct the centre"):
         ud.run_udf(da.ones((4, 5, 9, 12)), CoMUDF(cy=64, cx=64, r=10))
+    for r, ri in ((2.2, 2.1), (100, 50)):
+        with pytest.raises(ArgumentValueError, match=rf"no pixel .* in the ring ri={ri} < d <= r"):
+            ud.run_udf(da.ones((4, 5, 9, 12)), CoMUDF(r=r, ri=ri))

@@ -154,3 +154,18 @@ def test_wrong_data():
             ud.run_udf(x * 1j, CrystallinityUDF(**RING))
         with pytest.raises(ArgumentValueError, match=r"no frequency .* lies in the ring 40.0 < k"):
             ud.run_udf(x, CrystallinityUDF(rad_in=40, rad_out=50))
+        with pytest.raises(ArgumentValueError, match=r"real_rad=99.0 .* covers frames of shape"):
+            ud.run_udf(x, CrystallinityUDF(**{**RING, **DISC, "real_rad": 99}))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_lies_in_the_disc_does_not_count(wrong):
+    clean = DATA.astype("f4")
+    spoilt = clean.copy()
+    spoilt[..., 5, 6] = wrong
+    udf = CrystallinityUDF(rad_in=1, rad_out=3, real_center=(5, 6), real_rad=1)
+    want, got = (
+        ud.run_udf(da.from_array(data, chunks=(2, 3, 12, 15)), udf)["intensity"].compute()
+        for data in (clean, spoilt)
+    )
+    np.testing.assert_array_equal(got, want)

@@ -164,3 +164,9 @@ def test_wrong_data():
         far = FEMUDF(center=(60, 5), rad_in=2, rad_out=4)
         with pytest.raises(ArgumentValueError, match=r"no pixel .*\(12, 15\) lies in the ring 2.0"):
             ud.run_udf(x, far)
+
+
+def test_lazy_numbers_are_not_computed():
+    for center, rad_in in ((da.ones(2), 1), ((3, 4), da.ones(()))):
+        with raise_if_dask_computes(), pytest.raises(ArgumentTypeError, match="not a lazy Array"):
+            FEMUDF(center=center, rad_in=rad_in, rad_out=3)

@@ -79,6 +79,16 @@ def test_the_lowest_value_is_that_of_the_whole_frame():
     np.testing.assert_allclose(found[0], [0] * 4 + [3 * np.log(101)] * 4, rtol=1e-6)
 
 
+@pytest.mark.xfail(strict=True, reason="a NaN with a sign bit passes for a finite product")
+def test_what_is_not_finite_stays():
+    """-inf - -inf is a NaN with its sign bit set."""
+    data = np.random.default_rng(0).random((9, 2, 3), dtype="f4")
+    data[4, 1, 1] = -np.inf
+    found = logsum(da.from_array(data, chunks=-1))
+    assert np.isnan(found[1, 1])
+    assert np.isposinf(np.delete(found.ravel(), 4)).all()
+
+
 def test_many_frames():
     data = sample("u2", (40, 50, 2, 3))
     check(logsum(da.from_array(data, chunks=(3, 50, 2, 3))), data.reshape(-1, 2, 3))

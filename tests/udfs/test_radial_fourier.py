@@ -7,7 +7,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
@@ -96,6 +96,7 @@ def cases(draw):
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 def test_chunks_tiles_and_regions_do_not_show(case):
     data, roi = case["data"], case["roi"]
+    assume(plain(np.ones_like(data[:1, :1]), **case["parameters"]).any())  # that is an error
     with dask.config.set({"udfdask.tile-bytes": case["tile"]}):
         udf = RadialFourierUDF(**case["parameters"])
         found = compute(da.from_array(data, chunks=case["chunks"]), udf, roi=roi)["coefficients"]
@@ -152,3 +153,20 @@ def test_wrong_data_are_named_before_there_is_a_graph():
         ud.run_udf(da.ones((4, 9)), RadialFourierUDF(), sig_dims=1)
     with pytest.raises(ArgumentTypeError, match="RadialFourierUDF works on real numbers"):
         ud.run_udf(da.ones((4, 9, 9), dtype="c8"), RadialFourierUDF())
+
+
+@pytest.mark.parametrize(
+    "off", [{"cy": 40, "r": 3}, {"cx": -4, "r": 3}, {"ri": 9, "r": 20}, {"ri": 99}]
+)
+def test_rings_outside_of_the_frame(off):
+    """Their coefficients would all be 0."""
+    x = da.ones((4, 5, 9, 12))
+    with pytest.raises(ArgumentValueError, match=r"no pixel of frames .* lies in the rings from"):
+        ud.run_udf(x, RadialFourierUDF(**off))
+
+
+def test_many_pixels_cost_no_precision():
+    """Added up one after another in float32 they would be off by 1e-5."""
+    data = np.random.default_rng(0).random((4, 512, 512), dtype="f4")
+    found = compute(da.from_array(data, chunks=-1), RadialFourierUDF(max_order=0))["coefficients"]
+    np.testing.assert_allclose(found[:, 0], data.sum(axis=(1, 2), dtype="f8"), rtol=5e-7)

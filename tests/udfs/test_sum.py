@@ -206,6 +206,12 @@ def test_times_are_added_up_by_numpy():
     np.testing.assert_array_equal(each, data.sum(axis=(2, 3)))
 
 
+@pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
+def test_dates_have_no_sum(cls):
+    with pytest.raises(ud.ArgumentTypeError, match=r"dates have no sum, .* datetime64\[s\]"):
+        ud.run_udf(da.zeros((2, 2, 2, 2), dtype="M8[s]"), cls())
+
+
 @pytest.mark.parametrize("order", ["F", "backwards", "transposed"])
 def test_blocks_in_any_order_of_memory(order):
     data = sample("u2", SHAPE)

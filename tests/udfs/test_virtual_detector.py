@@ -26,6 +26,10 @@ DETECTORS = {
         VirtualDetectorUDF("rect", x=2, y=1, width=4, height=1),
         (YY == 1) & (XX >= 2) & (XX < 6),
     ),
+    "rect of fractions": (
+        VirtualDetectorUDF("rect", x=2.6, y=1.2, width=4.5, height=1.9),
+        (YY == 1) & (XX >= 2) & (XX < 6),
+    ),
     "rect across the border": (
         VirtualDetectorUDF("rect", x=10, y=-3, width=100, height=5),
         (YY < 2) & (XX >= 10),
@@ -126,3 +130,27 @@ def test_it_says_what_it_is():
 @pytest.mark.parametrize("name", ["disk", "ring"])
 def test_laws(name):
     check_udf(DETECTORS[name][0])
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8"])
+@pytest.mark.parametrize("name", ["disk", "ring to the corners", "rect across the border"])
+@pytest.mark.parametrize("chunks", [(4, 5, 12, 15), (2, 3, 5, 15)])
+def test_pixels_outside_do_not_count(name, dtype, chunks):
+    """Neither in a small detector, which is a sparse mask, nor in a large one."""
+    udf, mask = DETECTORS[name]
+    clean = (DATA % 100).astype(dtype)
+    for wrong in (np.nan, np.inf, -np.inf):
+        data = clean.copy()
+        data[1:3, :, ~mask] = wrong
+        got = ud.run_udf(da.from_array(data, chunks=chunks), udf)["intensity"].compute()
+        np.testing.assert_allclose(got, clean[..., mask].sum(axis=-1, dtype=got.dtype), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["disk", "ring to the corners"])
+def test_pixels_inside_count(name):
+    udf, mask = DETECTORS[name]
+    data = DATA.astype("f4")
+    data[0, 0, 5, 7], data[1, 1, 5, 7] = np.nan, -np.inf
+    got = ud.run_udf(da.from_array(data, chunks=(2, 3, 5, 15)), udf)["intensity"].compute()
+    assert mask[5, 7]
+    np.testing.assert_allclose(got, data[..., mask].sum(axis=-1, dtype="f8"), rtol=1e-6)

@@ -11,6 +11,11 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 def number(name: str, value: Any, *, finite: bool = True) -> float:
     """Return a real number as a float; a finite one unless told."""
+    if hasattr(value, "__dask_graph__"):  # float() would compute it
+        raise ArgumentTypeError(
+            f"{name} must be a number of pixels, not a lazy {type(value).__name__}: compute it "
+            "first"
+        )
     try:
         result = float(value)
     except (TypeError, ValueError):

@@ -13,7 +13,7 @@ from udfdask.buffers import BufferSpec
 from udfdask.masks.container import MaskContainer
 from udfdask.masks.product import MaskProduct, check_masks, product_dtype
 from udfdask.udf import UDF
-from udfdask.udfs.shifts import as_shifts, check_axes, whole_pixels
+from udfdask.udfs.shifts import as_shifts, check_axes, check_known, whole_pixels
 
 
 class ApplyMasksUDF(UDF):
@@ -34,7 +34,7 @@ class ApplyMasksUDF(UDF):
         Multiply as sparse (True, or a name that `MaskContainer` takes) or dense matrices (False).
         By default as sparse ones if all masks are sparse, or are mostly 0 so that this is faster.
     mask_count : int, optional
-        Number of masks; with one callable and `mask_dtype`, it need not be called in the plan.
+        Number of masks; with it and `mask_dtype` masks are not computed in the plan.
     mask_dtype : dtype-like, optional
         Dtype that the masks have in the choice of the result's; by default their own. With float32
         the result of float32 data is no float64, whatever the masks are.
@@ -61,7 +61,7 @@ class ApplyMasksUDF(UDF):
     masks. Its dtype is that of the product of data and masks: integers, with integer or boolean
     masks, are added up exactly in int64 or uint64, as `array.sum()` does; float16 gives float32.
 
-    Masks are computed once in the plan, unless `mask_dtype` and their number are given, and once
+    Masks are computed once in the plan, unless `mask_dtype` and `mask_count` are given, and once
     in each other process that needs them. They must have exactly the shape of a frame; if they are
     not computed in the plan, that is checked with the first chunk.
 
@@ -127,11 +127,11 @@ class ApplyMasksUDF(UDF):
         return (self.BACKEND_NUMPY,) if asked is None else asked
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the products; computes the masks unless their dtype and number are known."""
+        """Declare the products; computes the masks unless told their dtype and number."""
         masks, sig = self._container, self.meta.dataset_shape.sig
         check_axes(self._kwargs["shifts"], sig)
-        known = masks.count is not None or not callable(masks.mask_factories)
-        if self.params.mask_dtype is None or not known:
+        check_known(self._kwargs["shifts"], self.meta.dataset_shape.nav, self.meta.roi)
+        if self.params.mask_dtype is None or self.params.mask_count is None:
             check_masks(masks, sig, self.params.mask_dtype)
         dtype = product_dtype(self.meta.input_dtype, masks.dtype)
         return {"intensity": self.buffer(kind="nav", extra_shape=(len(masks),), dtype=dtype)}

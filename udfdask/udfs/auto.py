@@ -11,6 +11,9 @@ from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.udf import UDF
 
+_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+"""Kinds of numbers: each can hold those of a lower rank."""
+
 
 class AutoUDF(UDF):
     """Run a function on each frame and collect what it returns.
@@ -32,11 +35,14 @@ class AutoUDF(UDF):
     Raises
     ------
     ArgumentTypeError
-        If `f` is not callable.
+        If `f` is not callable, or `kwargs` no mapping.
 
     Notes
     -----
     Buffer `result`, kind nav, shape (*nav, *output_shape).
+
+    A run stops with a `UDFError` where `f` returns something of another shape, or, without
+    `output_dtype`, something that the dtype found cannot hold, as floats where that is an integer.
 
     Examples
     --------
@@ -60,6 +66,11 @@ class AutoUDF(UDF):
     ) -> None:
         if not callable(f):
             raise ArgumentTypeError(f"expected a function of a frame, got {type(f).__name__}")
+        if not (kwargs is None or isinstance(kwargs, Mapping)):
+            raise ArgumentTypeError(
+                "kwargs must be a mapping of names to parameters of the function, not "
+                f"{type(kwargs).__name__}"
+            )
         super().__init__(
             f=f,
             output_shape=output_shape,
@@ -91,6 +102,8 @@ class AutoUDF(UDF):
                 "its result; give output_shape= and output_dtype= to go without"
             )
             raise
+        if hasattr(value, "__dask_graph__") and hasattr(value, "dtype"):
+            return np.broadcast_to(np.empty((), value.dtype), value.shape)  # of a lazy parameter
         try:
             found = np.asarray(value)
         except ValueError as error:
@@ -110,4 +123,21 @@ class AutoUDF(UDF):
         if self.params.ragged:
             self.results.result[0] = value
         else:
+            self._check(value)
             self.results.result[:] = value
+
+    def _check(self, value: Any) -> None:
+        """Raise if a value would be spread, or cut, to fit the result."""
+        found, result = np.asarray(value), self.results.result
+        if found.shape != result.shape and not found.size == result.size == 1:
+            raise UDFError(
+                f"the function returned an array of shape {found.shape} for this frame, but its "
+                f"result has the shape {result.shape}: correct output_shape=, or give ragged=True"
+            )
+        if self.params.output_dtype is None and _RANK.get(found.dtype.kind, 0) > _RANK.get(
+            result.dtype.kind, len(_RANK)
+        ):
+            raise UDFError(
+                f"the function returned {found.dtype} for this frame, but {result.dtype} for a "
+                "frame of ones: give output_dtype="
+            )

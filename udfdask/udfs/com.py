@@ -51,7 +51,7 @@ class CoMUDF(UDF):
     ArgumentValueError
         If a radius is negative, `ri` is not smaller than `r`, a number is not finite or
         `regression` is none of the above; in `run_udf` if the frames are not 2-D, no pixel lies in
-        the disk, or `regression` is asked for over a scan that is not 2-D with at least 2
+        the disk or ring, or `regression` is asked for over a scan that is not 2-D with at least 2
         positions along each axis.
 
     See Also
@@ -112,6 +112,8 @@ class CoMUDF(UDF):
         check_radii(r, ri, finite=False)
         if not is_lazy(scan_rotation):
             degrees(scan_rotation)
+        if isinstance(flip_y, np.ndarray) and flip_y.ndim == 0:  # one that was lazy
+            flip_y = flip_y[()]
         if not (is_lazy(flip_y) or isinstance(flip_y, (bool, np.bool_))):
             raise ArgumentTypeError(f"flip_y must be True or False, not {flip_y!r}")
         super().__init__(
@@ -226,26 +228,38 @@ class CoMUDF(UDF):
         if any(map(is_lazy, (cy, cx, r))):
             return
         sig = self.meta.dataset_shape.sig
-        nearest = [min(max(round(c), 0), n - 1) - c for c, n in zip((cy, cx), sig, strict=True)]
+        nearest = [
+            min(max(round(float(c)), 0), n - 1) - c for c, n in zip((cy, cx), sig, strict=True)
+        ]
         if math.hypot(*nearest) > r:
             raise ArgumentValueError(
                 f"no pixel of frames of shape {tuple(sig)} lies within r={r!r} pixels of "
                 f"(cy, cx) = ({cy!r}, {cx!r}): correct the centre, or make r larger"
             )
+        ri = self.params.ri
+        if ri and not is_lazy(ri) and not self._mask().any():
+            raise ArgumentValueError(
+                f"no pixel of frames of shape {tuple(sig)} lies in the ring ri={ri!r} < d <= "
+                f"r={r!r} around (cy, cx) = ({cy!r}, {cx!r}): radii and centre are in pixels; make "
+                "the ring wider"
+            )
 
-    def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of the mask, row by row."""
+    def _mask(self) -> AnyArray:
+        """Return which pixels of a frame count."""
         from udfdask.masks import circular, ring
-        from udfdask.numeric.frame_moments import spans_of
 
         cy, cx = centre_of(self)
         ny, nx = self.meta.dataset_shape.sig
         p = self.params
         if p.ri:
-            mask = ring(cx, cy, nx, ny, radius=p.r, radius_inner=p.ri)
-        else:
-            mask = circular(cx, cy, nx, ny, radius=p.r)
-        return {"spans": spans_of(mask), "cut": OncePerProcess(2048)}
+            return ring(cx, cy, nx, ny, radius=p.r, radius_inner=p.ri)
+        return circular(cx, cy, nx, ny, radius=p.r)
+
+    def get_shared_task_data(self) -> Mapping[str, Any]:
+        """Return the pixels of the mask, row by row."""
+        from udfdask.numeric.frame_moments import spans_of
+
+        return {"spans": spans_of(self._mask()), "cut": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
         """Add sums and moments of the part of each frame."""

@@ -35,8 +35,8 @@ class CrystallinityUDF(UDF):
         If a radius or a coordinate is no number; in `run_udf`, if the data are not real numbers.
     ArgumentValueError
         If a radius is negative or NaN, `rad_in` is not smaller than `rad_out`, or only one of
-        `real_center` and `real_rad` is given; in `run_udf`, if frames have not two axes, or no
-        frequency lies in the ring.
+        `real_center` and `real_rad` is given; in `run_udf`, if frames have not two axes, no
+        frequency lies in the ring, or the disc covers the frame.
 
     Notes
     -----
@@ -46,8 +46,8 @@ class CrystallinityUDF(UDF):
 
     with ``k = hypot(ky, kx)`` and `ky`, `kx` the frequencies of `numpy.fft.fftfreq` times the size
     of the frame. The sum is one over the half plane that `numpy.fft.rfft2` gives; it is not
-    doubled. The pixels of the disc are those at ``d <= real_rad``. For frames that are not square,
-    a bin stands for different lengths along y and x.
+    doubled. The pixels of the disc are those at ``d <= real_rad``; they may be NaN. For frames that
+    are not square, a bin stands for different lengths along y and x.
 
     With scipy installed it is several times faster; results agree within rounding.
 
@@ -90,7 +90,22 @@ class CrystallinityUDF(UDF):
                 f"{p.rad_out}: radii are in bins of the Fourier transform, at most half the size "
                 "of the frame along an axis"
             )
+        disc = self._disc()
+        if disc is not None and disc.all():
+            raise ArgumentValueError(
+                f"the disc of real_rad={self.params.real_rad} pixels around real_center="
+                f"{self.params.real_center} covers frames of shape "
+                f"{tuple(self.meta.dataset_shape.sig)}: nothing is left of them; make it smaller"
+            )
         return {"intensity": self.buffer(kind="nav", dtype="float32")}
+
+    def _disc(self) -> AnyArray | None:
+        """Return which pixels of a frame are set to 0, if any."""
+        p, (height, width) = self.params, self.meta.dataset_shape.sig
+        if p.real_center is None:
+            return None
+        y, x = p.real_center
+        return circular(x, y, width, height, p.real_rad)
 
     def _ring(self) -> AnyArray:
         """Return which bins of a half plane count."""
@@ -101,20 +116,16 @@ class CrystallinityUDF(UDF):
         return ring
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the bins that count, and by what frames are multiplied before, if at all."""
-        p, (height, width) = self.params, self.meta.dataset_shape.sig
-        keep = None
-        if p.real_center is not None:
-            y, x = p.real_center
-            disc = circular(x, y, width, height, p.real_rad)
-            keep = (~disc).astype(self.meta.input_dtype)
+        """Return the bins that count, and the pixels that are kept, if not all are."""
+        disc = self._disc()
+        keep = None if disc is None else ~disc
         ky, kx = np.nonzero(self._ring())
         return {"keep": keep, "ky": ky, "kx": kx, "columns": int(kx.max()) + 1}
 
     def process_tile(self, tile: Any) -> None:
         """Transform whole frames."""
         known = self.task_data
-        frames = tile if known.keep is None else tile * known.keep
+        frames = tile if known.keep is None else np.where(known.keep, tile, 0)
         spectra = half_spectra(frames, known.columns)
         moduli = np.abs(spectra[:, known.ky, known.kx])
         self.results.intensity[:] = moduli.sum(axis=1, dtype=np.float64)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -42,13 +43,42 @@ def is_lazy(value: Any) -> bool:
     return hasattr(value, "__dask_graph__")
 
 
+def check_rings_reach(udf: UDF, r: float | None, ri: float) -> None:
+    """Raise if all rings lie outside of the frame, which is most often a wrong centre or unit.
+
+    With None as the outer radius they end where the frame does.
+    """
+    cy, cx = centre_of(udf)
+    if is_lazy(cy) or is_lazy(cx):
+        return
+    sig = tuple(udf.meta.dataset_shape.sig)
+    pairs = list(zip((cy, cx), sig, strict=True))
+    nearest = math.hypot(*(min(max(round(float(c)), 0), n - 1) - c for c, n in pairs))
+    farthest = math.hypot(*(max(abs(c), abs(n - 1 - c)) for c, n in pairs))
+    # edges are one pixel soft
+    if (r is not None and nearest >= r + 0.5) or farthest <= ri - 0.5:
+        raise ArgumentValueError(
+            f"no pixel of frames of shape {sig} lies in the rings from ri={ri!r} to r={r!r} pixels "
+            f"around (cy, cx) = ({cy!r}, {cx!r}): correct the centre or the radii"
+        )
+
+
 def check_centre(cy: Any, cx: Any) -> None:
     """Raise if a given centre is no finite number of pixels."""
     from udfdask.masks import checks
 
     for name, value in (("cy", cy), ("cx", cx)):
         if value is not None and not is_lazy(value):
-            checks.number(name, value)
+            checks.number(name, _no_text(name, value))
+
+
+def _no_text(name: str, value: Any) -> Any:
+    """Return a value; raise if it is text, of which `float` would make a number."""
+    if isinstance(value, (str, bytes)):
+        raise ArgumentTypeError(
+            f"{name} must be a number of pixels, not {value!r} of type {type(value).__name__}"
+        )
+    return value
 
 
 def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
@@ -56,9 +86,9 @@ def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
     from udfdask.masks import checks
 
     if r is not None and not is_lazy(r):
-        checks.radius("r", r, finite=finite)
+        checks.radius("r", _no_text("r", r), finite=finite)
     if ri is not None and not is_lazy(ri):
-        checks.radius("ri", ri)
+        checks.radius("ri", _no_text("ri", ri))
     if r is None or is_lazy(r) or is_lazy(ri):
         return
     if (ri or 0) >= r:

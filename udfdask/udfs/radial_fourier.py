@@ -14,10 +14,20 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.frame_geometry import centre_of, check_rings, two_axes
+from udfdask.udfs.frame_geometry import (
+    centre_of,
+    check_rings,
+    check_rings_reach,
+    two_axes,
+)
 
 if TYPE_CHECKING:
     from udfdask.masks.members import BinMembers
+
+
+PIECE = 1 << 12
+"""Pixels of a ring that are multiplied at a time: BLAS adds them up one after another, so that
+rounding errors grow with their number. They also stay in the cache."""
 
 
 class RadialFourierUDF(UDF):
@@ -42,7 +52,8 @@ class RadialFourierUDF(UDF):
         If a parameter is of another type; in `run_udf` if the data are not real.
     ArgumentValueError
         If a radius or `max_order` is negative, `ri` is not smaller than `r`, `n_bins` is not
-        positive, or a number is not finite; in `run_udf` if the frames are not 2-D.
+        positive, or a number is not finite; in `run_udf` if the frames are not 2-D, or all rings
+        lie outside of the frame.
 
     Notes
     -----
@@ -52,8 +63,8 @@ class RadialFourierUDF(UDF):
     `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has an axis for each,
     and ``abs(c[..., n]) / abs(c[..., 0])`` is the strength of the n-fold symmetry.
 
-    It computes in float32, or float64 for data that need it. Each process holds ``8 *
-    (max_order + 1)`` bytes for each pixel of each ring, twice that in float64.
+    It computes in float32, or float64 for data that need it, and adds up in float64. Each process
+    holds ``8 * (max_order + 1)`` bytes for each pixel of each ring, twice that in float64.
 
     Examples
     --------
@@ -93,6 +104,7 @@ class RadialFourierUDF(UDF):
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the coefficients."""
         two_axes(self)
+        check_rings_reach(self, self.params.r, self.params.ri)
         number = self.params.n_bins * (self.params.max_order + 1)
         return {"coefficients": self.buffer(kind="nav", extra_shape=(number,), dtype="complex64")}
 
@@ -130,9 +142,13 @@ class RadialFourierUDF(UDF):
         for b, (places, wave) in enumerate(waves):
             if len(places):
                 # as a real product: the data have no imaginary part to multiply
-                sums = np.take(pixels, places, axis=1).astype(real, copy=False) @ wave
-                target = found[:, b * n_orders : (b + 1) * n_orders]
-                target += sums.view(np.result_type(real, np.complex64))
+                sums = np.zeros((len(pixels), 2 * n_orders))
+                for start in range(0, len(places), PIECE):
+                    some = slice(start, start + PIECE)
+                    sums += (
+                        np.take(pixels, places[some], axis=1).astype(real, copy=False) @ wave[some]
+                    )
+                found[:, b * n_orders : (b + 1) * n_orders] += sums.view(np.complex128)
 
 
 def _waves(

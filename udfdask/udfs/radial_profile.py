@@ -15,7 +15,13 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.frame_geometry import centre_of, check_rings, is_lazy, two_axes
+from udfdask.udfs.frame_geometry import (
+    centre_of,
+    check_rings,
+    check_rings_reach,
+    is_lazy,
+    two_axes,
+)
 
 
 class RadialProfileUDF(UDF):
@@ -43,7 +49,7 @@ class RadialProfileUDF(UDF):
     ArgumentValueError
         If a radius is negative, `ri` is not smaller than `r`, `n_bins` is not positive, a number
         is not finite, or both `centers` and `cy` or `cx` are given; in `run_udf` if the frames are
-        not 2-D or `centers` does not fit the scan.
+        not 2-D, all rings lie outside of the frame, or `centers` does not fit the scan.
 
     Notes
     -----
@@ -112,8 +118,10 @@ class RadialProfileUDF(UDF):
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the profiles; with a centre for each frame, sums and weights beside them."""
         two_axes(self)
-        number = self._rings()[2]
+        r, ri, number = self._rings()
         own = self.params.centers is not None
+        if not own:
+            check_rings_reach(self, r, ri)
         profile = self.buffer(
             kind="nav",
             extra_shape=(number,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from udfdask.udf import UDF
 EXPECTED = "shifts must be a pair (y, x), an array of shape (*nav, 2), or UDF.aux_data(...) of it"
 
 
-def as_shifts(given: Any) -> tuple[int, ...] | AuxData | None:
-    """Return what a user gave as whole pixels along each signal axis, or as aux data."""
+def as_shifts(given: Any) -> Any:
+    """Return what a user gave as whole pixels along each signal axis, aux data, or a lazy shift."""
     if given is None:
         return None
     if isinstance(given, AuxData):
@@ -30,6 +31,8 @@ def as_shifts(given: Any) -> tuple[int, ...] | AuxData | None:
         return given
     if getattr(given, "ndim", 1) > 1:
         return as_shifts(UDF.aux_data(given, "nav", given.shape[-1:], given.dtype))
+    if hasattr(given, "__dask_graph__") and hasattr(given, "shape"):
+        return given  # one shift, which is checked where it is computed
     try:
         values = np.atleast_1d(np.asarray(given))
     except ValueError:
@@ -39,16 +42,25 @@ def as_shifts(given: Any) -> tuple[int, ...] | AuxData | None:
     return tuple(whole_pixels(values[np.newaxis])[0].tolist())
 
 
-def check_axes(shifts: tuple[int, ...] | AuxData | None, sig: Shape) -> None:
+def check_axes(shifts: Any, sig: Shape) -> None:
     """Raise if there is not one number for each signal axis."""
     if shifts is None:
         return
-    axes = shifts.extra_shape[0] if isinstance(shifts, AuxData) else len(shifts)
+    axes = shifts.extra_shape[0] if isinstance(shifts, AuxData) else math.prod(np.shape(shifts))
     if axes != len(sig):
         raise ArgumentValueError(
             f"shifts have {axes} numbers each, but a frame of shape {tuple(sig)} has {len(sig)} "
             "axes: one number of pixels along each is needed"
         )
+
+
+def check_known(shifts: Any, nav: Shape, roi: AnyArray | None) -> None:
+    """Raise if a shift of a frame that will be processed is known, and not finite."""
+    if not isinstance(shifts, AuxData) or shifts.is_lazy or shifts.data is None:
+        return
+    if shifts.data.size == nav.size * shifts.extra_shape[0]:  # else they do not fit the scan
+        rows = np.reshape(shifts.data, (nav.size, -1))
+        whole_pixels(rows if roi is None else rows[roi.reshape(-1)])
 
 
 def whole_pixels(shifts: AnyArray) -> AnyArray:

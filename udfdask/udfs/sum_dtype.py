@@ -16,6 +16,8 @@ def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], 
     has the dtype that NumPy's sum has, but float32 for float16, or the one asked for, in which
     every sum must fit.
     """
+    if data.kind == "M":
+        raise ArgumentTypeError(f"dates have no sum, but the data are {data}: subtract one of them")
     natural = np.zeros(1, data).sum().dtype
     if natural == np.float16:  # in which a sum soon is infinite
         natural = np.dtype(np.float32)

@@ -47,7 +47,7 @@ class VirtualDetectorUDF(UDF):
     x, y : float, optional
         First pixel of a rectangle, or the pixel of a point; fractions are rounded down.
     width, height : float, optional
-        Size of a rectangle, in pixels, at least 1.
+        Size of a rectangle, in pixels, at least 1; fractions are rounded down.
     start, stop : float, optional
         Channels of a window: ``start <= i < stop``.
 
@@ -66,7 +66,8 @@ class VirtualDetectorUDF(UDF):
     Notes
     -----
     Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Integers are added up in
-    int64 or uint64, as `array.sum()` does; float16 in float32.
+    int64 or uint64, as `array.sum()` does; float16 in float32. Pixels outside of the detector do
+    not count: they may be NaN.
 
     Examples
     --------
@@ -140,12 +141,21 @@ class VirtualDetectorUDF(UDF):
         )
         data = self.meta.input_dtype
         dtype = product_dtype(data, np.dtype(bool))
-        return {"product": MaskProduct(MaskContainer([mask]), data, dtype)}
+        container = MaskContainer([mask])
+        product = MaskProduct(container, data, dtype)
+        return {"product": product, "inside": container.computed_masks[0]}
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of a tile."""
-        out = self.results.intensity[:, np.newaxis]
-        self.task_data.product.add(tile, self.meta.sig_slice, out)
+        data, part = self.task_data, self.meta.sig_slice
+        found = np.zeros_like(self.results.intensity)
+        with np.errstate(invalid="ignore"):  # of infinite pixels
+            data.product.add(tile, part, found[:, np.newaxis])
+            unsure = ~np.isfinite(found)
+            if unsure.any():  # 0 times NaN or infinity is NaN, and pixels outside do not count
+                pixels = tile[unsure][:, data.inside[part.get()]]
+                found[unsure] = pixels.sum(axis=1, dtype=found.dtype)
+            self.results.intensity += found
 
     def _detector(self) -> tuple[DetectorShape, dict[str, float]]:
         """Return the shape and its numbers."""
@@ -175,7 +185,8 @@ def detector_mask(shape: DetectorShape, sig: Shape, **numbers: Any) -> AnyArray:
         raise ArgumentValueError(
             f"a rect must be at least 1 pixel wide and high, not width={width!r}, height={height!r}"
         )
-    return rectangular(numbers["x"], numbers["y"], width - 1, height - 1, nx, ny)
+    x, y, width, height = (np.floor(n) for n in (numbers["x"], numbers["y"], width, height))
+    return rectangular(x, y, width - 1, height - 1, nx, ny)
 
 
 def _check_names(shape: Any, given: Mapping[str, Any]) -> None:

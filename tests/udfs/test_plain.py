@@ -1,0 +1,47 @@
+"""UDFs that have no test file of their own: PickUDF, NoOpUDF and AutoUDF."""
+
+import functools
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from making import SYNC
+from udfdask.testing import check_udf
+from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF
+
+
+@pytest.mark.parametrize(
+    "udf",
+    [
+        PickUDF(),
+        NoOpUDF(),
+        NoOpUDF("float64"),
+        AutoUDF(f=np.max),
+        AutoUDF(f=functools.partial(np.sum, axis=0)),
+        AutoUDF(f=np.nonzero, ragged=True),
+    ],
+    ids=["pick", "no-op", "no-op of another dtype", "auto", "auto with columns", "auto, ragged"],
+)
+def test_laws(udf):
+    assert not check_udf(udf).notes
+
+
+@pytest.mark.parametrize("dtype", ["?", "u2", ">i4", "f2", "c8", "M8[s]", "m8[s]"])
+@pytest.mark.parametrize("roi", [None, (1, 2), np.s_[1:, 1:3], np.zeros((3, 4), dtype=bool)])
+@pytest.mark.parametrize("chunks", [(3, 4, 5, 6), (2, 3, 4, 6)])
+def test_pick_gives_the_frames_of_the_region_as_they_are(dtype, roi, chunks):
+    data = np.arange(3 * 4 * 5 * 6).reshape(3, 4, 5, 6).astype(dtype)
+    found = ud.run_udf(da.from_array(data, chunks=chunks), PickUDF(), roi=roi)["intensity"]
+    chosen = data if roi is None else data[roi]
+    wanted = chosen.reshape((-1, 5, 6))
+    assert found.dtype == data.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(found.compute(**SYNC), wanted)
+
+
+def test_pick_warns_of_more_than_256_mib():
+    x = da.zeros((17, 16, 1024, 512), dtype="u2", chunks=(1, 16, 1024, 512))
+    with pytest.warns(ud.UDFWarning, match=r"holds 272 frames, 272 MiB, in memory: select fewer"):
+        ud.run_udf(x, PickUDF())
+    ud.run_udf(x, PickUDF(), roi=np.s_[:16])
