@@ -488,3 +488,18 @@ class TestInARun:
 )
 def test_laws(udf):
     check_udf(udf)
+
+
+@pytest.mark.parametrize("use_sparse", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "u2"])
+@pytest.mark.parametrize("side", [128, 512])
+def test_products_are_as_accurate_as_pairwise_sums(side, dtype, use_sparse):
+    """Also over many pixels and frames, where plain sums in float32 are off by 1e-6 and more."""
+    rng = np.random.default_rng(5)
+    data = (rng.random((1, 16, side, side)) * 1000).astype(dtype)
+    masks = rng.random((3, side, side), dtype="f4") + np.float32(0.5)
+    udf = ApplyMasksUDF(lambda: masks, use_sparse=use_sparse)
+    found = ud.run_udf(da.from_array(data, chunks=-1), udf)["intensity"].compute()
+    assert found.dtype == "f4"
+    exact = np.einsum("abij,mij->abm", data.astype("f8"), masks.astype("f8"))
+    np.testing.assert_allclose(found, exact, rtol=2.5e-7)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from udfdask.types import AnyArray
@@ -18,6 +20,9 @@ LEAST = 1 << 17
 NARROWEST = 128
 """Pixels of a piece, at least."""
 
+WIDEST = 1 << 13
+"""The same at most: BLAS adds up in the dtype of its matrices, pieces are added up in doubles."""
+
 
 def add_dense_products(
     frames: AnyArray, matrix: AnyArray, out: AnyArray, most: int | None = None
@@ -28,17 +33,20 @@ def add_dense_products(
     than so many pixels are exact in the dtype of the matrix, and are added up in float64.
     """
     n, pixels = frames.shape
+    wide = _wider(matrix.dtype)
     if frames.dtype == matrix.dtype and most is None:
-        out += frames @ matrix
+        total = np.zeros(out.shape, dtype=wide)
+        for first in range(0, pixels, WIDEST):
+            total += frames[:, first : first + WIDEST] @ matrix[first : first + WIDEST]
+        out += total.astype(out.dtype, copy=False)
         return
     small = SMALL // max(1, matrix.shape[1])
     values = min(small, PIECE) if small >= LEAST else PIECE
-    width = max(1, min(max(NARROWEST, values // max(1, n)), pixels))
+    width = max(1, min(max(NARROWEST, values // max(1, n)), pixels, WIDEST))
     most = width if most is None else min(most, width)
     width -= width % most
     buffer = np.empty((n, width), dtype=matrix.dtype)
-    exact = out.dtype.kind in "iu" and matrix.dtype.kind == "f"
-    total = np.zeros(out.shape, dtype=np.float64 if exact else matrix.dtype)
+    total = np.zeros(out.shape, dtype=wide)
     for first in range(0, pixels, width):
         stop = min(first + width, pixels)
         piece = buffer[:, : stop - first]
@@ -54,3 +62,8 @@ def add_dense_products(
         if first + inner < stop:
             total += piece[:, inner:] @ matrix[first + inner : stop]
     out += total.astype(out.dtype, copy=False)
+
+
+def _wider(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return in what products of pieces are added up: double precision for floats, else itself."""
+    return np.result_type(dtype, np.float64) if dtype.kind in "fc" else dtype

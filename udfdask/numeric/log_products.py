@@ -121,7 +121,7 @@ def normalize(bits: AnyArray, exponent: AnyArray) -> None:
     """
     for j in range(len(bits)):
         value = bits[j]
-        power = value >> 52
+        power = (value >> 52) & 0x7FF  # the NaN of -inf - -inf has its sign bit set
         finite = power != 0x7FF
         exponent[j] += (power - 1023) if finite else 0
         bits[j] = ((value & 0xFFFFFFFFFFFFF) | (1023 << 52)) if finite else value

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfdask.numeric.compiled import contracting_kernel
+from udfdask.numeric.compiled import contracting_kernel, inner_kernel
 from udfdask.types import AnyArray
 
 LANES = 32
@@ -19,6 +19,9 @@ LANES = 32
 
 LINE = 16
 """Pixels of a frame that are put there at a time: as many as a cache line has."""
+
+NARROW = 128
+"""Values that are added up in the dtype of the masks before that goes into a wider sum."""
 
 FEWEST = 12
 """Frames from which it pays to put them beside each other."""
@@ -56,11 +59,13 @@ def add_sparse_products(frames: AnyArray, masks: SparseRows, out: AnyArray) -> N
         frames = frames.astype(other)
     flat, step = _flat(frames)
     dense = n >= FEWEST and len(masks.pixels) > DENSEST * pixels
-    weights = masks.values if dense else masks.wide
     same = out.dtype == masks.values.dtype
     target = out if same else np.zeros(out.shape, dtype=masks.values.dtype)
-    kernel = _lanes if dense else _gather
-    kernel(flat, step, n, pixels, masks.starts, masks.pixels, weights, target)
+    where = (flat, step, n, pixels, masks.starts, masks.pixels)
+    if dense:
+        _lanes(*where, masks.values, masks.wide[:0], target)
+    else:
+        _gather(*where, masks.wide, target)
     if not same:
         out += target.astype(out.dtype)
 
@@ -140,51 +145,60 @@ def _lanes(
     starts: AnyArray,
     places: AnyArray,
     weights: AnyArray,
+    wide: AnyArray,
     out: AnyArray,
 ) -> None:
-    """Add dot products; frames lie beside each other, eight pixels share a sum's reading."""
-    kind = weights.dtype.type
-    whole = pixels - pixels % LINE
+    """Add dot products; frames lie beside each other. Sums have the dtype of `wide` in the end."""
     # all lanes are added up, also where the last frames leave some of them with what was there
     beside = np.zeros((pixels, LANES), flat.dtype)
-    total = np.empty(LANES, weights.dtype)
+    total, sums = np.empty(LANES, weights.dtype), np.empty(LANES, wide.dtype)
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
-        for p0 in range(0, whole, LINE):
-            for f in range(lanes):
-                row = flat[(first + f) * step + p0 : (first + f) * step + p0 + LINE]
-                for p in range(LINE):
-                    beside[p0 + p, f] = row[p]
-        for p in range(whole, pixels):
-            for f in range(lanes):
-                beside[p, f] = flat[(first + f) * step + p]
+        _put_beside(flat[first * step :], step, lanes, beside)
         for m in range(len(starts) - 1):
-            total[:] = kind(0)
-            j = starts[m]
-            stop = starts[m + 1]
-            while j + 8 <= stop:
-                w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
-                w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
-                b0, b1 = beside[places[j]], beside[places[j + 1]]
-                b2, b3 = beside[places[j + 2]], beside[places[j + 3]]
-                b4, b5 = beside[places[j + 4]], beside[places[j + 5]]
-                b6, b7 = beside[places[j + 6]], beside[places[j + 7]]
+            sums[:] = 0
+            for start in range(starts[m], starts[m + 1], NARROW):
+                stop = min(start + NARROW, starts[m + 1])
+                _add_pixels(beside, places[start:stop], weights[start:stop], total)
                 for f in range(LANES):
-                    total[f] += (
-                        w0 * kind(b0[f])
-                        + w1 * kind(b1[f])
-                        + w2 * kind(b2[f])
-                        + w3 * kind(b3[f])
-                        + w4 * kind(b4[f])
-                        + w5 * kind(b5[f])
-                        + w6 * kind(b6[f])
-                        + w7 * kind(b7[f])
-                    )
-                j += 8
-            while j < stop:
-                w, b = weights[j], beside[places[j]]
-                for f in range(LANES):
-                    total[f] += w * kind(b[f])
-                j += 1
+                    sums[f] += total[f]
             for f in range(lanes):
-                out[first + f, m] += total[f]
+                out[first + f, m] += sums[f]
+
+
+@inner_kernel
+def _put_beside(flat: AnyArray, step: int, lanes: int, beside: AnyArray) -> None:
+    """Put frames beside each other, pixel by pixel, as many pixels at a time as `LINE`."""
+    pixels = len(beside)
+    whole = pixels - pixels % LINE
+    for p0 in range(0, whole, LINE):
+        for f in range(lanes):
+            row = flat[f * step + p0 : f * step + p0 + LINE]
+            for p in range(LINE):
+                beside[p0 + p, f] = row[p]
+    for p in range(whole, pixels):
+        for f in range(lanes):
+            beside[p, f] = flat[f * step + p]
+
+
+@inner_kernel
+def _add_pixels(beside: AnyArray, places: AnyArray, weights: AnyArray, total: AnyArray) -> None:
+    """Write the weighted sums of some pixels to `total`; eight share its reading."""
+    kind = total.dtype.type
+    total[:] = kind(0)
+    eights = len(places) - len(places) % 8
+    for j in range(0, eights, 8):
+        w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
+        b0, b1 = beside[places[j]], beside[places[j + 1]]
+        b2, b3 = beside[places[j + 2]], beside[places[j + 3]]
+        b4, b5 = beside[places[j + 4]], beside[places[j + 5]]
+        b6, b7 = beside[places[j + 6]], beside[places[j + 7]]
+        for f in range(LANES):
+            total[f] += (
+                (w0 * kind(b0[f]) + w1 * kind(b1[f])) + (w2 * kind(b2[f]) + w3 * kind(b3[f]))
+            ) + ((w4 * kind(b4[f]) + w5 * kind(b5[f])) + (w6 * kind(b6[f]) + w7 * kind(b7[f])))
+    for j in range(eights, len(places)):
+        w, b = weights[j], beside[places[j]]
+        for f in range(LANES):
+            total[f] += w * kind(b[f])
