@@ -51,6 +51,7 @@ HEAVY = {
     "cupyx": {"backends"},
     "sparse": {"backends", "masks"},
     "sparseconverter": {"backends"},
+    "llvmlite": {"numeric"},
     "numba": {"numeric"},
     "xarray": LABELLED,
     "hyperspy": LABELLED,

@@ -19,7 +19,8 @@ try:
     from benchmarks import builtin_udfs, layouts, other_doors
     from comparison import bare, by_dask, by_libertem, by_udfdask
     from comparison.cases import CASES
-    from comparison.contest import agree, run_case
+    from comparison.contest import Outcome, agree, run_case
+    from comparison.goals import GOALS, goals_table
 finally:
     sys.path.remove(str(FOLDER))
 
@@ -141,8 +142,44 @@ def test_the_script_writes_its_part_of_a_page(tmp_path, capsys):
     assert "| sum over the frames |" in text
     assert "old" not in text
     assert "| sum over the frames |" in capsys.readouterr().out
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len({line.count("|") for line in lines}) == 1
+    tables = [part.strip().splitlines() for part in text.split("\n\n") if part.startswith("|")]
+    assert len(tables) == 2
+    for table in tables:
+        assert len({line.count("|") for line in table if line.startswith("|")}) == 1
+    assert "| sum over the frames: bare read | 0.60 | " in text
+    assert "LiberTEM |" not in tables[1]  # it was left out
+
+
+def outcome_of(name, **seconds):
+    return Outcome(
+        case=CASE[name], shape=(2, 5), dtype="u2", nbytes=20, seconds={"udfdask": 2, **seconds}
+    )
+
+
+def test_goals_are_judged_by_ratios_of_times():
+    table = goals_table(
+        {
+            "sum": outcome_of("sum", read=1.1, LiberTEM=11),
+            "sum-be": outcome_of("sum-be", udfdask=4),
+            "five": outcome_of("five", apart=5, read=1),
+        },
+        {"sum": 2.5, "stddev": 3.5},
+    )
+    lines = [line for line in table.splitlines() if line][2:]
+    assert lines == [
+        "| sum over the frames: LiberTEM | 5.00 | 5.50 | reached |",
+        "| sum over the frames: bare read | 0.60 | 0.55 | **missed** |",
+        "| five in one pass: one by one, less four reads | 1.00 | 0.50 | **missed** |",
+        "| sum over the frames, big-endian: uint16, by pixels | 0.67 | 0.50 | **missed** |",
+        "| a fresh process, sum, with a warm cache of numba | at most 3 s | 2.50 s | reached |",
+        "| a fresh process, stddev, with a warm cache of numba | at most 3 s | 3.50 s "
+        "| **missed** |",
+    ]
+
+
+def test_goals_name_cases_that_there_are():
+    assert {case for goal in GOALS for case in goal.cases} <= set(CASE)
+    assert len({goal.text for goal in GOALS}) == len(GOALS)
 
 
 def test_unknown_cases_are_refused():

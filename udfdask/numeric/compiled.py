@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import extending, njit
 
 
 def _compiler(*fastmath: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -40,3 +40,6 @@ summing_kernel = _compiler("contract", "nsz", "reassoc")
 
 inner_kernel = njit(nogil=True, error_model="numpy", fastmath={"contract"})
 """Part of kernels of the same file, kept on disk within them."""
+
+intrinsic: Any = extending.intrinsic
+"""A function of which we write the machine code; its types are not those that kernels see."""

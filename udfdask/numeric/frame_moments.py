@@ -14,6 +14,7 @@ import numpy as np
 
 from udfdask.numeric.compiled import inner_kernel, summing_kernel
 from udfdask.numeric.narrow import plus, times
+from udfdask.numeric.prefetch import AHEAD, LINE, prefetch
 from udfdask.types import AnyArray
 
 BAND = 256
@@ -69,7 +70,9 @@ def cover(spans: AnyArray, origin: tuple[int, ...], shape: tuple[int, ...], row_
         pixels = max(start - left, 0), min(stop - left, width)
         if pixels[0] < pixels[1]:
             rows[y - top].append(pixels)
-    bands, eights, ones = [], [], []
+    bands: list[tuple[int, ...]] = []
+    eights: list[tuple[int, ...]] = []
+    ones: list[tuple[int, ...]] = []
     for band in range(0, height, BAND):
         for y in range(band, min(band + BAND, height), TOGETHER):
             shared, others = _shared(rows[y : y + TOGETHER])
@@ -144,6 +147,7 @@ def _add_bands(
     out: Any,
 ) -> None:
     """Add the moments of all frames; `sums` and `weighted` are room for those of each column."""
+    ahead = np.uint64(AHEAD // flat.itemsize)
     for f in range(out.shape[0]):
         start = np.uint64(f) * frame_step
         eight, one = 0, 0
@@ -153,6 +157,7 @@ def _add_bands(
             weighted[:] = 0
             while eight < last_eight:
                 y, x, place, n = eights[eight]
+                _ask_for_eight(flat, start + place + ahead, row_step, n)
                 _add_eight(flat, start + place, row_step, n, y, x, sums, weighted)
                 eight += 1
             while one < last_one:
@@ -163,6 +168,16 @@ def _add_bands(
             out[f, 0] += total
             out[f, 1] += moment_y + total * top
             out[f, 2] += moment_x + total * first
+
+
+@inner_kernel
+def _ask_for_eight(flat: Any, place: Any, step: Any, n: Any) -> None:
+    """Ask for eight rows of n values, the first of them at a place."""
+    line = np.uint64(LINE // flat.itemsize)
+    for _ in range(8):
+        for line_start in range(place, place + n, line):
+            prefetch(flat, line_start)
+        place += step
 
 
 @inner_kernel

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.extending import intrinsic
+
+from udfdask.numeric.compiled import intrinsic
 
 
-def _operation(integer: str, floating: str) -> Callable[[Any, Any], Any]:
+def _operation(integer: str, floating: str) -> Any:
     """Return an operation of two numbers of one type, which the result has too."""
 
     @intrinsic
