@@ -163,7 +163,7 @@ def test_goals_are_judged_by_ratios_of_times():
             "sum-be": outcome_of("sum-be", udfdask=4),
             "five": outcome_of("five", apart=5, read=1),
         },
-        {"sum": 2.5, "stddev": 3.5},
+        {"sum": 2.5},
     )
     lines = [line for line in table.splitlines() if line][2:]
     assert lines == [
@@ -172,9 +172,8 @@ def test_goals_are_judged_by_ratios_of_times():
         "| five in one pass: one by one, less four reads | 1.00 | 0.50 | **missed** |",
         "| sum over the frames, big-endian: uint16, by pixels | 0.67 | 0.50 | **missed** |",
         "| a fresh process, sum, with a warm cache of numba | at most 3 s | 2.50 s | reached |",
-        "| a fresh process, stddev, with a warm cache of numba | at most 3 s | 3.50 s "
-        "| **missed** |",
     ]
+    assert goals_table({}, {"sum": 3.5}).endswith("| at most 3 s | 3.50 s | **missed** |\n")
 
 
 def test_goals_name_cases_that_there_are():
