@@ -11,6 +11,7 @@ import udf_zoo
 import udfdask as ud
 from udfdask.chunk import run_chunk
 from udfdask.preparing import make_recipe
+from udfdask.tiling import TILE_BYTES
 from udfdask.udfs import SumSigUDF, SumUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
@@ -277,16 +278,13 @@ def peak_of(udf, data, sig_chunks=None, mask=None):
         tracemalloc.stop()
 
 
-TILE = 1 << 20
-
-
 @pytest.mark.parametrize("sig_chunks", [None, [[32, 32], [64]], [[20, 44], [30, 34]]])
 @pytest.mark.parametrize("udf", [Converting(), ConvertingFrames(), ConvertingWholeFrames()])
 @pytest.mark.parametrize("some", [False, True], ids=["all frames", "roi"])
 def test_never_more_than_two_tiles_are_copied(udf, sig_chunks, some):
     data = np.ones((2000, 64, 64), dtype="uint16")  # 16 MB, 32 MB converted
     mask = np.arange(2000) % 3 > 0 if some else None
-    assert peak_of(udf, data, sig_chunks, mask) < 2 * TILE + (200 << 10)
+    assert peak_of(udf, data, sig_chunks, mask) < 2 * TILE_BYTES + (200 << 10)
 
 
 def test_no_conversion_copies_nothing():
