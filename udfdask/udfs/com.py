@@ -288,8 +288,9 @@ class CoMUDF(UDF):
             field = raw_shifts @ correction_matrix(p.scan_rotation, bool(p.flip_y)).T
             results: dict[str, Any] = {}
             if self._is_scan:
-                results["regression"] = self._background(field)
-                field -= vector_field.plane(self.meta.coordinates, results["regression"])
+                background = results["regression"] = self._background(field)
+                if background.any():
+                    field -= vector_field.plane(self.meta.coordinates, background)
             whole = self._over_scan(field)
             results |= self.get_field_results(whole[..., 0], whole[..., 1])
         return {
