@@ -56,10 +56,17 @@ class FrameSource:
 
     @property
     def together(self) -> bool:
-        """Whether tiles of many frames are views, in which the pixels of a frame are neighbours."""
+        """Whether tiles of many frames are views that kernels read as they are.
+
+        The pixels of a frame are neighbours, and the next frame lies behind it.
+        """
         flat = 1 + len(self._sig)
         return self._positions is None and all(
-            block.ndim == flat and block[:1].flags.c_contiguous for block in self._blocks
+            block.ndim == flat
+            and block[:1].flags.c_contiguous
+            and block.strides[0] >= 0
+            and block.flags.aligned
+            for block in self._blocks
         )
 
     def _check(self, block: Any, size: tuple[int, ...]) -> AnyArray:

@@ -261,6 +261,7 @@ def test_frames_that_must_be_copied_are_copied_a_tile_at_a_time(cls, monkeypatch
             (np.asarray, None, 48),
             (np.asarray, every_other, 5),
             (np.asfortranarray, None, 5),
+            (lambda block: block[::-1, ::-1], None, 5),
             (lambda block: np.concatenate([block, block], axis=1)[:, :8], None, 5),
             (lambda block: np.repeat(block, 2, axis=1)[:, ::2], None, 48),
         ]:

@@ -1,6 +1,6 @@
 """Kernels over the frames of a tile, pixel by pixel: sums, and sums of squared deviations.
 
-They go through blocks of pixels, whose running sums stay in the nearest cache, and in each take
+They go through blocks of pixels, whose running sums stay in a cache, and in each take
 eight frames at a time, so that a running sum is loaded and stored once for eight values.
 """
 
