@@ -37,7 +37,8 @@ class StdDevUDF(UDF):
     and `num_frames`, n, kind single, int64. Over no frame at all `mean`, `var` and `std` are NaN.
 
     Deviations are taken from the mean of a few frames, while those are in the cache, and merged
-    pairwise [1]_, so that a large offset costs no precision. Integers of 8 and 16 bits take exact sums of squares instead.
+    pairwise [1]_, so that a large offset costs no precision. Integers of 8 and 16 bits take
+    exact sums of squares instead.
 
     References
     ----------
