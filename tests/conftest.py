@@ -1,4 +1,7 @@
-"""What tests of several files share: a cluster takes seconds to start."""
+"""What tests of several files share: a cluster and processes take seconds to start."""
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 
@@ -14,3 +17,13 @@ def client():
         distributed.Client(cluster, set_as_default=False) as made,
     ):
         yield made
+
+
+@pytest.fixture(scope="session")
+def pool():
+    """Two processes, started anew as dask starts its own.
+
+    A fork copies whatever lock another thread holds at that moment, and never gets it back.
+    """
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        yield processes

@@ -1,8 +1,5 @@
 """Whatever the chunks, tiles, ROI and scheduler, results equal those of the plain reference."""
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 import dask
 import dask.array as da
 import numpy as np
@@ -85,16 +82,10 @@ def test_any_number_of_nav_axes(case):
     check(case, [cls() for cls in udf_zoo.ZOO if cls is not udf_zoo.MergeAllOnce], scheduler="sync")
 
 
-@pytest.fixture(scope="module")
-def processes():
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        yield pool
-
-
 @given(case=cases(), classes=st.lists(st.sampled_from(udf_zoo.ZOO), min_size=1, max_size=4))
 @settings(fast, max_examples=12)
-def test_on_processes(processes, case, classes):
-    check(case, [cls() for cls in classes], scheduler="processes", pool=processes)
+def test_on_processes(pool, case, classes):
+    check(case, [cls() for cls in classes], scheduler="processes", pool=pool)
 
 
 @given(case=cases(), tile=st.integers(1, 200))
@@ -118,7 +109,7 @@ def test_fan_in_does_not_show(case, split_every):
             np.testing.assert_array_equal(result[name], value)
 
 
-def test_bits_are_equal_on_every_scheduler(processes):
+def test_bits_are_equal_on_every_scheduler(pool):
     data = np.random.default_rng(1).random((6, 5, 4, 3))
     array = da.from_array(data, chunks=(2, 3, 4, 2))
     results = [
@@ -126,7 +117,7 @@ def test_bits_are_equal_on_every_scheduler(processes):
         for how in (
             {"scheduler": "sync"},
             {"scheduler": "threads"},
-            {"scheduler": "processes", "pool": processes},
+            {"scheduler": "processes", "pool": pool},
         )
     ]
     for other in results[1:]:

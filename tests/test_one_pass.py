@@ -1,8 +1,5 @@
 """Law 2: each chunk is loaded once and processed once, on every route and scheduler."""
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 import dask
 import dask.array as da
 import numpy as np
@@ -28,12 +25,6 @@ SHAPE = (6, 5, 3, 4)
 CHUNKS = (2, 3, 3, 2)  # 3 x 2 navigation chunks, 2 signal chunks each
 N_CHUNKS = 6
 N_BLOCKS = 12
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
-        yield executor
 
 
 @pytest.fixture(params=["threads", "processes", "distributed"])

@@ -1,7 +1,5 @@
 """Data and schedulers of the tests of progressive runs."""
 
-import concurrent.futures
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -25,16 +23,10 @@ def cluster(client):
     return client
 
 
-@pytest.fixture(scope="module")
-def pool():
-    with concurrent.futures.ProcessPoolExecutor(2) as pool:
-        yield pool
-
-
 @pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
 def options(request):
     if request.param == "distributed":
         return {"scheduler": request.getfixturevalue("cluster")}
-    if request.param == "processes":  # a pool takes seconds to start
+    if request.param == "processes":
         return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
     return {"scheduler": request.param, "num_workers": 2}
