@@ -3,8 +3,8 @@
 import numpy as np
 
 KNOWN = "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 c8 c16".split()
-FOREIGN = ["g", ">u2", ">i4", ">f4", ">f8", ">c8"]
-"""NumPy does these, where they come to a kernel at all."""
+FOREIGN = ["g", ">u2", ">i2", ">u4", ">i4", ">u8", ">i8", ">f2", ">f4", ">f8", ">c8", ">c16"]
+"""Long doubles, which NumPy adds up, and values of the other byte order."""
 
 
 def sample(dtype, shape, seed=0):

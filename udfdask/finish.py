@@ -16,7 +16,7 @@ from udfdask.errors import (
     UDFError,
     UndeclaredBufferError,
 )
-from udfdask.grid import BoolArray
+from udfdask.grid import BoolArray, as_index
 from udfdask.instance import Instance, held_threads
 from udfdask.partial import Finished, Partial
 from udfdask.recipe import Recipe, UDFRecipe
@@ -58,7 +58,7 @@ def finish(
             target = instance.arrays[name]
             for partial in rows:
                 if chunk is None:
-                    where = np.asarray(grid.rows_of(partial.first, partial.stop), dtype=np.int64)
+                    where = as_index(grid.rows_of(partial.first, partial.stop))
                     target[where] = partial.arrays[name]
                 else:
                     target[...] = rows_of_chunk(recipe, partial, name, chunk)
@@ -96,7 +96,7 @@ def _aux_rows(
         rows = np.empty((n_rows, *aux.extra_shape), dtype=aux.dtype)
         for partial in sources:
             if chunk is None:
-                where = np.asarray(grid.rows_of(partial.first, partial.stop), dtype=np.int64)
+                where = as_index(grid.rows_of(partial.first, partial.stop))
                 rows[where] = partial.aux[name]
             else:
                 rows[...] = _cut(recipe, partial.aux[name], partial, chunk)
@@ -181,7 +181,7 @@ def _fit(
         window: Any = grid.roi if grid.roi is not None else np.ones(grid.shape, dtype=bool)
         shaped = full[window]
         if (first, stop) != (0, grid.n_chunks):
-            shaped = shaped[np.asarray(grid.rows_of(first, stop), dtype=np.int64)]
+            shaped = shaped[as_index(grid.rows_of(first, stop))]
     else:
         raise ArgumentValueError(
             f"{declared.name}.get_results() returned {name!r} with shape {array.shape}, where "

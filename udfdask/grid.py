@@ -163,9 +163,10 @@ class Grid:
         """Return the rows of the chunks `first` to `stop`, in the order of the chunks."""
         if stop - first == 1:
             return self.rows(first)
-        parts = [self.rows(k) for k in range(first, stop)]
-        flat = np.concatenate([np.asarray(p, dtype=np.int64) for p in parts] or [np.empty(0, int)])
-        return as_range(flat)
+        parts = [rows for k in range(first, stop) if len(rows := self.rows(k))]
+        # an array of a range would be made number by number
+        joined = [np.arange(p.start, p.stop) if isinstance(p, range) else p for p in parts]
+        return as_range(np.concatenate([np.empty(0, dtype=np.int64), *joined]))
 
     def coordinates(self, chunk: int) -> IntArray:
         """Return the scan positions of the selected frames of a chunk, shape (n, nav dims)."""
@@ -186,6 +187,11 @@ class Grid:
         """The scan positions of all selected frames in flattened order, shape (n, nav dims)."""
         every = np.indices(self.shape).reshape(len(self.shape), self.size).T
         return every if self.roi is None else every[self.roi.reshape(-1)]
+
+
+def as_index(rows: range | IntArray) -> slice | IntArray:
+    """Return rows as an index into an array of all rows."""
+    return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
 
 
 def as_range(rows: IntArray) -> range | IntArray:

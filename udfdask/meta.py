@@ -8,7 +8,7 @@ import numpy as np
 
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import NotAvailableError
-from udfdask.grid import Grid, as_range
+from udfdask.grid import Grid, as_index, as_range
 from udfdask.shapes import Shape
 from udfdask.slices import Slice
 from udfdask.tiling import TilingScheme
@@ -54,8 +54,7 @@ class Cursor:
 
     def rows_as_index(self, grid: Grid) -> slice | AnyArray:
         """Return an index of the rows at hand."""
-        rows = self.rows(grid)
-        return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
+        return as_index(self.rows(grid))
 
     def coordinates(self, grid: Grid) -> AnyArray:
         """Return the scan positions of the rows at hand, shape (rows, nav dims)."""
@@ -205,7 +204,7 @@ class UDFMeta:
         else:
             valid = np.zeros(self._grid.n_frames, dtype=bool)
         if isinstance(merged, tuple) and merged[1] > merged[0]:
-            valid[np.asarray(self._grid.rows_of(*merged), dtype=np.int64)] = True
+            valid[as_index(self._grid.rows_of(*merged))] = True
         if not full_nav:
             return valid[cursor.rows_as_index(self._grid)] if cursor.alone else valid
         full = np.zeros(self._grid.size, dtype=bool)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from udfdask.auxdata import locked
-from udfdask.corrections.planes import tile_planes
+from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.corrections.tile import correct_tile
+from udfdask.corrections.uncorrected import UncorrectedTile, precise
 from udfdask.instance import Instance
 from udfdask.slices import Slice
 from udfdask.source import convert
@@ -36,15 +37,19 @@ class Pieces:
         self._look = look
         self._converted: dict[np.dtype[Any], AnyArray] = {}
 
-    def get(self, instance: Instance) -> AnyArray:
+    def get(self, instance: Instance) -> Any:
         """Return the piece in the dtype of a UDF; private and writable if it asks for that."""
-        dtype = instance.where.input_dtype
+        dtype, native = instance.where.input_dtype, self._native.dtype
         if instance.recipe.corrections is not None:
+            summed = precise(native)
+            if instance.udf._corrects_sums and summed is not None:
+                return UncorrectedTile(self._native, *self._planes(instance, summed))
             corrected = self._corrected(instance, dtype)
             return corrected.copy() if instance.writable_input else corrected
         if instance.writable_input:
             return np.array(self._native, dtype=dtype, order="C")
-        if self._native.dtype == dtype:
+        any_order = instance.udf._takes_any_byte_order
+        if dtype == (native.newbyteorder("=") if any_order else native):
             return self._native
         if dtype not in self._converted:
             self._converted[dtype] = convert(self._native, dtype)
@@ -53,14 +58,19 @@ class Pieces:
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected piece in a dtype, read-only."""
         if dtype not in self._converted:
-            corrections, part = instance.recipe.corrections, self._part
-            sig, beyond = instance.recipe.shape.sig, None
-            assert corrections is not None
-            if part is None:
-                part = Slice((0,) * len(sig), sig)
-            planes = tile_planes(corrections, part, dtype, sig)
-            if planes.beyond.size:
-                assert self._look is not None
-                beyond = self._look(planes.beyond)
-            self._converted[dtype] = locked(correct_tile(self._native, planes, beyond))
+            corrected = correct_tile(self._native, *self._planes(instance, dtype))
+            self._converted[dtype] = locked(corrected)
         return self._converted[dtype]
+
+    def _planes(
+        self, instance: Instance, dtype: np.dtype[Any]
+    ) -> tuple[TilePlanes, AnyArray | None]:
+        """Return what corrects the piece, and the pixels outside of it that this takes."""
+        corrections, sig = instance.recipe.corrections, instance.recipe.shape.sig
+        assert corrections is not None
+        part = self._part or Slice((0,) * len(sig), sig)
+        planes = tile_planes(corrections, part, dtype, sig)
+        if not planes.beyond.size:
+            return planes, None
+        assert self._look is not None
+        return planes, self._look(planes.beyond)

@@ -16,6 +16,7 @@ import numpy as np
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.checked import checked
 from udfdask.corrections.neighbours import straddles
+from udfdask.corrections.uncorrected import precise
 from udfdask.declaring import declare
 from udfdask.errors import ArgumentValueError
 from udfdask.grid import BoolArray, Grid
@@ -79,7 +80,7 @@ def make_recipe(
         depth=min(p["depth"] for p in preferences),
         total_size=min(p["total_size"] for p in preferences),
         keep_frames=any(p.method is UDFMethod.FRAME for p in parts),
-        streamed=corrections is None and _can_stream(udfs, parts, dt),
+        streamed=_can_stream(udfs, parts, dt, corrections is not None),
     )
     blocks = math.prod(len(c) for c in sigs)
     heaviest = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
@@ -104,12 +105,17 @@ def make_recipe(
     )
 
 
-def _can_stream(udfs: Sequence[UDF], parts: Sequence[UDFRecipe], data: np.dtype[Any]) -> bool:
-    """Return whether nobody looks at a tile twice, be it to convert it."""
-    if len(udfs) > 1 or not all(udf._streams_tiles for udf in udfs):
-        return False
-    # float16 and long doubles are converted for kernels
-    return all(part.input_dtype == data for part in parts) and data.char not in "egG"
+def _can_stream(
+    udfs: Sequence[UDF], parts: Sequence[UDFRecipe], data: np.dtype[Any], corrected: bool
+) -> bool:
+    """Return whether nobody looks at a tile twice, be it to convert or to correct it."""
+    if len(udfs) > 1 or not udfs[0]._streams_tiles or data.char in "egG":
+        return False  # float16 and long doubles are converted for kernels
+    if corrected:
+        return udfs[0]._corrects_sums and precise(data) is not None
+    wanted = data.newbyteorder("=") if udfs[0]._takes_any_byte_order else data
+    # complex values are turned round in a copy
+    return parts[0].input_dtype == wanted and (data.isnative or data.kind != "c")
 
 
 def _patches_across(

@@ -143,6 +143,13 @@ class UDF:
     # itself it takes a whole chunk at a time, whatever the size of the cache.
     _streams_tiles: ClassVar[bool] = False
 
+    # Tiles may come in the byte order of the data: kernels turn values round as they load them.
+    _takes_any_byte_order: ClassVar[bool] = False
+
+    # process_tile makes nothing but sums over frames of its tile, and corrects those: it is given
+    # an `UncorrectedTile` where the dtype of the data allows it.
+    _corrects_sums: ClassVar[bool] = False
+
     # merge writes to dest only: other tasks may hold what it gets as src, which has not to be
     # copied for it. A copy of 128 MiB for each chunk took a third of a sum over 4k x 4k frames.
     _merge_only_reads_src: ClassVar[bool] = False
@@ -505,6 +512,8 @@ _PROMISES = (
     "_declares_once",
     "_starts_no_threads",
     "_streams_tiles",
+    "_takes_any_byte_order",
+    "_corrects_sums",
     "_merge_only_reads_src",
 )
 """Class attributes that a subclass does not inherit."""

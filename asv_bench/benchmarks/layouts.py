@@ -17,8 +17,8 @@ from udfdask.io import open_file
 GIGABYTE = 1 << 30
 """Bytes of a gigabyte here: two of them are a scan of 256 x 256 positions."""
 
-CHUNK_BYTES = 64 << 20
-"""Bytes of a chunk, at most, where one frame is not larger."""
+CHUNK_BYTES = 128 << 20
+"""Bytes of a chunk, at most, where one frame is not larger: those of dask by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Layout:
         return (max(2, round(frames / math.prod(line))), *line, *self.sig)
 
     def chunks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return chunks of whole frames, at most 64 MiB, and of a small data set a few of them."""
+        """Return chunks of whole frames, at most 128 MiB, and of a small data set a few of them."""
         frame = math.prod(self.sig) * np.dtype(self.dtype).itemsize
         room = max(1, CHUNK_BYTES // frame)
         along_line = min(room, shape[1])

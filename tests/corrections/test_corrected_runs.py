@@ -217,6 +217,19 @@ def test_built_in_and_reference(case):
                 np.testing.assert_allclose(result[name], value, rtol=2e-5, atol=2e-2)
 
 
+@given(case=cases())
+@fast
+def test_sums_are_those_of_corrected_frames_in_double_precision(case):
+    """Whatever the dtype, which only one corrected frame is rounded to."""
+    wide = np.complex128 if case["data"].dtype.kind == "c" else np.float64
+    (found,) = run(case, [SumUDF(dtype=wide)], corrections_of(case))
+    data, sig_dims, roi = case["data"], case["sig_dims"], case["roi"]
+    corrected = formula(data, sig_dims, case["dark"], case["gain"], case["excluded"])
+    nav = data.shape[: data.ndim - sig_dims]
+    total = corrected[np.ones(nav, dtype=bool) if roi is None else roi].sum(axis=0)
+    np.testing.assert_allclose(found["intensity"], total, rtol=1e-12, atol=1e-9)
+
+
 @given(case=cases(), other=cases())
 @fast
 def test_tiles_do_not_show(case, other):

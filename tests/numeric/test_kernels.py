@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from udfdask.numeric.byte_order import as_native
 from udfdask.numeric.compiled import summing_kernel
 from udfdask.numeric.frame_moments import BAND, add_moments, cover, spans_of
 from udfdask.numeric.pixel_rows import rows_in_memory
@@ -12,8 +13,10 @@ from udfdask.numeric.pixel_rows import rows_in_memory
 
 def moments_of(tile, mask, origin=(0, 0)):
     out = np.zeros((len(tile), 3))
-    flat, frame_step, row_step = rows_in_memory(tile)
-    add_moments(flat, frame_step, cover(spans_of(mask), origin, tile.shape[1:], row_step), out)
+    native, turn = as_native(tile)
+    flat, frame_step, row_step = rows_in_memory(native)
+    where = cover(spans_of(mask), origin, tile.shape[1:], row_step)
+    add_moments(flat, frame_step, turn, where, out)
     return out
 
 

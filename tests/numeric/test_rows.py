@@ -80,5 +80,5 @@ def test_dtypes():
     assert wider(np.dtype("u2")) == np.uint32
     assert wider(np.dtype("i4")) == np.int64
     assert wider(np.dtype("f4")) == np.float64
-    assert wider(np.dtype(">u2")) is None
+    assert wider(np.dtype(">u2")) == np.uint32
     assert wider(np.dtype("m8[s]")) is None

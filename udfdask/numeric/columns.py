@@ -6,15 +6,18 @@ eight frames at a time, so that a running sum is loaded and stored once for eigh
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from udfdask.numeric.byte_order import turned
 from udfdask.numeric.compiled import contracting_kernel, inner_kernel, kernel
 from udfdask.types import AnyArray
 
 
 @kernel
 def add_columns(
-    flat: AnyArray, count: int, step: int, width: int, block: int, total: AnyArray
+    flat: AnyArray, count: int, step: int, width: int, turn: Any, block: int, total: AnyArray
 ) -> None:
     """Add all rows to `total`, in its dtype, for so many pixels at a time."""
     for start in range(0, width, block):
@@ -22,14 +25,14 @@ def add_columns(
         some = total[start : start + n]
         eights = count - count % 8
         for i in range(0, eights, 8):
-            _add_eight(some, *_eight_rows(flat, i * step + start, step, n))
+            _add_eight(some, turn, *_eight_rows(flat, i * step + start, step, n))
         for i in range(eights, count):
-            _add_one(some, flat[i * step + start : i * step + start + n])
+            _add_one(some, turn, flat[i * step + start : i * step + start + n])
 
 
 @kernel
 def sum_columns(
-    flat: AnyArray, count: int, step: int, width: int, sums: AnyArray, total: AnyArray
+    flat: AnyArray, count: int, step: int, width: int, turn: Any, sums: AnyArray, total: AnyArray
 ) -> None:
     """Add all rows to `total`, added up before in blocks of the length and dtype of `sums`."""
     block = len(sums)
@@ -39,10 +42,10 @@ def sum_columns(
         some[:] = 0
         eights = count - count % 8
         for i in range(0, eights, 8):
-            _add_eight(some, *_eight_rows(flat, i * step + start, step, n))
+            _add_eight(some, turn, *_eight_rows(flat, i * step + start, step, n))
         for i in range(eights, count):
-            _add_one(some, flat[i * step + start : i * step + start + n])
-        _add_one(total[start : start + n], some)
+            _add_one(some, turn, flat[i * step + start : i * step + start + n])
+        _add_one(total[start : start + n], None, some)
 
 
 @contracting_kernel
@@ -51,6 +54,7 @@ def deviate_columns(
     count: int,
     step: int,
     width: int,
+    turn: Any,
     sums: AnyArray,
     before: int,
     total: AnyArray,
@@ -69,15 +73,15 @@ def deviate_columns(
         squared[:] = 0
         eights = count - count % 8
         for i in range(0, eights, 8):
-            _add_eight(some, *_eight_rows(flat, i * step + start, step, n))
+            _add_eight(some, turn, *_eight_rows(flat, i * step + start, step, n))
         for i in range(eights, count):
-            _add_one(some, flat[i * step + start : i * step + start + n])
+            _add_one(some, turn, flat[i * step + start : i * step + start + n])
         for j in range(n):
             means[j] = np.float64(some[j]) / count
         for i in range(0, eights, 8):
-            _deviate_eight(squared, means, *_eight_rows(flat, i * step + start, step, n))
+            _deviate_eight(squared, means, turn, *_eight_rows(flat, i * step + start, step, n))
         for i in range(eights, count):
-            _deviate_one(squared, means, flat[i * step + start : i * step + start + n])
+            _deviate_one(squared, means, turn, flat[i * step + start : i * step + start + n])
         stop = start + n
         merge_columns(before, total[start:stop], varsum[start:stop], count, some, squared)
 
@@ -88,6 +92,7 @@ def square_columns(
     count: int,
     step: int,
     width: int,
+    turn: Any,
     sums: AnyArray,
     squares: AnyArray,
     before: int,
@@ -108,9 +113,9 @@ def square_columns(
         squared[:] = 0
         eights = count - count % 8
         for i in range(0, eights, 8):
-            _square_eight(some, squared, *_eight_rows(flat, i * step + start, step, n))
+            _square_eight(some, squared, turn, *_eight_rows(flat, i * step + start, step, n))
         for i in range(eights, count):
-            _square_one(some, squared, flat[i * step + start : i * step + start + n])
+            _square_one(some, squared, turn, flat[i * step + start : i * step + start + n])
         for j in range(n):
             s = np.int64(some[j])
             # n * sum(x**2) and sum(x)**2 are below 2**62, so that all but the last step is exact
@@ -163,16 +168,17 @@ def _eight_rows(flat: AnyArray, first: int, step: int, n: int) -> tuple[AnyArray
 
 
 @inner_kernel
-def _add_one(sums: AnyArray, a: AnyArray) -> None:
+def _add_one(sums: AnyArray, turn: Any, a: AnyArray) -> None:
     """Add a row."""
     wide = sums.dtype.type
     for j in range(len(sums)):
-        sums[j] += wide(a[j])
+        sums[j] += wide(turned(a[j], turn))
 
 
 @inner_kernel
 def _add_eight(
     sums: AnyArray,
+    turn: Any,
     a: AnyArray,
     b: AnyArray,
     c: AnyArray,
@@ -185,16 +191,18 @@ def _add_eight(
     """Add eight rows."""
     wide = sums.dtype.type
     for j in range(len(sums)):
-        sums[j] += ((wide(a[j]) + wide(b[j])) + (wide(c[j]) + wide(d[j]))) + (
-            (wide(e[j]) + wide(f[j])) + (wide(g[j]) + wide(h[j]))
-        )
+        p, q = wide(turned(a[j], turn)), wide(turned(b[j], turn))
+        r, s = wide(turned(c[j], turn)), wide(turned(d[j], turn))
+        t, u = wide(turned(e[j], turn)), wide(turned(f[j], turn))
+        v, w = wide(turned(g[j], turn)), wide(turned(h[j], turn))
+        sums[j] += ((p + q) + (r + s)) + ((t + u) + (v + w))
 
 
 @inner_kernel
-def _deviate_one(squares: AnyArray, mean: AnyArray, a: AnyArray) -> None:
+def _deviate_one(squares: AnyArray, mean: AnyArray, turn: Any, a: AnyArray) -> None:
     """Add the squared deviations of a row from the mean."""
     for j in range(len(mean)):
-        x = np.float64(a[j]) - mean[j]
+        x = np.float64(turned(a[j], turn)) - mean[j]
         squares[j] += x * x
 
 
@@ -202,6 +210,7 @@ def _deviate_one(squares: AnyArray, mean: AnyArray, a: AnyArray) -> None:
 def _deviate_eight(
     squares: AnyArray,
     mean: AnyArray,
+    turn: Any,
     a: AnyArray,
     b: AnyArray,
     c: AnyArray,
@@ -214,23 +223,23 @@ def _deviate_eight(
     """Add the squared deviations of eight rows from the mean."""
     for j in range(len(mean)):
         m = mean[j]
-        p = np.float64(a[j]) - m
-        q = np.float64(b[j]) - m
-        r = np.float64(c[j]) - m
-        s = np.float64(d[j]) - m
-        t = np.float64(e[j]) - m
-        u = np.float64(f[j]) - m
-        v = np.float64(g[j]) - m
-        w = np.float64(h[j]) - m
+        p = np.float64(turned(a[j], turn)) - m
+        q = np.float64(turned(b[j], turn)) - m
+        r = np.float64(turned(c[j], turn)) - m
+        s = np.float64(turned(d[j], turn)) - m
+        t = np.float64(turned(e[j], turn)) - m
+        u = np.float64(turned(f[j], turn)) - m
+        v = np.float64(turned(g[j], turn)) - m
+        w = np.float64(turned(h[j], turn)) - m
         squares[j] += ((p * p + q * q) + (r * r + s * s)) + ((t * t + u * u) + (v * v + w * w))
 
 
 @inner_kernel
-def _square_one(sums: AnyArray, squares: AnyArray, a: AnyArray) -> None:
+def _square_one(sums: AnyArray, squares: AnyArray, turn: Any, a: AnyArray) -> None:
     """Add the values of a row, and their squares."""
     wide, wider = sums.dtype.type, squares.dtype.type
     for j in range(len(sums)):
-        x = wide(a[j])
+        x = wide(turned(a[j], turn))
         sums[j] += x
         squares[j] += wider(wide(x * x))
 
@@ -239,6 +248,7 @@ def _square_one(sums: AnyArray, squares: AnyArray, a: AnyArray) -> None:
 def _square_eight(
     sums: AnyArray,
     squares: AnyArray,
+    turn: Any,
     a: AnyArray,
     b: AnyArray,
     c: AnyArray,
@@ -251,8 +261,10 @@ def _square_eight(
     """Add the values of eight rows, and their squares."""
     wide, wider = sums.dtype.type, squares.dtype.type
     for j in range(len(sums)):
-        p, q, r, s = wide(a[j]), wide(b[j]), wide(c[j]), wide(d[j])
-        t, u, v, w = wide(e[j]), wide(f[j]), wide(g[j]), wide(h[j])
+        p, q = wide(turned(a[j], turn)), wide(turned(b[j], turn))
+        r, s = wide(turned(c[j], turn)), wide(turned(d[j], turn))
+        t, u = wide(turned(e[j], turn)), wide(turned(f[j], turn))
+        v, w = wide(turned(g[j], turn)), wide(turned(h[j], turn))
         sums[j] += ((p + q) + (r + s)) + ((t + u) + (v + w))
         # each square fits the dtype of the sums: no 64-bit products, which are slow
         squares[j] += (

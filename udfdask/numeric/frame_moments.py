@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.numeric.byte_order import turned
 from udfdask.numeric.compiled import inner_kernel, summing_kernel
 from udfdask.numeric.narrow import plus, times
 from udfdask.numeric.prefetch import AHEAD, LINE, prefetch
@@ -118,11 +119,13 @@ def _without(run: Pixels, cuts: list[Pixels]) -> Iterator[Pixels]:
             yield start, stop
 
 
-def add_moments(flat: AnyArray, frame_step: int, where: Cover, out: AnyArray) -> None:
+def add_moments(
+    flat: AnyArray, frame_step: int, turn: bool | None, where: Cover, out: AnyArray
+) -> None:
     """Add sum(I), sum(y * I) and sum(x * I) within a mask to `out`, shape (frames, 3), float64.
 
-    `flat` and `frame_step` come from `rows_in_memory`. Over a tile, sums of whole numbers of up to
-    16 bits are exact.
+    `flat` and `frame_step` come from `rows_in_memory`, `turn` from `as_native`. Over a tile, sums
+    of whole numbers of up to 16 bits are exact.
     """
     dtype: Any = np.float64
     if flat.dtype.kind in "iu" and flat.dtype.itemsize <= 2:
@@ -130,7 +133,7 @@ def add_moments(flat: AnyArray, frame_step: int, where: Cover, out: AnyArray) ->
     sums, weighted = np.empty(where.width, dtype), np.empty(where.width, dtype)
     bands, eights, ones, first, _, row_step = where
     steps = np.uint64(frame_step), np.uint64(row_step)
-    _add_bands(flat, *steps, bands, eights, ones, first, sums, weighted, out)
+    _add_bands(flat, *steps, turn, bands, eights, ones, first, sums, weighted, out)
 
 
 @summing_kernel
@@ -138,6 +141,7 @@ def _add_bands(
     flat: Any,
     frame_step: Any,
     row_step: Any,
+    turn: Any,
     bands: Any,
     eights: Any,
     ones: Any,
@@ -158,11 +162,11 @@ def _add_bands(
             while eight < last_eight:
                 y, x, place, n = eights[eight]
                 _ask_for_eight(flat, start + place + ahead, row_step, n)
-                _add_eight(flat, start + place, row_step, n, y, x, sums, weighted)
+                _add_eight(flat, start + place, row_step, turn, n, y, x, sums, weighted)
                 eight += 1
             while one < last_one:
                 y, x, place, n = ones[one]
-                _add_one(flat, start + place, n, y, x, sums, weighted)
+                _add_one(flat, start + place, turn, n, y, x, sums, weighted)
                 one += 1
             total, moment_y, moment_x = _moments(sums, weighted)
             out[f, 0] += total
@@ -182,7 +186,15 @@ def _ask_for_eight(flat: Any, place: Any, step: Any, n: Any) -> None:
 
 @inner_kernel
 def _add_eight(
-    flat: Any, p0: Any, step: Any, n: Any, y: Any, x: Any, sums: Any, weighted: Any
+    flat: Any,
+    p0: Any,
+    step: Any,
+    turn: Any,
+    n: Any,
+    y: Any,
+    x: Any,
+    sums: Any,
+    weighted: Any,
 ) -> None:
     """Add eight rows of n values to columns from x on, and their products with y to y + 7.
 
@@ -195,8 +207,10 @@ def _add_eight(
     p2, p3, four = p0 + two, p1 + two, two + two
     p4, p5, p6, p7 = p0 + four, p1 + four, p2 + four, p3 + four
     for j in range(n):
-        a, b, c, d = wide(flat[p0 + j]), wide(flat[p1 + j]), wide(flat[p2 + j]), wide(flat[p3 + j])
-        e, f, g, h = wide(flat[p4 + j]), wide(flat[p5 + j]), wide(flat[p6 + j]), wide(flat[p7 + j])
+        a, b = wide(turned(flat[p0 + j], turn)), wide(turned(flat[p1 + j], turn))
+        c, d = wide(turned(flat[p2 + j], turn)), wide(turned(flat[p3 + j], turn))
+        e, f = wide(turned(flat[p4 + j], turn)), wide(turned(flat[p5 + j], turn))
+        g, h = wide(turned(flat[p6 + j], turn)), wide(turned(flat[p7 + j], turn))
         cd, gh = plus(c, d), plus(g, h)
         lower = plus(plus(e, f), gh)
         total = plus(plus(plus(a, b), cd), lower)
@@ -208,12 +222,14 @@ def _add_eight(
 
 
 @inner_kernel
-def _add_one(flat: Any, place: Any, n: Any, y: Any, x: Any, sums: Any, weighted: Any) -> None:
+def _add_one(
+    flat: Any, place: Any, turn: Any, n: Any, y: Any, x: Any, sums: Any, weighted: Any
+) -> None:
     """Add a row, and its product with y."""
     wide = sums.dtype.type
     row = wide(y)
     for j in range(n):
-        value = wide(flat[place + j])
+        value = wide(turned(flat[place + j], turn))
         sums[x + j] = plus(sums[x + j], value)
         weighted[x + j] = plus(weighted[x + j], times(value, row))
 

@@ -7,9 +7,11 @@ value, and a single logarithm at the end, which would take ten times as long.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from udfdask.numeric.byte_order import turned
 from udfdask.numeric.compiled import inner_kernel, kernel
 from udfdask.numeric.rows import as_rows, wider
 from udfdask.types import AnyArray
@@ -70,6 +72,7 @@ def multiply_columns(
     count: int,
     step: int,
     width: int,
+    turn: Any,
     lowest: AnyArray,
     safe: int,
     pending: int,
@@ -96,6 +99,7 @@ def multiply_columns(
             k = i * step + start
             _multiply_four(
                 product,
+                turn,
                 flat[k : k + n],
                 flat[k + step : k + step + n],
                 flat[k + 2 * step : k + 2 * step + n],
@@ -108,7 +112,7 @@ def multiply_columns(
                 normalize(bits[start:stop], exponent[start:stop])
                 now = 0
             k = i * step + start
-            _multiply_one(product, flat[k : k + n], lowest[i])
+            _multiply_one(product, turn, flat[k : k + n], lowest[i])
             now += 1
     return now
 
@@ -128,19 +132,25 @@ def normalize(bits: AnyArray, exponent: AnyArray) -> None:
 
 
 @inner_kernel
-def _multiply_one(product: AnyArray, a: AnyArray, low: float) -> None:
+def _multiply_one(product: AnyArray, turn: Any, a: AnyArray, low: float) -> None:
     """Multiply by the values of a row less `low`, plus 1."""
     for j in range(len(product)):
-        product[j] *= (np.float64(a[j]) - low) + 1.0
+        product[j] *= (np.float64(turned(a[j], turn)) - low) + 1.0
 
 
 @inner_kernel
 def _multiply_four(
-    product: AnyArray, a: AnyArray, b: AnyArray, c: AnyArray, d: AnyArray, low: AnyArray
+    product: AnyArray,
+    turn: Any,
+    a: AnyArray,
+    b: AnyArray,
+    c: AnyArray,
+    d: AnyArray,
+    low: AnyArray,
 ) -> None:
     """Multiply by the values of four rows, each less its `low`, plus 1."""
     p, q, r, s = low[0], low[1], low[2], low[3]
     for j in range(len(product)):
-        product[j] *= (((np.float64(a[j]) - p) + 1.0) * ((np.float64(b[j]) - q) + 1.0)) * (
-            ((np.float64(c[j]) - r) + 1.0) * ((np.float64(d[j]) - s) + 1.0)
-        )
+        t, u = np.float64(turned(a[j], turn)), np.float64(turned(b[j], turn))
+        v, w = np.float64(turned(c[j], turn)), np.float64(turned(d[j], turn))
+        product[j] *= ((t - p + 1.0) * (u - q + 1.0)) * ((v - r + 1.0) * (w - s + 1.0))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.numeric.byte_order import turned
 from udfdask.numeric.compiled import kernel, reordering_kernel
 from udfdask.numeric.rows import as_rows, wider
 from udfdask.types import AnyArray
@@ -39,6 +40,7 @@ def sum_rows(
     count: int,
     step: int,
     width: int,
+    turn: Any,
     zero: Any,
     blocks: AnyArray,
     total: AnyArray,
@@ -48,7 +50,7 @@ def sum_rows(
         n = 0
         for start in range(0, width, BLOCK):
             k = i * step + start
-            blocks[n] = _sum_block(flat[k : k + min(BLOCK, width - start)], zero)
+            blocks[n] = _sum_block(flat[k : k + min(BLOCK, width - start)], turn, zero)
             n += 1
         while n > 1:  # in pairs, which lets rounding errors grow with the logarithm alone
             half = n // 2
@@ -62,10 +64,10 @@ def sum_rows(
 
 
 @reordering_kernel
-def _sum_block(row: AnyArray, zero: Any) -> Any:
+def _sum_block(row: AnyArray, turn: Any, zero: Any) -> Any:
     """Return the sum of a row in the dtype of `zero`."""
     wide = type(zero)
     total = zero
     for j in range(len(row)):
-        total = wide(total + wide(row[j]))
+        total = wide(total + wide(turned(row[j], turn)))
     return total

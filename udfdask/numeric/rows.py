@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from udfdask.numeric.byte_order import as_native
 from udfdask.types import AnyArray
 
 
@@ -25,12 +26,14 @@ class Rows(NamedTuple):
     """Values from one frame to the next."""
     width: int
     """Values in a frame."""
+    turn: bool | None
+    """True if kernels have to turn the bytes of each value round, else None."""
 
     def as_real(self) -> Rows:
         """Return complex values as pairs of real ones, real ones as they are."""
         if self.flat.dtype.kind != "c":
             return self
-        return Rows(as_real(self.flat), self.frames, 2 * self.step, 2 * self.width)
+        return Rows(as_real(self.flat), self.frames, 2 * self.step, 2 * self.width, self.turn)
 
     def cut(self, most: int) -> list[Rows]:
         """Return the frames in groups of so many at most."""
@@ -41,7 +44,7 @@ class Rows(NamedTuple):
             count = min(most, self.frames - start)
             end = (start + count - 1) * self.step + self.width
             flat = self.flat[start * self.step : end]
-            groups.append(Rows(flat, count, self.step, self.width))
+            groups.append(Rows(flat, count, self.step, self.width, self.turn))
         return groups
 
 
@@ -50,6 +53,7 @@ def as_rows(tile: AnyArray) -> Rows:
 
     Truth values become uint8, float16 becomes float32.
     """
+    tile, turn = as_native(tile)
     if tile.dtype == np.float16:
         tile = tile.astype(np.float32)
     if not tile.flags.aligned:
@@ -63,11 +67,11 @@ def as_rows(tile: AnyArray) -> Rows:
         size = (count - 1) * step + width
         # no array of NumPy's own ends in the middle of a row
         flat = as_strided(tile, shape=(size,), strides=(tile.itemsize,), writeable=False)
-        return Rows(flat, count, step, width)
+        return Rows(flat, count, step, width, turn)
     flat = np.ascontiguousarray(tile).reshape(-1)
     # an array that may be written to is another type to numba, and compiled for again
     flat.flags.writeable = False
-    return Rows(flat, count, width, width)
+    return Rows(flat, count, width, width, turn)
 
 
 def as_real(array: AnyArray) -> AnyArray:
@@ -102,4 +106,4 @@ MOST = 1 << 16
 
 def wider(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     """Return what values of a dtype are added up in, None if kernels do not know it."""
-    return WIDER.get(f"{dtype.kind}{dtype.itemsize}") if dtype.isnative else None
+    return WIDER.get(f"{dtype.kind}{dtype.itemsize}")

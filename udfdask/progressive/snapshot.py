@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from udfdask.finish import finish, whole_mask, whole_result
-from udfdask.grid import BoolArray, Grid
+from udfdask.grid import BoolArray, Grid, as_index
 from udfdask.partial import Finished
 from udfdask.progressive.growing import AuxRows, Frozen, Parts
 from udfdask.recipe import Recipe
@@ -48,7 +48,7 @@ class Found:
         """Which rows have been merged."""
         grid = self.recipe.grid
         rows = np.zeros(grid.n_frames, dtype=bool)
-        in_order = np.asarray(grid.rows_of(0, grid.n_chunks), dtype=np.int64)
+        in_order = as_index(grid.rows_of(0, grid.n_chunks))
         rows[in_order] = np.repeat(self.chunks, grid.counts)
         return rows
 
@@ -182,7 +182,7 @@ def _made(recipe: Recipe, number: int, parts: Parts, valid: BoolArray, aux: AuxR
             continue
         arrays[name] = spec.allocate(recipe.grid.n_frames, recipe.shape.sig)
         for part in rows:
-            where = np.asarray(recipe.grid.rows_of(part.first, part.stop), dtype=np.int64)
+            where = as_index(recipe.grid.rows_of(part.first, part.stop))
             arrays[name][where] = part.arrays[name]
     return Finished(arrays, {}, None)
 

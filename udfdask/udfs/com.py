@@ -97,6 +97,7 @@ class CoMUDF(UDF):
     _declares_once = True
     _starts_no_threads = True
     _streams_tiles = True
+    _takes_any_byte_order = True
 
     def __init__(
         self,
@@ -265,15 +266,17 @@ class CoMUDF(UDF):
         """Add sums and moments of the part of each frame."""
         if not tile.size:
             return
+        from udfdask.numeric.byte_order import as_native
         from udfdask.numeric.frame_moments import add_moments, cover
         from udfdask.numeric.pixel_rows import rows_in_memory
 
+        tile, turn = as_native(tile)
         flat, frame_step, row_step = rows_in_memory(tile)
         data, origin, shape = self.task_data, self.meta.sig_slice.origin, tile.shape[1:]
         where = data.cut.get(
             (origin, shape, row_step), lambda: cover(data.spans, origin, shape, row_step)
         )
-        add_moments(flat, frame_step, where, self.results.moments)
+        add_moments(flat, frame_step, turn, where, self.results.moments)
 
     def get_results(self) -> Mapping[str, Any]:
         """Make centres, shifts, the field and what follows from it."""

@@ -60,6 +60,7 @@ class StdDevUDF(UDF):
     _merge_only_reads_src = True
     _starts_no_threads = True
     _streams_tiles = True
+    _takes_any_byte_order = True
 
     def __init__(self, dtype: Any = np.float64) -> None:
         try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.buffers import BufferSpec, Views
+from udfdask.corrections.uncorrected import UncorrectedTile
 from udfdask.udf import UDF
 from udfdask.udfs.sum_dtype import sum_dtypes
 
@@ -28,7 +29,8 @@ class SumUDF(UDF):
     Buffer `intensity`, kind sig, shape `sig`, in the unit of the data: ``sum_n frame_n[y, x]``.
 
     Integers are added up exactly, in 64 bits, floating and complex data in double precision; the
-    result is rounded to its dtype once.
+    result is rounded to its dtype once. With corrections, the sum of the data as they are is
+    corrected, in double precision: the same, but for the rounding of each corrected frame.
 
     Examples
     --------
@@ -45,6 +47,8 @@ class SumUDF(UDF):
     _merge_only_reads_src = True
     _starts_no_threads = True
     _streams_tiles = True
+    _takes_any_byte_order = True
+    _corrects_sums = True
 
     def __init__(self, dtype: Any = None) -> None:
         super().__init__(dtype=dtype)
@@ -67,8 +71,11 @@ class SumUDF(UDF):
         """Add the frames of a tile."""
         from udfdask.numeric.frame_sums import add_frames
 
-        results = self.results
-        add_frames(tile, results.exact if "exact" in results else results.intensity)
+        total = self.results.exact if "exact" in self.results else self.results.intensity
+        if isinstance(tile, UncorrectedTile):
+            total += tile.sum()
+        else:
+            add_frames(tile, total)
 
     def postprocess(self) -> None:
         """Round the sum of a chunk."""

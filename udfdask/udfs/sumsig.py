@@ -42,6 +42,7 @@ class SumSigUDF(UDF):
     _declares_once = True
     _starts_no_threads = True
     _streams_tiles = True
+    _takes_any_byte_order = True
 
     def __init__(self, dtype: Any = None) -> None:
         super().__init__(dtype=dtype)
