@@ -165,12 +165,14 @@ def agree(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _zarr_copy(path: Path, x: da.Array) -> Path:
-    """Return a zarr store of the same data in the same chunks, made if it is not there."""
+    """Return a zarr store of the same data in chunks half as large, made if it is not there."""
     import zarr
 
     store = path.with_suffix(".zarr")
     if not store.exists():
         unfinished = path.with_suffix(".zarr.part")
+        rows = max(1, x.chunksize[0] // 2)
+        x = x.rechunk((rows, *x.chunksize[1:]))
         target = zarr.create_array(
             unfinished, shape=x.shape, chunks=x.chunksize, dtype=x.dtype, overwrite=True
         )
