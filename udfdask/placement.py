@@ -27,9 +27,7 @@ from udfdask.output_task import OutputTask
 
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]
-Workers = (
-    Addresses | Mapping[int | Block, Addresses] | Callable[[Block], Addresses | None] | None
-)
+Workers = Addresses | Mapping[int | Block, Addresses] | Callable[[Block], Addresses | None] | None
 """What a user passes as `workers`."""
 
 
@@ -41,8 +39,53 @@ class Placement:
     """Addresses, names or hosts; any worker if there is none."""
 
 
-def place(array: da.Array, workers: Workers) -> da.Array:
-    """Take an array and the workers that may load its blocks; return it with them in its graph."""
+def on_workers(array: da.Array, workers: Workers) -> da.Array:
+    """Let only some workers of a cluster load the blocks of an array.
+
+    For data that lie on the disks of particular nodes. A task that loads a block, with whatever is
+    fused into it, runs on one of the workers that may load it; what follows runs anywhere.
+
+    Parameters
+    ----------
+    array : dask.array.Array
+        Any array; what its blocks are made of counts as their loading.
+    workers : str, sequence of str, mapping or callable
+        Workers by address (``"tcp://10.0.0.7:40331"``), name or host: one or several for all
+        blocks; a mapping from positions of blocks to these, where a key with fewer numbers than the
+        array has dimensions, such as 3 or ``(3, 0)``, means all blocks that begin so, the longest
+        key counts, and blocks that no key fits are loaded anywhere; or a function that is called
+        with the position of each block and returns one, several, or None for anywhere.
+
+    Returns
+    -------
+    dask.array.Array
+        The same data in the same chunks, with one task more for each block, which dask fuses with
+        its loading.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `workers` is of another type.
+    ArgumentValueError
+        If a key is no position of a block, or a block has an empty list of workers.
+
+    Notes
+    -----
+    `udfdask.compute`, `udfdask.persist`, `Result.compute` and `run_udf_iter` keep to it when they
+    run on a cluster, and raise an ArgumentValueError where none of the workers is there;
+    ``allow_other_workers=True`` makes it a wish. Other schedulers have no workers to choose from.
+    ``dask.compute`` knows nothing of it.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from udfdask.io import on_workers
+    >>> x = da.ones((4, 8, 8), chunks=(1, 8, 8))
+    >>> nodes = ["10.0.0.7", "10.0.0.8"]
+    >>> x = on_workers(x, lambda block: nodes[block[0] % 2])
+    >>> x.sum().compute()
+    np.float64(256.0)
+    """
     if workers is None:
         return array
     blocks = list(itertools.product(*map(range, array.numblocks)))
@@ -153,8 +196,8 @@ def _add_upstream(found: dict[Any, set[str]], tasks: Mapping[Any, Any]) -> None:
     users = reverse_dict({key: task.dependencies & tasks.keys() for key, task in tasks.items()})
     todo = list(found)
     while todo:
-        for key in tasks[todo.pop()].dependencies & tasks.keys() - found.keys():
-            if all(user in found for user in users[key]):
+        for key in tasks[todo.pop()].dependencies:
+            if key in tasks and key not in found and all(user in found for user in users[key]):
                 allowed = set.intersection(*(found[user] for user in users[key]))
                 if allowed:
                     found[key] = allowed

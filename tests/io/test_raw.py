@@ -10,7 +10,7 @@ from dask.array.utils import assert_eq
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw
-from udfdask.io.raw import MappedArray
+from udfdask.io.mapped import MappedArray, c_strides
 
 
 @pytest.fixture
@@ -66,7 +66,10 @@ def test_one_frame(tmp_path):
 
 
 def test_blocks_are_views_of_the_mapped_file(file):
-    source = MappedArray(path=str(file), shape=(5, 7, 6, 4), dtype=np.dtype("u2"), offset=0)
+    shape = (5, 7, 6, 4)
+    source = MappedArray(
+        path=str(file), shape=shape, dtype=np.dtype("u2"), offset=0, strides=c_strides(shape, 2)
+    )
     owner = source[2:4]
     while isinstance(owner, np.ndarray):
         owner = owner.base

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io.mapped import MappedArray, c_strides
 from udfdask.io.source import choose_chunks, lazy_array
-from udfdask.placement import Workers, place
+from udfdask.placement import Workers, on_workers
 
 
 def from_raw(
@@ -122,7 +122,7 @@ def from_raw(
         choose_chunks(source.shape, source.dtype, len(sig), chunks),
         prefix="from-raw",
     )
-    return place(array, workers)
+    return on_workers(array, workers)
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
