@@ -70,8 +70,8 @@ BACKEND_ALL = (
 def gcxs_to_csr(frames: Any) -> Any:
     """Return a sparse.GCXS array as a scipy.sparse.csr_array without copying anything.
 
-    `frames`, shape (*nav, *sig), is compressed over its first axes, with the indices in the dtype of
-    the pointers, int32 or int64; the matrix has a row for each frame.
+    `frames`, shape (*nav, *sig), is compressed over its first axes, and its indices and pointers
+    are both int32 or both int64; the matrix has a row for each frame.
     """
     from scipy.sparse import csr_array
 

@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import dask
 import dask.array as da
 from dask import base
 from dask._task_spec import GraphNode, Task
@@ -102,7 +101,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
         axes,
         numblocks={array.name: array.numblocks},
     )
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
     return da.Array(graph, name, array.chunks, meta=array._meta)
 
 
@@ -257,7 +256,7 @@ def annotated(where: Mapping[Any, list[str]]) -> AbstractContextManager[None]:
     """Take the workers of tasks; return the context in which a client keeps to them."""
     if not where:
         return nullcontext()
-    context: AbstractContextManager[None] = dask.annotate(workers=_Lookup(dict(where)))
+    context: AbstractContextManager[None] = base.annotate(workers=_Lookup(dict(where)))
     return context
 
 

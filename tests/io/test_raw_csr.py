@@ -210,7 +210,7 @@ def test_pixels_outside_of_the_frame_are_told_when_they_are_read(files):
 
 def test_a_file_that_is_not_there(files):
     Path(files.indices).unlink()
-    with pytest.raises(FileNotFoundError, match="there is no file .*indices"):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*indices"):
         files.open((4, 6), (5, 7))
 
 

@@ -33,7 +33,8 @@ class MappedArray:
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         """Return the part at `index`, a read-only view of the mapped file."""
         if 0 in self.shape:  # an empty file cannot be mapped
-            return np.empty(self.shape, self.dtype)[index]
+            nothing: np.ndarray[Any, Any] = np.empty(self.shape, self.dtype)[index]
+            return nothing
         file = np.memmap(self.path, np.uint8, "r")
         whole = np.ndarray(self.shape, self.dtype, file, self.offset, self.strides)
         part: np.ndarray[Any, Any] = whole[index]

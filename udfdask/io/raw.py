@@ -1,4 +1,4 @@
-"""Raw binary files: frames at even distances, with nothing between them that anyone needs to read."""
+"""Raw binary files: frames at even distances, and nothing between them that anyone needs."""
 
 from __future__ import annotations
 

@@ -127,10 +127,10 @@ def from_raw_csr(
     -------
     dask.array.Array
         The frames, shape ``(*nav_shape, *sig_shape)``. Blocks are `sparse.GCXS` arrays compressed
-        over the navigation axes, the layout of the files: they are views of these where their
-        frames lie next to each other, values and indices are in the byte order of the machine,
-        indices of four or eight bytes, and the pixels of each frame are in order and none comes twice. Otherwise, a block
-        is brought into that form when it is loaded; values of the same pixel are added up.
+        over the navigation axes, the layout of the files. They are views of these where frames lie
+        next to each other, the byte order is that of the machine, indices have four or eight bytes,
+        and the pixels of each frame come in order and none twice. Other blocks are brought into
+        that form when they are loaded; values of the same pixel are added up.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def from_raw_csr(
 def _check_packages(file: str) -> None:
     """Raise if what makes sparse blocks is not installed."""
     try:
-        import scipy.sparse
+        import scipy.sparse  # noqa: F401
         import sparse  # noqa: F401
     except ImportError as error:
         raise missing_package(
