@@ -184,3 +184,9 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(ImportError, match=r'needs xarray.*pip install "udfdask\[io\]"'):
         write_zarr(tmp_path / "a.zarr", {"sum": {"image": image()}})
+
+
+def test_zarr_2_is_too_old(tmp_path, monkeypatch):
+    monkeypatch.setattr("zarr.__version__", "2.18.7")
+    with pytest.raises(ImportError, match=r"needs zarr>=3, but 2\.18\.7 is installed: pip install"):
+        write_zarr(tmp_path / "a.zarr", {"sum": {"image": image()}})
