@@ -1,10 +1,12 @@
 """Blocks that only some workers of a cluster may load."""
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
 
 import udfdask as ud
+from counting import Heavy, MeanFrame, SubtractMean
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import from_raw, on_workers, open_file
 from udfdask.testing import raise_if_dask_computes
@@ -115,6 +117,36 @@ def test_signal_chunks(addresses, client):
     given = {0: addresses[0], (1,): addresses[1], (1, 0, 0): addresses[0]}
     (values,) = ud.compute(on_workers(array, given), scheduler=client)
     np.testing.assert_array_equal(values[:, 0, :, 0], [[ports[0], ports[0]], [ports[0], ports[1]]])
+
+
+def test_a_heavy_parameter(stamped, wanted, client, tmp_path):
+    workers, ports = wanted
+    udfs = [Heavy(str(tmp_path), np.ones(300_000)), SumSigUDF()]
+    heavy, each = ud.compute(*ud.run_udf(placed(stamped, workers), udfs), scheduler=client)
+    np.testing.assert_array_equal(heavy["sums"], np.full((N, 3), 300_000))
+    np.testing.assert_array_equal(where(each["intensity"]), 4 * ports)
+
+
+def test_a_result_as_parameter(stamped, wanted, client):
+    workers, ports = wanted
+    array = placed(stamped, workers)
+    mean = ud.run_udf(array, MeanFrame())["mean"]
+    each, squares = ud.compute(
+        ud.run_udf(array, SumSigUDF()), ud.run_udf(array, SubtractMean(mean)), scheduler=client
+    )
+    np.testing.assert_array_equal(where(each["intensity"]), 4 * ports)
+    np.testing.assert_allclose(where(squares["squares"]), 4 * (ports - ports.mean()) ** 2)
+
+
+def test_other_collections(stamped, wanted, client):
+    xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
+    workers, ports = wanted
+    array = placed(stamped, workers)
+    labelled = xr.Dataset({"scan": (("y", "x", "ky", "kx"), array)})
+    first = dask.delayed(np.max)(array[:1])
+    labelled, first = ud.compute(labelled, first, scheduler=client)
+    np.testing.assert_array_equal(where(labelled["scan"]), ports)
+    assert first == ports[0]
 
 
 def test_hosts(stamped, client, addresses):

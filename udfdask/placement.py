@@ -242,7 +242,9 @@ def pin(
     for key in where:
         task = tasks[key]
         if type(task) is Task:
-            tasks[key] = OutputTask(key, task.func, *task.args, **task.kwargs)
+            tasks[key] = OutputTask(
+                key, task.func, *task.args, _data_producer=task.data_producer, **task.kwargs
+            )
     graph = _layered(tasks, collections)
     pinned = []
     for collection in collections:

@@ -78,6 +78,11 @@ def test_sig_dims_and_chunks_as_asked_for(file, values):
     assert_eq(opened.array, values)
 
 
+def test_chunks_that_do_not_fit(file):
+    with pytest.raises(ArgumentValueError, match=r"chunks=\(1, 2\) do not fit the shape \(3, 4, 5"):
+        open_file(file, chunks=(1, 2))
+
+
 def test_opening_computes_nothing(file):
     with raise_if_dask_computes():
         assert is_dask_collection(open_file(file).array)

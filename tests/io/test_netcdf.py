@@ -67,7 +67,7 @@ def test_a_variable_that_is_not_there(file):
         open_file(file, dataset="bright")
 
 
-@pytest.mark.parametrize("size", [4, 20, 150])
+@pytest.mark.parametrize("size", [4, 20, 150, -100])
 def test_a_damaged_file(file, size):
     file.write_bytes(file.read_bytes()[:size])
     with pytest.raises(FileFormatError, match=r"a\.nc cannot be read as NetCDF"):
