@@ -26,7 +26,7 @@ merge finish
 second_pass
 plan output_task
 chunk_layers
-lazy_params scatter placement
+lazy_params scatter placement pinning
 run_layers
 chunk_graph merge_graph
 graph
@@ -70,6 +70,7 @@ HEAVY = {
         "lazy_params",
         "scatter",
         "placement",
+        "pinning",
         "run_layers",
         "chunk_graph",
         "merge_graph",

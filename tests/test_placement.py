@@ -149,6 +149,17 @@ def test_other_collections(stamped, wanted, client):
     assert first == ports[0]
 
 
+def test_what_the_user_annotates_holds_for_other_tasks(stamped, wanted, addresses, client):
+    workers, ports = wanted
+    other = da.zeros((4, 2), chunks=1).map_blocks(stamp, meta=np.empty((0, 0), "int64"))
+    both = [placed(stamped, workers), other]
+    for annotated in (addresses[:1], lambda key: addresses[:1]):
+        with dask.annotate(workers=annotated):
+            here, there = ud.compute(*both, scheduler=client)
+        np.testing.assert_array_equal(where(here), ports)
+        assert set(there.ravel()) == {int(addresses[0].rpartition(":")[2])}
+
+
 def test_hosts(stamped, client, addresses):
     host = client.scheduler_info(n_workers=-1)["workers"][addresses[0]]["host"]
     (values,) = ud.compute(on_workers(stamped, [host]), scheduler=client)

@@ -12,7 +12,7 @@ from dask.callbacks import Callback
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks
-from udfdask.placement import pin
+from udfdask.pinning import pin
 from udfdask.scatter import scatter_recipes
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from udfdask.chunk import Payload
 from udfdask.config import scatter_bytes
 from udfdask.graph import Tasks
-from udfdask.placement import annotated, check_present, restrictions
+from udfdask.pinning import annotated, check_present, restrictions
 from udfdask.progressive.arrivals import Arrivals, Closed
 from udfdask.progressive.source import Job
 from udfdask.recipe import Recipe
@@ -104,7 +104,7 @@ class ClusterChunks:
         chunks = range(graph.n_sent, min(len(keys), self._taken + window))
         dsk, shared, done_with = graph.next_tasks(chunks)
         wanted = [keys[chunk] for chunk in chunks] + shared
-        where = restrictions(dsk)
+        where = restrictions(dsk) if self._job.is_placed else {}
         if not self._options.get("allow_other_workers"):
             check_present(where, self._client)
         with annotated(where):
