@@ -26,7 +26,7 @@ merge finish
 second_pass
 plan output_task
 chunk_layers
-lazy_params scatter
+lazy_params scatter placement pinning
 run_layers
 chunk_graph merge_graph
 graph
@@ -49,7 +49,7 @@ LABELLED = {"io", "xarray", "hyperspy"}
 HEAVY = {
     "cupy": {"backends"},
     "cupyx": {"backends"},
-    "sparse": {"backends", "masks"},
+    "sparse": {"backends", "masks", "io"},
     "sparseconverter": {"backends"},
     "llvmlite": {"numeric"},
     "numba": {"numeric"},
@@ -69,6 +69,8 @@ HEAVY = {
         "output_task",
         "lazy_params",
         "scatter",
+        "placement",
+        "pinning",
         "run_layers",
         "chunk_graph",
         "merge_graph",

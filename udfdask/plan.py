@@ -129,6 +129,13 @@ def check_array(array: Any) -> None:
             "masked arrays are not supported: fill them with dask.array.ma.filled(array, value) "
             "and pass unwanted frames as roi="
         )
+    if hasattr(array._meta, "todense"):
+        blocks = type(array._meta)
+        raise ArgumentTypeError(
+            f"the blocks are of type {blocks.__module__.partition('.')[0]}.{blocks.__name__}, and "
+            "sparse ones are not supported: make them dense with array.map_blocks(lambda block: "
+            f"block.todense(), meta=numpy.empty({(0,) * array.ndim}, array.dtype))"
+        )
 
 
 def check_sig_dims(sig_dims: Any, ndim: int) -> None:

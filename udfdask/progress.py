@@ -12,6 +12,7 @@ from dask.callbacks import Callback
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks
+from udfdask.pinning import pin
 from udfdask.scatter import scatter_recipes
 
 
@@ -43,9 +44,11 @@ def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     np.float64(4.0)
     """
     client = _client(results, kwargs)
+    placed: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     if client is not None:
         results = scatter_parameters(results, client)
-    with _bar(results, client) if progress else contextlib.nullcontext():
+        results, placed = pin(results, client, loose=bool(kwargs.get("allow_other_workers")))
+    with placed, _bar(results, client) if progress else contextlib.nullcontext():
         if progress and client is not None:
             return _compute_on(client, results, kwargs)
         done: tuple[Any, ...] = base.compute(*results, **kwargs)
@@ -79,9 +82,11 @@ def persist(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     np.float64(36.0)
     """
     client = _client(results, kwargs)
+    placed: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     if client is not None:
         results = scatter_parameters(results, client)
-    with _bar(results, client) if progress and client is None else contextlib.nullcontext():
+        results, placed = pin(results, client, loose=bool(kwargs.get("allow_other_workers")))
+    with placed, _bar(results, client) if progress and client is None else contextlib.nullcontext():
         done: tuple[Any, ...] = base.persist(*results, **kwargs)
     return done
 

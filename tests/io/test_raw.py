@@ -7,10 +7,15 @@ import dask
 import numpy as np
 import pytest
 from dask.array.utils import assert_eq
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import udfdask as ud
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw
-from udfdask.io.raw import MappedArray
+from udfdask.io.mapped import MappedArray, c_strides
+from udfdask.testing.strategies import chunkings, shapes
+from udfdask.udfs import SumSigUDF, SumUDF
 
 
 @pytest.fixture
@@ -66,7 +71,10 @@ def test_one_frame(tmp_path):
 
 
 def test_blocks_are_views_of_the_mapped_file(file):
-    source = MappedArray(path=str(file), shape=(5, 7, 6, 4), dtype=np.dtype("u2"), offset=0)
+    shape = (5, 7, 6, 4)
+    source = MappedArray(
+        path=str(file), shape=shape, dtype=np.dtype("u2"), offset=0, strides=c_strides(shape, 2)
+    )
     owner = source[2:4]
     while isinstance(owner, np.ndarray):
         owner = owner.base
@@ -176,9 +184,84 @@ def test_a_size_that_is_no_number_of_frames(file):
         ({"dtype": "ushort16"}, ArgumentTypeError, r"dtype must be a NumPy dtype, got 'ushort16'"),
         ({"dtype": object}, ArgumentTypeError, r"dtype must be of numbers, got object"),
         ({"offset": -1}, ArgumentValueError, r"offset must be 0 or more bytes, got -1"),
+        ({"frame_header": -2}, ArgumentValueError, r"frame_header must be 0 or more bytes, got -2"),
+        ({"frame_footer": 1.5}, ArgumentTypeError, r"frame_footer must be a whole number of bytes"),
+        ({"chunks": (1, 2)}, ArgumentValueError, r"chunks=\(1, 2\) do not fit the shape \(5, 7, 6"),
+        ({"workers": {5: "a"}}, ArgumentValueError, r"names the block 5, but the array has"),
     ],
 )
 def test_wrong_arguments(file, wrong, error, match):
     right = {"nav_shape": (5, 7), "sig_shape": (6, 4), "dtype": "u2"}
     with pytest.raises(error, match=match):
         from_raw(file, **(right | wrong))
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_any_layout_is_what_fromfile_reads(data, tmp_path_factory):
+    shape = data.draw(shapes())
+    dtype = np.dtype(data.draw(st.sampled_from(["u1", "<u2", ">u2", ">i4", "<f4", ">f8", "<c8"])))
+    skips = st.integers(0, 9)
+    offset, header, footer = data.draw(st.tuples(skips, skips, skips))
+    record = np.dtype(
+        [("header", "V", header), ("frame", dtype, tuple(shape.sig)), ("footer", "V", footer)]
+    )
+    n_frames = int(np.prod(shape.nav, dtype=int))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    path = tmp_path_factory.mktemp("raw") / "scan.raw"
+    path.write_bytes(rng.integers(0, 100, offset + n_frames * record.itemsize, "u1").tobytes())
+    wanted = np.fromfile(path, record, offset=offset)["frame"].reshape(tuple(shape))
+    array = from_raw(
+        path,
+        nav_shape=tuple(shape.nav),
+        sig_shape=tuple(shape.sig),
+        dtype=dtype,
+        offset=offset,
+        frame_header=header,
+        frame_footer=footer,
+        chunks=data.draw(chunkings(tuple(shape))),
+    )
+    assert array.dtype == wanted.dtype
+    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), wanted)
+
+
+@pytest.mark.parametrize("header", [0, 3, 16])
+def test_udfs_run_over_frames_between_headers(tmp_path, scan, header):
+    frames = scan.reshape(35, -1).view("u1")
+    padded = np.pad(frames, ((0, 0), (header, 5)), constant_values=255)
+    (tmp_path / "f").write_bytes(b"skip" + padded.tobytes())
+    array = opened(
+        tmp_path / "f", offset=4, frame_header=header, frame_footer=5, chunks=(2, 7, 6, 4)
+    )
+    total, each = ud.compute(*ud.run_udf(array, [SumUDF(), SumSigUDF()]))
+    np.testing.assert_array_equal(total["intensity"], scan.sum(axis=(0, 1)))
+    np.testing.assert_array_equal(each["intensity"], scan.sum(axis=(2, 3)))
+
+
+def test_headers_are_not_copied(tmp_path, scan):
+    padded = np.pad(scan.reshape(35, -1).view("u1"), ((0, 0), (16, 0)))
+    (tmp_path / "f").write_bytes(padded.tobytes())
+    array = opened(tmp_path / "f", frame_header=16, chunks=(5, 7, 6, 4))
+    block = dask.get(dict(array.dask), (array.name, 0, 0, 0, 0))
+    assert block.strides == (7 * 64, 64, 8, 2)
+    assert not block.flags.owndata
+    assert not block.flags.writeable
+
+
+def test_headers_that_do_not_fit(file):
+    match = (
+        r"offset=0 with frame_header=2 and frame_footer=0 ask for a file of 1750 bytes, but "
+        r"scan\.raw has 1680: after the offset it holds 33 whole frames of 50 bytes and 30 bytes"
+    )
+    with pytest.raises(FileFormatError, match=match):
+        opened(file, frame_header=2)
+
+
+def test_headers_give_other_names(tmp_path):
+    (tmp_path / "f").write_bytes(bytes(24))
+    layouts = [{"offset": 8}, {"frame_header": 4}, {"frame_footer": 4}]
+    names = {
+        from_raw(tmp_path / "f", nav_shape=2, sig_shape=8, dtype="u1", **layout).name
+        for layout in layouts
+    }
+    assert len(names) == 3

@@ -9,6 +9,7 @@ from dask.base import is_dask_collection
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
+from zarr_writing import FORMATS, needs_zarr_3, write_array, write_group
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 
@@ -18,17 +19,16 @@ def values():
     return np.random.default_rng(3).integers(0, 99, (4, 6, 8, 10)).astype(np.uint16)
 
 
-@pytest.fixture(params=[2, 3])
+@pytest.fixture(params=FORMATS)
 def group(request, tmp_path, values):
     path = tmp_path / "scan.zarr"
-    root = zarr.create_group(str(path), zarr_format=request.param)
-    root.create_array("deep/scan", data=values, chunks=(2, 3, 8, 10))
-    root.create_array("dark", data=values[0, 0])
+    arrays = {"deep/scan": (values, (2, 3, 8, 10)), "dark": (values[0, 0], (8, 10))}
+    write_group(path, arrays, request.param)
     return path
 
 
 def test_an_array(tmp_path, values):
-    zarr.create_array(str(tmp_path / "a.zarr"), data=values, chunks=(1, 6, 8, 10))
+    write_array(tmp_path / "a.zarr", values, chunks=(1, 6, 8, 10))
     opened = open_file(tmp_path / "a.zarr", chunks=(3, 6, 4, 10))
     assert_eq(opened.array, values)
     assert (opened.reader, opened.title, opened.sig_dims) == ("zarr", "a", 2)
@@ -56,21 +56,22 @@ def test_processes_read_it_too(group, values):
 
 def test_a_store_written_anew_is_read_anew(tmp_path, values):
     path = str(tmp_path / "a.zarr")
-    zarr.create_array(path, data=values)
+    write_array(path, values)
     first = open_file(path).array
     first.sum().compute()
-    zarr.create_array(path, data=(values + 1).astype(np.uint8), overwrite=True)
+    write_array(path, (values + 1).astype(np.uint8), overwrite=True)
     second = open_file(path).array
     assert first.name != second.name
     assert_eq(second, (values + 1).astype(np.uint8))
 
 
 def test_stored_chunks_above_the_chunk_size_stay(tmp_path, values):
-    zarr.create_array(str(tmp_path / "a.zarr"), data=values, chunks=(4, 6, 2, 5))
+    write_array(tmp_path / "a.zarr", values, chunks=(4, 6, 2, 5))
     with dask.config.set({"array.chunk-size": "100B"}):
         assert open_file(tmp_path / "a.zarr").array.chunksize == (4, 6, 2, 5)
 
 
+@needs_zarr_3
 def test_shards_are_read_whole(tmp_path, values):
     zarr.create_array(
         str(tmp_path / "a.zarr"), data=values, chunks=(1, 1, 8, 10), shards=(2, 6, 8, 10)
@@ -79,6 +80,7 @@ def test_shards_are_read_whole(tmp_path, values):
         assert open_file(tmp_path / "a.zarr").array.chunksize == (2, 6, 8, 10)
 
 
+@needs_zarr_3
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_axes_of_what_xarray_wrote(tmp_path, zarr_format):
     xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
@@ -99,7 +101,7 @@ def test_an_array_that_is_not_there(group):
 
 
 def test_a_dataset_of_a_single_array(tmp_path, values):
-    zarr.create_array(str(tmp_path / "a.zarr"), data=values)
+    write_array(tmp_path / "a.zarr", values)
     with pytest.raises(ArgumentValueError, match=r"a\.zarr is itself an array.*leave dataset out"):
         open_file(tmp_path / "a.zarr", dataset="scan")
 
@@ -115,3 +117,10 @@ def test_a_damaged_store(group):
             (group / metadata).write_text("{")
     with pytest.raises(FileFormatError, match=r"scan\.zarr cannot be read as zarr"):
         open_file(group)
+
+
+def test_a_store_that_zarr_2_cannot_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(zarr, "__version__", "2.18.7")
+    (tmp_path / "zarr.json").write_text("{}")
+    with pytest.raises(FileFormatError, match=r'in zarr format 3, .*pip install "zarr>=3"'):
+        open_file(tmp_path)

@@ -10,7 +10,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import Variable, open_file, result_variables, write_zarr
 
 xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
-pytest.importorskip("zarr", reason="zarr is in the io extra")
+pytest.importorskip("zarr", minversion="3", reason="xarray writes with zarr 3 only")
 
 AXES = (Axis(name="y", unit="nm", scale=0.5, offset=1.0), Axis(name="x"), Axis(name="E"))
 
@@ -183,4 +183,10 @@ def test_one_name_for_two_sizes(tmp_path):
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(ImportError, match=r'needs xarray.*pip install "udfdask\[io\]"'):
+        write_zarr(tmp_path / "a.zarr", {"sum": {"image": image()}})
+
+
+def test_zarr_2_is_too_old(tmp_path, monkeypatch):
+    monkeypatch.setattr("zarr.__version__", "2.18.7")
+    with pytest.raises(ImportError, match=r"needs zarr>=3, but 2\.18\.7 is installed: pip install"):
         write_zarr(tmp_path / "a.zarr", {"sum": {"image": image()}})

@@ -17,6 +17,9 @@ from udfdask.io.source import choose_chunks, lazy_array
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
+_NETCDF = "_NCProperties"
+"""The attribute in which the libraries of NetCDF 4 say that they wrote the file."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HDF5Dataset:
@@ -66,12 +69,13 @@ def open_hdf5(
         axes = [_axis(found, dim) for dim in range(found.ndim)]
         source = HDF5Dataset(path=str(file), dataset=name, shape=found.shape, dtype=found.dtype)
         stored = found.chunks
+        format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
     sig = choose_sig_dims(sig_dims, source.ndim)
     wanted = choose_chunks(source.shape, source.dtype, sig, chunks, stored=stored)
     return OpenedFile(
         array=lazy_array(source, wanted, prefix="from-hdf5"),
         sig_dims=sig,
-        reader=f"HDF5, dataset {name}",
+        reader=f"{format_name}, dataset {name}",
         title=file.stem,
         axes=name_axes(axes, sig),
     )

@@ -14,6 +14,7 @@ from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
 from udfdask.io.optional import missing_package
+from udfdask.io.source import choose_chunks
 
 
 def open_with_hyperspy(
@@ -29,11 +30,12 @@ def open_with_hyperspy(
     array = da.asarray(signal.data)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
     axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
+    wanted = choose_chunks(array.shape, array.dtype, sig, chunks)
     reader = f"HyperSpy ({format_name})"
     if len(signals) > 1:
         reader += f", signal {number}"
     return OpenedFile(
-        array=array if chunks is None else array.rechunk(chunks),
+        array=array if chunks is None else array.rechunk(wanted),
         sig_dims=sig,
         reader=reader,
         title=signal.metadata.General.title or file.stem,

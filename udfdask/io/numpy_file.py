@@ -9,8 +9,8 @@ import dask.array as da
 import numpy as np
 
 from udfdask.errors import FileFormatError
+from udfdask.io.mapped import MappedArray
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
-from udfdask.io.raw import MappedArray
 from udfdask.io.source import choose_chunks, lazy_array
 
 
@@ -28,7 +28,7 @@ def open_npy(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
         shape=mapped.shape,
         dtype=mapped.dtype,
         offset=mapped.offset,
-        order="C" if mapped.flags.c_contiguous else "F",
+        strides=mapped.strides,
     )
     sig = choose_sig_dims(sig_dims, mapped.ndim)
     array: da.Array = lazy_array(

@@ -1,4 +1,4 @@
-"""Raw binary files: frames one after another, without a header that anyone needs to read."""
+"""Raw binary files: frames at even distances, and nothing between them that anyone needs."""
 
 from __future__ import annotations
 
@@ -6,45 +6,17 @@ import math
 import operator
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io.mapped import MappedArray, c_strides
 from udfdask.io.source import choose_chunks, lazy_array
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappedArray:
-    """An array in a file, mapped into memory by each task that slices it."""
-
-    path: str
-    """Absolute path of the file."""
-    shape: tuple[int, ...]
-    """Shape of the whole array."""
-    dtype: np.dtype[Any]
-    """Type of the values, byte order included."""
-    offset: int
-    """Where the values start, bytes from the beginning of the file."""
-    order: Literal["C", "F"] = "C"
-    """Which index runs fastest in the file: the last (C) or the first (F)."""
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
-        """Return the part at `index`, a view of the mapped file."""
-        whole: np.ndarray[Any, Any] = np.memmap(
-            self.path, self.dtype, "r", self.offset, self.shape, self.order
-        )
-        part: np.ndarray[Any, Any] = whole[index].view(np.ndarray)
-        return part
+from udfdask.placement import Workers, on_workers
 
 
 def from_raw(
@@ -54,11 +26,15 @@ def from_raw(
     sig_shape: int | Sequence[int],
     dtype: DTypeLike,
     offset: int = 0,
+    frame_header: int = 0,
+    frame_footer: int = 0,
     chunks: Any = "auto",
+    workers: Workers = None,
 ) -> da.Array:
     """Open a raw binary file as a lazy array.
 
-    The file is mapped into memory: a task reads its part of it and copies nothing.
+    The file is mapped into memory: a task reads its part of it and copies nothing. Headers and
+    footers of frames are stepped over, so that blocks are views with strides.
 
     Parameters
     ----------
@@ -72,9 +48,13 @@ def from_raw(
         Type of the values, with the byte order: ``">u2"`` is big-endian uint16.
     offset : int
         Bytes to skip at the beginning of the file.
+    frame_header, frame_footer : int
+        Bytes to skip before and after each frame.
     chunks : int, str or tuple
         Chunks in any form that dask takes. ``"auto"``: whole frames that lie next to each other in
         the file, up to dask's ``array.chunk-size`` (128 MiB).
+    workers : str, sequence, mapping or callable, optional
+        Which workers of a cluster may load which block, as in `on_workers`.
 
     Returns
     -------
@@ -89,9 +69,11 @@ def from_raw(
     FileFormatError
         If the file does not have exactly the size that the shapes ask for.
     ArgumentTypeError
-        If the dtype is none that a file can hold, or a shape does not hold whole numbers.
+        If the dtype is none that a file can hold, or a shape or a number of bytes is not a whole
+        number.
     ArgumentValueError
-        If a size is not positive, there is no signal dimension, or the offset is negative.
+        If a size is not positive, there is no signal dimension, a number of bytes is negative, or
+        chunks or workers do not fit the shape.
 
     Examples
     --------
@@ -105,24 +87,42 @@ def from_raw(
     ...     scan = from_raw(path, nav_shape=(3, 4), sig_shape=(8, 8), dtype=np.uint16)
     ...     print(scan.shape, scan[0, 1, 0, 0].compute())
     (3, 4, 8, 8) 64
+
+    Frames of 4 bytes, each behind a header of 2 bytes:
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "scan.raw"
+    ...     _ = path.write_bytes(bytes([255, 255, 1, 2, 3, 4, 255, 255, 5, 6, 7, 8]))
+    ...     scan = from_raw(path, nav_shape=2, sig_shape=(2, 2), dtype="u1", frame_header=2)
+    ...     print(scan[1].compute())
+    [[5 6]
+     [7 8]]
     """
-    nav = _sizes(nav_shape, name="nav_shape")
-    sig = _sizes(sig_shape, name="sig_shape")
+    nav = sizes(nav_shape, name="nav_shape")
+    sig = sizes(sig_shape, name="sig_shape")
     if not sig:
         raise ArgumentValueError("sig_shape must have at least one size, got (): pass (1,)")
-    stored_dtype = _file_dtype(dtype)
-    if operator.index(offset) < 0:
-        raise ArgumentValueError(f"offset must be 0 or more bytes, got {offset}")
+    stored = file_dtype(dtype)
+    start = _byte_count(offset, name="offset")
+    header = _byte_count(frame_header, name="frame_header")
+    footer = _byte_count(frame_footer, name="frame_footer")
     file = existing_file(path)
-    _check_size(file, nav, sig, stored_dtype, offset)
+    _check_size(file, nav, sig, stored, offset=start, header=header, footer=footer)
+    frame_strides = c_strides(sig, stored.itemsize)
+    step = header + math.prod(sig) * stored.itemsize + footer
     source = MappedArray(
-        path=str(file), shape=nav + sig, dtype=stored_dtype, offset=operator.index(offset)
+        path=str(file),
+        shape=nav + sig,
+        dtype=stored,
+        offset=start + header,
+        strides=c_strides(nav, step) + frame_strides,
     )
-    return lazy_array(
+    array = lazy_array(
         source,
         choose_chunks(source.shape, source.dtype, len(sig), chunks),
         prefix="from-raw",
     )
+    return on_workers(array, workers)
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
@@ -135,52 +135,72 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     return file
 
 
-def _sizes(shape: int | Sequence[int], *, name: str) -> tuple[int, ...]:
+def sizes(shape: int | Sequence[int], *, name: str) -> tuple[int, ...]:
     """Take a shape as the user wrote it; return it as a tuple of positive ints."""
     try:
-        sizes = tuple(
-            operator.index(size) for size in (shape if isinstance(shape, Sequence) else (shape,))
-        )
+        given = shape if isinstance(shape, Sequence) else (shape,)
+        found = tuple(operator.index(size) for size in given)
     except TypeError as error:
         raise ArgumentTypeError(
             f"{name} must be whole numbers, got {shape!r}: pass for example {name}=(64, 64)"
         ) from error
-    if any(size < 1 for size in sizes):
+    if any(size < 1 for size in found):
         raise ArgumentValueError(f"{name} must have positive sizes, got {shape!r}")
-    return sizes
+    return found
 
 
-def _file_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+def _byte_count(value: Any, *, name: str) -> int:
+    """Take a number of bytes as the user wrote it; return it as an int of 0 or more."""
+    try:
+        count = operator.index(value)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"{name} must be a whole number of bytes, got {value!r}: pass for example {name}=1024"
+        ) from error
+    if count < 0:
+        raise ArgumentValueError(f"{name} must be 0 or more bytes, got {value}")
+    return count
+
+
+def file_dtype(dtype: DTypeLike, *, name: str = "dtype") -> np.dtype[Any]:
     """Take what the user passed as dtype; return one whose values have a place in a file."""
     try:
         stored = np.dtype(dtype)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"dtype must be a NumPy dtype, got {dtype!r}: pass for example 'uint16' or '>u2'"
+            f"{name} must be a NumPy dtype, got {dtype!r}: pass for example 'uint16' or '>u2'"
         ) from error
     if stored.hasobject or stored.itemsize == 0:
         raise ArgumentTypeError(
-            f"dtype must be of numbers, got {stored}: pass for example 'uint16' or '>u2'"
+            f"{name} must be of numbers, got {stored}: pass for example 'uint16' or '>u2'"
         )
     return stored
 
 
 def _check_size(
-    file: Path, nav: tuple[int, ...], sig: tuple[int, ...], dtype: np.dtype[Any], offset: int
+    file: Path,
+    nav: tuple[int, ...],
+    sig: tuple[int, ...],
+    dtype: np.dtype[Any],
+    *,
+    offset: int,
+    header: int,
+    footer: int,
 ) -> None:
     """Take a file and what should be in it; raise if its size is another one."""
-    frame = math.prod(sig) * dtype.itemsize
+    frame = header + math.prod(sig) * dtype.itemsize + footer
     expected = offset + math.prod(nav) * frame
     size = file.stat().st_size
     if size == expected:
         return
     frames, rest = divmod(max(size - offset, 0), frame)
     whole = f"exactly {frames}" if rest == 0 else f"{frames} whole"
+    around = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
     raise FileFormatError(
-        f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset} ask for a file "
-        f"of {expected} bytes, but {file.name} has {size}: after the offset it holds {whole} "
-        f"frames of {frame} bytes"
+        f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{around} ask "
+        f"for a file of {expected} bytes, but {file.name} has {size}: after the offset it holds "
+        f"{whole} frames of {frame} bytes"
         + (f" and {rest} bytes more" if rest else "")
-        + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the offset; "
-        "to use a part of the file, open all of it and slice the array"
+        + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes "
+        "to skip; to use a part of the file, open all of it and slice the array"
     )

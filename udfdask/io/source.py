@@ -13,6 +13,8 @@ from dask.array.core import normalize_chunks
 from dask.base import tokenize
 from dask.utils import parse_bytes
 
+from udfdask.errors import ArgumentValueError
+
 Chunks = tuple[tuple[int, ...], ...]
 
 
@@ -34,8 +36,11 @@ class Source(Protocol):
     def __getitem__(self, index: Any) -> Any: ...
 
 
-def lazy_array(source: Source, chunks: Chunks, *, prefix: str) -> da.Array:
-    """Take a source and its chunks; return its lazy array, whose name changes with the file."""
+def lazy_array(source: Source, chunks: Chunks, *, prefix: str, meta: Any = None) -> da.Array:
+    """Take a source and its chunks; return its lazy array, whose name changes with the file.
+
+    `meta` is an empty block of blocks that are no NumPy arrays; they are handed on as they are.
+    """
     stat = Path(source.path).stat()
     token = tokenize(source, chunks, stat.st_mtime_ns, stat.st_size)
     array: da.Array = da.from_array(
@@ -45,9 +50,17 @@ def lazy_array(source: Source, chunks: Chunks, *, prefix: str) -> da.Array:
         # A few bytes in each task; a key of its own would keep loading and processing apart.
         inline_array=True,
         fancy=False,
-        meta=np.empty((0,) * len(source.shape), source.dtype),
+        asarray=meta is None,
+        # dask fuses indexing with reading where it knows the function that reads
+        getitem=None if meta is None else _read,
+        meta=np.empty((0,) * len(source.shape), source.dtype) if meta is None else meta,
     )
     return array
+
+
+def _read(source: Source, index: tuple[slice, ...]) -> Any:
+    """Return one block, never a part of it."""
+    return source[index]
 
 
 def choose_chunks(
@@ -64,7 +77,13 @@ def choose_chunks(
     ``array.chunk-size``; of data stored in chunks, whole stored chunks.
     """
     if chunks is not None and chunks != "auto":
-        return _normalize(chunks, shape, dtype, stored)
+        try:
+            return _normalize(chunks, shape, dtype, stored)
+        except (TypeError, ValueError, NotImplementedError) as error:
+            raise ArgumentValueError(
+                f"chunks={chunks!r} do not fit the shape {shape}: {error}. Pass a size for each "
+                'dimension, -1 for all of it, or "auto"'
+            ) from error
     if 0 in shape:
         return _normalize(-1, shape, dtype, None)
     if stored is None:

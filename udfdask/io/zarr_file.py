@@ -64,6 +64,11 @@ def open_zarr(
         import zarr
     except ImportError as error:
         raise missing_package("zarr", purpose=f"reading {folder.name}") from error
+    if (folder / "zarr.json").is_file() and int(zarr.__version__.partition(".")[0]) < 3:
+        raise FileFormatError(
+            f"{folder.name} is in zarr format 3, which zarr {zarr.__version__} cannot read: "
+            'pip install "zarr>=3", or write it with zarr_format=2'
+        )
     try:
         opened = zarr.open(str(folder), mode="r")
     except (ValueError, OSError, KeyError) as error:
@@ -82,7 +87,7 @@ def open_zarr(
     metadata = next(inside / part for part in METADATA if (inside / part).is_file())
     source = ZarrArray(path=str(metadata), shape=found.shape, dtype=found.dtype)
     sig = choose_sig_dims(sig_dims, source.ndim)
-    stored = found.shards or found.chunks
+    stored = getattr(found, "shards", None) or found.chunks
     wanted = choose_chunks(source.shape, source.dtype, sig, chunks, stored=stored)
     return OpenedFile(
         array=lazy_array(source, wanted, prefix="from-zarr"),
@@ -102,11 +107,7 @@ def _member(group: Any, dataset: str | int | None, *, file: str) -> tuple[str, A
     """Take a zarr group and the path asked for, or None; return an array's path and the array."""
     import zarr
 
-    arrays = {
-        name: member
-        for name, member in group.members(max_depth=None)
-        if isinstance(member, zarr.Array)
-    }
+    arrays = {name: member for name, member in _members(group) if isinstance(member, zarr.Array)}
     candidates = [_candidate(name, array) for name, array in arrays.items()]
     if dataset is None:
         name = choose_dataset(candidates, file=file).name
@@ -117,6 +118,16 @@ def _member(group: Any, dataset: str | int | None, *, file: str) -> tuple[str, A
     return name, arrays[name]
 
 
+def _members(group: Any) -> list[tuple[str, Any]]:
+    """Take a zarr group; return all groups and arrays below it by their paths."""
+    if hasattr(group, "members"):
+        return list(group.members(max_depth=None))
+    found: list[tuple[str, Any]] = []
+    # of zarr 2; what it calls ends the walk by returning something
+    group.visititems(lambda name, member: found.append((name, member)))
+    return found
+
+
 def _axes(array: Any, group: Any, name: str) -> list[Axis | None]:
     """Take an array, the group it is in or None, and its path; return what is known of its axes.
 
@@ -125,7 +136,7 @@ def _axes(array: Any, group: Any, name: str) -> list[Axis | None]:
     """
     import zarr
 
-    names = getattr(array.metadata, "dimension_names", None)
+    names = getattr(getattr(array, "metadata", None), "dimension_names", None)
     names = names or array.attrs.get("_ARRAY_DIMENSIONS") or (None,) * array.ndim
     folder = name.rpartition("/")[0]
     axes: list[Axis | None] = []

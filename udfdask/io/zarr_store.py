@@ -14,7 +14,7 @@ import numpy as np
 
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.io.optional import missing_package
+from udfdask.io.optional import missing_package, outdated_package
 from udfdask.io.variables import Variable, variable_name
 from udfdask.io.zarr_file import is_zarr
 
@@ -62,7 +62,7 @@ def write_zarr(
     ArgumentValueError
         If a dimension has two different sizes.
     ImportError
-        If xarray or zarr is not installed.
+        If xarray or zarr is not installed, or zarr is older than 3.
 
     Examples
     --------
@@ -140,9 +140,11 @@ def _xarray() -> Any:
     """Return xarray, if it can write zarr stores here."""
     try:
         import xarray as xr
-        import zarr  # noqa: F401
+        import zarr
     except ImportError as error:
         raise missing_package(error.name or "xarray", purpose="writing a zarr store") from error
+    if int(zarr.__version__.partition(".")[0]) < 3:  # xarray writes with no other
+        raise outdated_package("zarr", zarr.__version__, needed="3", purpose="writing a zarr store")
     return xr
 
 

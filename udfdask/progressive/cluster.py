@@ -15,6 +15,7 @@ from typing import Any
 from udfdask.chunk import Payload
 from udfdask.config import scatter_bytes
 from udfdask.graph import Tasks
+from udfdask.pinning import annotated, check_present, restrictions
 from udfdask.progressive.arrivals import Arrivals, Closed
 from udfdask.progressive.source import Job
 from udfdask.recipe import Recipe
@@ -103,7 +104,12 @@ class ClusterChunks:
         chunks = range(graph.n_sent, min(len(keys), self._taken + window))
         dsk, shared, done_with = graph.next_tasks(chunks)
         wanted = [keys[chunk] for chunk in chunks] + shared
-        futures = self._client.get(dsk, wanted, sync=False, **{"fifo_timeout": 0, **self._options})
+        where = restrictions(dsk) if self._job.is_placed else {}
+        if not self._options.get("allow_other_workers"):
+            check_present(where, self._client)
+        with annotated(where):
+            options = {"fifo_timeout": 0, **self._options}
+            futures = self._client.get(dsk, wanted, sync=False, **options)
         batch = _Batch(done_with, self._scattered)
         for chunk, future in zip(chunks, futures, strict=False):
             self._coming[future] = (chunk, batch)

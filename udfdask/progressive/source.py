@@ -9,6 +9,7 @@ import dask.array as da
 
 from udfdask.chunk import Payload
 from udfdask.graph import Tasks, build_chunks, build_parameters
+from udfdask.pinning import is_placed
 from udfdask.plan import Plan
 from udfdask.progressive.growing import is_ordered
 from udfdask.progressive.live import LiveRecipe
@@ -23,6 +24,7 @@ class Job:
         # a name of its own: parameters may change, and a cluster computes equal names once
         self._token = uuid.uuid4().hex
         self.live = live
+        self.is_placed = is_placed(array)
         self.ordered = is_ordered(plan.recipe)
 
     def parameters(self) -> Tasks | None:

@@ -1,0 +1,241 @@
+"""Sparse frames in raw files: what is read, without copies, and files that disagree."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.backends import gcxs_to_csr
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io import from_raw_csr
+from udfdask.testing import raise_if_dask_computes
+from udfdask.testing.strategies import chunkings, shapes
+from udfdask.udfs import SumUDF
+
+sparse = pytest.importorskip("sparse", reason="sparse is an extra")
+sp = pytest.importorskip("scipy.sparse", reason="scipy is in the sparse extra")
+
+
+class Files(NamedTuple):
+    """Where the three arrays of a matrix are, and their types."""
+
+    indptr: str
+    indices: str
+    data: str
+    types: dict[str, str]
+
+    def open(self, nav_shape, sig_shape, **others):
+        return from_raw_csr(
+            *self[:3], nav_shape=nav_shape, sig_shape=sig_shape, **(self.types | others)
+        )
+
+
+def write(folder, values, n_nav, indptr="<i8", indices="<i4", data="<u2"):
+    """Write an array as CSR files, its first dimensions being navigation."""
+    nav = int(np.prod(values.shape[:n_nav]))
+    matrix = sp.csr_array(values.reshape(nav, -1))
+    types = {"indptr_dtype": indptr, "indices_dtype": indices, "dtype": data}
+    paths = [os.fspath(folder / name) for name in ("indptr", "indices", "data")]
+    parts = (matrix.indptr, matrix.indices, matrix.data)
+    for path, part, dtype in zip(paths, parts, types.values(), strict=True):
+        part.astype(dtype).tofile(path)
+    return Files(*paths, types)
+
+
+@pytest.fixture
+def values():
+    rng = np.random.default_rng(5)
+    return (rng.integers(1, 900, (4, 6, 5, 7)) * (rng.random((4, 6, 5, 7)) < 0.2)).astype("u2")
+
+
+@pytest.fixture
+def files(tmp_path, values):
+    return write(tmp_path, values, 2)
+
+
+def dense(array):
+    return array.compute(scheduler="synchronous").todense()
+
+
+def owner(array):
+    while isinstance(array, np.ndarray) and array.base is not None:
+        array = array.base
+    return type(array).__name__
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_what_is_written_is_read(data, tmp_path_factory):
+    shape = data.draw(shapes(min_nav=1))
+    n_nav = shape.nav.dims
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    density = data.draw(st.sampled_from([0, 0.1, 0.7, 1]))
+    wanted = (rng.integers(1, 99, shape) * (rng.random(shape) < density)).astype("u2")
+    index_types = ["<i4", "<i8", "<u4", ">i4", "<u2", "u8"]
+    files = write(
+        tmp_path_factory.mktemp("csr"),
+        wanted,
+        n_nav,
+        indptr=data.draw(st.sampled_from(["<i4", "<u8", ">i8"])),
+        indices=data.draw(st.sampled_from(index_types)),
+        data=data.draw(st.sampled_from(["<u2", ">u2", "f4", "i8", "c8"])),
+    )
+    chunks = (*data.draw(chunkings(tuple(shape.nav))), *(-1 for _ in shape.sig))
+    array = files.open(tuple(shape.nav), tuple(shape.sig), chunks=chunks)
+    assert array.shape == tuple(shape)
+    assert array.dtype == np.dtype(files.types["dtype"]).newbyteorder("=")
+    np.testing.assert_array_equal(dense(array), wanted)
+    for block in array.blocks.ravel():
+        one = block.compute(scheduler="synchronous")
+        assert one.compressed_axes == tuple(range(n_nav))
+        matrix = gcxs_to_csr(one)
+        assert matrix.has_canonical_format
+        np.testing.assert_array_equal(matrix.toarray(), one.todense().reshape(matrix.shape))
+
+
+def test_blocks_and_meta_are_of_one_kind(files):
+    array = files.open((4, 6), (5, 7), chunks=(2, 6, 5, 7))
+    block = array.blocks[0].compute()
+    for thing in (array._meta, block):
+        assert type(thing) is sparse.GCXS
+        assert thing.compressed_axes == (0, 1)
+        assert thing.dtype == np.dtype("u2")
+    assert (block.indices.dtype, block.indptr.dtype) == (np.int32, np.int32)
+
+
+@pytest.mark.parametrize("indices", ["i4", "u4", "i8"])
+def test_neither_reading_nor_scipy_copies(tmp_path, values, indices):
+    files = write(tmp_path, values, 2, indices=indices)
+    array = files.open((4, 6), (5, 7), chunks=(2, 6, 5, 7))
+    # not by `compute`, which copies a single block
+    block = dask.get(dict(array.dask), (array.name, 1, 0, 0, 0))
+    assert owner(block.data) == owner(block.indices) == "mmap"
+    matrix = gcxs_to_csr(block)
+    assert np.shares_memory(matrix.data, block.data)
+    assert np.shares_memory(matrix.indices, block.indices)
+    np.testing.assert_array_equal(matrix @ np.ones(35), values[2:].sum(axis=(2, 3)).ravel())
+
+
+def test_dask_works_with_the_blocks(files, values):
+    array = files.open((4, 6), (5, 7), chunks=(2, 3, 5, 7))
+    with raise_if_dask_computes():
+        part = array[1:, 2]
+    np.testing.assert_array_equal(dense(part), values[1:, 2])
+    whole = array.map_blocks(lambda block: block.todense(), meta=np.empty((0,) * 4, "u2"))
+    np.testing.assert_array_equal(whole.compute(), values)
+    with (
+        raise_if_dask_computes(),
+        pytest.raises(ArgumentTypeError, match=r"sparse\.GCXS, and sparse"),
+    ):
+        ud.run_udf(array, SumUDF())
+    total = ud.run_udf(whole, SumUDF())["intensity"]
+    np.testing.assert_array_equal(total.compute(), values.sum(axis=(0, 1)))
+
+
+def test_processes_read_it_too(files, values, pool):
+    array = files.open((4, 6), (5, 7), chunks=(2, 6, 5, 7))
+    with dask.config.set(scheduler="processes", pool=pool):
+        np.testing.assert_array_equal(array.compute().todense(), values)
+
+
+def test_pixels_out_of_order_and_twice(tmp_path):
+    files = write(tmp_path, np.ones((1, 4), "u2"), 1)
+    np.array([2, 0, 2, 3], "<i4").tofile(files.indices)
+    array = files.open(1, 4)
+    np.testing.assert_array_equal(dense(array), [[1, 0, 2, 1]])
+    assert gcxs_to_csr(array.compute()).has_canonical_format
+
+
+def test_automatic_chunks_are_what_dense_frames_would_take(files):
+    with dask.config.set({"array.chunk-size": "420B"}):
+        assert files.open((4, 6), (5, 7)).chunks == ((1,) * 4, (6,), (5,), (7,))
+
+
+def test_names_change_with_each_file(files):
+    name = files.open((4, 6), (5, 7)).name
+    assert name == files.open((4, 6), (5, 7)).name
+    for path in files[:3]:
+        stat = Path(path).stat()
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1_000_000))
+        assert name != (name := files.open((4, 6), (5, 7)).name)
+
+
+def pointers(files, change):
+    values = np.fromfile(files.indptr, "<i8")
+    change(values)
+    values.tofile(files.indptr)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ((3, 0), r"indptr must increase, but after \d+ for frame 2 comes 0"),
+        ((-1, 9999), r"must go from 0 to the \d+ entries in indices and data, but goes from 0 to"),
+        ((0, -1), r"must go from 0 to .* goes from -1 to"),
+    ],
+)
+def test_pointers_that_cannot_be(files, change, match):
+    place, value = change
+    pointers(files, lambda values: values.__setitem__(place, value))
+    with raise_if_dask_computes(), pytest.raises(FileFormatError, match=match):
+        files.open((4, 6), (5, 7))
+
+
+def test_a_scan_of_another_size(files):
+    match = r"28 frames need 29 values of '<i8' in indptr, but it holds 25: check nav_shape"
+    with pytest.raises(FileFormatError, match=match):
+        files.open((4, 7), (5, 7))
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_file_that_is_cut(files, which):
+    file = Path(files[which])
+    content = file.read_bytes()
+    file.write_bytes(content[:-8])
+    with pytest.raises(FileFormatError, match=r"indices holds \d+ values .* and data \d+ of '<u2'"):
+        files.open((4, 6), (5, 7))
+    file.write_bytes(content[:-1])
+    with pytest.raises(FileFormatError, match=r"bytes, no multiple of the [24] of"):
+        files.open((4, 6), (5, 7))
+
+
+def test_pixels_outside_of_the_frame_are_told_when_they_are_read(files):
+    array = files.open((4, 6), (5, 3), chunks=(2, 6, -1, -1))
+    with pytest.raises(
+        FileFormatError, match=r"indices has pixel \d+ among frames 0 to 11, .* has 15 pixels"
+    ):
+        array.blocks[0].compute()
+
+
+def test_a_file_that_is_not_there(files):
+    Path(files.indices).unlink()
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*indices"):
+        files.open((4, 6), (5, 7))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "match"),
+    [
+        ({"indices_dtype": "f4"}, ArgumentTypeError, "indices_dtype must be of whole numbers"),
+        ({"indptr_dtype": "abc"}, ArgumentTypeError, "indptr_dtype must be a NumPy dtype"),
+        ({"dtype": "M8[s]"}, ArgumentTypeError, "dtype must be of numbers"),
+        ({"nav_shape": ()}, ArgumentValueError, "nav_shape must have at least one size"),
+        ({"sig_shape": (5, 0)}, ArgumentValueError, "sig_shape must have positive sizes"),
+        ({"chunks": (4, 6, 2, 7)}, ArgumentValueError, r"cut frames.*pass -1 for the signal"),
+        ({"chunks": (4, 6)}, ArgumentValueError, r"chunks=\(4, 6\) do not fit"),
+    ],
+)
+def test_wrong_arguments(files, wrong, error, match):
+    with pytest.raises(error, match=match):
+        files.open(**({"nav_shape": (4, 6), "sig_shape": (5, 7)} | wrong))
+
+
+def test_it_is_a_dask_array(files):
+    assert isinstance(files.open((4, 6), (5, 7)), da.Array)

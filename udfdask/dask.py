@@ -1,0 +1,224 @@
+"""`import udfdask.dask` gives dask arrays the accessor `udf`: ``array.udf.run_udf(...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import dask.array as da
+
+from udfdask.corrections import CorrectionSet
+from udfdask.explanation import Explanation
+from udfdask.mapping import map_frames
+from udfdask.progressive import UDFIterator, run_udf_iter
+from udfdask.results import Result
+from udfdask.run import explain, run_udf
+from udfdask.udf import UDF
+
+__all__ = ["ArrayAccessor"]
+
+
+class ArrayAccessor:
+    """Runs UDFs over the dask array that it is an attribute of: ``array.udf``.
+
+    Each method is the function of the same name in `udfdask` with the array as its argument;
+    options and errors are described there.
+
+    Parameters
+    ----------
+    array : dask.array.Array, shape (*nav, *sig)
+        The data.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import udfdask.dask
+    >>> from udfdask.udfs import SumSigUDF
+    >>> x = da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8))
+    >>> binned = da.coarsen(sum, x, {2: 2, 3: 2})
+    >>> bright = binned.udf.run_udf(SumSigUDF(), sig_dims=2)["intensity"] > 10
+    >>> bright.sum().compute()
+    np.int64(24)
+    """
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: da.Array) -> None:
+        self._array = array
+
+    @overload
+    def run_udf(
+        self,
+        udf: UDF,
+        *,
+        sig_dims: int = ...,
+        roi: Any = ...,
+        corrections: CorrectionSet | None = ...,
+        backends: Any = ...,
+        split_every: int | bool | None = ...,
+    ) -> Result: ...
+    @overload
+    def run_udf(
+        self,
+        udf: Sequence[UDF],
+        *,
+        sig_dims: int = ...,
+        roi: Any = ...,
+        corrections: CorrectionSet | None = ...,
+        backends: Any = ...,
+        split_every: int | bool | None = ...,
+    ) -> tuple[Result, ...]: ...
+    def run_udf(
+        self,
+        udf: UDF | Sequence[UDF],
+        *,
+        sig_dims: int = 2,
+        roi: Any = None,
+        corrections: CorrectionSet | None = None,
+        backends: Any = None,
+        split_every: int | bool | None = None,
+    ) -> Result | tuple[Result, ...]:
+        """Run one UDF, or several in one pass, over the array; nothing is computed yet.
+
+        Parameters
+        ----------
+        udf : UDF, or list or tuple of UDF
+            What to run.
+        sig_dims, roi, corrections, backends, split_every
+            As in `udfdask.run_udf`.
+
+        Returns
+        -------
+        Result or tuple of Result
+            A `Result` for a UDF, a tuple of them for a list.
+
+        Examples
+        --------
+        >>> import dask.array as da
+        >>> import udfdask.dask
+        >>> from udfdask.udfs import SumUDF
+        >>> x = da.ones((4, 6, 2, 2))
+        >>> x.udf.run_udf(SumUDF(), sig_dims=2, roi=(0, 1))["intensity"].compute()
+        array([[1., 1.],
+               [1., 1.]])
+        """
+        return run_udf(
+            self._array,
+            udf,
+            sig_dims=sig_dims,
+            roi=roi,
+            corrections=corrections,
+            backends=backends,
+            split_every=split_every,
+        )
+
+    def map_frames(
+        self,
+        func: Callable[..., Any],
+        *,
+        sig_dims: int = 2,
+        roi: Any = None,
+        output_shape: tuple[int, ...] | None = None,
+        output_dtype: Any = None,
+        ragged: bool = False,
+        **kwargs: Any,
+    ) -> da.Array:
+        """Return what a function gives for every frame, lazily.
+
+        Parameters
+        ----------
+        func : callable
+            Called as ``func(frame, **kwargs)`` with each frame, shape `sig`.
+        sig_dims, roi, output_shape, output_dtype, ragged
+            As in `udfdask.map_frames`.
+        **kwargs
+            Constant parameters of `func`.
+
+        Returns
+        -------
+        dask.array.Array, shape (*nav, *output_shape)
+            One entry per frame.
+
+        Examples
+        --------
+        >>> import dask.array as da
+        >>> import numpy as np
+        >>> import udfdask.dask
+        >>> da.ones((2, 3, 4, 5)).udf.map_frames(np.sum, axis=-1).shape
+        (2, 3, 4)
+        """
+        return map_frames(
+            func,
+            self._array,
+            sig_dims=sig_dims,
+            roi=roi,
+            output_shape=output_shape,
+            output_dtype=output_dtype,
+            ragged=ragged,
+            **kwargs,
+        )
+
+    def run_udf_iter(self, udf: UDF | Sequence[UDF], **options: Any) -> UDFIterator:
+        """Run UDFs over the array and hand out their results while the run goes on.
+
+        Parameters
+        ----------
+        udf : UDF, or list or tuple of UDF
+            What to run.
+        **options
+            As in `udfdask.run_udf_iter`.
+
+        Returns
+        -------
+        UDFIterator
+            Yields a `Snapshot` after each merged chunk.
+
+        Examples
+        --------
+        >>> import dask.array as da
+        >>> import udfdask.dask
+        >>> from udfdask.udfs import SumUDF
+        >>> x = da.ones((3, 3, 2, 2), chunks=(1, 3, 2, 2))
+        >>> for snapshot in x.udf.run_udf_iter(SumUDF(), sig_dims=2):
+        ...     print(snapshot.damage.sum())
+        3
+        6
+        9
+        """
+        return run_udf_iter(self._array, udf, **options)
+
+    def explain(self, udf: UDF | Sequence[UDF], **options: Any) -> Explanation:
+        """Return what `run_udf` with the same arguments would do, in words and numbers.
+
+        Parameters
+        ----------
+        udf : UDF, or list or tuple of UDF
+            What would run.
+        **options
+            As in `udfdask.explain`.
+
+        Returns
+        -------
+        Explanation
+            Printed, it shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+
+        Examples
+        --------
+        >>> import dask.array as da
+        >>> import udfdask.dask
+        >>> from udfdask.udfs import SumUDF
+        >>> da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)).udf.explain(SumUDF()).n_chunks
+        4
+        """
+        return explain(self._array, udf, **options)
+
+
+class _Attribute:
+    """Makes the accessor of an array; of the class, it is the accessor's class."""
+
+    def __get__(self, array: da.Array | None, owner: type) -> Any:
+        return ArrayAccessor if array is None else ArrayAccessor(array)
+
+
+# dask has no registry of accessors for arrays
+da.Array.udf = _Attribute()  # type: ignore[attr-defined]

@@ -1,0 +1,125 @@
+"""Frames of compressed sparse rows (CSR) in three files, read block by block."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udfdask.backends import gcxs_to_csr
+from udfdask.errors import FileFormatError
+from udfdask.io.mapped import MappedArray
+
+Values = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CSRFiles:
+    """Sparse frames in three files that are mapped into memory by each task that slices them."""
+
+    shape: tuple[int, ...]
+    """Shape of all frames, (*nav, *sig)."""
+    sig_dims: int
+    """Number of signal dimensions."""
+    indptr: MappedArray
+    """Where the entries of each frame begin, shape (frames + 1,)."""
+    indices: MappedArray
+    """Pixel of each entry in the flattened frame, shape (entries,)."""
+    data: MappedArray
+    """Value of each entry, shape (entries,)."""
+    written: tuple[int, ...]
+    """When each file was written, ns: the array is named after it."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def path(self) -> str:
+        """Absolute path of the file with the values."""
+        return self.data.path
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values in a block, in the byte order of the machine: sparse has no other."""
+        return self.data.dtype.newbyteorder("=")
+
+    def __getitem__(self, index: tuple[slice, ...]) -> Any:
+        """Return the frames of a block as a sparse.GCXS array, compressed over navigation."""
+        import sparse
+
+        n_nav = self.ndim - self.sig_dims
+        nav, sig = self.shape[:n_nav], self.shape[n_nav:]
+        runs = _runs(nav, index[:n_nav])
+        counts = [np.diff(self.indptr[first : last + 1]) for first, last in runs]
+        parts = [self._entries(first, last) for first, last in runs]
+        indices = _joined([_signed(i) for i, _ in parts])
+        _check_pixels(indices, sig, runs, self)
+        if indices.size > np.iinfo(indices.dtype).max:
+            indices = indices.astype(np.int64)  # pointers have the same type, and count entries
+        indptr = np.zeros(sum(map(len, counts)) + 1, indices.dtype)
+        np.cumsum(_joined(counts), out=indptr[1:])
+        shape = (*(part.stop - part.start for part in index[:n_nav]), *sig)
+        entries = (_joined([d for _, d in parts]), indices, indptr)
+        frames = sparse.GCXS(entries, shape=shape, compressed_axes=tuple(range(n_nav)))
+        return _in_order(frames)
+
+    def _entries(self, first: int, last: int) -> tuple[Values, Values]:
+        """Return pixels and values of a run of frames, views of the mapped files."""
+        start, stop = int(self.indptr[first]), int(self.indptr[last])
+        return self.indices[start:stop], self.data[start:stop].astype(self.dtype, copy=False)
+
+
+def _runs(shape: tuple[int, ...], block: tuple[slice, ...]) -> list[tuple[int, int]]:
+    """Take the scan's shape and a part of it; return first and last + 1 of frames in one piece."""
+    ranges = [np.arange(part.start, part.stop) for part in block]
+    strides = np.cumprod([1, *reversed(shape[1:])])[::-1]
+    frames = reduce(np.add.outer, [r * s for r, s in zip(ranges, strides, strict=True)]).ravel()
+    breaks = np.flatnonzero(np.diff(frames) != 1) + 1
+    return [(int(run[0]), int(run[-1]) + 1) for run in np.split(frames, breaks)]
+
+
+def _joined(parts: list[Values]) -> Values:
+    """Take arrays of one dimension; return them behind each other, a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _signed(indices: Values) -> Values:
+    """Take indices; return them in a type that SciPy multiplies with, as a view if possible."""
+    native = indices.dtype.isnative and indices.dtype.itemsize in (4, 8)
+    if native and indices.dtype.kind == "i":
+        return indices
+    if native:
+        return indices.view(f"i{indices.dtype.itemsize}")  # of 2**31 pixels there is none
+    return indices.astype(np.int32 if indices.dtype.itemsize <= 4 else np.int64)
+
+
+def _check_pixels(
+    indices: Values, sig: tuple[int, ...], runs: list[tuple[int, int]], source: CSRFiles
+) -> None:
+    """Raise if a pixel lies outside of the frame."""
+    if indices.size and (indices.min() < 0 or indices.max() >= math.prod(sig)):
+        wrong = indices[(indices < 0) | (indices >= math.prod(sig))][0]
+        raise FileFormatError(
+            f"{Path(source.indices.path).name} has pixel {wrong} among frames {runs[0][0]} to "
+            f"{runs[-1][1] - 1}, but a frame of shape {sig} has {math.prod(sig)} pixels: check "
+            "sig_shape and indices_dtype"
+        )
+
+
+def _in_order(frames: Any) -> Any:
+    """Take sparse frames; return them with the pixels of each in order and none twice."""
+    import sparse
+
+    matrix = gcxs_to_csr(frames)
+    if matrix.has_canonical_format:
+        return frames
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    entries = (matrix.data, matrix.indices, matrix.indptr)
+    return sparse.GCXS(entries, shape=frames.shape, compressed_axes=frames.compressed_axes)

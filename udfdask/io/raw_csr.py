@@ -1,0 +1,212 @@
+"""Sparse frames in three raw files: what they are opened with, and whether they fit together."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from numpy.typing import DTypeLike
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io.csr_files import CSRFiles
+from udfdask.io.mapped import MappedArray
+from udfdask.io.optional import missing_package
+from udfdask.io.raw import existing_file, file_dtype, sizes
+from udfdask.io.source import choose_chunks, lazy_array
+from udfdask.placement import Workers, on_workers
+
+
+def from_raw_csr(
+    indptr: str | os.PathLike[str],
+    indices: str | os.PathLike[str],
+    data: str | os.PathLike[str],
+    *,
+    nav_shape: int | Sequence[int],
+    sig_shape: int | Sequence[int],
+    indptr_dtype: DTypeLike,
+    indices_dtype: DTypeLike,
+    dtype: DTypeLike,
+    chunks: Any = "auto",
+    workers: Workers = None,
+) -> da.Array:
+    """Open sparse frames in three raw files as a lazy array of sparse blocks.
+
+    The files hold a matrix with a row for each frame and a column for each pixel in compressed
+    sparse rows (CSR), as event-counting detectors write them and LiberTEM's ``raw_csr`` data sets
+    have them. They are mapped into memory.
+
+    Parameters
+    ----------
+    indptr : str or path-like
+        File with the number of the first entry of each frame, and at last the number of all
+        entries; frames in C order of the scan.
+    indices : str or path-like
+        File with the pixel of each entry, counted in C order of the frame.
+    data : str or path-like
+        File with the value of each entry.
+    nav_shape : int or sequence of int
+        Scan positions, for example (y, x).
+    sig_shape : int or sequence of int
+        Detector pixels, for example (y, x).
+    indptr_dtype, indices_dtype, dtype : dtype-like
+        Types of the three files, with the byte order: ``"<i8"``, ``"<i4"``, ``"<u2"``.
+    chunks : int, str or tuple
+        Chunks in any form that dask takes, with whole frames. ``"auto"``: as many frames as would
+        take dask's ``array.chunk-size`` (128 MiB) if they were dense.
+    workers : str, sequence, mapping or callable, optional
+        Which workers of a cluster may load which block, as in `on_workers`.
+
+    Returns
+    -------
+    dask.array.Array
+        The frames, shape ``(*nav_shape, *sig_shape)``. Blocks are `sparse.GCXS` arrays compressed
+        over the navigation axes, the layout of the files. They are views of these where frames lie
+        next to each other, the byte order is that of the machine, indices have four or eight bytes,
+        and the pixels of each frame come in order and none twice. Other blocks are brought into
+        that form when they are loaded; values of the same pixel are added up.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    FileFormatError
+        If the files do not fit the shapes, the types or each other. What needs all indices, that
+        pixels lie within the frame, is checked block by block when it is computed.
+    ArgumentTypeError
+        If a dtype is none that the file can hold, or a shape does not hold whole numbers.
+    ArgumentValueError
+        If a size is not positive, there is no navigation or signal dimension, or chunks or workers
+        do not fit.
+    ImportError
+        If sparse or SciPy is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from udfdask.io import from_raw_csr
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = [Path(folder) / name for name in ("indptr", "indices", "data")]
+    ...     for file, values in zip(files, ([0, 1, 1, 3], [5, 0, 2], [7, 8, 9])):
+    ...         np.array(values, "<i4").tofile(file)
+    ...     types = {"indptr_dtype": "<i4", "indices_dtype": "<i4", "dtype": "<i4"}
+    ...     scan = from_raw_csr(*files, nav_shape=3, sig_shape=(2, 3), **types)
+    ...     print(scan.compute().todense()[2])
+    [[8 0 9]
+     [0 0 0]]
+    """
+    _check_packages(Path(data).name)
+    nav = sizes(nav_shape, name="nav_shape")
+    sig = sizes(sig_shape, name="sig_shape")
+    for name, shape in (("nav_shape", nav), ("sig_shape", sig)):
+        if not shape:
+            raise ArgumentValueError(f"{name} must have at least one size, got (): pass (1,)")
+    source = CSRFiles(
+        shape=nav + sig,
+        sig_dims=len(sig),
+        indptr=_mapped(indptr, _index_dtype(indptr_dtype, name="indptr_dtype")),
+        indices=_mapped(indices, _index_dtype(indices_dtype, name="indices_dtype")),
+        data=_mapped(data, _value_dtype(dtype)),
+        written=tuple(existing_file(path).stat().st_mtime_ns for path in (indptr, indices, data)),
+    )
+    _check_files(source, math.prod(nav))
+    wanted = choose_chunks(source.shape, source.dtype, len(sig), chunks)
+    if any(len(sizes_of_axis) > 1 for sizes_of_axis in wanted[len(nav) :]):
+        raise ArgumentValueError(
+            f"chunks={chunks!r} cut frames, which are stored as a whole: pass -1 for the signal, "
+            "such as chunks=(16, 16, -1, -1)"
+        )
+    return on_workers(
+        lazy_array(source, wanted, prefix="from-raw-csr", meta=_meta(source)), workers
+    )
+
+
+def _check_packages(file: str) -> None:
+    """Raise if what makes sparse blocks is not installed."""
+    try:
+        import scipy.sparse  # noqa: F401
+        import sparse  # noqa: F401
+    except ImportError as error:
+        raise missing_package(
+            error.name or "sparse", purpose=f"reading {file}", extra="sparse"
+        ) from error
+
+
+def _meta(source: CSRFiles) -> Any:
+    """Take sparse frames; return an empty block of them."""
+    import sparse
+
+    n_nav = source.ndim - source.sig_dims
+    empty = np.empty((0,) * source.ndim, source.dtype)
+    return sparse.GCXS.from_numpy(empty, compressed_axes=tuple(range(n_nav)))
+
+
+def _index_dtype(dtype: DTypeLike, *, name: str) -> np.dtype[Any]:
+    """Take what the user passed as type of a file of numbers of entries or pixels; return it."""
+    stored = file_dtype(dtype, name=name)
+    if stored.kind not in "iu":
+        raise ArgumentTypeError(f"{name} must be of whole numbers, got {stored}: pass 'int32'")
+    return stored
+
+
+def _value_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Take what the user passed as type of the values; return one that can be added up."""
+    stored = file_dtype(dtype)
+    if stored.kind not in "biufc":
+        raise ArgumentTypeError(f"dtype must be of numbers, got {stored}: pass 'uint16'")
+    return stored
+
+
+def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
+    """Take a file and the type of its values; return it as an array of one dimension."""
+    file = existing_file(path)
+    count, rest = divmod(file.stat().st_size, dtype.itemsize)
+    if rest:
+        raise FileFormatError(
+            f"{file.name} has {file.stat().st_size} bytes, no multiple of the {dtype.itemsize} of "
+            f"{dtype.str!r}: check its dtype, and whether the file is complete"
+        )
+    return MappedArray(
+        path=str(file), shape=(count,), dtype=dtype, offset=0, strides=(dtype.itemsize,)
+    )
+
+
+def _check_files(source: CSRFiles, frames: int) -> None:
+    """Take sparse frames and how many there should be; raise if the files say otherwise."""
+    indptr, indices, data = (
+        Path(part.path).name for part in (source.indptr, source.indices, source.data)
+    )
+    n_pointers, n_indices, n_values = (
+        part.shape[0] for part in (source.indptr, source.indices, source.data)
+    )
+    if n_pointers != frames + 1:
+        raise FileFormatError(
+            f"{frames} frames need {frames + 1} values of {source.indptr.dtype.str!r} in {indptr}, "
+            f"but it holds {n_pointers}: check nav_shape and indptr_dtype"
+        )
+    if n_indices != n_values:
+        raise FileFormatError(
+            f"{indices} holds {n_indices} values of {source.indices.dtype.str!r} and {data} "
+            f"{n_values} of {source.data.dtype.str!r}, but each entry needs one of both: check "
+            "indices_dtype and dtype, and whether the files are complete"
+        )
+    pointers = source.indptr[:]
+    falls = np.flatnonzero(pointers[1:] < pointers[:-1])
+    if falls.size:
+        frame = int(falls[0])
+        raise FileFormatError(
+            f"{indptr} must increase, but after {pointers[frame]} for frame {frame} comes "
+            f"{pointers[frame + 1]}: check indptr_dtype and its byte order"
+        )
+    if pointers[0] != 0 or pointers[-1] != n_values:
+        raise FileFormatError(
+            f"{indptr} must go from 0 to the {n_values} entries in {indices} and {data}, but goes "
+            f"from {pointers[0]} to {pointers[-1]}: do the files belong together, and are they "
+            "complete?"
+        )
