@@ -61,6 +61,8 @@ class Guarded:
         try:
             getattr(self._reporter, event)(state)
         except Exception as error:  # noqa: BLE001  # of whatever kind: the run is worth more
+            if self._failed:
+                return  # once is enough
             self._failed = True
             warnings.warn(
                 f"{self._reporter!r}, passed as progress, failed to {event}: "
