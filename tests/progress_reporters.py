@@ -101,15 +101,16 @@ class Sums(ud.UDF):
 
 
 class Gated(Sums):
-    """The second half of the scan waits for a file; it fails rather than wait for ever."""
+    """The last frame of the scan waits for a file; it fails rather than wait for ever."""
 
     def __init__(self, gate):
         super().__init__(gate=str(gate))
 
     def process_frame(self, frame):
-        half = self.meta.dataset_shape.nav[0] // 2
-        deadline = time.monotonic() + 60
-        while self.meta.coordinates[0, 0] >= half and not Path(self.params.gate).exists():
+        ny, nx = self.meta.dataset_shape.nav
+        is_last = self.meta.coordinates[0].tolist() == [ny - 1, nx - 1]
+        deadline = time.monotonic() + 20
+        while is_last and not Path(self.params.gate).exists():
             if time.monotonic() > deadline:
                 raise TimeoutError("nobody has opened the gate")
             time.sleep(0.01)
@@ -117,7 +118,7 @@ class Gated(Sums):
 
 
 class OpensGate(Kept):
-    """Opens a gate as soon as half of the frames are done."""
+    """Opens a gate as soon as all chunks but one are done."""
 
     def __init__(self, gate):
         super().__init__()
@@ -125,7 +126,7 @@ class OpensGate(Kept):
 
     def update(self, state):
         super().update(state)
-        if 2 * state.num_frames_complete >= state.num_frames_total:
+        if state.num_part_complete >= state.num_part_total - 1:
             self.gate.touch()
 
 
@@ -158,5 +159,3 @@ class Weighs(ud.UDF):
 
     def process_frame(self, frame):
         self.results.v[:] = frame.sum() * np.mean(self.params.weights)
-
-

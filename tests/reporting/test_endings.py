@@ -194,7 +194,7 @@ class TestProgressiveRuns:
 
     def test_an_empty_region(self, x):
         kept = Kept()
-        assert len(list(ud.run_udf_iter(x, Sums(), roi=np.zeros((4, 6)), progress=kept))) == 1
+        assert len(list(ud.run_udf_iter(x, Sums(), roi=np.zeros((4, 6), bool), progress=kept))) == 1
         kept.assert_finished(0, 0, 0)
 
     def test_nothing_is_told_before_it_starts(self, x):

@@ -42,7 +42,7 @@ class ChunkTaskPlugin(SchedulerPlugin):
             scheduler.remove_plugin(name=self.name)
 
     def take(self) -> tuple[list[Any] | None, list[Any]]:
-        """Return the tasks that came in since the last time, None without a graph, and those done."""
+        """Return the tasks that came in since the last time, None without any, and those done."""
         known, self._known = self._known, None
         done, self._done = self._done, []
         return known, done
