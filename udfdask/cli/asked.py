@@ -15,6 +15,7 @@ from udfdask.cli.options import (
     ChunksType,
     DetectorType,
     Index,
+    Mask,
     RegionType,
     ShapeType,
     region_mask,
@@ -47,7 +48,9 @@ _OPTIONS = (
     click.option(
         "--sig-dims", type=int, help="Number of signal dimensions; by default the file's."
     ),
-    click.option("--roi", type=RegionType(), help="Part of the scan: y0:y1,x0:x1 or a position."),
+    click.option(
+        "--roi", type=RegionType(), help="Part of the scan: y0:y1,x0:x1, a position, or mask.npy."
+    ),
     click.option(
         "--chunks", type=ChunksType(), help="Chunks to read in: 4,4,-1,-1 or auto or 64MiB."
     ),
@@ -78,7 +81,7 @@ class Asked:
     """Virtual detectors to run in the same pass."""
     sig_dims: int | None
     """Number of signal dimensions; None for those of the file."""
-    roi: Index | None
+    roi: Index | Mask | None
     """Part of the scan; None for all."""
     chunks: Any
     """Chunks to read in; None for those of the file."""

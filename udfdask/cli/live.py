@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -29,10 +28,13 @@ def last_snapshot(snapshots: UDFIterator, views: Sequence[View], *, every: float
     """
     due = -float("inf")
     for snapshot in snapshots:
-        if snapshot.n_merged < snapshot.n_chunks and monotonic() >= due:
+        began = monotonic()
+        if snapshot.n_merged < snapshot.n_chunks and began >= due:
             for view in views:
                 view(snapshot)
-            due = monotonic() + every
+            shown = monotonic()
+            # the run waits meanwhile: that shall take no more than a fifth of its time
+            due = shown + max(every, 4 * (shown - began)) if every else shown
     return snapshot
 
 
@@ -90,4 +92,4 @@ class PictureView:
         unfinished = self._path.with_name(f".{self._path.name}.part")
         title = f"{opened.title}: {snapshot.n_merged} of {snapshot.n_chunks} chunks"
         save_png(unfinished, panels, title=title)
-        os.replace(unfinished, self._path)
+        unfinished.replace(self._path)

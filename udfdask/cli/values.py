@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.errors import ArgumentTypeError
 from udfdask.masks import DiscTemplate
 
 _CONSTANTS = {
@@ -67,11 +68,12 @@ def _split(text: str) -> list[str]:
 
 
 def read_value(parameter: inspect.Parameter, text: str) -> Any:
-    """Take a parameter of a UDF and what was typed for it; return the value, or raise ValueError.
+    """Take a parameter of a UDF and what was typed for it; return the value that is meant.
 
     Numbers, true, false, none, inf, lists in brackets and words mean themselves; a name ending in
     .npy is the array in that file; where a function is wanted, ``module:name`` or ``file.py:name``
-    is one; a number for a template is the radius of a disc.
+    is one; a number for a template is the radius of a disc. Raises ValueError or ArgumentTypeError
+    where nothing is meant.
     """
     wanted = str(parameter.annotation)
     if "PathLike" in wanted:
@@ -116,7 +118,7 @@ def _function(text: str) -> Any:
     except (ImportError, AttributeError, OSError, SyntaxError) as error:
         raise ValueError(f"{text!r} is not found: {error}") from None
     if not callable(found):
-        raise ValueError(f"{text!r} is no function, but {found!r}")
+        raise ArgumentTypeError(f"{text!r} is no function, but {found!r}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Files in, files out: `open_file` and `from_raw` read lazily, `write_zarr` and `write_npz` store."""
+"""Files in, files out: `open_file`, `from_raw` read lazily, `write_zarr`, `write_npz` store."""
 
 from udfdask.io.npz_file import write_npz
 from udfdask.io.opened import OpenedFile
