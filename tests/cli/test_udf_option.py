@@ -133,15 +133,14 @@ def test_one_udf_twice(folder, values):
         ("con", "'virtualdetector'; did you mean 'com'?"),
         ("radialprofil:r=3", "did you mean 'radialprofile'"),
         ("com:radius=3", "there is no parameter 'radius' (com takes cy, cx, r, ri, scan_rotation"),
-        ("com:r=3", None),
         ("com:r=3,r=4", "'r' is given twice"),
         ("com:5,cy=4", "'cy' is given twice, as '5' without its name"),
         ("com:r=3,5", "'5' has no name, but comes after one that has"),
         ("com:r=abc", "r must be a number of pixels, not 'abc' of type str"),
-        ("com:r=-3", "r must be at least 0"),
+        ("com:r=-3", "r must be 0 or more pixels, not -3"),
         ("com:r=", "r must be a number of pixels, not ''"),
-        ("fem", "center, rad_in and rad_out are missing (fem takes center, rad_in, rad_out; more"),
-        ("fem:center=(8,8),rad_in=2", "rad_out is missing"),
+        ("fem", "needed but missing: center, rad_in, rad_out (fem takes center, rad_in, rad_out;"),
+        ("fem:center=(8,8),rad_in=2", "needed but missing: rad_out"),
         (
             "fem:center=(8,8,rad_in=2",
             "a bracket or a quote of 'center=(8,8,rad_in=2' has no partner",
@@ -153,7 +152,7 @@ def test_one_udf_twice(folder, values):
         ("virtualdetector:ring,ri=3", "ro"),
         ("correlation:peaks=no.npy,template=3,steps=2", "'no.npy' cannot be read: No such file"),
         ("correlation:peaks=bad.npy,template=3,steps=2", "bad.npy"),
-        ("auto", "f is missing"),
+        ("auto", "needed but missing: f"),
         ("auto:f=3", "'3' is no function: write numpy:max, or analysis.py:peak for one of a file"),
         ("auto:f=numpy:nothing", "'numpy:nothing' is not found: "),
         ("auto:f=no_such_module:f", "No module named 'no_such_module'"),
@@ -162,16 +161,12 @@ def test_one_udf_twice(folder, values):
         ("auto:f=wrong.py:f", "'wrong.py:f' is not found: "),
         ("auto:f=empty.py:f", "'empty.py:f' is not found: module 'empty' has no attribute 'f'"),
         ("applymasks:mask_factories=no.npy", "'no.npy' cannot be read"),
-        ("sum:dtype=abc", "abc"),
     ],
 )
 def test_what_is_refused(folder, text, message):
     (folder / "bad.npy").write_bytes(b"no array")
     (folder / "wrong.py").write_text("def f(:\n")
     (folder / "empty.py").write_text("")
-    if message is None:
-        call("run", "scan.npy", "--udf", text)
-        return
     output = call("run", "scan.npy", "--udf", text, code=2)
     assert "Invalid value for '--udf'" in output
     assert message in output
@@ -179,7 +174,7 @@ def test_what_is_refused(folder, text, message):
 
 @given(
     st.dictionaries(
-        st.from_regex(r"[a-z_]\w{0,8}", fullmatch=True).filter(str.isascii),
+        st.from_regex(r"[a-z]_\w{0,8}", fullmatch=True).filter(str.isascii),
         st.one_of(
             st.integers(),
             st.floats(allow_nan=False),

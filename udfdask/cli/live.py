@@ -69,7 +69,7 @@ class TableView:
     def clear(self) -> None:
         """Take away what was printed last, on a terminal."""
         if self._height:
-            click.echo(f"\x1b[{self._height}F\x1b[J", nl=False)
+            click.echo(f"\x1b[{self._height}F\x1b[J", nl=False, color=True)
             self._height = 0
 
 

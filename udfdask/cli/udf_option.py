@@ -78,8 +78,7 @@ def _make(entry: Entry, settings: str) -> UDF:
             raise ValueError(f"there is no parameter {name!r}")
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in typed]
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise ValueError(f"{' and '.join(missing)} {verb} missing")
+        raise ValueError(f"needed but missing: {', '.join(missing)}")
     return entry.udf(**{name: read_value(parameters[name], text) for name, text in typed.items()})
 
 
