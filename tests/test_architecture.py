@@ -30,6 +30,7 @@ lazy_params scatter placement pinning
 run_layers
 chunk_graph merge_graph
 graph
+reporting
 explanation outputs progress
 results
 run
@@ -59,7 +60,7 @@ HEAVY = {
     "zarr": LABELLED,
     "h5py": LABELLED,
     "matplotlib": {"plotting"},
-    "distributed": {"run", "progress", "progressive", "cli"},
+    "distributed": {"run", "reporting", "progress", "progressive", "cli"},
     "dask": {
         "config",  # dask.config alone: our settings are dask settings
         "tokens",
@@ -76,6 +77,7 @@ HEAVY = {
         "merge_graph",
         "graph",
         "results",
+        "reporting",
         "progress",
         "run",
         "explanation",

@@ -242,7 +242,7 @@ def test_a_cluster(file, values):
     ("args", "code", "message"),
     [
         (["{}/nothing.npy"], 1, "Error: there is no file"),
-        (["{}/scan.npy", "--udf", "som"], 2, "'som' is not one of 'noop', 'pick', 'sum', 'sumsig'"),
+        (["{}/scan.npy", "--udf", "som"], 2, "'sumsig', 'virtualdetector'; did you mean 'sum'"),
         (
             ["{}/scan.npy", "--chunks", "4;4"],
             2,

@@ -18,6 +18,7 @@ from udfdask.errors import (
 from udfdask.explanation import Explanation
 from udfdask.mapping import map_frames
 from udfdask.progressive import Snapshot, UDFIterator, run_udf_iter
+from udfdask.reporting import ProgressReporter, ProgressState
 from udfdask.results import Result
 from udfdask.roi import count_nonzero
 from udfdask.run import compute, explain, persist, run_udf
@@ -46,6 +47,8 @@ __all__ = [
     "InvalidMaskError",
     "MissingMergeError",
     "NotAvailableError",
+    "ProgressReporter",
+    "ProgressState",
     "Result",
     "Shape",
     "Slice",

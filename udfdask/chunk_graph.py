@@ -13,7 +13,7 @@ from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.auxdata import block_of
 from udfdask.chunk import join_parts, n_blocks, run_chunk
-from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks, Key
+from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks, Key, Visits
 from udfdask.output_task import OutputTask
 from udfdask.run_layers import RunLayers
 
@@ -31,8 +31,9 @@ def add_chunks(run: RunLayers) -> list[Key]:
             more = () if aux is None else (aux[c],)
             blocks = List(*_blocks(run, c))
             tasks[name, c] = Task((name, c), run_chunk, run.shared, c, blocks, *more)
-        counts = run.recipe.grid.counts.tolist()
-        run.layers[name] = ChunkTasks(tasks, dict(zip(tasks, counts, strict=True)))
+        numbers = dict(zip(tasks, chunks, strict=True))
+        visits = Visits(array_name=run.array.name, recipe=run.recipe, chunks=numbers)
+        run.layers[name] = ChunkTasks(tasks, visits)
         run.depends[name] = {run.array.name, *others}
         return list(tasks)
     inline = not isinstance(run.shared, TaskRef)

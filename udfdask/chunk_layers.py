@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
@@ -11,18 +12,30 @@ from dask._task_spec import Task, TaskRef
 from dask.blockwise import Blockwise, BlockwiseDepDict, blockwise_token
 from dask.highlevelgraph import MaterializedLayer
 
-from udfdask.chunk import n_blocks, run_chunk, run_part
+from udfdask.chunk import run_chunk, run_part
 from udfdask.recipe import Recipe
 
 Key = tuple[Any, ...]
 
 
-class ChunkTasks(MaterializedLayer):
-    """Chunk tasks written out; `frames` says how many frames each is worth."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visits:
+    """What the tasks of a layer see."""
 
-    def __init__(self, mapping: Mapping[Key, Task], frames: dict[Key, float]) -> None:
+    array_name: str
+    """Name of the dask array with the data."""
+    recipe: Recipe
+    """What is done to them."""
+    chunks: dict[Key, int]
+    """The chunk that each task sees, all of it or a signal chunk of it."""
+
+
+class ChunkTasks(MaterializedLayer):
+    """Chunk tasks written out; `visits` says what they see."""
+
+    def __init__(self, mapping: Mapping[Key, Task], visits: Visits) -> None:
         super().__init__(mapping)
-        self.frames = frames
+        self.visits = visits
 
 
 class ChunkBlockwise(Blockwise):
@@ -71,14 +84,13 @@ class ChunkBlockwise(Blockwise):
             block = TaskRef(source) if data is None else data[source]
             more = () if aux is None else (aux[place[0]],)
             tasks[key] = Task(key, _run_block, recipe, block, place, *more)
-        return ChunkTasks(tasks, self.frames)
+        return ChunkTasks(tasks, self.visits)
 
     @property
-    def frames(self) -> dict[Key, float]:
-        """How many frames each task is worth."""
-        counts = self.recipe.grid.counts.tolist()
-        each = n_blocks(self.recipe)
-        return {key: counts[chunk] / each for key, (chunk, _) in self.places.items()}
+    def visits(self) -> Visits:
+        """What the tasks see."""
+        chunks = {key: chunk for key, (chunk, _) in self.places.items()}
+        return Visits(array_name=self.array_name, recipe=self.recipe, chunks=chunks)
 
 
 def _places(name: str, recipe: Recipe) -> dict[Key, tuple[int, int]]:

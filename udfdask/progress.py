@@ -1,30 +1,34 @@
-"""Joint computation of results: one pass, a progress bar, heavy parameters sent once."""
+"""Joint computation of results: one pass, its progress told, heavy parameters sent once."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 from dask import base
-from dask.callbacks import Callback
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks
 from udfdask.pinning import pin
+from udfdask.reporting.cluster import counted_on
+from udfdask.reporting.local import counted_here
+from udfdask.reporting.reporters import choose_reporter
+from udfdask.reporting.state import Progress
+from udfdask.reporting.tally import Tally, ended
+from udfdask.reporting.work import work_of
 from udfdask.scatter import scatter_recipes
 
 
-def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, ...]:
+def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
     """Compute results and dask arrays together, in one pass over the data.
 
     Parameters
     ----------
     *results : Result, dask.array.Array or nested lists, tuples and dicts of them
         What to compute. Anything else is passed through.
-    progress : bool
-        Show a progress bar that counts frames (tasks, on a distributed cluster).
+    progress : bool, callable or ProgressReporter
+        Show a progress bar that counts frames and bytes, on every scheduler. Or call a function
+        with a `ProgressState`, or the methods of a `ProgressReporter`, as the computation starts,
+        gets on and ends.
     **kwargs
         Passed on to `dask.compute`: scheduler, num_workers, resources, ...
 
@@ -32,6 +36,22 @@ def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     -------
     tuple
         The computed values, in order: a `Result` with NumPy arrays for a `Result`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `progress` is none of these.
+
+    Warns
+    -----
+    UDFWarning
+        If the function or an object given as `progress` raises an exception: it is told no more
+        than the end, and the computation goes on.
+
+    Notes
+    -----
+    A frame counts once, however many results are made of it. Arrays that no UDF is run over do not
+    count, nor does a result that `dask.optimize` has been called on.
 
     Examples
     --------
@@ -43,28 +63,27 @@ def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     >>> brightest
     np.float64(4.0)
     """
-    client = _client(results, kwargs)
-    placed: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-    if client is not None:
-        results = scatter_parameters(results, client)
-        results, placed = pin(results, client, loose=bool(kwargs.get("allow_other_workers")))
-    with placed, _bar(results, client) if progress else contextlib.nullcontext():
-        if progress and client is not None:
-            return _compute_on(client, results, kwargs)
-        done: tuple[Any, ...] = base.compute(*results, **kwargs)
-    return done
+    job = _Job(results, progress, kwargs)
+    with job.placed:
+        if job.tally is None:
+            return tuple(base.compute(*job.results, **kwargs))
+        with ended(job.tally):
+            if job.client is not None:
+                return _compute_on(job.client, job.tally, job.results, kwargs)
+            with counted_here(job.tally):
+                return tuple(base.compute(*job.results, **kwargs))
 
 
-def persist(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, ...]:
+def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
     """Compute results and dask arrays together and keep them lazy, as blocks in memory.
 
     Parameters
     ----------
     *results : Result, dask.array.Array or nested lists, tuples and dicts of them
         What to compute.
-    progress : bool
-        Show a progress bar that counts frames; not on a distributed cluster, where the work goes
-        on in the background.
+    progress : bool, callable or ProgressReporter
+        As in `compute`. On a distributed cluster, where the work goes on in the background, it is
+        waited for if its progress is told.
     **kwargs
         Passed on to `dask.persist`.
 
@@ -72,6 +91,16 @@ def persist(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     -------
     tuple
         The same collections, backed by computed blocks.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `progress` is none of these.
+
+    Warns
+    -----
+    UDFWarning
+        As `compute` does.
 
     Examples
     --------
@@ -81,14 +110,30 @@ def persist(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     >>> total["intensity"].sum().compute()
     np.float64(36.0)
     """
-    client = _client(results, kwargs)
-    placed: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-    if client is not None:
-        results = scatter_parameters(results, client)
-        results, placed = pin(results, client, loose=bool(kwargs.get("allow_other_workers")))
-    with placed, _bar(results, client) if progress and client is None else contextlib.nullcontext():
-        done: tuple[Any, ...] = base.persist(*results, **kwargs)
-    return done
+    job = _Job(results, progress, kwargs)
+    with job.placed:
+        if job.tally is None:
+            return tuple(base.persist(*job.results, **kwargs))
+        with ended(job.tally):
+            if job.client is not None:
+                return _persist_on(job.client, job.tally, job.results, kwargs)
+            with counted_here(job.tally):
+                return tuple(base.persist(*job.results, **kwargs))
+
+
+class _Job:
+    """Collections that are ready to be computed, where, and who is told of it."""
+
+    def __init__(self, results: tuple[Any, ...], progress: Progress, kwargs: dict[str, Any]) -> None:
+        reporter = choose_reporter(progress)
+        self.client = _client(results, kwargs)
+        self.tally = None if reporter is None else Tally(work_of(results), reporter)
+        self.placed: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if self.client is not None:
+            results = scatter_parameters(results, self.client)
+            loose = bool(kwargs.get("allow_other_workers"))
+            results, self.placed = pin(results, self.client, loose=loose)
+        self.results = results
 
 
 def _client(results: Any, kwargs: dict[str, Any]) -> Any:
@@ -118,43 +163,28 @@ def scatter_parameters(results: Any, client: Any) -> tuple[Any, ...]:
     return packed
 
 
-def _compute_on(client: Any, results: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Compute on a cluster and show distributed's own bar meanwhile."""
-    from distributed import progress as show
-
+def _compute_on(client: Any, tally: Tally, results: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Compute on a cluster and count meanwhile."""
     collections, repack = base.unpack_collections(*results)
     options = {k: v for k, v in kwargs.items() if k != "scheduler"}
-    futures = client.compute(collections, **options)
-    show(futures, notebook=False, scheduler=client.scheduler.address)
-    sys.stdout.write("\n")  # distributed's bar leaves the line open
-    done: tuple[Any, ...] = repack(client.gather(futures))
+    with counted_on(client, tally) as watch:
+        futures = client.compute(collections, **options)
+        try:
+            watch.wait(futures)
+            done: tuple[Any, ...] = repack(client.gather(futures))
+        finally:
+            # or the cluster goes on for as long as somebody keeps a traceback
+            for future in futures:
+                future.release()
     return done
 
 
-@contextlib.contextmanager
-def _bar(results: Any, client: Any) -> Iterator[None]:
-    """Show a bar that counts the frames of finished chunk tasks on a local scheduler."""
-    if client is not None:
-        yield
-        return
-    from tqdm.auto import tqdm  # costs asyncio
+def _persist_on(client: Any, tally: Tally, results: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Persist on a cluster and count until all is there; what fails is raised when it is read."""
+    from distributed import futures_of
 
-    frames: dict[Any, float] = {}
-    collections, _ = base.unpack_collections(*results)
-    for collection in collections:
-        graph = collection.__dask_graph__()
-        for layer in getattr(graph, "layers", {}).values():
-            if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-                frames.update(layer.frames)
-    with tqdm(total=round(sum(frames.values())), unit="frame", unit_scale=True) as bar:
-        done = 0.0
-
-        def posttask(key: Any, *_: Any) -> None:
-            nonlocal done
-            if key in frames:
-                done += frames[key]
-                bar.update(int(done) - bar.n)
-
-        with Callback(posttask=posttask):
-            yield
-        bar.update(bar.total - bar.n)
+    with counted_on(client, tally) as watch:
+        done: tuple[Any, ...] = base.persist(*results, **kwargs)
+        if not watch.wait(futures_of(done, client=client)):
+            tally.end("failed")
+    return done

@@ -18,6 +18,7 @@ from udfdask.explanation import Explanation
 from udfdask.grid import Grid
 from udfdask.outputs import default_mask, flat_rows
 from udfdask.progress import compute as compute_with_progress
+from udfdask.reporting.state import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,13 +187,14 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         """
         return self._about.explanation
 
-    def compute(self, progress: bool = False, **kwargs: Any) -> Result:
+    def compute(self, progress: Progress = False, **kwargs: Any) -> Result:
         """Return the same result with NumPy arrays, computed in one pass over the data.
 
         Parameters
         ----------
-        progress : bool
-            Show a progress bar that counts frames.
+        progress : bool, callable or ProgressReporter
+            Show a progress bar that counts frames and bytes, or tell somebody else about progress:
+            see `udfdask.compute`.
         **kwargs
             Passed on to `dask.compute`: scheduler, num_workers, resources, ...
 

@@ -39,7 +39,7 @@ def scatter_recipes(graph: HighLevelGraph, client: Any, sent: dict[int, Any]) ->
             for key, t in tasks.items()
         }
         if isinstance(layer, ChunkTasks):
-            layers[name] = ChunkTasks(light, layer.frames)
+            layers[name] = ChunkTasks(light, layer.visits)
         else:
             layers[name] = MaterializedLayer(light)
     if all(layers[n] is layer for n, layer in graph.layers.items()):

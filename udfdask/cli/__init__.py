@@ -1,9 +1,11 @@
-"""The command line: `udfdask run FILE` and `udfdask demo`."""
+"""The command line: `udfdask run`, `explain`, `udfs` and `demo`."""
 
 from __future__ import annotations
 
 import click
 
+from udfdask.cli.explain_file import explain
+from udfdask.cli.list_udfs import udfs
 from udfdask.cli.run_demo import demo
 from udfdask.cli.run_file import run
 
@@ -17,4 +19,6 @@ def main() -> None:
 
 
 main.add_command(run)
+main.add_command(explain)
+main.add_command(udfs)
 main.add_command(demo)

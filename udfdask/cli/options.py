@@ -12,6 +12,7 @@ from udfdask.errors import UDFError
 from udfdask.udfs import VirtualDetectorUDF
 
 Index = tuple[int | slice, ...]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class ShapeType(click.ParamType[tuple[int, ...]]):
@@ -60,26 +61,38 @@ class ChunksType(click.ParamType[Any]):
         return sizes[0] if len(sizes) == 1 else sizes
 
 
-class RegionType(click.ParamType[Index]):
-    """A region of the scan: ``y0:y1,x0:x1``, with the meaning of slices in Python."""
+class RegionType(click.ParamType[Index | Mask]):
+    """A region of the scan: ``y0:y1,x0:x1`` as slices in Python, or a mask in an .npy file."""
 
     name = "region"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Index:
-        """Turn ``0:10,3`` into slices and ints."""
-        if isinstance(value, tuple):
-            return value
+    ) -> Index | Mask:
+        """Turn ``0:10,3`` into slices and ints, and ``mask.npy`` into a mask."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # converted before
+        if value.endswith(".npy"):
+            return self._mask(value, param, ctx)
         try:
             return tuple(_one_index(part) for part in value.split(","))
         except ValueError:
             self.fail(
                 f"{value!r} is no region: write a slice or a position per navigation axis, such as "
-                "0:10,5:20 or 3,:",
+                "0:10,5:20 or 3,:, or the name of an .npy file that holds a boolean mask",
                 param,
                 ctx,
             )
+
+    def _mask(self, name: str, param: click.Parameter | None, ctx: click.Context | None) -> Mask:
+        """Return the mask in a file."""
+        try:
+            mask = np.load(name, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            self.fail(f"{name!r} cannot be read: {error}", param, ctx)
+        if mask.dtype != np.bool_:
+            self.fail(f"{name!r} holds {mask.dtype}, but a mask is boolean", param, ctx)
+        return mask  # type: ignore[no-any-return]
 
 
 class DetectorType(click.ParamType[VirtualDetectorUDF]):
@@ -127,8 +140,20 @@ def _one_index(text: str) -> int | slice:
     return slice(*bounds)
 
 
-def region_mask(region: Index, nav_shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def region_mask(region: Index | Mask, nav_shape: tuple[int, ...]) -> Mask:
     """Take a region and the scan's shape; return a mask, shape `nav_shape`, or raise UsageError."""
+    mask = region if isinstance(region, np.ndarray) else _indexed(region, nav_shape)
+    if mask.shape != nav_shape:
+        raise click.UsageError(
+            f"--roi is a mask of shape {mask.shape}, but the scan has the shape {nav_shape}"
+        )
+    if not mask.any():
+        raise click.UsageError(f"--roi selects nothing of the scan of shape {nav_shape}")
+    return mask
+
+
+def _indexed(region: Index, nav_shape: tuple[int, ...]) -> Mask:
+    """Take slices and positions and the scan's shape; return a mask, or raise UsageError."""
     if len(region) > len(nav_shape):
         raise click.UsageError(
             f"--roi has {len(region)} parts, but the scan has the shape {nav_shape}: "
@@ -139,6 +164,4 @@ def region_mask(region: Index, nav_shape: tuple[int, ...]) -> np.ndarray[Any, np
         mask[region] = True
     except IndexError as error:
         raise click.UsageError(f"--roi is outside the scan of shape {nav_shape}: {error}") from None
-    if not mask.any():
-        raise click.UsageError(f"--roi selects nothing of the scan of shape {nav_shape}")
     return mask

@@ -37,7 +37,8 @@ def centre_of_mass(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     show_default=True,
     help="The PNG file to draw.",
 )
-def demo(plot: Path) -> None:
+@click.option("--progress/--no-progress", default=True, help="Show a progress bar; the default.")
+def demo(plot: Path, progress: bool) -> None:
     """Make a small 4D-STEM recording, run three UDFs over it in one pass, and draw what they find.
 
     Two of the UDFs are ready-made; the third is a plain function of one frame.
@@ -49,7 +50,7 @@ def demo(plot: Path) -> None:
             check_png(plot)
         click.echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}.\n")
         udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=centre_of_mass)}
-        results = run_in_one_pass(recording, udfs, sig_dims=2)
+        results = run_in_one_pass(recording, udfs, sig_dims=2, progress=progress)
         with told_plainly(PLANNING):
             title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
             save_png(plot, _panels(results, ny * nx), title=title)

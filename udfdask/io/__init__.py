@@ -1,6 +1,7 @@
-"""Files in, files out: `open_file` and its kin read lazily, `write_zarr` stores results."""
+"""Files in, files out: `open_file` and its kin read lazily, `write_zarr`, `write_npz` store."""
 
 from udfdask.io.chunk_advice import ChunkAdvice, suggest_chunks
+from udfdask.io.npz_file import write_npz
 from udfdask.io.opened import OpenedFile
 from udfdask.io.opening import open_file
 from udfdask.io.raw import from_raw
@@ -19,5 +20,6 @@ __all__ = [
     "open_file",
     "result_variables",
     "suggest_chunks",
+    "write_npz",
     "write_zarr",
 ]

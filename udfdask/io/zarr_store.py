@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import numpy as np
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io.optional import missing_package, outdated_package
+from udfdask.io.replacing import replacing
 from udfdask.io.variables import Variable, variable_name
 from udfdask.io.zarr_file import is_zarr
 
@@ -81,7 +79,7 @@ def write_zarr(
     """
     target = check_target(path, overwrite=overwrite)
     dataset = _dataset(results, axes, attrs or {})
-    with _replacing(target) as unfinished:
+    with replacing(target) as unfinished:
         dataset.to_zarr(unfinished, mode="w", consolidated=False)
     return target
 
@@ -160,22 +158,3 @@ def _check_storable(name: str, dtype: np.dtype[Any]) -> None:
             f"result {name!r} is of type {dtype}, which is not written to zarr: only booleans, "
             "numbers and times are. Leave this UDF out, or save its result yourself"
         )
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """Take a path; give one beside it to write to, and rename that when all went well."""
-    # Beside it, because only on the same disk is renaming one step.
-    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        yield scratch / "new"
-        if target.exists():
-            target.rename(scratch / "old")
-        try:
-            (scratch / "new").rename(target)
-        except OSError:
-            if (scratch / "old").exists():
-                (scratch / "old").rename(target)
-            raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)

@@ -17,6 +17,8 @@ from udfdask.progressive.growing import AuxRows, grow
 from udfdask.progressive.live import LiveRecipe
 from udfdask.progressive.snapshot import Found, Snapshot
 from udfdask.progressive.source import Chunks
+from udfdask.reporting.state import Status
+from udfdask.reporting.tally import Tally
 from udfdask.results import About
 from udfdask.types import AnyArray
 
@@ -39,6 +41,8 @@ class UDFIterator:
         For each UDF, the aux data of the frames whose values are known.
     start : callable
         Returns what computes the chunks; called when the first snapshot is asked for.
+    tally : Tally, optional
+        Counts the chunks as they are merged.
 
     Attributes
     ----------
@@ -66,6 +70,7 @@ class UDFIterator:
         abouts: tuple[About, ...],
         known_aux: list[dict[str, AnyArray]],
         start: Callable[[], Chunks],
+        tally: Tally | None = None,
     ) -> None:
         recipe = live.now
         grid = recipe.grid
@@ -73,6 +78,7 @@ class UDFIterator:
         self._live = live
         self._abouts = abouts
         self._start = start
+        self._tally = tally
         self._chunks: Chunks | None = None
         self._growing = [grow(recipe, number) for number in range(len(recipe.udfs))]
         self._aux = tuple(AuxRows(recipe, number, known) for number, known in enumerate(known_aux))
@@ -158,6 +164,11 @@ class UDFIterator:
             self._closer = _who()
         if self._chunks is not None:
             self._chunks.close()
+        if self._turn.acquire(blocking=False):  # nobody waits, who would see the end
+            try:
+                self._end_tally("cancelled")
+            finally:
+                self._turn.release()
 
     def __enter__(self) -> Self:
         return self
@@ -232,10 +243,12 @@ class UDFIterator:
             if self._over:
                 return None
             self._reader = reader
-            stack.callback(self._end)
+            stack.push(self._end)
             if self._closer is not None:
                 self._refuse_silence()
                 return None
+            if self._chunks is None:
+                self._start_tally()
             if self._chunks is None and self.n_chunks:
                 self._chunks = self._start()
                 weakref.finalize(self, self._chunks.close)
@@ -264,6 +277,8 @@ class UDFIterator:
         self._rows_merged[rows] = True
         self._merged_at[chunk] = self.n_merged
         self.n_merged += 1
+        if self._tally is not None:
+            self._tally.add((chunk,))
 
     def _snapshot(self) -> Snapshot:
         """Return what there is now."""
@@ -277,11 +292,28 @@ class UDFIterator:
         )
         return Snapshot(found)
 
-    def _end(self) -> None:
-        """Stop for good."""
+    def _end(self, kind: type[BaseException] | None, *_: Any) -> None:
+        """Stop for good, after an exception of some kind or without one."""
         self._over = True
         if self._chunks is not None:
             self._chunks.close()
+        if self.n_merged == self.n_chunks:
+            self._end_tally("finished")
+        elif kind is None or kind is UDFRunCancelled or not issubclass(kind, Exception):
+            self._end_tally("cancelled")
+        else:
+            self._end_tally("failed")
+
+    def _start_tally(self) -> None:
+        """Begin to count."""
+        if self._tally is not None:
+            self._tally.start()
+            weakref.finalize(self, self._tally.end, "cancelled")
+
+    def _end_tally(self, status: Status) -> None:
+        """Stop counting."""
+        if self._tally is not None:
+            self._tally.end(status)
 
     def _refuse_silence(self) -> None:
         """Raise that the run has been cancelled, unless by the very one who iterates."""

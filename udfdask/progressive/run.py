@@ -17,6 +17,10 @@ from udfdask.progressive.iteration import UDFIterator
 from udfdask.progressive.live import LiveRecipe
 from udfdask.progressive.local import LocalChunks
 from udfdask.progressive.source import Chunks, Job
+from udfdask.reporting.reporters import choose_reporter
+from udfdask.reporting.state import Progress
+from udfdask.reporting.tally import Tally
+from udfdask.reporting.work import work_of_run
 from udfdask.run import as_list, describe_results
 from udfdask.udf import UDF
 
@@ -38,6 +42,7 @@ def run_udf_iter(
     split_every: int | bool | None = None,
     plots: Any = None,
     scheduler: Any = None,
+    progress: Progress = False,
     **kwargs: Any,
 ) -> UDFIterator:
     """Run UDFs over a dask array and hand out their results while the run goes on.
@@ -54,6 +59,9 @@ def run_udf_iter(
         Reserved for live plots.
     scheduler : str, callable, concurrent.futures.Executor or distributed.Client, optional
         As in `dask.compute`; by default the active client, the configured scheduler, or threads.
+    progress : bool, callable or ProgressReporter
+        Show a bar that counts the frames and bytes of merged chunks, or tell somebody else about
+        them, as in `udfdask.compute`.
     **kwargs
         Passed on to the scheduler: num_workers, pool; on a cluster resources, priority, retries.
 
@@ -104,6 +112,7 @@ def run_udf_iter(
             f"plots={plots!r}: live plots are not supported by this version: draw "
             "snapshot.buffers yourself in the loop"
         )
+    reporter = choose_reporter(progress)
     if not callable(scheduler):
         _check_options(kwargs)
     udfs = as_list(udf)
@@ -134,7 +143,8 @@ def run_udf_iter(
             return ClusterChunks(job, client, kwargs)
         return LocalChunks(job, get, kwargs)
 
-    return UDFIterator(live, abouts, known_aux, start)
+    tally = None if reporter is None else Tally(work_of_run(recipe), reporter)
+    return UDFIterator(live, abouts, known_aux, start, tally)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

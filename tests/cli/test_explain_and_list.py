@@ -1,0 +1,88 @@
+"""`udfdask explain` and `udfdask udfs` print what is known without reading a frame."""
+
+import numpy as np
+import pytest
+
+import udfdask as ud
+from commands import call
+from udfdask.cli.catalogue import CATALOGUE
+from udfdask.io import open_file
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import CoMUDF, StdDevUDF
+
+
+@pytest.fixture
+def file(tmp_path):
+    np.save(tmp_path / "scan.npy", np.ones((6, 8, 10, 12), "uint16"))
+    return tmp_path / "scan.npy"
+
+
+def test_the_plan_of_a_run(file):
+    with raise_if_dask_computes():
+        output = call(
+            "explain",
+            file,
+            "--udf",
+            "com:r=4",
+            "--udf",
+            "stddev",
+            "--chunks",
+            "2,4,-1,-1",
+            "--roi",
+            "3,:",
+        )
+    x = open_file(file, chunks=(2, 4, -1, -1)).array
+    plan = ud.explain(x, [CoMUDF(r=4), StdDevUDF()], roi=np.s_[3, :])
+    assert output == f"scan.npy: 6 x 8 positions of 10 x 12 uint16, read by NumPy\n\n{plan}\n"
+    assert "2 of 6 are read" in output
+
+
+def test_a_run_prints_the_same_plan(file):
+    options = [file, "--udf", "radialprofile:r=3", "--detector", "disk,r=2"]
+    plan = call("explain", *options)
+    assert plan in call("run", *options, "--no-progress")
+
+
+def test_warnings_of_a_plan_are_told_once(file):
+    output = call("explain", file, "--udf", "pick", "--chunks", "6,8,2,-1")
+    assert output.count("array.rechunk(") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["no.npy"], 1, "there is no file"),
+        (["{}", "--udf", "com:cx=99,r=3"], 1, "Error: "),
+        (["{}", "--udf", "con"], 2, "did you mean 'com'"),
+        (["{}", "--roi", "9,9"], 2, "--roi is outside the scan"),
+        (["{}", "--scheduler", "threads"], 2, "No such option"),
+        ([], 2, "Missing argument 'FILE'"),
+    ],
+)
+def test_mistakes(file, options, code, message):
+    assert message in call("explain", *(o.format(file) for o in options), code=code)
+
+
+def test_a_line_for_each_udf():
+    lines = call("udfs").splitlines()
+    assert [line.split()[0] for line in lines] == sorted(CATALOGUE)
+    for line, entry in zip(lines, CATALOGUE.values(), strict=True):
+        assert line.endswith(f"  {entry.udf.__doc__.splitlines()[0]}")
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_each_is_described(name):
+    """With each of its parameters, all that has to be given, and its results."""
+    output, entry = call("udfs", name), CATALOGUE[name]
+    assert output.startswith(f"{name}: {entry.summary}\n\n--udf {entry.usage}\n")
+    assert "\nResults\n-------\n" in output
+    described = output.partition("\nParameters\n")[2].partition("\nResults\n")[0]
+    headers = [line.partition(" : ")[0] for line in described.splitlines() if " : " in line]
+    names = [n.strip() for header in headers for n in header.split(",") if header[:1] != " "]
+    assert set(entry.parameters) <= set(names)
+    assert "Raises" not in output
+    assert "Examples" not in output
+
+
+def test_one_that_is_none():
+    assert "did you mean 'sumsig'" in call("udfs", "sumsigs", code=2)

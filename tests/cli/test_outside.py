@@ -1,0 +1,63 @@
+"""The command line as a program of its own: its streams, exit codes, clusters."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from commands import call, tables
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "scan.npy"
+    np.save(path, np.random.default_rng(5).integers(0, 1000, (6, 8, 10, 12)).astype(np.uint16))
+    return path
+
+
+def run(*args):
+    command = [sys.executable, "-m", "udfdask", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_bar_goes_to_standard_error_and_results_to_standard_output(file, tmp_path):
+    done = run(
+        "run", file, "--udf", "com:r=4", "--chunks", "2,8,-1,-1", "--out", tmp_path / "a.npz"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "48.0/48.0" in done.stderr
+    assert "11.25 kiB of 11.25 kiB" in done.stderr
+    assert "frame/s" not in done.stdout
+    assert tables(done.stdout)[0][:3] == ["com", "raw_com", "nav"]
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert arrays["field"].shape == (6, 8, 2)
+
+
+def test_no_bar(file):
+    done = run("run", file, "--no-progress", "--live", "--every", 0)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["run", "{}", "--udf", "com:radius=3"], 2, "there is no parameter 'radius'"),
+        (["run", "{}", "--udf", "com:cx=99,r=3"], 1, "Error: "),
+    ],
+)
+def test_mistakes(file, args, code, message):
+    done = run(*(arg.format(file) for arg in args))
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--live", "--every", "0"]], ids=["plain", "live"])
+def test_a_cluster_by_its_address(file, client, more):
+    options = ["--scheduler", client.scheduler.address, "--chunks", "2,8,-1,-1", "--udf", "stddev"]
+    output = call("run", file, *options, *more)
+    assert "48.0/48.0" in output
+    values = np.load(file)
+    (line,) = [line for line in tables(output)[-6:] if line[1] == "mean"]
+    assert float(line[-1]) == pytest.approx(values.mean(axis=(0, 1)).max(), rel=1e-3)

@@ -1,0 +1,225 @@
+"""``--udf name:parameter=value``: what it means, and how it is refused."""
+
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import udfdask as ud
+from commands import call
+from udfdask import udfs
+from udfdask.cli.catalogue import CATALOGUE
+from udfdask.cli.udf_option import UDFType
+from udfdask.cli.values import read_value, split_settings
+from udfdask.masks import DiscTemplate
+
+SHAPE = (6, 8, 16, 16)
+
+
+@pytest.fixture(scope="module")
+def values():
+    return np.random.default_rng(5).integers(0, 1000, SHAPE).astype(np.uint16)
+
+
+@pytest.fixture
+def folder(tmp_path, values, monkeypatch):
+    """The working folder, with a scan in it."""
+    np.save(tmp_path / "scan.npy", values)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def made(text):
+    return UDFType().convert(text, None, None).udf
+
+
+def found(folder, *options):
+    """The results of a run with one UDF, by name."""
+    call("run", "scan.npy", *options, "--chunks", "3,4,-1,-1", "--out", "out.npz", "--overwrite")
+    with np.load(folder / "out.npz") as arrays:
+        return dict(arrays)
+
+
+def test_all_of_them_are_there():
+    classes = {c for c in vars(udfs).values() if inspect.isclass(c) and issubclass(c, ud.UDF)}
+    assert {entry.udf for entry in CATALOGUE.values()} == classes
+    assert {"sum", "com", "radialprofile", "fem", "virtualdetector"} < set(CATALOGUE)
+
+
+# For each UDF what to type, and the object that is meant.
+EXAMPLES = {
+    "applymasks": ("mask_factories=masks.npy", lambda: udfs.ApplyMasksUDF(load_masks)),
+    "auto": ("f=numpy:max", lambda: udfs.AutoUDF(np.max)),
+    "com": ("cy=7.5,cx=8,r=5,flip_y=true", lambda: udfs.CoMUDF(cy=7.5, cx=8, r=5, flip_y=True)),
+    "correlation": (
+        "peaks=[[5,6],(8,8)],template=3,steps=2,log_scale=False",
+        lambda: udfs.CorrelationUDF(
+            [[5, 6], (8, 8)], DiscTemplate(radius=3), steps=2, log_scale=False
+        ),
+    ),
+    "crystallinity": ("2,6", lambda: udfs.CrystallinityUDF(2, 6)),
+    "fem": ("(8,8),1,rad_out=inf", lambda: udfs.FEMUDF((8, 8), 1, np.inf)),
+    "logsum": ("", udfs.LogsumUDF),
+    "noop": ("float32", lambda: udfs.NoOpUDF("float32")),
+    "pick": ("", udfs.PickUDF),
+    "radialfourier": ("n_bins=2,max_order=3", lambda: udfs.RadialFourierUDF(n_bins=2, max_order=3)),
+    "radialprofile": ("centers=none,ri=1", lambda: udfs.RadialProfileUDF(ri=1)),
+    "record": ("rec.npy", lambda: udfs.RecordUDF("other.npy")),
+    "stddev": ("dtype=float32", lambda: udfs.StdDevUDF("float32")),
+    "sum": ("dtype=int32", lambda: udfs.SumUDF("int32")),
+    "sumsig": ("", udfs.SumSigUDF),
+    "virtualdetector": ("ring, ri=2, ro=5", lambda: udfs.VirtualDetectorUDF("ring", ri=2, ro=5)),
+}
+
+
+def load_masks():
+    return np.load("masks.npy")
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_results_are_those_of_the_class(folder, values, name):
+    settings, make = EXAMPLES[name]
+    np.save("masks.npy", np.random.default_rng(1).random((3, 16, 16)))
+    got = found(folder, "--udf", f"{name}:{settings}")
+    expected = ud.run_udf(
+        ud.io.open_file("scan.npy", chunks=(3, 4, -1, -1)).array, make()
+    ).compute()
+    assert set(got) == set(expected)
+    for buffer, array in expected.items():
+        np.testing.assert_array_equal(got[buffer], array, err_msg=buffer)
+
+
+def test_frames_are_recorded(folder, values):
+    call("run", "scan.npy", "--udf", "record:rec.npy")
+    np.testing.assert_array_equal(np.load("rec.npy"), values)
+
+
+def test_a_function_out_of_a_file(folder, values):
+    (folder / "mine.py").write_text("def peak(frame):\n    return frame.max()\n")
+    got = found(folder, "--udf", "auto:mine.py:peak", "--scheduler", "processes")
+    np.testing.assert_array_equal(got["result"], values.max(axis=(2, 3)))
+
+
+def test_masks_out_of_a_function(folder, values):
+    (folder / "mine.py").write_text(
+        "import numpy\ndef all():\n    return numpy.ones((1, 16, 16))\n"
+    )
+    got = found(folder, "--udf", "apply-masks:mask_factories=mine.py:all")
+    np.testing.assert_array_equal(got["intensity"][..., 0], values.sum(axis=(2, 3)))
+
+
+@pytest.mark.parametrize(
+    "name", ["radial-profile", "radial_profile", "RadialProfileUDF", "RADIALPROFILE"]
+)
+def test_other_spellings(name):
+    assert type(made(name)) is udfs.RadialProfileUDF
+
+
+def test_one_udf_twice(folder, values):
+    got = found(folder, "--udf", "com:r=3", "--udf", "com:r=6", "--udf", "com:r=3")
+    assert {name.partition("_raw_com")[0] for name in got if "raw_com" in name} == {"com", "com_2"}
+    for name, r in (("com", 3), ("com_2", 6)):
+        x = ud.io.open_file("scan.npy").array
+        expected = ud.run_udf(x, udfs.CoMUDF(r=r)).compute()["raw_com"]
+        np.testing.assert_array_equal(got[f"{name}_raw_com"], expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "'' is not one of 'applymasks', 'auto', 'com',"),
+        ("con", "'virtualdetector'; did you mean 'com'?"),
+        ("radialprofil:r=3", "did you mean 'radialprofile'"),
+        ("com:radius=3", "there is no parameter 'radius' (com takes cy, cx, r, ri, scan_rotation"),
+        ("com:r=3,r=4", "'r' is given twice"),
+        ("com:5,cy=4", "'cy' is given twice, as '5' without its name"),
+        ("com:r=3,5", "'5' has no name, but comes after one that has"),
+        ("com:r=abc", "r must be a number of pixels, not 'abc' of type str"),
+        ("com:r=-3", "r must be 0 or more pixels, not -3"),
+        ("com:r=", "r must be a number of pixels, not ''"),
+        ("fem", "needed but missing: center, rad_in, rad_out (fem takes center, rad_in, rad_out;"),
+        ("fem:center=(8,8),rad_in=2", "needed but missing: rad_out"),
+        (
+            "fem:center=(8,8,rad_in=2",
+            "a bracket or a quote of 'center=(8,8,rad_in=2' has no partner",
+        ),
+        ("fem:center=[8;8],rad_in=2,rad_out=4", "'[8;8]' is neither a list of numbers nor"),
+        ("pick:3", "'3' has no name: write parameter=value (pick takes no parameters;"),
+        ("pick:a=3", "there is no parameter 'a' (pick takes no parameters;"),
+        ("virtualdetector:ring,3", "'3' has no name: write parameter=value"),
+        ("virtualdetector:ring,ri=3", "ro"),
+        ("correlation:peaks=no.npy,template=3,steps=2", "'no.npy' cannot be read: No such file"),
+        ("correlation:peaks=bad.npy,template=3,steps=2", "bad.npy"),
+        ("auto", "needed but missing: f"),
+        ("auto:f=3", "'3' is no function: write numpy:max, or analysis.py:peak for one of a file"),
+        ("auto:f=numpy:nothing", "'numpy:nothing' is not found: "),
+        ("auto:f=no_such_module:f", "No module named 'no_such_module'"),
+        ("auto:f=numpy:pi", "'numpy:pi' is no function, but 3.14"),
+        ("auto:f=no.py:f", "'no.py:f' is not found: "),
+        ("auto:f=wrong.py:f", "'wrong.py:f' is not found: "),
+        ("auto:f=empty.py:f", "'empty.py:f' is not found: module 'empty' has no attribute 'f'"),
+        ("applymasks:mask_factories=no.npy", "'no.npy' cannot be read"),
+    ],
+)
+def test_what_is_refused(folder, text, message):
+    (folder / "bad.npy").write_bytes(b"no array")
+    (folder / "wrong.py").write_text("def f(:\n")
+    (folder / "empty.py").write_text("")
+    output = call("run", "scan.npy", "--udf", text, code=2)
+    assert "Invalid value for '--udf'" in output
+    assert message in output
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z]_\w{0,8}", fullmatch=True).filter(str.isascii),
+        st.one_of(
+            st.integers(),
+            st.floats(allow_nan=False),
+            st.booleans(),
+            st.none(),
+            st.lists(st.tuples(st.integers(), st.floats(allow_nan=False, allow_infinity=False))),
+            st.text("abc,=([ ", max_size=5).filter(lambda t: t not in ("", "none")).map(repr),
+        ),
+    )
+)
+def test_what_is_written_is_read(settings):
+    """Python's own way of writing values is understood."""
+    written = ", ".join(
+        f"{name}={value if isinstance(value, str) else repr(value)}"
+        for name, value in settings.items()
+    )
+    unnamed, named = split_settings(written)
+    assert unnamed == []
+    assert list(named) == list(settings)
+    for name, value in settings.items():
+        parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation="Any")
+        meant = value[1:-1] if isinstance(value, str) else value
+        assert read_value(parameter, named[name]) == meant
+
+
+def test_masks_for_regions(folder, values):
+    mask = np.random.default_rng(0).random(SHAPE[:2]) > 0.5
+    np.save("mask.npy", mask)
+    got = found(folder, "--udf", "sum", "--roi", "mask.npy")
+    np.testing.assert_array_equal(got["intensity"], values[mask].sum(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (
+            np.ones((3, 3), bool),
+            "--roi is a mask of shape (3, 3), but the scan has the shape (6, 8)",
+        ),
+        (np.ones((6, 8)), "'mask.npy' holds float64, but a mask is boolean"),
+        (np.zeros((6, 8), bool), "--roi selects nothing"),
+        (None, "'mask.npy' cannot be read"),
+    ],
+)
+def test_masks_that_are_none(folder, mask, message):
+    if mask is not None:
+        np.save("mask.npy", mask)
+    assert message in call("run", "scan.npy", "--roi", "mask.npy", code=2)

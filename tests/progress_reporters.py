@@ -1,0 +1,161 @@
+"""Reporters that keep what they are told, and UDFs that tests of progress wait for."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+import udfdask as ud
+
+NUMBERS = ("num_frames_{}", "num_bytes_{}", "num_part_{}")
+
+
+class Kept:
+    """Keeps what it is told, and checks what is always true of it."""
+
+    def __init__(self):
+        self.told = []
+
+    def start(self, state):
+        assert not self.told
+        self.tell("start", state)
+
+    def update(self, state):
+        self.tell("update", state)
+
+    def end(self, state):
+        self.tell("end", state)
+
+    def tell(self, event, state):
+        assert "end" not in self.events
+        assert (event == "start") == (not self.told)
+        assert (event == "end") == (state.status != "running")
+        for number in NUMBERS:
+            done = getattr(state, number.format("complete"))
+            total = getattr(state, number.format("total"))
+            assert 0 <= done <= total
+            assert type(done) is type(total) is int
+            if self.told:
+                assert done >= getattr(self.last, number.format("complete"))
+                assert total == getattr(self.last, number.format("total"))
+                assert state.progress_id == self.last.progress_id
+        self.told.append((event, state))
+
+    @property
+    def events(self):
+        return [event for event, _ in self.told]
+
+    @property
+    def states(self):
+        return [state for _, state in self.told]
+
+    @property
+    def last(self):
+        return self.told[-1][1]
+
+    @property
+    def frames(self):
+        """The numbers of frames told of, each once."""
+        return list(dict.fromkeys(state.num_frames_complete for state in self.states))
+
+    def assert_finished(self, frames, nbytes, chunks):
+        """All of this was to be done, and is."""
+        last = self.last
+        assert self.events[0] == "start"
+        assert self.events[-1] == "end"
+        assert last.status == "finished"
+        assert (last.num_frames_total, last.num_frames_complete) == (frames, frames)
+        assert (last.num_bytes_total, last.num_bytes_complete) == (nbytes, nbytes)
+        assert (last.num_part_total, last.num_part_complete) == (chunks, chunks)
+
+
+class Fails:
+    """Fails at one event."""
+
+    def __init__(self, event, error):
+        self.event, self.error = event, error
+        self.called = []
+
+    def __getattr__(self, name):
+        if name not in ("start", "update", "end"):
+            raise AttributeError(name)
+
+        def method(state):
+            self.called.append((name, state.status))
+            if name == self.event:
+                raise self.error
+
+        return method
+
+
+class Sums(ud.UDF):
+    """Frame sums."""
+
+    def get_result_buffers(self):
+        return {"v": self.buffer(kind="nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.v[:] = frame.sum()
+
+
+class Gated(Sums):
+    """The last frame of the scan waits for a file; it fails rather than wait for ever."""
+
+    def __init__(self, gate):
+        super().__init__(gate=str(gate))
+
+    def process_frame(self, frame):
+        ny, nx = self.meta.dataset_shape.nav
+        is_last = self.meta.coordinates[0].tolist() == [ny - 1, nx - 1]
+        deadline = time.monotonic() + 20
+        while is_last and not Path(self.params.gate).exists():
+            if time.monotonic() > deadline:
+                raise TimeoutError("nobody has opened the gate")
+            time.sleep(0.01)
+        super().process_frame(frame)
+
+
+class OpensGate(Kept):
+    """Opens a gate as soon as all chunks but one are done."""
+
+    def __init__(self, gate):
+        super().__init__()
+        self.gate = Path(gate)
+
+    def update(self, state):
+        super().update(state)
+        if state.num_part_complete >= state.num_part_total - 1:
+            self.gate.touch()
+
+
+class Broken(Sums):
+    """Fails in the last row of the scan."""
+
+    def process_frame(self, frame):
+        if self.meta.coordinates[0, 0] == self.meta.dataset_shape.nav[0] - 1:
+            raise ZeroDivisionError("broken")
+        super().process_frame(frame)
+
+
+class Interrupts(Sums):
+    """Somebody presses Ctrl-C in the last row of the scan."""
+
+    def process_frame(self, frame):
+        if self.meta.coordinates[0, 0] == self.meta.dataset_shape.nav[0] - 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        super().process_frame(frame)
+
+
+class Weighs(ud.UDF):
+    """Uses a large parameter."""
+
+    def __init__(self, weights):
+        super().__init__(weights=weights)
+
+    def get_result_buffers(self):
+        return {"v": self.buffer(kind="nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.v[:] = frame.sum() * np.mean(self.params.weights)

@@ -1,0 +1,95 @@
+"""Results on the terminal and in a picture while a run goes on."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import monotonic
+
+import click
+
+from udfdask.io.opened import OpenedFile
+from udfdask.plotting.panels import result_panels
+from udfdask.plotting.static import save_png
+from udfdask.plotting.table import summary_table
+from udfdask.progressive import Snapshot, UDFIterator
+from udfdask.results import Result
+
+View = Callable[[Snapshot], None]
+"""Shows a snapshot somewhere."""
+
+
+def last_snapshot(snapshots: UDFIterator, views: Sequence[View], *, every: float) -> Snapshot:
+    """Go through a run, show what it has found every so many seconds, return the last snapshot.
+
+    The last one is left to whoever gets it.
+    """
+    due = -float("inf")
+    for snapshot in snapshots:
+        began = monotonic()
+        if snapshot.n_merged < snapshot.n_chunks and began >= due:
+            for view in views:
+                view(snapshot)
+            shown = monotonic()
+            # the run waits meanwhile: that shall take no more than a fifth of its time
+            due = shown + max(every, 4 * (shown - began)) if every else shown
+    return snapshot
+
+
+def named_results(names: Sequence[str], snapshot: Snapshot) -> dict[str, Result]:
+    """Return the results of a snapshot by name."""
+    return dict(zip(names, snapshot.buffers, strict=True))
+
+
+class TableView:
+    """Prints a table of the results so far; on a terminal each in place of the one before."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.in_place = sys.stdout.isatty()
+        self._names = names
+        self._height = 0
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Print a snapshot."""
+        damage = snapshot.damage
+        lines = [
+            f"{snapshot.n_merged} of {snapshot.n_chunks} chunks, {int(damage.sum())} frames",
+            *summary_table(named_results(self._names, snapshot)).splitlines(),
+        ]
+        self.clear()
+        if self.in_place:
+            # a line that is wrapped would count as two
+            width = shutil.get_terminal_size().columns - 1
+            lines = [line[:width] for line in lines]
+            self._height = len(lines)
+        click.echo("\n".join(lines) + ("" if self.in_place else "\n"))
+
+    def clear(self) -> None:
+        """Take away what was printed last, on a terminal."""
+        if self._height:
+            click.echo(f"\x1b[{self._height}F\x1b[J", nl=False, color=True)
+            self._height = 0
+
+
+class PictureView:
+    """Draws the results so far into a PNG file, which viewers of images watch."""
+
+    def __init__(self, path: Path, names: Sequence[str], opened: OpenedFile) -> None:
+        self._path = path.expanduser().absolute()
+        self._names = names
+        self._opened = opened
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Draw a snapshot."""
+        opened = self._opened
+        results = named_results(self._names, snapshot)
+        panels = result_panels(results, opened.axes, opened.sig_dims)
+        if not panels:
+            return
+        # in one step, since somebody may be looking
+        unfinished = self._path.with_name(f".{self._path.name}.part")
+        title = f"{opened.title}: {snapshot.n_merged} of {snapshot.n_chunks} chunks"
+        save_png(unfinished, panels, title=title)
+        unfinished.replace(self._path)
