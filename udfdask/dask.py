@@ -32,10 +32,11 @@ class ArrayAccessor:
     Examples
     --------
     >>> import dask.array as da
+    >>> import numpy as np
     >>> import udfdask.dask
     >>> from udfdask.udfs import SumSigUDF
     >>> x = da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8))
-    >>> binned = da.coarsen(sum, x, {2: 2, 3: 2})
+    >>> binned = da.coarsen(np.sum, x, {2: 2, 3: 2})
     >>> bright = binned.udf.run_udf(SumSigUDF(), sig_dims=2)["intensity"] > 10
     >>> bright.sum().compute()
     np.int64(24)

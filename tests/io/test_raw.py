@@ -152,6 +152,11 @@ def test_a_file_that_is_not_there(tmp_path):
         from_raw(tmp_path / "nothing.raw", nav_shape=1, sig_shape=1, dtype="u1")
 
 
+def test_a_folder(tmp_path):
+    with pytest.raises(FileFormatError, match="is a folder, and a raw file was expected"):
+        from_raw(tmp_path, nav_shape=1, sig_shape=1, dtype="u1")
+
+
 @pytest.mark.parametrize(
     ("nav", "match"),
     [

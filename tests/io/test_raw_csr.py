@@ -123,11 +123,8 @@ def test_neither_reading_nor_scipy_copies(tmp_path, values, indices):
     np.testing.assert_array_equal(matrix @ np.ones(35), values[2:].sum(axis=(2, 3)).ravel())
 
 
-def test_dask_works_with_the_blocks(files, values):
+def test_udfs_take_blocks_that_are_made_dense(files, values):
     array = files.open((4, 6), (5, 7), chunks=(2, 3, 5, 7))
-    with raise_if_dask_computes():
-        part = array[1:, 2]
-    np.testing.assert_array_equal(dense(part), values[1:, 2])
     whole = array.map_blocks(lambda block: block.todense(), meta=np.empty((0,) * 4, "u2"))
     np.testing.assert_array_equal(whole.compute(), values)
     with (

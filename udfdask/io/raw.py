@@ -67,7 +67,7 @@ def from_raw(
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the file does not have exactly the size that the shapes ask for.
+        If the file does not have exactly the size that the shapes ask for, or is a folder.
     ArgumentTypeError
         If the dtype is none that a file can hold, or a shape or a number of bytes is not a whole
         number.
@@ -106,7 +106,7 @@ def from_raw(
     start = _byte_count(offset, name="offset")
     header = _byte_count(frame_header, name="frame_header")
     footer = _byte_count(frame_footer, name="frame_footer")
-    file = existing_file(path)
+    file = plain_file(path)
     _check_size(file, nav, sig, stored, offset=start, header=header, footer=footer)
     frame_strides = c_strides(sig, stored.itemsize)
     step = header + math.prod(sig) * stored.itemsize + footer
@@ -132,6 +132,16 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
         folder = file.parent
         where = f"the folder {folder} exists" if folder.is_dir() else f"nor is there {folder}"
         raise FileNotFoundError(f"there is no file {os.fspath(path)!r} ({where}): check the path")
+    return file
+
+
+def plain_file(path: str | os.PathLike[str]) -> Path:
+    """Take a path; return it absolute, or raise if there is no file but a folder."""
+    file = existing_file(path)
+    if file.is_dir():
+        raise FileFormatError(
+            f"{file.name} is a folder, and a raw file was expected: pass the path of the file in it"
+        )
     return file
 
 

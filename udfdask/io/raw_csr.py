@@ -16,7 +16,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatErro
 from udfdask.io.csr_files import CSRFiles
 from udfdask.io.mapped import MappedArray
 from udfdask.io.optional import missing_package
-from udfdask.io.raw import existing_file, file_dtype, sizes
+from udfdask.io.raw import existing_file, file_dtype, plain_file, sizes
 from udfdask.io.source import choose_chunks, lazy_array
 from udfdask.placement import Workers, on_workers
 
@@ -165,7 +165,7 @@ def _value_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
     """Take a file and the type of its values; return it as an array of one dimension."""
-    file = existing_file(path)
+    file = plain_file(path)
     count, rest = divmod(file.stat().st_size, dtype.itemsize)
     if rest:
         raise FileFormatError(
