@@ -30,13 +30,14 @@ lazy_params scatter
 run_layers
 chunk_graph merge_graph
 graph
+plotting
 explanation outputs progress
 results
 run
 mapping
 progressive
 xarray hyperspy dask
-io plotting testing demo
+io testing demo
 cli __main__
 """.split()
 

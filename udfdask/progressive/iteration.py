@@ -39,6 +39,8 @@ class UDFIterator:
         For each UDF, the aux data of the frames whose values are known.
     start : callable
         Returns what computes the chunks; called when the first snapshot is asked for.
+    watch : callable, optional
+        Is called with each snapshot before it is handed out, in the thread that iterates.
 
     Attributes
     ----------
@@ -66,6 +68,7 @@ class UDFIterator:
         abouts: tuple[About, ...],
         known_aux: list[dict[str, AnyArray]],
         start: Callable[[], Chunks],
+        watch: Callable[[Snapshot], object] | None = None,
     ) -> None:
         recipe = live.now
         grid = recipe.grid
@@ -73,6 +76,7 @@ class UDFIterator:
         self._live = live
         self._abouts = abouts
         self._start = start
+        self._watch = watch
         self._chunks: Chunks | None = None
         self._growing = [grow(recipe, number) for number in range(len(recipe.udfs))]
         self._aux = tuple(AuxRows(recipe, number, known) for number, known in enumerate(known_aux))
@@ -172,6 +176,8 @@ class UDFIterator:
         snapshot = self._advance(_who())
         if snapshot is None:
             raise StopIteration
+        if self._watch is not None:
+            self._watch(snapshot)
         return snapshot
 
     def __aiter__(self) -> Self:
@@ -186,6 +192,8 @@ class UDFIterator:
             stack.pop_all()
         if snapshot is None:
             raise StopAsyncIteration
+        if self._watch is not None:
+            self._watch(snapshot)
         return snapshot
 
     def __await__(self) -> Generator[Any, None, Snapshot | None]:
