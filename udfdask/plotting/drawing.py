@@ -30,7 +30,11 @@ def _dress(axes: Any, panel: Panel) -> None:
 
 
 def _describe(drawn: Any, axis: Axis) -> None:
-    """Take a matplotlib axis and what it shows; give it name and unit."""
+    """Take a matplotlib axis and what it shows; give it name and unit, or a label per position."""
+    if axis.labels is not None:
+        drawn.set_label_text(axis.name, fontsize=9, color=INK)
+        drawn.set_ticks(range(len(axis.labels)), labels=axis.labels)
+        return
     drawn.set_label_text(f"{axis.name} ({axis.unit or 'pixels'})", fontsize=9, color=INK)
     if axis.scale == 1 and axis.offset == 0:
         drawn.get_major_locator().set_params(integer=True)
@@ -116,7 +120,9 @@ def is_isotropic(panel: Panel) -> bool:
     """Whether both axes are of one kind, so that the image's proportions mean something."""
     left, right, bottom, top = extent(panel)
     proportion = abs((bottom - top) / (right - left))
-    return panel.axes[0].unit == panel.axes[1].unit and 0.2 < proportion < 5
+    down, across = panel.axes[:2]
+    of_one_kind = down.unit == across.unit and not (down.labels or across.labels)
+    return of_one_kind and 0.2 < proportion < 5
 
 
 def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
@@ -129,7 +135,7 @@ def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
     image = _show(axes, panel, values, cmap=_COLOURS[panel.style], norm=norm)
     # An inset, because it is as high as the image whatever the layout makes of that.
     bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)), extend=extend)
-    bar.ax.tick_params(labelsize=8, colors=INK, length=3)
+    bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=3)
     bar.outline.set_visible(False)
     if panel.style == "phase":
         bar.set_ticks([-np.pi, 0, np.pi], labels=["−π", "0", "π"])  # noqa: RUF001

@@ -19,6 +19,7 @@ VECTOR = ("y", "x")
 
 _MOST_OF_ONE_BUFFER = 4
 _MOST_LINES = 6
+_ALIKE = 10.0  # vectors that are so much longer than different are seen one component at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,24 +125,33 @@ def panels_of(
 def _together(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel | None:
     """Return the panel of a result whose only extra dimension is drawn in it, else None."""
     n = labels.n_leading
-    drawn = [dim for dim in range(n) if values.shape[dim] > 1]
     if labels.kind != "nav" or values.ndim != n + 1:
         return None
-    last = labels.axes[-1]
-    index = tuple(
-        slice(None) if dim in drawn[-2:] else s // 2 for dim, s in enumerate(values.shape)
-    )
-    plane = values[(*index[:n], slice(None))]
-    axes = (*(labels.axes[dim] for dim in drawn[-2:]), last)
-    where = _where(labels, [(dim, index[dim]) for dim in range(n) if dim not in drawn[-2:]])
-    title = labels.title + where
-    if len(drawn) >= 2 and last.labels == VECTOR:
+    drawn = _drawn_dims(values.shape, n) if max(values.shape[:n], default=0) > 1 else ()
+    rest = [(dim, values.shape[dim] // 2) for dim in range(n) if dim not in drawn]
+    index: list[Any] = [slice(None)] * values.ndim
+    for dim, position in rest:
+        index[dim] = position
+    plane, last = values[tuple(index)], labels.axes[-1]
+    axes = (*(labels.axes[dim] for dim in drawn), last)
+    title = labels.title + _where(labels, rest)
+    if len(drawn) == 2 and last.labels == VECTOR and not _are_positions(plane):
         return Panel(title=title, values=plane, axes=axes, style="vector")
-    if len(drawn) == 1 and 1 < values.shape[-1]:
+    if len(drawn) == 1 and values.shape[-1] > 1:
         if values.shape[-1] <= _MOST_LINES:
             return Panel(title=title, values=plane, axes=axes, style="lines", log=log)
         return Panel(title=title, values=plane, axes=axes, style=_style(plane), log=log)
     return None
+
+
+def _are_positions(vectors: np.ndarray[Any, Any]) -> bool:
+    """Whether vectors are all nearly the same: places on a detector, say, and no directions."""
+    y, x = (part[np.isfinite(part)] for part in (vectors[..., 0], vectors[..., 1]))
+    if y.size == 0 or x.size == 0:
+        return False
+    spread = np.hypot(y.std(dtype=np.float64), x.std(dtype=np.float64))
+    mean = np.hypot(y.mean(dtype=np.float64), x.mean(dtype=np.float64))
+    return bool(mean > _ALIKE * spread)
 
 
 def _planes(

@@ -124,10 +124,10 @@ def notebook() -> Any:
 def _has_windows() -> bool:
     """Whether pyplot opens windows, or widgets in a notebook, here."""
     import matplotlib.pyplot as plt
-    from matplotlib.backends.registry import BackendFilter, backend_registry
+    from matplotlib.backends import registry
 
     backend = str(plt.get_backend()).lower()
-    headless = backend_registry.list_builtin(BackendFilter.NON_INTERACTIVE)
+    headless = registry.backend_registry.list_builtin(registry.BackendFilter.NON_INTERACTIVE)
     return backend not in headless and "inline" not in backend
 
 
