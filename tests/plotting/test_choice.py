@@ -81,7 +81,7 @@ def broken(array):
         ([1], TypeError, "plots must be True, a name, a pair (name, function)"),
         ([], ValueError, "plots is empty"),
         ([[]], ValueError, "plots holds nothing but empty lists"),
-        ([["image"], ["image"]], ValueError, "plots holds 2 lists, but there are 1 UDFs"),
+        ([["image"], ["image"]], ValueError, "plots holds 2 lists, but the number of UDFs is 1"),
         (("image", 3), TypeError, "plots holds ('image', 3): the second one must be a function"),
         ((3, np.abs), TypeError, "plots must be True, a name"),
         ("thing", ValueError, "'thing' of ManyUDF, which cannot be drawn: it holds object values"),

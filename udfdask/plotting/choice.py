@@ -85,8 +85,8 @@ def _wanted(asked: Any, n_udfs: int, option: str) -> list[tuple[Any, range]]:
     if all(isinstance(one, (list, tuple)) and not _is_pair(one) for one in asked):
         if len(asked) != n_udfs:
             raise ArgumentValueError(
-                f"{option} holds {len(asked)} lists, but there are {n_udfs} UDFs: write one list "
-                "for each, [] for one of which nothing is drawn"
+                f"{option} holds {len(asked)} lists, but the number of UDFs is {n_udfs}: write a "
+                "list for each, [] for one of which nothing is drawn"
             )
         if not any(asked):
             raise ArgumentValueError(f"{option} holds nothing but empty lists: name a result")

@@ -156,11 +156,10 @@ class LivePlot:
         is_last = snapshot.n_merged == snapshot.n_chunks
         if self._has_failed or (self._screen is not None and self._screen.is_closed):
             return False
-        start = time.monotonic()
-        if start < self._not_before and not is_last:
+        if time.monotonic() < self._not_before and not is_last:
             return False
         try:
-            self._draw(snapshot)
+            seconds = self._draw(snapshot)
         except Exception as error:  # noqa: BLE001  # a picture must not end a run of hours
             self._has_failed = True
             if self._screen is not None and self._screen.is_closed:
@@ -171,18 +170,20 @@ class LivePlot:
                 stacklevel=3,
             )
             return False
-        end = time.monotonic()
-        self._not_before = end + max(self._interval, _PAUSE * (end - start))
+        self._not_before = time.monotonic() + max(self._interval, _PAUSE * seconds)
         return True
 
-    def _draw(self, snapshot: Any) -> None:
-        """Draw a snapshot now."""
+    def _draw(self, snapshot: Any) -> float:
+        """Draw a snapshot now; return how long that took, in seconds."""
+        start = time.monotonic()
         title = f"{self._name}: {snapshot.n_merged} of {snapshot.n_chunks} chunks"
         panels = self._panels(snapshot)
         if self._screen is None:
             self._screen = open_screen(figure_size(panels, title=title))
+            start = time.monotonic()  # a window opens once
         draw(panels, title=title, figure=self._screen.figure)
         self._screen.show()
+        return time.monotonic() - start
 
     def _panels(self, snapshot: Any) -> list[Panel]:
         """Return the panels of a snapshot."""
