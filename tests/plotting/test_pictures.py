@@ -247,6 +247,25 @@ def test_a_live_plot_in_progress(recording, save):
     assert shares == [1 / 16, 9 / 16, 1]
 
 
+def test_long_names_are_wrapped(save):
+    name = "AnAnalysisWithAVeryLongNameThatSaysItAllUDF: coefficients [bin 0 order 0], amplitude"
+    panels = [Panel(title=name, values=np.eye(4) * k, axes=NM) for k in (1, 2)]
+    for number in (1, 2):
+        figure = draw(panels[:number], title=name)
+        pixels = save(figure, f"long-names-{number}")
+        assert contrast(inside(pixels, figure.axes[0])) > 0.1
+
+
+def test_many_labels_are_numbered(save):
+    labels = ud.Axis(name="what", labels=tuple(f"number {k}" for k in range(30)))
+    few = ud.Axis(name="what", labels=("first", "second", "third"))
+    values = np.arange(90.0).reshape(30, 3)
+    figure = draw([Panel(title="t", values=values, axes=(labels, few))])
+    save(figure, "labels")
+    assert figure.axes[0].get_ylabel() == "what (index)"
+    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == list(few.labels)
+
+
 def test_the_demo(save):
     from udfdask.cli.run_demo import _panels, centre_of_mass
     from udfdask.udfs import AutoUDF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,16 @@ _COLOURS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "
 INK = "0.25"
 MISSING = "#f1e4c6"  # a colour that is in none of the scales
 STRETCHED = 0.7  # height by width of an image whose proportions mean nothing
+TITLE_WIDTH = 36  # characters in a line of a panel's title
 _FEW_POINTS = 40  # of a line, so few that each is marked
-
+_MOST_LABELS = 12  # beside an image
 _LINE_COLOURS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
 
 
 def _dress(axes: Any, panel: Panel) -> None:
     """Take an empty matplotlib axes; give it the panel's title and look."""
-    axes.set_title(panel.title, fontsize=10.5, color=INK, loc="left")
+    title = textwrap.fill(panel.title, TITLE_WIDTH)
+    axes.set_title(title, fontsize=10.5, color=INK, loc="left")
     axes.tick_params(labelsize=8, colors=INK, length=3)
     axes.set_anchor("N")
     for spine in axes.spines.values():
@@ -31,13 +34,18 @@ def _dress(axes: Any, panel: Panel) -> None:
 
 def _describe(drawn: Any, axis: Axis) -> None:
     """Take a matplotlib axis and what it shows; give it name and unit, or a label per position."""
-    if axis.labels is not None:
+    if axis.labels is not None and len(axis.labels) <= _MOST_LABELS:
         drawn.set_label_text(axis.name, fontsize=9, color=INK)
         drawn.set_ticks(range(len(axis.labels)), labels=axis.labels)
         return
-    drawn.set_label_text(f"{axis.name} ({axis.unit or 'pixels'})", fontsize=9, color=INK)
+    drawn.set_label_text(f"{axis.name} ({_unit(axis)})", fontsize=9, color=INK)
     if axis.scale == 1 and axis.offset == 0:
         drawn.get_major_locator().set_params(integer=True)
+
+
+def _unit(axis: Axis) -> str:
+    """Return the unit of an axis in words: positions are pixels, or numbers of labels."""
+    return axis.unit or ("pixels" if axis.labels is None else "index")
 
 
 def _drawable(panel: Panel) -> np.ndarray[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting.drawing import INK, STRETCHED, draw_panel, extent, is_isotropic
 from udfdask.plotting.panels import Panel
+
+_TITLE_WIDTH = 32  # characters above each column of panels
 
 
 def save_png(
@@ -122,6 +125,7 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
         figure.clear()
     figure.set_layout_engine(make_layout(w_pad=0.12, h_pad=0.10))
     if title:
+        title = textwrap.fill(title, round(_TITLE_WIDTH * columns))
         figure.suptitle(title, fontsize=13, color=INK)
     grid = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
     for axes, panel in zip(grid, panels, strict=False):
