@@ -73,8 +73,8 @@ def broken(array):
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
-        ("imag", ValueError, "plots names 'imag', which is no result: ManyUDF has ['image', "),
-        (["image", "nope"], ValueError, "plots names 'nope', which is no result"),
+        ("imag", ValueError, "plots asks for 'imag', which is no result: ManyUDF has ['image', "),
+        (["image", "nope"], ValueError, "plots asks for 'nope', which is no result"),
         (1, TypeError, "plots must be True, a name, a pair (name, function), or a list of"),
         (np.abs, TypeError, "plots must be True, a name"),
         ({"image": True}, TypeError, "plots must be True, a name"),

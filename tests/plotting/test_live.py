@@ -98,12 +98,12 @@ def test_no_plots(plots, monkeypatch):
 @pytest.mark.parametrize(
     ("plots", "message"),
     [
-        ("nope", "plots names 'nope', which is no result: ManyUDF has ['image'"),
+        ("nope", "plots asks for 'nope', which is no result: ManyUDF has ['image'"),
         (5, "plots must be True, a name, a pair (name, function), or a list of"),
         ([], "plots is empty"),
         ("thing", "'thing' of ManyUDF, which cannot be drawn: it holds object values"),
         (("image", np.nanmax), "must return an image, a line"),
-        (LivePlot("nope"), "plots names 'nope'"),
+        (LivePlot("nope"), "plots asks for 'nope'"),
     ],
     ids=str,
 )

@@ -79,7 +79,7 @@ def test_a_computed_result_is_not_computed_again():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"names": "nope"}, "names names 'nope', which is no result: ManyUDF has ['image'"),
+        ({"names": "nope"}, "names asks for 'nope', which is no result: ManyUDF has ['image'"),
         ({"names": "thing"}, "cannot be drawn: it holds object values"),
         ({"names": 5}, "names must be True, a name"),
         ({"names": []}, "names is empty"),

@@ -126,13 +126,13 @@ def _chosen(
     found = [k for k in udfs if name in labels[k]]
     if not found:
         there = "; ".join(f"{names[k]} has {sorted(labels[k])}" for k in udfs)
-        raise ArgumentValueError(f"{option} names {name!r}, which is no result: {there}")
+        raise ArgumentValueError(f"{option} asks for {name!r}, which is no result: {there}")
     choices = []
     for k in found:
         one = labels[k][name]
         if one.obstacle and function is None:
             raise ArgumentValueError(
-                f"{option} names {name!r} of {names[k]}, which cannot be drawn: {one.obstacle}; "
+                f"{option} asks for {name!r} of {names[k]}, which cannot be drawn: {one.obstacle}; "
                 "pass (name, function) with a function that makes an image or a line of it"
             )
         choices.append(Choice(udf=k, name=name, function=function, labels=one))

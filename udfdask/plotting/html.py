@@ -22,8 +22,8 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
         for row in rows
     )
     return (
-        f'<div style="color: inherit"><div><strong>{escape(title)}</strong></div>'
-        '<table style="border-collapse: collapse; color: inherit; background: transparent">'
+        f"<div><div><strong>{escape(title)}</strong></div>"
+        '<table style="border-collapse: collapse; background: transparent">'
         + (f"<thead><tr>{head}</tr></thead>" if head else "")
         + f"<tbody>{body}</tbody></table></div>"
     )
