@@ -70,6 +70,20 @@ def test_a_lazy_result_is_computed_in_one_pass():
     assert len(loads) == X.npartitions
 
 
+def test_on_a_cluster(client):
+    with client.as_current():
+        figure = ud.run_udf(X, SumSigUDF()).plot()
+    np.testing.assert_allclose(images(figure)["intensity"], DATA.sum(axis=(2, 3)))
+
+
+def test_objects_are_drawn_by_functions():
+    result = ud.run_udf(X, ManyUDF())
+    figure = result.plot(("thing", lambda a: np.vectorize(len)(a) + 1))
+    np.testing.assert_array_equal(images(figure)["thing"], np.ones((5, 6)))
+    with pytest.raises(ud.ArgumentValueError, match="nothing to draw"):
+        result.plot(("thing", lambda a: a))
+
+
 def test_a_computed_result_is_not_computed_again():
     done = ud.run_udf(X, StdDevUDF()).compute()
     with raise_if_dask_computes():

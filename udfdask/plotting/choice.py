@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ import numpy as np
 
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.plotting.labels import Described, Labels, label_results
+from udfdask.plotting.labels import NUMBERS, Described, Labels, label_results
 from udfdask.plotting.panels import Panel, missing_as_nan, panels_of
 
 Array = np.ndarray[Any, Any]
@@ -43,11 +44,17 @@ class Choice:
 
 
 def choose(
-    asked: Any, described: Sequence[Described], axes: Any = None, *, option: str = "plots"
+    asked: Any,
+    described: Sequence[Described],
+    axes: Any = None,
+    *,
+    option: str = "plots",
+    finished: bool = False,
 ) -> tuple[Choice, ...]:
     """Take what a user asks for and the results of each UDF; return what is drawn, checked.
 
-    `option` is what the argument is called where the user wrote it.
+    `option` is what the argument is called where the user wrote it, `finished` whether all values
+    will be there.
     """
     labels = [label_results(one, axes) for one in described]
     names = [one.udf_name for one in described]
@@ -67,7 +74,7 @@ def choose(
             for choice in _chosen(*_pair(wanted, option), udfs, labels, names, option)
         ]
     for choice in chosen:
-        _try(choice, names[choice.udf])
+        _try(choice, names[choice.udf], finished=finished)
     if len(described) > 1:
         return tuple(_titled(choice, f"{names[choice.udf]}: ") for choice in chosen)
     return tuple(chosen)
@@ -151,27 +158,37 @@ def _titled(choice: Choice, before: str, function: str = "") -> Choice:
     return replace(choice, labels=replace(choice.labels, title=before + title))
 
 
-def _try(choice: Choice, udf: str) -> None:
-    """Raise if a user's function does not make anything that can be drawn of an empty result."""
-    if choice.function is None:
-        return
+def _try(choice: Choice, udf: str, *, finished: bool) -> None:
+    """Raise if a user's function makes nothing that can be drawn of sample values."""
     labels = choice.labels
-    blank = np.zeros(labels.shape, labels.dtype)
+    if choice.function is None or labels.dtype.kind not in NUMBERS:
+        return  # there are no samples of a user's objects
+    values, valid = _samples(labels, finished=finished)
     where = f"the function given for {choice.name!r} of {udf}"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a mean of nothing
-            panels = choice.panels(blank, np.zeros(labels.shape, bool), log=None)
+            warnings.simplefilter("ignore")
+            panels = choice.panels(values, valid, log=None)
     except Exception as error:
+        half = "" if finished else ", the second half of a nav result NaN as in an unfinished run"
         raise ArgumentValueError(
-            f"{where} raised {type(error).__name__}: {error}. It was called with an array of shape "
-            f"{labels.shape} and dtype {missing_as_nan(blank[:0], np.zeros(1, bool)).dtype}, NaN "
-            "where there are no results yet"
+            f"{where} raised {type(error).__name__}: {error}. It was tried on positive numbers of "
+            f"shape {labels.shape} and dtype {missing_as_nan(values, valid).dtype}{half}"
         ) from error
     if not panels:
         raise ArgumentValueError(
             f"{where} must return an image, a line, or a stack of them, more than one number"
         )
+
+
+def _samples(labels: Labels, *, finished: bool) -> tuple[Array, Array]:
+    """Return values of a result that are not all alike, and where they are valid."""
+    size = math.prod(labels.shape)
+    values = (np.arange(size) % 7 + 1).astype(labels.dtype).reshape(labels.shape)
+    valid = np.ones(size, bool)
+    if labels.kind == "nav" and not finished:
+        valid[(size + 1) // 2 :] = False
+    return values, valid.reshape(labels.shape)
 
 
 def _relabelled(labels: Labels, made: Array) -> Labels:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 from udfdask.axes import Axis
@@ -68,14 +69,10 @@ class LivePlot:
         log: bool | None = None,
         interval: float = 0.3,
     ) -> None:
-        if isinstance(interval, bool) or not isinstance(interval, (int, float)):
-            raise ArgumentTypeError(f"interval must be a number of seconds, got {interval!r}")
-        if not interval >= 0:
-            raise ArgumentValueError(f"interval must be at least 0 seconds, got {interval!r}")
         self._plots = plots
         self._axes = axes
         self._log = check_log(log)
-        self._interval = float(interval)
+        self._interval = _seconds(interval)
         self._choices: tuple[Choice, ...] | None = None
         self._name = ""
         self._screen: Screen | None = None
@@ -210,3 +207,13 @@ def check_log(log: Any) -> bool | None:
     if log is None or log is True or log is False:
         return log
     raise ArgumentTypeError(f"log must be True, False or None, got {log!r}")
+
+
+def _seconds(interval: Any) -> float:
+    """Take the argument `interval`; return it, or raise."""
+    if isinstance(interval, bool) or not isinstance(interval, Real):
+        raise ArgumentTypeError(f"interval must be a number of seconds, got {interval!r}")
+    seconds = float(interval)
+    if not seconds >= 0:
+        raise ArgumentValueError(f"interval must be at least 0 seconds, got {interval!r}")
+    return seconds

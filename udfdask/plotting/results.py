@@ -55,7 +55,7 @@ def prepare_plot(
     if not isinstance(title, str | None):
         raise ArgumentTypeError(f"title must be a text, got {title!r}")
     return Plot(
-        choices=choose(names, [described], axes, option="names"),
+        choices=choose(names, [described], axes, option="names", finished=True),
         log=check_log(log),
         title=described.udf_name if title is None else title,
     )

@@ -116,8 +116,7 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     make_figure, make_layout = figure_classes()
     for panel in panels:
         _check(panel)
-    if not panels:
-        raise ArgumentValueError("there is nothing to draw: pass at least one panel")
+    _refuse_nothing(panels)
     columns, heights = _n_columns(panels), _row_heights(panels)
     if figure is None:
         figure = make_figure(figsize=figure_size(panels, title=title))
@@ -151,8 +150,15 @@ def _check(panel: Panel) -> None:
         )
 
 
+def _refuse_nothing(panels: Sequence[Panel]) -> None:
+    """Raise unless there is a panel."""
+    if not panels:
+        raise ArgumentValueError("there is nothing to draw: at least one image or line is needed")
+
+
 def figure_size(panels: Sequence[Panel], *, title: str = "") -> tuple[float, float]:
     """Take panels; return the width and height that a figure of them wants, inches."""
+    _refuse_nothing(panels)
     return 4.3 * _n_columns(panels), sum(_row_heights(panels)) + (0.4 if title else 0.0)
 
 
