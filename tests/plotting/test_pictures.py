@@ -13,6 +13,7 @@ import pytest
 
 import udfdask as ud
 from udfdask.demo import make_recording
+from udfdask.io import open_file
 from udfdask.plotting import LivePlot, Panel, draw
 from udfdask.udfs import CoMUDF, RadialFourierUDF, RadialProfileUDF, StdDevUDF, SumSigUDF, SumUDF
 
@@ -264,6 +265,32 @@ def test_many_labels_are_numbered(save):
     save(figure, "labels")
     assert figure.axes[0].get_ylabel() == "what (index)"
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == list(few.labels)
+
+
+@pytest.mark.skipif(
+    "UDFDASK_TEST_DATA" not in os.environ,
+    reason="UDFDASK_TEST_DATA names no folder of recordings",
+)
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("001_4x2_6bit.mib", ["y (pixels)", "sig_y (pixels)"]),
+        ("bcf_v2_50x50px.bcf", ["height (µm)", "Energy (keV)"]),
+        ("test1.blo", ["y (nm)", "dy (cm)"]),
+    ],
+)
+def test_files_of_instruments(name, labels, save):
+    opened = open_file(Path(os.environ["UDFDASK_TEST_DATA"]) / name)
+    udfs = [SumSigUDF(), SumUDF()]
+    plot = LivePlot([["intensity"], ["intensity"]], axes=opened.axes)
+    for _ in ud.run_udf_iter(opened.array, udfs, sig_dims=opened.sig_dims, plots=plot):
+        pass
+    pixels = save(plot.figure, f"file-{name.split('.')[0]}")
+    scan, frame = plot.figure.axes
+    assert scan.get_ylabel() == labels[0]
+    assert labels[1] in (frame.get_ylabel(), frame.get_xlabel())
+    assert contrast(inside(pixels, scan)) > 0.05
+    assert contrast(inside(pixels, frame)) > 0.02
 
 
 def test_the_demo(save):
