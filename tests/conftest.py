@@ -1,9 +1,12 @@
 """What tests of several files share: a cluster and processes take seconds to start."""
 
+import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
+
+os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests start
 
 
 @pytest.fixture(scope="session")

@@ -31,13 +31,14 @@ run_layers
 chunk_graph merge_graph
 graph
 reporting
+plotting
 explanation outputs progress
 results
 run
 mapping
 progressive
 xarray hyperspy dask
-io plotting testing demo
+io testing demo
 cli __main__
 """.split()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from dask.utils import format_bytes
@@ -46,6 +47,17 @@ class Explanation:
 
     def __repr__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        from udfdask.plotting.html import html_table
+
+        return html_table("Plan", (), [_label_and_words(line) for line in self.text.splitlines()])
+
+
+def _label_and_words(line: str) -> tuple[str, str]:
+    """Take a line of a description; return what it is about, and the words."""
+    found = re.match(r"(\w+)(?:: | {2,})(.*)", line)
+    return (found[1], found[2]) if found else ("", line)
 
 
 def describe(plan: Plan, n_tasks: int) -> Explanation:

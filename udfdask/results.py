@@ -10,6 +10,7 @@ import dask.array as da
 import numpy as np
 from dask.base import DaskMethodsMixin, is_dask_collection, tokenize
 from dask.highlevelgraph import HighLevelGraph
+from dask.utils import format_bytes
 
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
@@ -37,6 +38,11 @@ class About:
     """What the run does."""
     axes: dict[str, tuple[Axis, ...]]
     """Extra dimensions of each result."""
+
+    @property
+    def nav_shape(self) -> tuple[int, ...]:
+        """Shape of the scan."""
+        return self.grid.shape
 
 
 class Result(DaskMethodsMixin, Mapping[str, Any]):
@@ -67,6 +73,8 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         Declarations by name: kind, extra_shape, dtype.
     axes : dict of tuple of Axis
         The extra dimensions of each result, from `UDF.get_result_axes`.
+    nav_shape, sig_shape : tuple of int
+        Shape of the scan and of a frame.
     raw : mapping
         Arrays with flattened navigation, only the frames of the ROI, in C order; shape
         (frames, *extra_shape) for nav buffers.
@@ -140,6 +148,18 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
             lines.append(f"  {name}: {self.buffers[name].kind}, {array.shape}, {array.dtype}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from udfdask.plotting.html import html_table
+
+        state = "lazy" if self._is_lazy else "computed"
+        header = ("name", "kind", "shape", "dtype", "size", *(("chunks",) if self._is_lazy else ()))
+        rows = [
+            (name, str(self.buffers[name].kind), *_cells(array))
+            for name, array in self._arrays.items()
+        ]
+        title = f"Result of {self.udf_name}, {state}"
+        return html_table(title, header if rows else (), rows)
+
     @property
     def udf_name(self) -> str:
         """Name of the UDF's class."""
@@ -154,6 +174,16 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     def axes(self) -> dict[str, tuple[Axis, ...]]:
         """The extra dimensions of each result."""
         return dict(self._about.axes)
+
+    @property
+    def nav_shape(self) -> tuple[int, ...]:
+        """Shape of the scan."""
+        return self._about.nav_shape
+
+    @property
+    def sig_shape(self) -> tuple[int, ...]:
+        """Shape of a frame."""
+        return self._about.sig_shape
 
     @property
     def raw(self) -> Mapping[str, Any]:
@@ -214,6 +244,68 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         (done,) = compute_with_progress(self, progress=progress, **kwargs)
         assert isinstance(done, Result)
         return done
+
+    def plot(
+        self,
+        names: Any = None,
+        *,
+        axes: Sequence[Axis] | None = None,
+        log: bool | None = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw results side by side; those of a lazy result are computed, in one pass.
+
+        Nav results are drawn as images of the scan, or as lines along a scan of one dimension; sig
+        results as images or spectra; complex ones as amplitude and phase; vectors, such as those of
+        `CoMUDF`, as colours of their directions with a wheel as the legend. Of extra dimensions
+        the first four positions are drawn, of a third navigation dimension the middle one. What is
+        not valid or NaN has a light colour of its own. y points down.
+
+        Parameters
+        ----------
+        names : str, tuple or list, optional
+            What is drawn: the name of a result; a pair ``(name, function)`` with a function of an
+            array in data set shape, NaN where it is not valid; a list of names and pairs. By
+            default all that are images or lines.
+        axes : sequence of Axis, optional
+            Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By
+            default pixels are counted.
+        log : bool, optional
+            Logarithmic scale for all, on which values up to zero are dark, or for none; by default
+            for images of kind sig.
+        title : str, optional
+            A title above all; by default the name of the UDF.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            With an interactive matplotlib backend one that `matplotlib.pyplot.show` shows; in a
+            notebook it is shown as the value of a cell.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If there is no such result, or none that can be drawn; before anything is computed.
+        ImportError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> result = ud.run_udf(da.ones((5, 5, 2, 3)), SumUDF()).compute()
+        >>> scan = [ud.Axis(name=name, unit="nm") for name in "yx"]
+        >>> angles = [ud.Axis(name=name, unit="mrad", scale=0.5) for name in ("ky", "kx")]
+        >>> figure = result.plot("intensity", axes=scan + angles)
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_title("left")
+        ('kx (mrad)', 'intensity')
+        """
+        from udfdask.plotting.results import prepare_plot
+
+        plot = prepare_plot(self, True if names is None else names, axes=axes, log=log, title=title)
+        arrays = {name: self[name] for name in plot.names}
+        masks = {name: self.valid_mask[name] for name in plot.names}
+        return plot.draw(*compute_with_progress(arrays, masks))
 
     @property
     def _is_lazy(self) -> bool:
@@ -309,6 +401,16 @@ class _Lookup(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._result)
+
+
+def _cells(array: Any) -> tuple[str, ...]:
+    """Return shape, dtype, size and chunks of an array as texts, no chunks of NumPy arrays."""
+    shape = " x ".join(map(str, array.shape)) or "one value"
+    size = format_bytes(array.nbytes)
+    if not is_dask_collection(array):
+        return shape, str(array.dtype), size
+    chunks = " x ".join(map(str, array.chunksize)) or "one value"
+    return shape, str(array.dtype), size, f"{array.npartitions} of {chunks}"
 
 
 def _computed(

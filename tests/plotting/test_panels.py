@@ -5,7 +5,10 @@ import pytest
 
 from udfdask.axes import Axis
 from udfdask.plotting import result_panels
+from udfdask.plotting.labels import label
+from udfdask.plotting.panels import panels_of
 
+YX = Axis(name="component", labels=("y", "x"))
 AXES = tuple(Axis(name=name) for name in ("t", "y", "x", "ky", "kx"))
 
 
@@ -90,5 +93,75 @@ def test_colours_follow_the_values():
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.complex64])
 def test_what_is_not_valid_is_missing(dtype):
     values = np.ma.MaskedArray(np.ones((3, 4), dtype), mask=np.eye(3, 4, dtype=bool))
-    (panel,) = result_panels({"u": Result("nav", values)}, AXES[1:], 2)
-    np.testing.assert_array_equal(np.isnan(panel.values), np.eye(3, 4))
+    for panel in result_panels({"u": Result("nav", values)}, AXES[1:], 2):
+        np.testing.assert_array_equal(np.isnan(panel.values), np.eye(3, 4))
+
+
+def of(kind, values, *, extra=(), nav=2, log=None):
+    """Panels of an array with named extra dimensions."""
+    values = np.asarray(values)
+    leading = {"nav": AXES[3 - nav : 3], "sig": AXES[3:]}.get(kind, ())
+    return panels_of(label("r", kind, values.shape, values.dtype, leading, extra), values, log=log)
+
+
+def test_complex_values_are_amplitude_and_phase():
+    values = np.array([[3 + 4j, np.nan], [-2, 1j]])
+    amplitude, phase = of("nav", values)
+    assert (amplitude.title, phase.title) == ("r, amplitude", "r, phase")
+    np.testing.assert_allclose(amplitude.values, [[5, np.nan], [2, 1]])
+    np.testing.assert_allclose(phase.values, [[np.arctan2(4, 3), np.nan], [np.pi, np.pi / 2]])
+    assert (amplitude.style, phase.style, phase.label) == ("scan", "phase", "radians")
+    assert [panel.log for panel in of("sig", values)] == [True, False]
+    assert [panel.log for panel in of("sig", values, log=False)] == [False, False]
+
+
+def test_vectors_are_one_image():
+    values = np.random.default_rng(1).normal(size=(3, 4, 2))
+    (panel,) = of("nav", values, extra=(YX,))
+    assert (panel.style, panel.values.shape, panel.axes) == ("vector", (3, 4, 2), (*AXES[1:3], YX))
+    (middle,) = of("nav", np.stack([values] * 5), extra=(YX,), nav=3)
+    assert (middle.style, middle.title) == ("vector", "r [2]")
+
+
+@pytest.mark.parametrize("labels", [("x", "y"), None])
+def test_two_numbers_of_other_names_are_no_vector(labels):
+    values = np.random.default_rng(1).normal(size=(3, 4, 2))
+    found = of("nav", values, extra=(Axis(name="component", labels=labels),))
+    assert [panel.title for panel in found] == (
+        ["r [x]", "r [y]"] if labels else ["r [0]", "r [1]"]
+    )
+
+
+def test_places_on_the_detector_are_no_directions():
+    values = 48 + np.random.default_rng(1).normal(size=(3, 4, 2))
+    assert [panel.title for panel in of("nav", values, extra=(YX,))] == ["r [y]", "r [x]"]
+
+
+def test_a_scan_of_one_dimension_has_a_line_for_each_component():
+    (panel,) = of("nav", np.zeros((5, 2)), extra=(YX,), nav=1)
+    assert (panel.style, panel.values.shape) == ("lines", (5, 2))
+    (panel,) = of("nav", np.zeros((1, 5, 2)), extra=(YX,))
+    assert (panel.style, panel.title) == ("lines", "r [0]")
+
+
+def test_many_numbers_along_a_line_are_an_image():
+    radius = Axis(name="radius", unit="px", scale=0.5)
+    (panel,) = of("nav", np.zeros((5, 20)), extra=(radius,), nav=1)
+    assert (panel.values.shape, panel.axes) == ((5, 20), (AXES[2], radius))
+
+
+def test_positions_have_their_units():
+    radius = Axis(name="radius", unit="px", scale=0.5, offset=1)
+    titles = [panel.title for panel in of("nav", np.zeros((3, 4, 2)), extra=(radius,))]
+    assert titles == ["r [1 px]", "r [1.5 px]"]
+
+
+def test_a_logarithmic_scale_is_chosen():
+    counts = np.arange(12.0).reshape(3, 4)
+    assert [of("nav", counts, log=log)[0].log for log in (None, True, False)] == [
+        False,
+        True,
+        False,
+    ]
+    assert [of("sig", counts, log=log)[0].log for log in (None, True, False)] == [True, True, False]
+    assert not of("sig", counts > 3)[0].log

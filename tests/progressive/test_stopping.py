@@ -28,8 +28,10 @@ class TestErrors:
             ud.run_udf_iter(x, [])
         with pytest.raises(ud.ArgumentTypeError, match=r"instance"):
             ud.run_udf_iter(x, SumUDF)
-        with pytest.raises(ud.ArgumentValueError, match=r"live plots are not supported"):
-            ud.run_udf_iter(x, SumUDF(), plots=True)
+        with pytest.raises(
+            ud.ArgumentValueError, match=r"plots asks for 'sum', which is no result"
+        ):
+            ud.run_udf_iter(x, SumUDF(), plots="sum")
         with pytest.raises(ud.ArgumentTypeError, match=r"corrections"):
             ud.run_udf_iter(x, SumUDF(), corrections=1)
         with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'rio'.*num_workers"):

@@ -1,7 +1,8 @@
-"""Results drawn and printed: `save_png` for figures, `summary_table` for the terminal."""
+"""Results drawn and printed: `save_png` for figures, `LivePlot` while a run goes on, tables."""
 
+from udfdask.plotting.live import LivePlot
 from udfdask.plotting.panels import Panel, result_panels
 from udfdask.plotting.static import draw, save_png
 from udfdask.plotting.table import summary_table
 
-__all__ = ["Panel", "draw", "result_panels", "save_png", "summary_table"]
+__all__ = ["LivePlot", "Panel", "draw", "result_panels", "save_png", "summary_table"]

@@ -1,23 +1,30 @@
-"""One panel drawn into one matplotlib axes: a line, or an image with its colour bar."""
+"""One panel drawn into one matplotlib axes: lines, or an image with its colour bar or wheel."""
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
 
 from udfdask.axes import Axis
 from udfdask.plotting.panels import Panel
+from udfdask.plotting.vectors import colour_wheel, longest_shown, vector_colours
 
-_COLOURS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r"}
+_COLOURS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "twilight"}
 INK = "0.25"
-_MISSING = "#f1e4c6"  # a colour that is in none of the scales
+MISSING = "#f1e4c6"  # a colour that is in none of the scales
 STRETCHED = 0.7  # height by width of an image whose proportions mean nothing
+TITLE_WIDTH = 36  # characters in a line of a panel's title
+_FEW_POINTS = 40  # of a line, so few that each is marked
+_MOST_LABELS = 12  # beside an image
+_LINE_COLOURS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
 
 
-def dress(axes: Any, panel: Panel) -> None:
+def _dress(axes: Any, panel: Panel) -> None:
     """Take an empty matplotlib axes; give it the panel's title and look."""
-    axes.set_title(panel.title, fontsize=10.5, color=INK, loc="left")
+    title = textwrap.fill(panel.title, TITLE_WIDTH)
+    axes.set_title(title, fontsize=10.5, color=INK, loc="left")
     axes.tick_params(labelsize=8, colors=INK, length=3)
     axes.set_anchor("N")
     for spine in axes.spines.values():
@@ -26,10 +33,19 @@ def dress(axes: Any, panel: Panel) -> None:
 
 
 def _describe(drawn: Any, axis: Axis) -> None:
-    """Take a matplotlib axis and what it shows; give it name and unit."""
-    drawn.set_label_text(f"{axis.name} ({axis.unit or 'pixels'})", fontsize=9, color=INK)
+    """Take a matplotlib axis and what it shows; give it name and unit, or a label per position."""
+    if axis.labels is not None and len(axis.labels) <= _MOST_LABELS:
+        drawn.set_label_text(axis.name, fontsize=9, color=INK)
+        drawn.set_ticks(range(len(axis.labels)), labels=axis.labels)
+        return
+    drawn.set_label_text(f"{axis.name} ({_unit(axis)})", fontsize=9, color=INK)
     if axis.scale == 1 and axis.offset == 0:
         drawn.get_major_locator().set_params(integer=True)
+
+
+def _unit(axis: Axis) -> str:
+    """Return the unit of an axis in words: positions are pixels, or numbers of labels."""
+    return axis.unit or ("pixels" if axis.labels is None else "index")
 
 
 def _drawable(panel: Panel) -> np.ndarray[Any, Any]:
@@ -40,19 +56,56 @@ def _drawable(panel: Panel) -> np.ndarray[Any, Any]:
     return values
 
 
-def draw_line(axes: Any, panel: Panel) -> None:
-    """Take a matplotlib axes and a panel of one dimension; draw its line."""
-    (axis,) = panel.axes
+def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
+    """Take a figure, an empty matplotlib axes in it and a panel; draw the panel there."""
+    _dress(axes, panel)
+    if panel.style == "lines" or panel.values.ndim == 1:
+        _draw_lines(axes, panel)
+    elif panel.style == "vector":
+        _draw_vectors(axes, panel)
+    else:
+        _draw_image(figure, axes, panel)
+
+
+def _draw_lines(axes: Any, panel: Panel) -> None:
+    """Take a matplotlib axes and a panel of one dimension, or of several lines; draw them."""
+    axis, *others = panel.axes
     values = _drawable(panel)
-    axes.plot(axis.offset + axis.scale * np.arange(values.size), values, lw=1.1, color="#3b528b")
+    positions = axis.offset + axis.scale * np.arange(len(values))
+    lines = values.reshape(len(values), -1).T
+    for number, line in enumerate(lines):
+        axes.plot(
+            positions,
+            line,
+            lw=1.1,
+            color=_LINE_COLOURS[number % len(_LINE_COLOURS)],
+            marker="." if len(line) <= _FEW_POINTS else "",
+            label=_line_name(others[0], number) if others else None,
+        )
+    _shade_missing(axes, axis, np.isnan(lines).all(axis=0))
     if panel.log and np.nanmax(values, initial=0) > 0:
         axes.set_yscale("log")
-    axes.margins(x=0)
+    axes.set_xlim(positions[0] - 0.5 * axis.scale, positions[-1] + 0.5 * axis.scale)
     axes.set_box_aspect(0.68)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9", lw=0.7)
     _describe(axes.xaxis, axis)
     axes.set_ylabel(_value_label(panel), fontsize=9, color=INK)
+    if others:
+        axes.legend(fontsize=8, labelcolor=INK, framealpha=0.8)
+
+
+def _line_name(axis: Axis, number: int) -> str:
+    """Return what one of several lines is called."""
+    return axis.labels[number] if axis.labels else f"{axis.name} {number}"
+
+
+def _shade_missing(axes: Any, axis: Axis, missing: np.ndarray[Any, Any]) -> None:
+    """Take a matplotlib axes and where no line has a value, shape (n,); shade these positions."""
+    edges = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0))
+    for first, stop in edges.reshape(-1, 2):
+        ends = (axis.offset + axis.scale * (end - 0.5) for end in (first, stop))
+        axes.axvspan(*ends, facecolor=MISSING, edgecolor="none", zorder=0)
 
 
 def _value_label(panel: Panel) -> str:
@@ -62,7 +115,7 @@ def _value_label(panel: Panel) -> str:
 
 def extent(panel: Panel) -> tuple[float, float, float, float]:
     """Take an image panel; return the outer edges of its pixels: left, right, bottom, top."""
-    (rows, columns), (down, right) = panel.values.shape, panel.axes
+    (rows, columns), (down, right) = panel.values.shape[:2], panel.axes[:2]
     return (
         right.offset - 0.5 * right.scale,
         right.offset + (columns - 0.5) * right.scale,
@@ -75,36 +128,60 @@ def is_isotropic(panel: Panel) -> bool:
     """Whether both axes are of one kind, so that the image's proportions mean something."""
     left, right, bottom, top = extent(panel)
     proportion = abs((bottom - top) / (right - left))
-    return panel.axes[0].unit == panel.axes[1].unit and 0.2 < proportion < 5
+    down, across = panel.axes[:2]
+    of_one_kind = down.unit == across.unit and not (down.labels or across.labels)
+    return of_one_kind and 0.2 < proportion < 5
 
 
-def draw_image(figure: Any, axes: Any, panel: Panel) -> None:
+def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
     """Take a figure, a matplotlib axes and a panel of two dimensions; draw image and colour bar."""
     values = _drawable(panel)
     norm, extend = _colour_scale(values, panel)
+    if panel.log and norm.vmin > 0:
+        # Zero counts have no logarithm; they are dark, not missing.
+        values = np.where(values <= 0, norm.vmin, values)
+    image = _show(axes, panel, values, cmap=_COLOURS[panel.style], norm=norm)
+    # An inset, because it is as high as the image whatever the layout makes of that.
+    bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)), extend=extend)
+    bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=3)
+    bar.outline.set_visible(False)
+    if panel.style == "phase":
+        bar.set_ticks([-np.pi, 0, np.pi], labels=["−π", "0", "π"])  # noqa: RUF001
+    if label := _value_label(panel):
+        bar.set_label(label, fontsize=9, color=INK)
+
+
+def _draw_vectors(axes: Any, panel: Panel) -> None:
+    """Take a matplotlib axes and a panel of vectors; draw their colours and a wheel beside them."""
+    longest = longest_shown(panel.values)
+    _show(axes, panel, vector_colours(panel.values, longest))
+    left, right, bottom, top = extent(panel)
+    # as round as the image's proportions let it be; at the top, where a colour bar begins
+    tall = abs((bottom - top) / (right - left)) if is_isotropic(panel) else STRETCHED
+    wheel = axes.inset_axes((1.05, 1 - 0.24 / tall, 0.24, 0.24 / tall))
+    wheel.imshow(colour_wheel(), interpolation="bilinear", extent=(-1, 1, 1, -1))
+    wheel.set_axis_off()
+    text = {"fontsize": 8, "color": INK, "transform": wheel.transAxes, "ha": "center", "va": "top"}
+    wheel.text(0.5, -0.06, f"rim: {longest:.3g}", **text)
+    if panel.label:
+        wheel.text(0.5, -0.36, panel.label, **text)
+
+
+def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colours: Any) -> Any:
+    """Take a matplotlib axes, a panel and its values or colours; show the image, labelled."""
     image = axes.imshow(
         values,
-        cmap=_COLOURS[panel.style],
-        norm=norm,
         extent=extent(panel),
         aspect="equal" if is_isotropic(panel) else "auto",
         interpolation="nearest",
+        **colours,
     )
     if not is_isotropic(panel):
         axes.set_box_aspect(STRETCHED)
-    if panel.log:
-        # Zero counts have no logarithm; they are dark, not missing.
-        axes.set_facecolor(image.get_cmap()(0.0))
-    else:
-        axes.set_facecolor(_MISSING)
+    axes.set_facecolor(MISSING)
     _describe(axes.yaxis, panel.axes[0])
     _describe(axes.xaxis, panel.axes[1])
-    # An inset, because it is as high as the image whatever the layout makes of that.
-    bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)), extend=extend)
-    bar.ax.tick_params(labelsize=8, colors=INK, length=3)
-    bar.outline.set_visible(False)
-    if label := _value_label(panel):
-        bar.set_label(label, fontsize=9, color=INK)
+    return image
 
 
 def _colour_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:
@@ -118,6 +195,8 @@ def _colour_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]
         if shown.min() <= 0:
             low /= 2  # else a single count would look like none
         return LogNorm(low, high if high > low else 2 * low), "neither"
+    if panel.style == "phase":
+        return Normalize(-np.pi, np.pi), "neither"
     if shown.size == 0:
         return Normalize(0, 1), "neither"
     low, high = float(shown.min()), float(shown.max())

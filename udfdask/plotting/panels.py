@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from udfdask.axes import Axis
+from udfdask.plotting.labels import NUMBERS, Labels, label
+
+Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines"]
+
+VECTOR = ("y", "x")
+"""Labels of the components of vectors."""
 
 _MOST_OF_ONE_BUFFER = 4
+_MOST_LINES = 6
+_ALIKE = 10.0  # vectors that are so much longer than different are seen one component at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One image or one line of a figure."""
+    """One picture of a figure: an image, a line, several lines, or an image of vectors."""
 
     title: str
     """What is shown, above the panel."""
     values: np.ndarray[Any, Any]
-    """An image, shape (y, x), or a line, shape (n,); of complex values the amplitude is drawn."""
+    """An image, shape (y, x), or a line, shape (n,); of complex values the amplitude is drawn.
+    For style `lines` shape (n, lines), for `vector` shape (y, x, 2) with components (y, x)."""
     axes: tuple[Axis, ...]
     """One axis per dimension of `values`."""
-    style: Literal["scan", "pattern", "signed"] = "scan"
-    """Colours: of a scan image, of a diffraction pattern, or of values around zero."""
+    style: Style = "scan"
+    """Colours: of a scan image, of a diffraction pattern, of values around zero, of angles in
+    radians, of vectors; or several lines."""
     log: bool = False
     """Draw the values on a logarithmic scale."""
     label: str = ""
@@ -38,9 +48,10 @@ def result_panels(
     """Choose what to draw of computed results.
 
     Navigation results become scan images, or a line where there is one navigation dimension;
-    signal results become patterns on a logarithmic scale, or spectra. Of extra dimensions the first
-    few positions are drawn, of further dimensions the middle. Single numbers and results that are
-    no numbers are left out.
+    vectors become an image of directions; signal results become patterns on a logarithmic scale,
+    or spectra; complex ones amplitude and phase. Of extra dimensions the first few positions are
+    drawn, of further dimensions the middle. Single numbers and results that are no numbers are
+    left out.
 
     Parameters
     ----------
@@ -70,61 +81,156 @@ def result_panels(
     """
     nav = len(axes) - sig_dims
     by_kind = {"nav": tuple(axes[:nav]), "sig": tuple(axes[nav:])}
-    return tuple(
-        panel
-        for udf, result in results.items()
-        for name, array in result.items()
-        for panel in _buffer_panels(
-            f"{udf}: {name}",
-            _with_nan(np.asarray(array), result.valid_mask[name]),
-            by_kind.get(str(result.buffers[name].kind), ()),
-            is_signal=str(result.buffers[name].kind) == "sig",
-        )
-    )
+    panels: list[Panel] = []
+    for udf, result in results.items():
+        extra = getattr(result, "axes", {})
+        for name, array in result.items():
+            values = missing_as_nan(np.asarray(array), result.valid_mask[name])
+            kind = str(result.buffers[name].kind)
+            leading, named = by_kind.get(kind, ()), extra.get(name, ())
+            labels = label(f"{udf}: {name}", kind, values.shape, values.dtype, leading, named)
+            panels += panels_of(labels, values)
+    return tuple(panels)
 
 
-def _with_nan(values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def missing_as_nan(
+    values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
     """Take an array and where it is valid; return it with NaN elsewhere, if it can hold any."""
-    if valid.all() or values.dtype.kind not in "biufc":
+    if valid.all() or values.dtype.kind not in NUMBERS:
         return values
     return np.where(valid, values.astype(np.result_type(values.dtype, np.float32)), np.nan)
 
 
-def _buffer_panels(
-    title: str, values: np.ndarray[Any, Any], axes: tuple[Axis, ...], *, is_signal: bool
-) -> Iterator[Panel]:
-    """Take one result and the axes of its leading dimensions; yield its panels."""
-    if values.dtype.kind not in "biufc" or values.size < 2:
-        return
-    all_axes = axes + tuple(
-        Axis(name=f"dim_{i}", unit="index") for i in range(values.ndim - len(axes))
+def panels_of(
+    labels: Labels, values: np.ndarray[Any, Any], *, log: bool | None = None
+) -> tuple[Panel, ...]:
+    """Take a result, NaN where it is not valid; return its panels, none if it cannot be drawn.
+
+    `log` None draws patterns on a logarithmic scale.
+    """
+    if replace(labels, shape=values.shape, dtype=values.dtype).obstacle:
+        return ()
+    is_complex = values.dtype.kind == "c"
+    # one panel for several lines or for vectors, if that is what the extra dimension holds
+    together = None if is_complex else _together(labels, values, log=bool(log))
+    if together is not None:
+        return (together,)
+    chosen = itertools.islice(_planes(labels, values), _MOST_OF_ONE_BUFFER)
+    return tuple(
+        panel for title, plane, axes in chosen for panel in _drawn(labels, title, plane, axes, log)
     )
+
+
+def _together(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel | None:
+    """Return the panel of a result whose only extra dimension is drawn in it, else None."""
+    n = labels.n_leading
+    if labels.kind != "nav" or values.ndim != n + 1:
+        return None
+    drawn = _drawn_dims(values.shape, n) if max(values.shape[:n], default=0) > 1 else ()
+    rest = [(dim, values.shape[dim] // 2) for dim in range(n) if dim not in drawn]
+    index: list[Any] = [slice(None)] * values.ndim
+    for dim, position in rest:
+        index[dim] = position
+    plane, last = values[tuple(index)], labels.axes[-1]
+    axes = (*(labels.axes[dim] for dim in drawn), last)
+    title = labels.title + _where(labels, rest)
+    if len(drawn) == 2 and last.labels == VECTOR and not _are_positions(plane):
+        return Panel(title=title, values=plane, axes=axes, style="vector")
+    if len(drawn) == 1 and values.shape[-1] > 1:
+        if values.shape[-1] <= _MOST_LINES:
+            return Panel(title=title, values=plane, axes=axes, style="lines", log=log)
+        return Panel(title=title, values=plane, axes=axes, style=_style(plane), log=log)
+    return None
+
+
+def _are_positions(vectors: np.ndarray[Any, Any]) -> bool:
+    """Whether vectors are all nearly the same: places on a detector, say, and no directions."""
+    y, x = (part[np.isfinite(part)] for part in (vectors[..., 0], vectors[..., 1]))
+    if y.size == 0 or x.size == 0:
+        return False
+    spread = np.hypot(y.std(dtype=np.float64), x.std(dtype=np.float64))
+    mean = np.hypot(y.mean(dtype=np.float64), x.mean(dtype=np.float64))
+    return bool(mean > _ALIKE * spread)
+
+
+def _planes(
+    labels: Labels, values: np.ndarray[Any, Any]
+) -> Iterator[tuple[str, np.ndarray[Any, Any], tuple[Axis, ...]]]:
+    """Yield title, values and axes of each image or line of a result."""
+    n = labels.n_leading
     # The image is made of the dataset's own dimensions where there are any.
-    drawn = _drawn_dims(values.shape, len(axes) or values.ndim)
+    drawn = _drawn_dims(values.shape, n or values.ndim)
     others = [dim for dim in range(values.ndim) if dim not in drawn]
     positions = [
-        [values.shape[dim] // 2] if dim < len(axes) else list(range(values.shape[dim]))
-        for dim in others
+        [values.shape[dim] // 2] if dim < n else list(range(values.shape[dim])) for dim in others
     ]
-    for chosen in itertools.islice(itertools.product(*positions), _MOST_OF_ONE_BUFFER):
+    for chosen in itertools.product(*positions):
         index: list[Any] = [slice(None)] * values.ndim
         for dim, position in zip(others, chosen, strict=True):
             index[dim] = position
-        plane = values[tuple(index)]
-        where = f" [{', '.join(map(str, chosen))}]" if chosen else ""
-        yield Panel(
-            title=title + where,
-            values=plane,
-            axes=tuple(all_axes[dim] for dim in drawn),
-            style="pattern" if is_signal else "signed" if _has_both_signs(plane) else "scan",
-            log=is_signal and plane.ndim == 2 and not _has_both_signs(plane),
+        where = _where(labels, list(zip(others, chosen, strict=True)))
+        axes = tuple(labels.axes[dim] for dim in drawn)
+        yield labels.title + where, values[tuple(index)], axes
+
+
+def _drawn(
+    labels: Labels,
+    title: str,
+    plane: np.ndarray[Any, Any],
+    axes: tuple[Axis, ...],
+    log: bool | None,
+) -> tuple[Panel, ...]:
+    """Take an image or a line of a result; return its panel, or two for complex values."""
+    is_pattern = labels.kind == "sig"
+    style: Style = "pattern" if is_pattern else "scan"
+    if plane.dtype.kind == "c":
+        by_itself = bool(log) if log is not None else is_pattern and plane.ndim == 2
+        amplitude = Panel(
+            title=f"{title}, amplitude", values=np.abs(plane), axes=axes, style=style, log=by_itself
         )
+        phase = Panel(
+            title=f"{title}, phase",
+            values=np.where(np.isnan(plane), np.nan, np.angle(plane)),
+            axes=axes,
+            style="phase",
+            label="radians",
+        )
+        return amplitude, phase
+    signed = _has_both_signs(plane)
+    if log is None:
+        log = is_pattern and plane.ndim == 2 and not signed and plane.dtype.kind != "b"
+    if signed and not log and not is_pattern:
+        style = "signed"
+    return (Panel(title=title, values=plane, axes=axes, style=style, log=log),)
+
+
+def _where(labels: Labels, chosen: Sequence[tuple[int, int]]) -> str:
+    """Take dimensions and positions in them; return the positions in words."""
+    places = [_place(labels.axes[dim], position) for dim, position in chosen]
+    return f" [{', '.join(places)}]" if places else ""
+
+
+def _place(axis: Axis, position: int) -> str:
+    """Return a position on an axis in words: its label, its value with the unit, or its number."""
+    if axis.labels is not None:
+        return axis.labels[position]
+    if axis.unit in (None, "index"):
+        return str(position)
+    return f"{axis.offset + axis.scale * position:g} {axis.unit}"
 
 
 def _drawn_dims(shape: tuple[int, ...], leading: int) -> tuple[int, ...]:
     """Take a shape and how many dimensions to choose from; return one or two dimensions to draw."""
-    dims = [dim for dim in range(leading) if shape[dim] > 1] or list(range(len(shape)))
+    dims = [dim for dim in range(leading) if shape[dim] > 1] or [
+        dim for dim in range(len(shape)) if shape[dim] > 1
+    ]
     return tuple(dims[-2:])
+
+
+def _style(values: np.ndarray[Any, Any]) -> Style:
+    """Return the colours of an image that is no pattern."""
+    return "signed" if _has_both_signs(values) else "scan"
 
 
 def _has_both_signs(values: np.ndarray[Any, Any]) -> bool:

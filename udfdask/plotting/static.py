@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from udfdask.errors import ArgumentValueError
-from udfdask.plotting.drawing import (
-    INK,
-    STRETCHED,
-    draw_image,
-    draw_line,
-    dress,
-    extent,
-    is_isotropic,
-)
+from udfdask.plotting.drawing import INK, STRETCHED, draw_panel, extent, is_isotropic
 from udfdask.plotting.panels import Panel
+
+_TITLE_WIDTH = 32  # characters above each column of panels
 
 
 def save_png(
@@ -49,7 +44,7 @@ def save_png(
     IsADirectoryError
         If `path` is a folder itself.
     ArgumentValueError
-        If there are no panels, or one is neither an image nor a line.
+        If there are no panels, or the shape of one does not fit its style.
     ImportError
         If matplotlib is not installed.
 
@@ -81,11 +76,11 @@ def check_png(path: str | os.PathLike[str]) -> Path:
         )
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: pass the name of a PNG file")
-    _figure_classes()
+    figure_classes()
     return target
 
 
-def draw(panels: Sequence[Panel], *, title: str = "") -> Any:
+def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any:
     """Draw panels into a figure.
 
     Parameters
@@ -94,16 +89,18 @@ def draw(panels: Sequence[Panel], *, title: str = "") -> Any:
         What to draw, row by row.
     title : str
         A title above all panels.
+    figure : matplotlib.figure.Figure, optional
+        The figure to draw into; what is in it goes, its size stays. By default a new one.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure; pyplot knows nothing of it.
+        The figure; pyplot knows nothing of a new one.
 
     Raises
     ------
     ArgumentValueError
-        If there are no panels, or one is neither an image nor a line.
+        If there are no panels, or the shape of one does not fit its style.
     ImportError
         If matplotlib is not installed.
 
@@ -116,37 +113,68 @@ def draw(panels: Sequence[Panel], *, title: str = "") -> Any:
     >>> draw([line]).axes[0].get_xlabel()
     'E (keV)'
     """
-    make_figure, make_layout = _figure_classes()
+    make_figure, make_layout = figure_classes()
     for panel in panels:
-        if panel.values.ndim not in (1, 2) or panel.values.ndim != len(panel.axes):
-            raise ArgumentValueError(
-                f"panel {panel.title!r} must be an image or a line with an axis per dimension, got "
-                f"values of shape {panel.values.shape} and {len(panel.axes)} axes"
-            )
-    if not panels:
-        raise ArgumentValueError("there is nothing to draw: pass at least one panel")
-    columns = min(len(panels), max(2, math.ceil(math.sqrt(len(panels)))))
-    rows = [panels[first : first + columns] for first in range(0, len(panels), columns)]
-    heights = [max(_height(panel) for panel in row) for row in rows]
-    figure = make_figure(
-        figsize=(4.3 * columns, sum(heights) + (0.4 if title else 0.0)),
-        layout=make_layout(w_pad=0.12, h_pad=0.10),
-    )
+        _check(panel)
+    _refuse_nothing(panels)
+    columns, heights = _n_columns(panels), _row_heights(panels)
+    if figure is None:
+        figure = make_figure(figsize=figure_size(panels, title=title))
+    else:
+        figure.clear()
+    figure.set_layout_engine(make_layout(w_pad=0.12, h_pad=0.10))
     if title:
+        title = textwrap.fill(title, round(_TITLE_WIDTH * columns))
         figure.suptitle(title, fontsize=13, color=INK)
-    grid = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights).ravel()
+    grid = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
     for axes, panel in zip(grid, panels, strict=False):
-        dress(axes, panel)
-        if panel.values.ndim == 1:
-            draw_line(axes, panel)
-        else:
-            draw_image(figure, axes, panel)
+        draw_panel(figure, axes, panel)
     for axes in grid[len(panels) :]:
         axes.remove()
     return figure
 
 
-def _figure_classes() -> tuple[Any, Any]:
+def _check(panel: Panel) -> None:
+    """Raise unless the shape of a panel fits its style."""
+    dims = {"lines": (2,), "vector": (3,)}.get(panel.style, (1, 2))
+    if panel.values.ndim not in dims or panel.values.ndim != len(panel.axes):
+        raise ArgumentValueError(
+            f"panel {panel.title!r} must be an image or a line with an axis per dimension, got "
+            f"values of shape {panel.values.shape} and {len(panel.axes)} axes for style "
+            f"{panel.style!r}"
+        )
+    if panel.style == "vector" and panel.values.shape[-1] != 2:
+        raise ArgumentValueError(
+            f"panel {panel.title!r} must hold vectors (y, x) in its last dimension, got values of "
+            f"shape {panel.values.shape}"
+        )
+
+
+def _refuse_nothing(panels: Sequence[Panel]) -> None:
+    """Raise unless there is a panel."""
+    if not panels:
+        raise ArgumentValueError("there is nothing to draw: at least one image or line is needed")
+
+
+def figure_size(panels: Sequence[Panel], *, title: str = "") -> tuple[float, float]:
+    """Take panels; return the width and height that a figure of them wants, inches."""
+    _refuse_nothing(panels)
+    return 4.3 * _n_columns(panels), sum(_row_heights(panels)) + (0.4 if title else 0.0)
+
+
+def _n_columns(panels: Sequence[Panel]) -> int:
+    """Return how many panels stand side by side."""
+    return min(len(panels), max(2, math.ceil(math.sqrt(len(panels)))))
+
+
+def _row_heights(panels: Sequence[Panel]) -> list[float]:
+    """Return the height of each row of panels, inches."""
+    columns = _n_columns(panels)
+    rows = [panels[first : first + columns] for first in range(0, len(panels), columns)]
+    return [max(_height(panel) for panel in row) for row in rows]
+
+
+def figure_classes() -> tuple[Any, Any]:
     """Return matplotlib's classes of figures and of their layout."""
     try:
         from matplotlib.figure import Figure
@@ -161,7 +189,7 @@ def _figure_classes() -> tuple[Any, Any]:
 
 def _height(panel: Panel) -> float:
     """Take a panel; return the height that it fills with its words, inches."""
-    if panel.values.ndim == 1:
+    if panel.values.ndim == 1 or panel.style == "lines":
         return 2.9
     left, right, bottom, top = extent(panel)
     tall = abs((bottom - top) / (right - left)) if is_isotropic(panel) else STRETCHED

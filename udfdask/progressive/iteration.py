@@ -43,6 +43,8 @@ class UDFIterator:
         Returns what computes the chunks; called when the first snapshot is asked for.
     tally : Tally, optional
         Counts the chunks as they are merged.
+    watch : callable, optional
+        Is called with each snapshot before it is handed out, in the thread that iterates.
 
     Attributes
     ----------
@@ -71,6 +73,7 @@ class UDFIterator:
         known_aux: list[dict[str, AnyArray]],
         start: Callable[[], Chunks],
         tally: Tally | None = None,
+        watch: Callable[[Snapshot], object] | None = None,
     ) -> None:
         recipe = live.now
         grid = recipe.grid
@@ -79,6 +82,7 @@ class UDFIterator:
         self._abouts = abouts
         self._start = start
         self._tally = tally
+        self._watch = watch
         self._chunks: Chunks | None = None
         self._growing = [grow(recipe, number) for number in range(len(recipe.udfs))]
         self._aux = tuple(AuxRows(recipe, number, known) for number, known in enumerate(known_aux))
@@ -183,6 +187,8 @@ class UDFIterator:
         snapshot = self._advance(_who())
         if snapshot is None:
             raise StopIteration
+        if self._watch is not None:
+            self._watch(snapshot)
         return snapshot
 
     def __aiter__(self) -> Self:
@@ -197,6 +203,8 @@ class UDFIterator:
             stack.pop_all()
         if snapshot is None:
             raise StopAsyncIteration
+        if self._watch is not None:
+            self._watch(snapshot)
         return snapshot
 
     def __await__(self) -> Generator[Any, None, Snapshot | None]:

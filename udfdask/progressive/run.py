@@ -10,17 +10,19 @@ import dask.array as da
 from dask import base
 
 from udfdask.corrections import CorrectionSet
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.plan import make_plan
 from udfdask.progressive.cluster import ClusterChunks
 from udfdask.progressive.iteration import UDFIterator
 from udfdask.progressive.live import LiveRecipe
 from udfdask.progressive.local import LocalChunks
+from udfdask.progressive.snapshot import Snapshot
 from udfdask.progressive.source import Chunks, Job
 from udfdask.reporting.reporters import choose_reporter
 from udfdask.reporting.state import Progress
 from udfdask.reporting.tally import Tally
 from udfdask.reporting.work import work_of_run
+from udfdask.results import About
 from udfdask.run import as_list, describe_results
 from udfdask.udf import UDF
 
@@ -55,8 +57,12 @@ def run_udf_iter(
         What to run; all UDFs share one pass over the data.
     sig_dims, roi, corrections, backends, split_every
         As in `run_udf`.
-    plots : None
-        Reserved for live plots.
+    plots : True, str, tuple, list or udfdask.plotting.LivePlot, optional
+        What is drawn while the run goes on, a few times a second: True for all results that are
+        images or lines; the name of a result; a pair ``(name, function)`` with a function of an
+        array; a list of names and pairs, for several UDFs also a list of such lists; or a
+        `LivePlot`, which has more options. In a notebook the picture is in the output of the cell,
+        with an interactive matplotlib backend in a window, which may be closed.
     scheduler : str, callable, concurrent.futures.Executor or distributed.Client, optional
         As in `dask.compute`; by default the active client, the configured scheduler, or threads.
     progress : bool, callable or ProgressReporter
@@ -77,11 +83,13 @@ def run_udf_iter(
         If an argument, or what a UDF declares, cannot be; each also is a TypeError or ValueError.
     UDFError
         As `run_udf` does.
+    ImportError
+        If there are `plots`, and matplotlib is not installed.
 
     Warns
     -----
     UDFWarning
-        If a task needs much memory.
+        If a task needs much memory; if a live plot cannot go on.
 
     See Also
     --------
@@ -107,11 +115,6 @@ def run_udf_iter(
     (np.int64(6), np.float64(6.0))
     (np.int64(9), np.float64(9.0))
     """
-    if plots is not None:
-        raise ArgumentValueError(
-            f"plots={plots!r}: live plots are not supported by this version: draw "
-            "snapshot.buffers yourself in the loop"
-        )
     reporter = choose_reporter(progress)
     if not callable(scheduler):
         _check_options(kwargs)
@@ -130,6 +133,7 @@ def run_udf_iter(
     recipe = plan.recipe
     live = LiveRecipe(recipe, [u._kwargs for u in udfs])
     abouts = describe_results(plan, recipe.grid.n_chunks)
+    watch = None if plots is None else _drawing(plots, abouts)
     known_aux: list[dict[str, Any]] = [{} for _ in udfs]
     for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
         if not base.is_dask_collection(values):
@@ -144,7 +148,15 @@ def run_udf_iter(
         return LocalChunks(job, get, kwargs)
 
     tally = None if reporter is None else Tally(work_of_run(recipe), reporter)
-    return UDFIterator(live, abouts, known_aux, start, tally)
+    return UDFIterator(live, abouts, known_aux, start, tally, watch)
+
+
+def _drawing(plots: Any, abouts: Sequence[About]) -> Callable[[Snapshot], object] | None:
+    """Return what draws snapshots, or None; what is to be drawn is checked now."""
+    from udfdask.plotting.live import as_live_plot
+
+    live_plot = as_live_plot(plots, abouts)
+    return None if live_plot is None else live_plot.update
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

@@ -1,0 +1,176 @@
+"""What a user may ask to be drawn, and what the errors say."""
+
+import re
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from picture_udfs import ManyUDF, NoPictureUDF
+from udfdask.plotting.choice import choose
+from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
+
+X = da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8))
+
+
+@pytest.fixture(scope="module")
+def many():
+    return ud.run_udf(X, ManyUDF())
+
+
+@pytest.fixture(scope="module")
+def sums():
+    return ud.run_udf(X, [SumUDF(), SumSigUDF()])
+
+
+def titles(asked, results):
+    return [choice.labels.title for choice in choose(asked, results)]
+
+
+def test_all_that_can_be_drawn(many):
+    assert titles(True, [many]) == ["image", "vector", "wave", "pattern"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("image", ["image"]),
+        (["wave", "image"], ["wave", "image"]),
+        (("wave", "image"), ["wave", "image"]),
+        (("image", np.log1p), ["log1p(image)"]),
+        (("image", lambda a: a), ["image"]),
+        ([("image", np.sqrt), "image"], ["sqrt(image)", "image"]),
+        ([["image"]], ["image"]),
+        (("vector", lambda a: a[..., 0]), ["vector"]),
+    ],
+)
+def test_names_and_functions(many, asked, expected):
+    assert titles(asked, [many]) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (True, ["SumUDF: intensity", "SumSigUDF: intensity"]),
+        ("intensity", ["SumUDF: intensity", "SumSigUDF: intensity"]),
+        ([[], ["intensity"]], ["SumSigUDF: intensity"]),
+        ([[("intensity", np.log1p)], []], ["SumUDF: log1p(intensity)"]),
+    ],
+)
+def test_several_udfs(sums, asked, expected):
+    assert titles(asked, sums) == expected
+
+
+def no_image(array):
+    return "no image"
+
+
+def broken(array):
+    raise ZeroDivisionError("on purpose")
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        ("imag", ValueError, "plots asks for 'imag', which is no result: ManyUDF has ['image', "),
+        (["image", "nope"], ValueError, "plots asks for 'nope', which is no result"),
+        (1, TypeError, "plots must be True, a name, a pair (name, function), or a list of"),
+        (np.abs, TypeError, "plots must be True, a name"),
+        ({"image": True}, TypeError, "plots must be True, a name"),
+        ([1], TypeError, "plots must be True, a name, a pair (name, function)"),
+        ([], ValueError, "plots is empty"),
+        ([[]], ValueError, "plots holds nothing but empty lists"),
+        ([["image"], ["image"]], ValueError, "plots holds 2 lists, but the number of UDFs is 1"),
+        (("image", 3), TypeError, "plots holds ('image', 3): the second one must be a function"),
+        ((3, np.abs), TypeError, "plots must be True, a name"),
+        ("thing", ValueError, "'thing' of ManyUDF, which cannot be drawn: it holds object values"),
+        ("text", ValueError, "'text' of ManyUDF, which cannot be drawn: it holds <U4 values"),
+        ("number", ValueError, "'number' of ManyUDF, which cannot be drawn: it is one number"),
+        (("image", broken), ValueError, "for 'image' of ManyUDF raised ZeroDivisionError: on purp"),
+        (("image", no_image), ValueError, "for 'image' of ManyUDF must return an image, a line"),
+        (("image", np.nansum), ValueError, "must return an image, a line, or a stack of them"),
+        (("image", lambda: 1), ValueError, "shape (4, 6) and dtype float32, the second half"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be(many, asked, error, message):
+    with pytest.raises(ud.UDFError, match=re.escape(message)) as caught:
+        choose(asked, [many])
+    assert isinstance(caught.value, error)
+
+
+@pytest.mark.parametrize(
+    ("udf", "message"),
+    [
+        (NoPictureUDF(), "there is nothing to draw. 'thing' of NoPictureUDF: it holds object"),
+        (NoOpUDF(), "there is nothing to draw. NoOpUDF has no results"),
+    ],
+)
+def test_nothing_to_draw(udf, message):
+    with pytest.raises(ud.ArgumentValueError, match=re.escape(message)):
+        choose(True, [ud.run_udf(X, udf)])
+
+
+def only_complete(array):
+    assert np.isfinite(array).all()
+    return array
+
+
+def needs_some(array):
+    return array - np.nanargmax(array)
+
+
+@pytest.mark.parametrize("name", ["image", "wave", "pattern", "number"])
+@pytest.mark.parametrize("dtype", [None, "int64", "bool", "float16"])
+def test_functions_are_tried_on_numbers_that_are_not_all_nan(name, dtype):
+    class Typed(ManyUDF):
+        def get_result_buffers(self):
+            buffers = {name: super().get_result_buffers()[name]}
+            if dtype is not None and name != "wave":
+                kind = buffers[name].kind
+                buffers[name] = self.buffer(kind=kind, dtype=dtype)
+            return buffers
+
+        def get_result_axes(self):
+            return {}
+
+    result = ud.run_udf(X, Typed())
+    asked = (name, lambda a: np.broadcast_to(needs_some(np.abs(a) + 0), (3, *a.shape)))
+    assert len(choose(asked, [result])) == 1
+
+
+def test_functions_of_finished_results_may_want_all_values(many):
+    asked = ("image", only_complete)
+    assert len(choose(asked, [many], finished=True)) == 1
+    with pytest.raises(ud.ArgumentValueError, match="raised AssertionError"):
+        choose(asked, [many])
+
+
+def test_functions_make_drawable_what_is_none(many):
+    (choice,) = choose(("text", lambda a: (a == "text") + 0), [many])
+    (panel,) = choice.panels(np.full((4, 6), "text"), np.ones((4, 6), bool), log=None)
+    np.testing.assert_array_equal(panel.values, np.ones((4, 6)))
+
+
+def test_what_a_function_makes_keeps_axes_whose_sizes_are_kept(many):
+    (choice,) = choose(("vector", lambda a: np.hypot(*np.moveaxis(a, -1, 0))), [many])
+    (panel,) = choice.panels(np.ones((4, 6, 2)), np.ones((4, 6, 2), bool), log=None)
+    assert [axis.name for axis in panel.axes] == ["y", "x"]
+    (choice,) = choose(("pattern", lambda a: a.mean(axis=0)), [many])
+    (panel,) = choice.panels(np.ones((8, 8)), np.ones((8, 8), bool), log=None)
+    assert [axis.name for axis in panel.axes] == ["dim_0"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ("yx", "axes must be a list of udfdask.Axis"),
+        (5, "axes must be a list of udfdask.Axis"),
+        (["y", "x", "ky", "kx"], "axes must hold udfdask.Axis, got 'y'"),
+        ([ud.Axis(name="y")], "one Axis per dimension of the data, 2 of the scan and then 2 of a"),
+    ],
+)
+def test_wrong_axes(many, axes, message):
+    with pytest.raises(ud.UDFError, match=re.escape(message)):
+        choose(True, [many], axes)

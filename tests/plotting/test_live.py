@@ -1,0 +1,314 @@
+"""Live plots: what is drawn when, on which screen, and that a run never depends on it."""
+
+import asyncio
+import re
+import sys
+import threading
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from picture_udfs import ManyUDF, NoPictureUDF
+from udfdask.plotting import LivePlot, live
+from udfdask.udfs import SumSigUDF, SumUDF
+
+pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
+
+DATA = np.random.default_rng(1).integers(1, 50, size=(5, 6, 8, 9)).astype("float32")
+X = da.from_array(DATA, chunks=(1, 6, 8, 9))
+ONE_BY_ONE = {"scheduler": "synchronous"}
+
+
+class Clock:
+    """Stands still until it is told the time."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(live, "time", made)
+    return made
+
+
+@pytest.fixture
+def windows():
+    """Figures are in windows, or so pyplot believes."""
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("module://window_backend")
+    yield plt
+    plt.close("all")
+    plt.switch_backend("agg")
+
+
+def drawn(plot):
+    """Drawn values by title."""
+    return {
+        axes.get_title("left"): np.ma.filled(axes.images[0].get_array(), np.nan)
+        for axes in plot.figure.axes
+        if axes.images
+    }
+
+
+def test_what_is_not_there_yet_is_missing():
+    plot = LivePlot(interval=0)
+    for snapshot in ud.run_udf_iter(X, [SumUDF(), SumSigUDF()], **ONE_BY_ONE):
+        plot._not_before = 0.0
+        assert plot.update(snapshot)
+        image = drawn(plot)["SumSigUDF: intensity"]
+        np.testing.assert_array_equal(~np.isnan(image), snapshot.damage)
+        n = snapshot.n_merged
+        assert plot.figure.get_suptitle() == f"SumUDF, SumSigUDF: {n} of 5 chunks"
+    np.testing.assert_allclose(image, DATA.sum(axis=(2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("plots", "expected"),
+    [
+        (True, ["image", "vector", "wave, amplitude", "wave, phase", "pattern"]),
+        ("image", ["image"]),
+        (("image", np.log1p), ["log1p(image)"]),
+        (["pattern", ("image", lambda a: a[:, ::-1])], ["pattern", "image"]),
+        (LivePlot(["image"], log=False), ["image"]),
+    ],
+    ids=str,
+)
+def test_forms_of_plots(plots, expected, monkeypatch):
+    seen = []
+    monkeypatch.setattr(live, "draw", lambda panels, **_: seen.append([p.title for p in panels]))
+    for _ in ud.run_udf_iter(X, ManyUDF(), plots=plots, **ONE_BY_ONE):
+        pass
+    assert seen[-1] == expected
+
+
+@pytest.mark.parametrize("plots", [None, False])
+def test_no_plots(plots, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert len(list(ud.run_udf_iter(X, SumUDF(), plots=plots))) == 5
+
+
+@pytest.mark.parametrize(
+    ("plots", "message"),
+    [
+        ("nope", "plots asks for 'nope', which is no result: ManyUDF has ['image'"),
+        (5, "plots must be True, a name, a pair (name, function), or a list of"),
+        ([], "plots is empty"),
+        ("thing", "'thing' of ManyUDF, which cannot be drawn: it holds object values"),
+        (("image", np.nanmax), "must return an image, a line"),
+        (LivePlot("nope"), "plots asks for 'nope'"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_found_before_the_run(plots, message):
+    with pytest.raises(ud.UDFError, match=re.escape(message)):
+        ud.run_udf_iter(X, ManyUDF(), plots=plots)
+
+
+def test_nothing_that_can_be_drawn():
+    with pytest.raises(ud.ArgumentValueError, match="there is nothing to draw"):
+        ud.run_udf_iter(X, NoPictureUDF(), plots=True)
+
+
+def test_a_missing_matplotlib_is_named_before_the_run(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"udfdask\[plot\]"):
+        ud.run_udf_iter(X, SumUDF(), plots=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"interval": -1}, ValueError, "interval must be at least 0 seconds, got -1"),
+        ({"interval": float("nan")}, ValueError, "interval must be at least 0 seconds, got nan"),
+        ({"interval": "1"}, TypeError, "interval must be a number of seconds, got '1'"),
+        ({"interval": True}, TypeError, "interval must be a number of seconds, got True"),
+        ({"log": 1}, TypeError, "log must be True, False or None, got 1"),
+    ],
+)
+def test_wrong_options(options, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        LivePlot(**options)
+
+
+def test_no_more_than_one_drawing_in_an_interval(clock):
+    plot, times = LivePlot(interval=1.0), []
+    for snapshot in ud.run_udf_iter(X, SumSigUDF(), **ONE_BY_ONE):
+        times.append(plot.update(snapshot))
+        clock.now += 0.6
+    # the first; then each that comes a second later; and the last in any case
+    assert times == [True, False, True, False, True]
+
+
+def test_the_last_is_drawn_however_soon_it_comes(clock):
+    plot = LivePlot(interval=1000.0)
+    for _ in ud.run_udf_iter(X, SumSigUDF(), plots=plot, **ONE_BY_ONE):
+        pass
+    assert plot.figure.get_suptitle() == "SumSigUDF: 5 of 5 chunks"
+
+
+def test_slow_drawing_is_made_up_for(clock, monkeypatch):
+    def slow(panels, **_):
+        clock.now += 1.0
+
+    monkeypatch.setattr(live, "draw", slow)
+    plot, times = LivePlot(interval=0), []
+    x = X.rechunk((1, 3, 8, 9))
+    for snapshot in ud.run_udf_iter(x, SumSigUDF(), **ONE_BY_ONE):
+        clock.now += 1.0
+        times.append(plot.update(snapshot))
+    assert times == [True, *[False] * 3, True, *[False] * 3, True, True]
+
+
+def test_only_what_is_drawn_is_made():
+    class Counted(SumSigUDF):
+        n_made = 0
+
+        def get_results(self):
+            type(self).n_made += 1
+            return {"intensity": self.results.intensity}
+
+    plot = LivePlot([["intensity"], []], interval=1000.0)
+    for _ in ud.run_udf_iter(X, [SumUDF(), Counted()], plots=plot, **ONE_BY_ONE):
+        pass
+    assert Counted.n_made == 0  # nobody asked for it
+    plot = LivePlot("intensity", interval=1000.0)
+    for _ in ud.run_udf_iter(X, Counted(), plots=plot, **ONE_BY_ONE):
+        pass
+    assert Counted.n_made == 2  # the first snapshot and the last one
+
+
+def test_an_error_in_drawing_is_a_warning_and_the_run_goes_on():
+    def late(array):
+        if np.nanmax(array) > 100:
+            raise ZeroDivisionError("on purpose")
+        return array
+
+    snapshots = ud.run_udf_iter(X, SumSigUDF(), plots=("intensity", late), **ONE_BY_ONE)
+    with pytest.warns(ud.UDFWarning, match="the run goes on: ZeroDivisionError: on purpose") as w:
+        done = list(snapshots)
+    assert len(w) == 1
+    np.testing.assert_allclose(done[-1].buffers[0]["intensity"], DATA.sum(axis=(2, 3)))
+
+
+def test_an_empty_region_of_interest():
+    plot = LivePlot()
+    (only,) = ud.run_udf_iter(X, SumSigUDF(), roi=np.zeros((5, 6), bool), plots=plot)
+    assert np.isnan(drawn(plot)["intensity"]).all()
+    assert only.n_chunks == 0
+
+
+def test_async():
+    plot = LivePlot()
+
+    async def watch():
+        return await ud.run_udf_iter(X, SumSigUDF(), plots=plot)
+
+    last = asyncio.run(watch())
+    assert last.n_merged == 5
+    np.testing.assert_allclose(drawn(plot)["intensity"], DATA.sum(axis=(2, 3)))
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes", "distributed"])
+def test_schedulers(scheduler, request):
+    options = {"scheduler": scheduler}
+    if scheduler == "distributed":
+        options["scheduler"] = request.getfixturevalue("client")
+    elif scheduler == "processes":
+        options["pool"] = request.getfixturevalue("pool")
+    plot = LivePlot()
+    for _ in ud.run_udf_iter(X, SumSigUDF(), plots=plot, **options):
+        pass
+    np.testing.assert_allclose(drawn(plot)["intensity"], DATA.sum(axis=(2, 3)))
+
+
+def test_one_plot_watches_several_runs():
+    plot = LivePlot()
+    for udf in (SumUDF(), SumSigUDF()):
+        for _ in ud.run_udf_iter(X, udf, plots=plot):
+            pass
+        assert plot.figure.get_suptitle() == f"{type(udf).__name__}: 5 of 5 chunks"
+
+
+def test_parameters_can_be_changed_meanwhile():
+    class Scaled(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav", dtype="float64")}
+
+        def process_frame(self, frame):
+            self.results.v[:] = self.params.factor
+
+    plot = LivePlot()
+    snapshots = ud.run_udf_iter(X, Scaled(factor=1), plots=plot, **ONE_BY_ONE)
+    for _ in snapshots:
+        snapshots.update_parameters([{"factor": 3}])
+    assert drawn(plot)["v"][0, 0] == 1
+    assert drawn(plot)["v"][-1, 0] == 3
+
+
+class TestWindows:
+    def test_it_is_shown_drawn_and_kept_alive(self, windows):
+        plot = LivePlot()
+        n_drawings = 0
+        for snapshot in ud.run_udf_iter(X, SumSigUDF(), **ONE_BY_ONE):
+            n_drawings += plot.update(snapshot)
+        canvas = plot.figure.canvas
+        assert canvas.manager.n_shown == 1
+        assert canvas.n_drawn >= n_drawings
+        assert canvas.n_flushed == n_drawings
+        assert windows.get_fignums() == [1]
+
+    def test_closing_it_does_not_break_the_run(self, windows):
+        plot = LivePlot(interval=0)
+        for snapshot in ud.run_udf_iter(X, SumSigUDF(), plots=plot, **ONE_BY_ONE):
+            plot._not_before = 0.0
+            if snapshot.n_merged == 2:
+                windows.close(plot.figure)
+        assert plot.figure.get_suptitle() == "SumSigUDF: 2 of 5 chunks"
+        assert snapshot.n_merged == 5
+
+    def test_closing_it_in_the_middle_of_a_drawing(self, windows):
+        plot = LivePlot(interval=0)
+        snapshots = iter(ud.run_udf_iter(X, SumSigUDF(), plots=plot, **ONE_BY_ONE))
+        next(snapshots)
+        plot._not_before = 0.0
+
+        def close():
+            windows.close(plot.figure)
+            raise RuntimeError("the window has been deleted")
+
+        plot.figure.canvas.while_flushing = close
+        assert [snapshot.n_merged for snapshot in snapshots] == [2, 3, 4, 5]
+
+    def test_the_next_run_has_a_new_one(self, windows):
+        plot = LivePlot()
+        for _ in range(2):
+            for _ in ud.run_udf_iter(X, SumSigUDF(), plots=plot, **ONE_BY_ONE):
+                pass
+            figure = plot.figure
+            windows.close(figure)
+        assert figure.get_suptitle() == "SumSigUDF: 5 of 5 chunks"
+
+    def test_other_threads_open_none(self, windows):
+        plot = LivePlot()
+
+        def watch():
+            for _ in ud.run_udf_iter(X, SumSigUDF(), plots=plot, **ONE_BY_ONE):
+                pass
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        thread.join()
+        assert windows.get_fignums() == []
+        np.testing.assert_allclose(drawn(plot)["intensity"], DATA.sum(axis=(2, 3)))
+
+    def test_static_plots_are_shown_by_pyplot(self, windows):
+        figure = ud.run_udf(X, SumUDF()).plot()
+        assert windows.figure(windows.get_fignums()[0]) is figure

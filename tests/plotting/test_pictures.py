@@ -1,0 +1,307 @@
+"""Every kind of picture, rendered and looked at: colours by their statistics, words by their place.
+
+The files are left in the folder that UDFDASK_PICTURES names, for people to look at.
+"""
+
+import os
+from itertools import combinations
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.demo import make_recording
+from udfdask.io import open_file
+from udfdask.plotting import LivePlot, Panel, draw
+from udfdask.udfs import CoMUDF, RadialFourierUDF, RadialProfileUDF, StdDevUDF, SumSigUDF, SumUDF
+
+pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import rgb_to_hsv, to_rgb
+from matplotlib.image import imread
+from matplotlib.text import Text
+
+from udfdask.plotting.drawing import MISSING
+
+DPI = 80
+NM = tuple(ud.Axis(name=name, unit="nm", scale=0.5) for name in "yx")
+PER_NM = tuple(ud.Axis(name=name, unit="1/nm", scale=0.1, offset=-2.4) for name in ("ky", "kx"))
+AXES = NM + PER_NM
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return make_recording(nav_shape=(24, 32), sig_shape=(48, 48), chunks=(6, 8, -1, -1)).persist()
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Save a figure under a name; returns the pixels, shape (y, x, 3), from 0 to 1."""
+    folder = Path(os.environ.get("UDFDASK_PICTURES") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def saved(figure, name):
+        figure.set_dpi(DPI)  # so that places in the figure are places in the file
+        FigureCanvasAgg(figure).print_png(folder / f"{name}.png")
+        assert_legible(figure)
+        return imread(folder / f"{name}.png")[..., :3]
+
+    return saved
+
+
+def assert_legible(figure):
+    """No word is tiny or cut off, no panel reaches into another one, y points down."""
+    renderer = figure.canvas.get_renderer()
+    words = [t for t in figure.findobj(Text) if t.get_text() and t.get_visible()]
+    assert words
+    assert min(word.get_fontsize() for word in words) >= 7
+    boxes = [axes.get_tightbbox(renderer) for axes in figure.axes]
+    if figure.get_suptitle():
+        boxes.append(figure._suptitle.get_window_extent(renderer))
+    for box in boxes:
+        assert box.x0 >= -1
+        assert box.y0 >= -1
+        assert box.x1 <= figure.bbox.width + 1
+        assert box.y1 <= figure.bbox.height + 1
+    for one, other in combinations(boxes, 2):
+        across = min(one.x1, other.x1) - max(one.x0, other.x0)
+        up = min(one.y1, other.y1) - max(one.y0, other.y0)
+        assert min(across, up) < 1, "two panels overlap"
+    for axes in figure.axes:
+        if axes.images:
+            bottom, top = axes.get_ylim()
+            assert bottom > top
+
+
+def inside(pixels, axes):
+    """The pixels of a panel, without its frame."""
+    box = axes.get_window_extent()
+    height = len(pixels)
+    return pixels[
+        int(height - box.y1) + 3 : int(height - box.y0) - 3, int(box.x0) + 3 : int(box.x1) - 3
+    ]
+
+
+def share_missing(pixels):
+    """Share of pixels that have the colour of what is missing."""
+    return np.isclose(pixels, to_rgb(MISSING), atol=0.01).all(axis=-1).mean()
+
+
+def contrast(pixels):
+    """Spread of the brightness, from 0 to 0.5."""
+    return pixels.mean(axis=-1).std()
+
+
+def test_scan_images(recording, save):
+    (sums,) = ud.compute(ud.run_udf(recording, SumSigUDF()))
+    pixels = save(figure := sums.plot(axes=AXES), "scan")
+    panel = inside(pixels, figure.axes[0])
+    assert contrast(panel) > 0.1
+    assert share_missing(panel) == 0
+    assert np.ptp(panel, axis=-1).max() < 0.02  # grey
+
+
+def test_the_origin_is_at_the_top_left(save):
+    data = np.zeros((8, 9, 2, 2))
+    data[0, 0] = data[1, 8] = 1
+    result = ud.run_udf(da.from_array(data), SumSigUDF())
+    panel = inside(save(figure := result.plot(), "origin"), figure.axes[0]).mean(axis=-1)
+    cells = [
+        [cell.mean() for cell in np.array_split(row, 9, 1)] for row in np.array_split(panel, 8)
+    ]
+    bright = np.argwhere(np.array(cells) > 0.5)
+    assert bright.tolist() == [[0, 0], [1, 8]]
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_patterns(recording, save, log):
+    total = ud.run_udf(recording, SumUDF())
+    pixels = save(figure := total.plot(axes=AXES, log=log), f"pattern-{'log' if log else 'linear'}")
+    panel = inside(pixels, figure.axes[0])
+    n_y, n_x = panel.shape[:2]
+    middle = panel[n_y // 2 - 3 : n_y // 2 + 3, n_x // 2 - 3 : n_x // 2 + 3]
+    assert middle.mean() > 0.75
+    # on the logarithmic scale the outer disks are seen as well
+    outer = panel.mean(axis=-1)[: n_y // 4]
+    assert (outer.max() > 0.3) == log
+
+
+def test_on_a_logarithmic_scale_zero_is_dark_and_nan_is_missing(save):
+    values = np.geomspace(1, 1e4, 100).reshape(10, 10)
+    values[:5] = 0
+    values[:, :2] = np.nan
+    figure = draw([Panel(title="t", values=values, axes=NM, style="pattern", log=True)])
+    panel = inside(save(figure, "zero-and-nan"), figure.axes[0])
+    assert share_missing(panel) == pytest.approx(0.2, abs=0.03)
+    assert panel[: len(panel) // 2 - 2, panel.shape[1] // 4 :].max() < 0.05
+
+
+def test_regions_of_interest(recording, save):
+    roi = np.hypot(*np.ogrid[-12:12, -16:16]) < 10
+    done = ud.run_udf(recording, CoMUDF(), roi=roi).compute()
+    names = ["field", "magnitude", "divergence"]
+    pixels = save(figure := done.plot(names, axes=AXES), "region")
+    for name, axes in zip(names, figure.axes, strict=True):
+        array = done[name].reshape(24, 32, -1)
+        missing = np.isnan(array).any(axis=-1).mean()
+        assert 0.3 < missing < 0.9
+        assert share_missing(inside(pixels, axes)) == pytest.approx(missing, abs=0.03)
+
+
+def test_vectors(save):
+    y, x = np.mgrid[-12:13, -12:13].astype(float)
+    field = np.stack([y, x], axis=-1)  # away from the middle: the picture of the wheel itself
+    component = ud.Axis(name="component", labels=("y", "x"))
+    panel = Panel(title="field", values=field, axes=(*NM, component), style="vector")
+    figure = draw([panel])
+    pixels = save(figure, "vectors")
+    hsv = rgb_to_hsv(inside(pixels, figure.axes[0]))
+    n = len(hsv)
+    hues = {
+        "right": hsv[n // 2, -n // 4, 0],
+        "down": hsv[-n // 4, n // 2, 0],
+        "left": hsv[n // 2, n // 4, 0],
+        "up": hsv[n // 4, n // 2, 0],
+    }
+    expected = {"right": 0.0, "down": 0.25, "left": 0.5, "up": 0.75}
+    for where, hue in expected.items():
+        turns = (hues[where] - hue) % 1.0
+        assert min(turns, 1 - turns) < 0.03, where
+    assert hsv[n // 2, n // 2, 2] < 0.15
+    # the wheel stands beside the image and has its colours
+    (wheel,) = figure.axes[0].child_axes
+    beside = rgb_to_hsv(inside(pixels, wheel))
+    turns = (beside[len(beside) // 2, -len(beside) // 4, 0]) % 1.0
+    assert min(turns, 1 - turns) < 0.05
+
+
+def test_centre_of_mass(recording, save):
+    figure = ud.run_udf(recording, CoMUDF()).plot(axes=AXES)
+    pixels = save(figure, "centre-of-mass")
+    titles = [axes.get_title("left") for axes in figure.axes]
+    assert titles[:4] == ["raw_com [y]", "raw_com [x]", "raw_shifts", "field"]
+    field = inside(pixels, figure.axes[3])
+    assert np.ptp(field, axis=-1).mean() > 0.2  # in colour
+
+
+def test_complex_results(recording, save):
+    figure = ud.run_udf(recording, RadialFourierUDF(n_bins=1, max_order=1)).plot(axes=AXES)
+    pixels = save(figure, "amplitude-and-phase")
+    assert len(figure.axes) == 4
+    assert contrast(inside(pixels, figure.axes[0])) > 0.1
+    assert np.ptp(inside(pixels, figure.axes[3]), axis=-1).mean() > 0.05
+
+
+def test_statistics(recording, save):
+    figure = ud.run_udf(recording, StdDevUDF()).plot(axes=AXES)
+    pixels = save(figure, "statistics")
+    assert all(contrast(inside(pixels, axes)) > 0.05 for axes in figure.axes)
+
+
+def test_scans_of_one_dimension(recording, save):
+    line = recording[12]
+    com, profile = ud.run_udf(line, [CoMUDF(), RadialProfileUDF()])
+    axes = AXES[1:]
+    figure = com.plot(["field", "magnitude"], axes=axes)
+    pixels = save(figure, "lines")
+    assert len(figure.axes[0].lines) == 2
+    ink = (inside(pixels, figure.axes[0]).min(axis=-1) < 0.8).mean()
+    assert 0.005 < ink < 0.2
+    assert contrast(inside(save(f := profile.plot(axes=axes), "profiles"), f.axes[0])) > 0.05
+    roi = np.ones(32, bool)
+    roi[8:16] = False
+    partly = ud.run_udf(line, SumSigUDF(), roi=roi).plot(axes=axes)
+    panel = inside(save(partly, "line-in-a-region"), partly.axes[0])
+    assert share_missing(panel) == pytest.approx(0.25, abs=0.06)
+
+
+def test_spectra(save):
+    counts = np.random.default_rng(1).poisson(40 * np.exp(-(np.linspace(-4, 4, 200) ** 2)) + 1)
+    spectra = da.from_array(np.tile(counts, (4, 5, 1)), chunks=(2, 5, 200))
+    energy = ud.Axis(name="energy", unit="keV", scale=0.05)
+    figure = ud.run_udf(spectra, SumUDF(), sig_dims=1).plot(axes=(*NM, energy), log=True)
+    pixels = save(figure, "spectrum")
+    ink = (inside(pixels, figure.axes[0]).min(axis=-1) < 0.8).mean()
+    assert 0.005 < ink < 0.2
+    assert figure.axes[0].get_yscale() == "log"
+
+
+def test_a_live_plot_in_progress(recording, save):
+    udfs = [CoMUDF(), SumUDF(), SumSigUDF()]
+    plot = LivePlot([["field"], ["intensity"], [("intensity", np.log)]], axes=AXES, interval=0)
+    shares = []
+    for snapshot in ud.run_udf_iter(recording, udfs, scheduler="synchronous"):
+        if snapshot.n_merged not in (1, 9, 16):
+            continue
+        plot._not_before = 0.0
+        plot.update(snapshot)
+        pixels = save(plot.figure, f"live-{snapshot.n_merged:02}-of-16")
+        panels = [inside(pixels, axes) for axes in plot.figure.axes]
+        done = snapshot.damage.mean()
+        assert share_missing(panels[2]) == pytest.approx(1 - done, abs=0.03)
+        assert share_missing(panels[0]) == pytest.approx(1 - done, abs=0.08)
+        assert contrast(panels[1]) > 0.05
+        shares.append(done)
+    assert shares == [1 / 16, 9 / 16, 1]
+
+
+def test_long_names_are_wrapped(save):
+    name = "AnAnalysisWithAVeryLongNameThatSaysItAllUDF: coefficients [bin 0 order 0], amplitude"
+    panels = [Panel(title=name, values=np.eye(4) * k, axes=NM) for k in (1, 2)]
+    for number in (1, 2):
+        figure = draw(panels[:number], title=name)
+        pixels = save(figure, f"long-names-{number}")
+        assert contrast(inside(pixels, figure.axes[0])) > 0.1
+
+
+def test_many_labels_are_numbered(save):
+    labels = ud.Axis(name="what", labels=tuple(f"number {k}" for k in range(30)))
+    few = ud.Axis(name="what", labels=("first", "second", "third"))
+    values = np.arange(90.0).reshape(30, 3)
+    figure = draw([Panel(title="t", values=values, axes=(labels, few))])
+    save(figure, "labels")
+    assert figure.axes[0].get_ylabel() == "what (index)"
+    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == list(few.labels)
+
+
+@pytest.mark.skipif(
+    "UDFDASK_TEST_DATA" not in os.environ,
+    reason="UDFDASK_TEST_DATA names no folder of recordings",
+)
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("001_4x2_6bit.mib", ["y (pixels)", "sig_y (pixels)"]),
+        ("bcf_v2_50x50px.bcf", ["height (µm)", "Energy (keV)"]),
+        ("test1.blo", ["y (nm)", "dy (cm)"]),
+    ],
+)
+def test_files_of_instruments(name, labels, save):
+    opened = open_file(Path(os.environ["UDFDASK_TEST_DATA"]) / name)
+    udfs = [SumSigUDF(), SumUDF()]
+    plot = LivePlot([["intensity"], ["intensity"]], axes=opened.axes)
+    for _ in ud.run_udf_iter(opened.array, udfs, sig_dims=opened.sig_dims, plots=plot):
+        pass
+    pixels = save(plot.figure, f"file-{name.split('.')[0]}")
+    scan, frame = plot.figure.axes
+    assert scan.get_ylabel() == labels[0]
+    assert labels[1] in (frame.get_ylabel(), frame.get_xlabel())
+    assert contrast(inside(pixels, scan)) > 0.05
+    assert contrast(inside(pixels, frame)) > 0.02
+
+
+def test_the_demo(save):
+    from udfdask.cli.run_demo import _panels, centre_of_mass
+    from udfdask.udfs import AutoUDF
+
+    small = make_recording(nav_shape=(24, 32), sig_shape=(48, 48))
+    udfs = [SumUDF(), SumSigUDF(), AutoUDF(f=centre_of_mass)]
+    results = ud.compute(*ud.run_udf(small, udfs))
+    names = ("sum", "sumsig", "com")
+    figure = draw(_panels(dict(zip(names, results, strict=True)), 24 * 32), title="udfdask demo")
+    pixels = save(figure, "demo")
+    assert len(figure.axes) == 4
+    assert all(contrast(inside(pixels, axes)) > 0.05 for axes in figure.axes)

@@ -1,0 +1,169 @@
+"""`Result.plot`: what is computed, what is drawn, and what is refused before."""
+
+import re
+import sys
+import threading
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from picture_udfs import ManyUDF, NoPictureUDF
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
+
+pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
+
+DATA = np.random.default_rng(1).integers(0, 50, size=(5, 6, 8, 9)).astype("float32")
+X = da.from_array(DATA, chunks=(2, 3, 8, 9))
+
+
+def images(figure):
+    """Drawn values by title."""
+    return {
+        axes.get_title("left"): np.ma.filled(axes.images[0].get_array(), np.nan)
+        for axes in figure.axes
+        if axes.images
+    }
+
+
+@pytest.mark.parametrize("computed", [True, False])
+def test_every_kind_is_drawn(computed):
+    result = ud.run_udf(X, ManyUDF())
+    figure = (result.compute() if computed else result).plot()
+    drawn = images(figure)
+    assert list(drawn) == ["image", "vector", "wave, amplitude", "wave, phase", "pattern"]
+    np.testing.assert_allclose(drawn["image"], DATA.sum(axis=(2, 3)))
+    np.testing.assert_allclose(drawn["pattern"], DATA.sum(axis=(0, 1)))
+    assert drawn["vector"].shape == (5, 6, 4)
+    assert figure.get_suptitle() == "ManyUDF"
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_any_chunks_and_roi_give_the_picture_of_the_whole(data):
+    chunks = tuple(data.draw(st.integers(1, n)) for n in DATA.shape)
+    roi = np.array(data.draw(st.lists(st.booleans(), min_size=30, max_size=30))).reshape(5, 6)
+    figure = ud.run_udf(da.from_array(DATA, chunks=chunks), SumSigUDF(), roi=roi).plot()
+    expected = np.where(roi, DATA.sum(axis=(2, 3)), np.nan)
+    np.testing.assert_allclose(images(figure)["intensity"], expected)
+
+
+def counted(loads):
+    lock = threading.Lock()
+
+    def load(block):
+        with lock:
+            loads.append(1)
+        return block
+
+    return X.map_blocks(load, meta=np.empty((0,) * 4, X.dtype))
+
+
+def test_a_lazy_result_is_computed_in_one_pass():
+    loads = []
+    result = ud.run_udf(counted(loads), ManyUDF())
+    result.plot()
+    assert len(loads) == X.npartitions
+
+
+def test_on_a_cluster(client):
+    with client.as_current():
+        figure = ud.run_udf(X, SumSigUDF()).plot()
+    np.testing.assert_allclose(images(figure)["intensity"], DATA.sum(axis=(2, 3)))
+
+
+def test_objects_are_drawn_by_functions():
+    result = ud.run_udf(X, ManyUDF())
+    figure = result.plot(("thing", lambda a: np.vectorize(len)(a) + 1))
+    np.testing.assert_array_equal(images(figure)["thing"], np.ones((5, 6)))
+    with pytest.raises(ud.ArgumentValueError, match="nothing to draw"):
+        result.plot(("thing", lambda a: a))
+
+
+def test_a_computed_result_is_not_computed_again():
+    done = ud.run_udf(X, StdDevUDF()).compute()
+    with raise_if_dask_computes():
+        assert list(images(done.plot(["mean", ("var", np.sqrt)]))) == ["mean", "sqrt(var)"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"names": "nope"}, "names asks for 'nope', which is no result: ManyUDF has ['image'"),
+        ({"names": "thing"}, "cannot be drawn: it holds object values"),
+        ({"names": 5}, "names must be True, a name"),
+        ({"names": []}, "names is empty"),
+        ({"log": "yes"}, "log must be True, False or None, got 'yes'"),
+        ({"title": 5}, "title must be a text, got 5"),
+        ({"axes": []}, "axes must hold one Axis per dimension of the data"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_computed(arguments, message):
+    result = ud.run_udf(X, ManyUDF())
+    with raise_if_dask_computes(), pytest.raises(ud.UDFError, match=re.escape(message)):
+        result.plot(**arguments)
+
+
+def test_nothing_to_draw():
+    with pytest.raises(ud.ArgumentValueError, match="nothing to draw"):
+        ud.run_udf(X, NoPictureUDF()).plot()
+
+
+def test_axes_are_labelled():
+    axes = [ud.Axis(name=n, unit="nm", scale=0.5) for n in "yx"]
+    axes += [ud.Axis(name=n, unit="1/nm") for n in ("ky", "kx")]
+    total, sums = ud.run_udf(X, [SumUDF(), SumSigUDF()])
+    drawn = [r.plot(axes=axes, title="mine") for r in (total, sums)]
+    assert [f.axes[0].get_xlabel() for f in drawn] == ["kx (1/nm)", "x (nm)"]
+    assert drawn[1].axes[0].images[0].get_extent() == [-0.25, 2.75, 2.25, -0.25]
+    assert drawn[0].get_suptitle() == "mine"
+    unnamed = [r.plot().axes[0].get_ylabel() for r in (total, sums)]
+    assert unnamed == ["sig_y (pixels)", "y (pixels)"]
+
+
+def test_the_logarithmic_scale_is_a_choice():
+    from matplotlib.colors import LogNorm
+
+    total = ud.run_udf(X, SumUDF()).compute()
+    scales = [
+        isinstance(total.plot(log=log).axes[0].images[0].norm, LogNorm)
+        for log in (None, True, False)
+    ]
+    assert scales == [True, True, False]
+
+
+def test_spectra_and_scans_of_one_dimension_are_lines():
+    spectra = da.from_array(DATA.reshape(30, 72), chunks=(7, 72))
+    total, sums = ud.run_udf(spectra, [SumUDF(), SumSigUDF()], sig_dims=1)
+    (line,) = total.plot(axes=[ud.Axis(name="x"), ud.Axis(name="E", unit="eV", scale=2)]).axes
+    np.testing.assert_allclose(line.lines[0].get_xdata(), 2 * np.arange(72))
+    np.testing.assert_allclose(line.lines[0].get_ydata(), DATA.reshape(30, 72).sum(axis=0))
+    assert line.get_xlabel() == "E (eV)"
+    assert sums.plot().axes[0].lines[0].get_ydata().shape == (30,)
+
+
+def test_what_is_missing_along_a_line_is_shaded():
+    roi = np.ones(30, bool)
+    roi[4:9] = False
+    sums = ud.run_udf(da.from_array(DATA.reshape(30, 72)), SumSigUDF(), sig_dims=1, roi=roi)
+    (axes,) = sums.plot().axes
+    (span,) = axes.patches
+    assert (span.get_x(), span.get_width()) == (3.5, 5)
+
+
+def test_pyplot_keeps_no_figure_where_there_are_no_windows():
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    ud.run_udf(X, SumUDF()).plot()
+    assert plt.get_fignums() == before
+
+
+def test_a_missing_matplotlib_is_named_before_anything_is_computed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with raise_if_dask_computes(), pytest.raises(ImportError, match=r"udfdask\[plot\]"):
+        ud.run_udf(X, SumUDF()).plot()

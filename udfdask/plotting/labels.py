@@ -1,0 +1,146 @@
+"""What a result is before it has values: enough to say whether and how it can be drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from udfdask.axes import Axis, default_axis_names
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+
+NUMBERS = "biufc"
+
+
+class Declared(Protocol):
+    """The declaration of a result buffer."""
+
+    @property
+    def kind(self) -> Any:
+        """Shaped like the scan (`nav`), like a frame (`sig`), or neither (`single`)."""
+
+    @property
+    def extra_shape(self) -> tuple[int, ...]:
+        """Further axes, behind those of the kind."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the result."""
+
+
+class Described(Protocol):
+    """The results of one UDF, as much of them as is known before they are computed."""
+
+    @property
+    def udf_name(self) -> str:
+        """Name of the UDF's class."""
+
+    @property
+    def buffers(self) -> Mapping[str, Declared]:
+        """Declarations of the results by name."""
+
+    @property
+    def axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Extra dimensions of each result."""
+
+    @property
+    def nav_shape(self) -> tuple[int, ...]:
+        """Shape of the scan."""
+
+    @property
+    def sig_shape(self) -> tuple[int, ...]:
+        """Shape of a frame."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """Name, shape and axes of one result."""
+
+    title: str
+    """What the result is called in a picture."""
+    kind: str
+    """Shaped like the scan (`nav`), like a frame (`sig`), or neither (`single`)."""
+    shape: tuple[int, ...]
+    """Shape of the result in the shape of the data set."""
+    dtype: np.dtype[Any]
+    """Dtype of the result."""
+    axes: tuple[Axis, ...]
+    """One axis per dimension."""
+    n_leading: int
+    """How many dimensions are those of the scan or of the frame; the others are extra ones."""
+
+    @property
+    def obstacle(self) -> str:
+        """Why the result cannot be drawn; empty if it can."""
+        if self.dtype.kind not in NUMBERS:
+            return f"it holds {self.dtype} values, not numbers"
+        size = math.prod(self.shape)
+        return "" if size > 1 else "it is one number" if size else "it is empty"
+
+
+def label_results(
+    described: Described, data_axes: Sequence[Axis] | None = None
+) -> dict[str, Labels]:
+    """Take the results of a UDF and an axis per dimension of its data; return labels by name."""
+    nav, sig = len(described.nav_shape), len(described.sig_shape)
+    if data_axes is None:
+        data_axes = [Axis(name=name) for name in default_axis_names(nav + sig, sig)]
+    _check_axes(data_axes, nav, sig)
+    leading = {"nav": tuple(data_axes[:nav]), "sig": tuple(data_axes[nav:])}
+    shapes = {"nav": tuple(described.nav_shape), "sig": tuple(described.sig_shape)}
+    return {
+        name: label(
+            name,
+            str(spec.kind),
+            (*shapes.get(str(spec.kind), ()), *spec.extra_shape),
+            spec.dtype,
+            leading.get(str(spec.kind), ()),
+            described.axes.get(name, ()),
+        )
+        for name, spec in described.buffers.items()
+    }
+
+
+def label(
+    title: str,
+    kind: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    leading: tuple[Axis, ...],
+    extra: Sequence[Axis] = (),
+) -> Labels:
+    """Take what is known of a result; return its labels, extra dimensions numbered by default."""
+    n_extra = len(shape) - len(leading)
+    if len(extra) != n_extra:
+        extra = [Axis(name=f"dim_{number}") for number in range(n_extra)]
+    # positions in an extra dimension are no pixels
+    counted = (a if a.unit or a.labels else replace(a, unit="index") for a in extra)
+    return Labels(
+        title=title,
+        kind=kind,
+        shape=shape,
+        dtype=dtype,
+        axes=(*leading, *counted),
+        n_leading=len(leading),
+    )
+
+
+def _check_axes(axes: Any, nav: int, sig: int) -> None:
+    """Raise unless there is an axis for each dimension of the data."""
+    if isinstance(axes, (str, bytes)) or not isinstance(axes, Sequence):
+        raise ArgumentTypeError(
+            f"axes must be a list of udfdask.Axis, one per dimension of the data, got {axes!r}"
+        )
+    for axis in axes:
+        if not isinstance(axis, Axis):
+            raise ArgumentTypeError(
+                f"axes must hold udfdask.Axis, got {axis!r}: write Axis(name='x', unit='nm', ...)"
+            )
+    if len(axes) != nav + sig:
+        raise ArgumentValueError(
+            f"axes must hold one Axis per dimension of the data, {nav} of the scan and then {sig} "
+            f"of a frame, got {len(axes)}"
+        )
