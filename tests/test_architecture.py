@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "udfdask"
 # before it; the lines only group them for reading.
 ROOMS = """
 errors types
+optional stores
 config per_process shapes axes slices grid roi
 numeric
 corrections
@@ -31,6 +32,7 @@ run_layers
 chunk_graph merge_graph
 graph
 explanation outputs progress
+labels
 results
 run
 mapping
@@ -45,7 +47,7 @@ ENGINE = ROOMS[ROOMS.index("recipe") : ROOMS.index("results") + 1]
 FORBIDDEN = {room: {"udfs"} for room in ENGINE}
 
 # The rooms in which a heavy package may be imported at all.
-LABELLED = {"io", "xarray", "hyperspy"}
+LABELLED = {"io", "labels", "xarray", "hyperspy"}
 HEAVY = {
     "cupy": {"backends"},
     "cupyx": {"backends"},
@@ -73,6 +75,7 @@ HEAVY = {
         "chunk_graph",
         "merge_graph",
         "graph",
+        "labels",
         "results",
         "progress",
         "run",

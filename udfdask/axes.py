@@ -47,3 +47,15 @@ class Axis:
         2.5
         """
         return (value - self.offset) / self.scale
+
+
+def default_axis_names(ndim: int, sig_dims: int) -> tuple[str, ...]:
+    """Take the numbers of all and of signal dimensions; return a name for each dimension."""
+    return _names(ndim - sig_dims, "", "nav") + _names(sig_dims, "sig_", "sig")
+
+
+def _names(count: int, prefix: str, family: str) -> tuple[str, ...]:
+    """Take a number of dimensions; return y and x for up to two, and else numbered names."""
+    if count <= 2:
+        return tuple(f"{prefix}{letter}" for letter in "yx"[2 - count :])
+    return tuple(f"{family}_{index}" for index in range(count))

@@ -9,7 +9,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.axes import Axis
+from udfdask.axes import Axis, default_axis_names
 from udfdask.errors import ArgumentValueError
 
 
@@ -57,18 +57,6 @@ def choose_sig_dims(asked: int | None, ndim: int, *, known: int = 0) -> int:
             f"sig_dims must be from 1 to {ndim}, the number of dimensions in the file, got {asked}"
         )
     return asked
-
-
-def default_axis_names(ndim: int, sig_dims: int) -> tuple[str, ...]:
-    """Take the numbers of all and of signal dimensions; return a name for each dimension."""
-    return _names(ndim - sig_dims, "", "nav") + _names(sig_dims, "sig_", "sig")
-
-
-def _names(count: int, prefix: str, family: str) -> tuple[str, ...]:
-    """Take a number of dimensions; return y and x for up to two, and else numbered names."""
-    if count <= 2:
-        return tuple(f"{prefix}{letter}" for letter in "yx"[2 - count :])
-    return tuple(f"{family}_{index}" for index in range(count))
 
 
 def name_axes(axes: Sequence[Axis | None], sig_dims: int) -> tuple[Axis, ...]:

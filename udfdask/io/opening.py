@@ -15,7 +15,8 @@ from udfdask.io.hyperspy_file import open_with_hyperspy
 from udfdask.io.numpy_file import open_npy
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
 from udfdask.io.raw import existing_file, from_raw
-from udfdask.io.zarr_file import is_zarr, open_zarr
+from udfdask.io.zarr_file import open_zarr
+from udfdask.stores import is_zarr
 
 # HDF5 inside, but with a layout that HyperSpy knows: it gives axes and units.
 _HYPERSPY_HDF5 = {".hspy", ".emd"}

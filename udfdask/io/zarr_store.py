@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from udfdask import stores
 from udfdask.axes import Axis
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.io.optional import missing_package
+from udfdask.errors import ArgumentValueError
 from udfdask.io.variables import Variable, variable_name
-from udfdask.io.zarr_file import is_zarr
+from udfdask.optional import missing_package
+from udfdask.stores import check_storable, replacing
 
 
 def write_zarr(
@@ -81,7 +79,7 @@ def write_zarr(
     """
     target = check_target(path, overwrite=overwrite)
     dataset = _dataset(results, axes, attrs or {})
-    with _replacing(target) as unfinished:
+    with replacing(target) as unfinished:
         dataset.to_zarr(unfinished, mode="w", consolidated=False)
     return target
 
@@ -89,21 +87,7 @@ def write_zarr(
 def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Take where a store is to be; return it absolute, or raise if it cannot be written there."""
     _xarray()
-    target = Path(path).expanduser().absolute()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {target.parent} to write {target.name} in: make it first"
-        )
-    if target.exists() and not is_zarr(target):
-        raise FileExistsError(
-            f"{target} is there already and is no zarr store, so it is not replaced: "
-            "choose another name"
-        )
-    if target.exists() and not overwrite:
-        raise FileExistsError(
-            f"{target} is there already: choose another name, or ask for it to be overwritten"
-        )
-    return target
+    return stores.check_target(path, overwrite=overwrite)
 
 
 def _dataset(
@@ -117,7 +101,7 @@ def _dataset(
     }
     sizes: dict[str, int] = {}
     for name, variable in variables.items():
-        _check_storable(name, variable.values.dtype)
+        check_storable(name, variable.values.dtype)
         for dim, size in zip(variable.dims, variable.values.shape, strict=True):
             if sizes.setdefault(dim, size) != size:
                 raise ArgumentValueError(
@@ -139,8 +123,9 @@ def _dataset(
 def _xarray() -> Any:
     """Return xarray, if it can write zarr stores here."""
     try:
-        import xarray as xr
         import zarr  # noqa: F401
+
+        import xarray as xr
     except ImportError as error:
         raise missing_package(error.name or "xarray", purpose="writing a zarr store") from error
     return xr
@@ -149,31 +134,3 @@ def _xarray() -> Any:
 def _unit(axis: Axis) -> dict[str, str]:
     """Take an axis; return the attributes of its coordinate."""
     return {"units": axis.unit} if axis.unit else {}
-
-
-def _check_storable(name: str, dtype: np.dtype[Any]) -> None:
-    """Take a variable's name and type; raise if a store cannot hold it."""
-    if dtype.kind not in "biufcmM":
-        raise ArgumentTypeError(
-            f"result {name!r} is of type {dtype}, which is not written to zarr: only booleans, "
-            "numbers and times are. Leave this UDF out, or save its result yourself"
-        )
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """Take a path; give one beside it to write to, and rename that when all went well."""
-    # Beside it, because only on the same disk is renaming one step.
-    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        yield scratch / "new"
-        if target.exists():
-            target.rename(scratch / "old")
-        try:
-            (scratch / "new").rename(target)
-        except OSError:
-            if (scratch / "old").exists():
-                (scratch / "old").rename(target)
-            raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,196 @@
+"""Where each result of a UDF goes in a Dataset: names, dimensions, coordinates and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+import xarray as xr
+from udfdask.axes import Axis
+from udfdask.buffers import BufferSpec
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.labels.labels import Labels
+
+VISITED = "visited"
+"""Variable of a UDF without results: which frames have been processed."""
+
+Dims = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where one result goes."""
+
+    name: Hashable
+    """Name of the variable."""
+    mask_name: Hashable
+    """Name of the variable with its valid mask."""
+    dims: Dims
+    """Name of each axis."""
+    attrs: Mapping[Hashable, Any]
+    """Attributes of the variable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where all results of a UDF go."""
+
+    places: Mapping[str, Place]
+    """By the names of the results."""
+    visited: Dims | None
+    """Dimensions of `visited`, for a UDF without results."""
+    coords: xr.Dataset
+    """Coordinates with their indexes, and no variables."""
+    attrs: Mapping[Hashable, Any]
+    """Attributes of the Dataset."""
+
+    def fill(
+        self, arrays: Mapping[str, Any], masks: Mapping[str, Any] | None, visited: Any
+    ) -> xr.Dataset:
+        """Return the Dataset of results, with their valid masks if these are given."""
+        variables: dict[Hashable, Any] = {}
+        for key, place in self.places.items():
+            variables[place.name] = (place.dims, arrays[key], dict(place.attrs))
+            if masks is not None:
+                variables[place.mask_name] = (place.dims, masks[key])
+        if self.visited is not None:
+            variables[VISITED] = (self.visited, visited)
+        return self.coords.assign(variables).assign_attrs(self.attrs)
+
+
+class Described(Protocol):
+    """What is known of the results of a UDF."""
+
+    @property
+    def buffers(self) -> Mapping[str, BufferSpec]:
+        """Declarations by name."""
+
+    @property
+    def axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Extra dimensions of each."""
+
+    @property
+    def in_units(self) -> Collection[str]:
+        """Names of those in the unit of the data."""
+
+
+def make_layout(
+    results: Described, labels: Labels, rename: Mapping[str, Hashable] | None = None
+) -> Layout:
+    """Return where the results of a UDF go; `rename` gives variables other names."""
+    buffers, axes = results.buffers, results.axes
+    names = {key: (rename or {}).get(key, key) for key in buffers}
+    own_dims = {"nav": labels.nav, "sig": labels.sig, "single": ()}
+    used = {dim for spec in buffers.values() for dim in own_dims[spec.kind]}
+    if not buffers:
+        used.update(labels.nav)
+        names[VISITED] = VISITED
+    coords = labels.coords.drop_dims(
+        [dim for dim in labels.dims if dim not in used], errors="ignore"
+    )
+    _check_names(names.values(), {*labels.dims, *coords.coords})
+    taken = {*labels.dims, *coords.coords, *names.values()}
+    extra = _extra_dims(buffers, axes, taken)
+    taken.update(dim for dims in extra.values() for dim in dims)
+    places = {}
+    for key, spec in buffers.items():
+        mask_name = free_name(f"{names[key]}_valid", taken)
+        taken.add(mask_name)
+        places[key] = Place(
+            name=names[key],
+            mask_name=mask_name,
+            dims=(*own_dims[spec.kind], *extra[key]),
+            attrs={**labels.attrs, **(labels.unit_attrs if key in results.in_units else {})},
+        )
+    return Layout(
+        places=places,
+        visited=None if buffers else labels.nav,
+        coords=coords.assign_coords(_extra_coords(buffers, axes, extra)),
+        attrs=labels.attrs,
+    )
+
+
+def check_rename(rename: Any, buffers: Iterable[str]) -> None:
+    """Raise if `rename` is no mapping from names of results to names."""
+    if rename is None:
+        return
+    if not isinstance(rename, Mapping):
+        raise ArgumentTypeError(
+            f"rename must be a dictionary such as {{'intensity': 'total'}}, not {rename!r}"
+        )
+    known = sorted(set(buffers))
+    for key in rename:
+        if key not in known:
+            raise ArgumentValueError(f"rename={rename!r}: there is no result {key!r}, only {known}")
+
+
+def free_name(name: str, taken: Collection[Hashable]) -> str:
+    """Return a name, with underscores behind it if it is taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _check_names(names: Iterable[Hashable], taken: Collection[Hashable]) -> None:
+    """Raise if variables cannot have these names beside dimensions and coordinates."""
+    seen: set[Hashable] = set()
+    for name in names:
+        if name in taken:
+            raise ArgumentValueError(
+                f"the result {name!r} is called like a dimension or coordinate of the data: give "
+                f"it another name, rename={{{name!r}: '{name}_result'}}"
+            )
+        if name in seen:
+            raise ArgumentValueError(f"two results are called {name!r}: correct rename=")
+        seen.add(name)
+
+
+def _extra_dims(
+    buffers: Mapping[str, BufferSpec],
+    axes: Mapping[str, tuple[Axis, ...]],
+    taken: Collection[Hashable],
+) -> dict[str, Dims]:
+    """Return the names of the extra dimensions of each result.
+
+    Results share a dimension if they have the same axis. One whose name means something else
+    already is called after its result, too.
+    """
+    meaning: dict[str, tuple[Axis, int]] = {}
+    dims: dict[str, Dims] = {}
+    for key, spec in buffers.items():
+        found = []
+        for axis, n in zip(axes[key], spec.extra_shape, strict=True):
+            name = axis.name
+            while name in taken or meaning.get(name, (axis, n)) != (axis, n) or name in found:
+                name = f"{key}_{axis.name}" if name == axis.name else f"{name}_"
+            meaning[name] = (axis, n)
+            found.append(name)
+        dims[key] = tuple(found)
+    return dims
+
+
+def _extra_coords(
+    buffers: Mapping[str, BufferSpec],
+    axes: Mapping[str, tuple[Axis, ...]],
+    dims: Mapping[str, Dims],
+) -> dict[Hashable, Any]:
+    """Return the coordinates along extra dimensions, of those whose axis says something."""
+    coords: dict[Hashable, Any] = {}
+    for key, spec in buffers.items():
+        for dim, axis, n in zip(dims[key], axes[key], spec.extra_shape, strict=True):
+            values = _positions(axis, n)
+            if values is not None:
+                coords[dim] = (dim, values, {"units": axis.unit} if axis.unit else {})
+    return coords
+
+
+def _positions(axis: Axis, n: int) -> np.ndarray[Any, Any] | None:
+    """Return the labels or the values along an axis; None if it only counts pixels."""
+    if axis.labels is not None:
+        return np.array(axis.labels)
+    if axis.unit is None and axis.scale == 1 and axis.offset == 0:
+        return None
+    return axis.offset + axis.scale * np.arange(n)

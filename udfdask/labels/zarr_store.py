@@ -1,0 +1,81 @@
+"""A lazy Dataset into a zarr store, computed while it is written; all of it or nothing."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any, Literal
+
+import dask.array as da
+
+import xarray as xr
+from udfdask.optional import missing_package
+from udfdask.progress import compute
+from udfdask.stores import check_storable, check_target, replacing
+
+
+def write_dataset(
+    dataset: xr.Dataset,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool,
+    zarr_format: Literal[2, 3] | None,
+    progress: bool,
+    **kwargs: Any,
+) -> Path:
+    """Write a Dataset to a folder, in one pass over the data; return the folder's path.
+
+    `kwargs` go to `dask.compute`.
+    """
+    zarr = _zarr()
+    target = check_target(path, overwrite=overwrite)
+    for name, variable in dataset.data_vars.items():
+        check_storable(str(name), variable.dtype)
+    storable = _with_plain_text(_with_even_chunks(dataset))
+    with replacing(target) as unfinished:
+        written = storable.to_zarr(
+            unfinished, mode="w", consolidated=False, zarr_format=zarr_format, compute=False
+        )
+        compute(written, progress=progress, **kwargs)
+        with warnings.catch_warnings():
+            # without it, every xr.open_zarr warns; with it, zarr does once, of format 3
+            warnings.filterwarnings("ignore", message="Consolidated metadata")
+            zarr.consolidate_metadata(str(unfinished))
+    return target
+
+
+def _zarr() -> Any:
+    """Return zarr."""
+    try:
+        import zarr
+    except ImportError as error:
+        raise missing_package("zarr", purpose="writing a zarr store") from error
+    return zarr
+
+
+def _with_even_chunks(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset without ragged chunks, which zarr does not have."""
+    even = {
+        name: variable.copy(data=_even(variable.data))
+        for name, variable in dataset.data_vars.items()
+        if isinstance(variable.data, da.Array)
+    }
+    return dataset.assign(even)
+
+
+def _even(array: da.Array) -> da.Array:
+    """Return an array whose chunks have one size, but for a smaller one at the end."""
+    sizes = tuple(max(c, default=1) or 1 for c in array.chunks)
+    even: da.Array = array.rechunk(sizes)
+    return even
+
+
+def _with_plain_text(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset with labels as objects: format 3 has no text of fixed length."""
+    text = {
+        name: coord.astype(object)
+        for name, coord in dataset.coords.items()
+        if coord.dtype.kind == "U"
+    }
+    return dataset.assign_coords(text)
