@@ -305,7 +305,8 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         ArgumentTypeError
             If a result has a type that zarr does not store, such as object.
         ArgumentValueError
-            If `path` is no local path, or a result is called like a dimension.
+            If `path` is no local path, there is no such format, or a result is called like a
+            dimension.
         ImportError
             If xarray or zarr is not installed.
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dask.array as da
-
 import xarray as xr
+
+from udfdask.errors import ArgumentValueError
 from udfdask.optional import missing_package
 from udfdask.progress import compute
 from udfdask.stores import check_storable, check_target, replacing
@@ -29,6 +30,8 @@ def write_dataset(
     `kwargs` go to `dask.compute`.
     """
     zarr = _zarr()
+    if zarr_format not in (None, 2, 3):
+        raise ArgumentValueError(f"zarr_format must be 2, 3 or None, not {zarr_format!r}")
     target = check_target(path, overwrite=overwrite)
     for name, variable in dataset.data_vars.items():
         check_storable(str(name), variable.dtype)
