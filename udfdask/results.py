@@ -281,7 +281,8 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         Parameters
         ----------
         path : str or path-like
-            Where the store is to be, by custom ending in ``.zarr``.
+            Where the store is to be, by custom ending in ``.zarr``; the workers of a cluster must
+            reach it as well.
         overwrite : bool
             Replace a zarr store that is there already.
         zarr_format : {2, 3}, optional

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import udfdask as ud
-from counting import CountedChain, CountedData, counts
+from counting import CountedChain, CountedData, CountedNav, counts
 from labelled_data import Kinds
 from making import SYNC, make
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -100,9 +100,9 @@ def test_a_udf_without_results(x, tmp_path):
     assert bool(found["visited"].all())
 
 
-@pytest.mark.parametrize("progress", [False, True])
+@pytest.mark.parametrize("udf", [CountedChain, CountedNav])
 @pytest.mark.parametrize("scheduler", ["threads", "processes", "distributed"])
-def test_one_pass(tmp_path, scheduler, progress, request):
+def test_one_pass(tmp_path, scheduler, udf, request):
     folder = tmp_path / "notes"
     folder.mkdir()
     values = np.arange(6 * 5 * 3 * 4).reshape(6, 5, 3, 4)
@@ -113,12 +113,36 @@ def test_one_pass(tmp_path, scheduler, progress, request):
         options["pool"] = request.getfixturevalue("pool")
     elif scheduler == "distributed":
         options = {"scheduler": request.getfixturevalue("client")}
-    result = ud.run_udf(array, CountedChain(str(folder)), roi=np.s_[1:])
-    found = read(result.to_zarr(tmp_path / "a.zarr", progress=progress, **options))
+    result = ud.run_udf(array, udf(str(folder)), roi=np.s_[1:])
+    found = read(result.to_zarr(tmp_path / "a.zarr", **options))
     noted = counts(folder)
     assert set(noted.values()) == {1}
     assert sum(name.startswith("load") for name in noted) == 12
     np.testing.assert_array_equal(found["sums"][1:], values.sum((2, 3))[1:])
+
+
+def test_progress_counts_frames(x, tmp_path, capsys):
+    ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "a.zarr", progress=True, **SYNC)
+    assert "30" in capsys.readouterr().err
+    ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "b.zarr", **SYNC)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("roi", [None, np.s_[1:]])
+def test_dates(x, tmp_path, roi):
+    def process_frame(self, frame):
+        seconds = np.timedelta64(int(self.meta.coordinates[0, 0]), "s")
+        self.results.when[:] = np.datetime64("2020-01-01") + seconds
+        self.results.since[:] = seconds
+
+    buffers = {
+        "when": {"kind": "nav", "dtype": "M8[ns]"},
+        "since": {"kind": "nav", "dtype": "m8[s]"},
+    }
+    result = ud.run_udf(x, make(buffers, process_frame=process_frame)(), roi=roi)
+    found = read(result.to_zarr(tmp_path / "a.zarr", **SYNC))
+    for name, values in result.compute(**SYNC).items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def test_a_failed_write_leaves_nothing(x, tmp_path):

@@ -202,7 +202,7 @@ def test_explain_is_that_of_the_plain_array(array):
 def test_a_large_array_without_chunks_warns(array):
     loaded = array.compute()
     with (
-        dask.config.set({"udfdask.worker-memory": "40 kB", "array.chunk-size": "4 kB"}),
+        dask.config.set({"udfdask.worker-memory": "15 kB", "array.chunk-size": "2 kB"}),
         pytest.warns(ud.UDFWarning, match=r"no chunks.*Call its chunk\(\)") as caught,
     ):
         loaded.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))

@@ -123,9 +123,8 @@ def _dataset(
 def _xarray() -> Any:
     """Return xarray, if it can write zarr stores here."""
     try:
-        import zarr  # noqa: F401
-
         import xarray as xr
+        import zarr  # noqa: F401
     except ImportError as error:
         raise missing_package(error.name or "xarray", purpose="writing a zarr store") from error
     return xr

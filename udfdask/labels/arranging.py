@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import dask.array as da
 import numpy as np
+import xarray as xr
 from dask.utils import format_bytes
 
-import xarray as xr
 from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.labels.attributes import split_attributes
@@ -112,13 +113,14 @@ def _chunked(
     if not array.size or array.dtype.hasobject:  # no chunk size can be found for these
         return array.chunk()
     chunks: dict[Hashable, Any] = {**dict.fromkeys(nav, "auto"), **dict.fromkeys(sig, -1)}
-    return array.chunk(chunks)
+    # a name of its own: to find one from the data would be to read them all
+    return array.chunk(chunks, token=uuid4().hex)
 
 
 def warn_if_huge(arranged: Arranged, stacklevel: int) -> None:
     """Warn if data without chunks, which are processed at once, are large."""
     nbytes, memory = arranged.data.nbytes, config.worker_memory()
-    if arranged.was_lazy or memory is None or nbytes <= memory / 4:
+    if arranged.was_lazy or memory is None or nbytes <= memory:
         return
     warnings.warn(
         f"the DataArray has no chunks: all of its {format_bytes(int(nbytes))} are processed at "

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import xarray as xr
+
 from udfdask.errors import ArgumentTypeError
 
 Attributes = dict[Hashable, Any]

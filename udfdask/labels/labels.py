@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import xarray as xr
+
 from udfdask.axes import default_axis_names
 
 

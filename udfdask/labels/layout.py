@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-
 import xarray as xr
+
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError

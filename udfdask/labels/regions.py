@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 import xarray as xr
+
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 ADVICE = "roi.reindex_like(data, fill_value=False) leaves out what the roi does not mention"

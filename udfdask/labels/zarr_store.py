@@ -35,12 +35,15 @@ def write_dataset(
     target = check_target(path, overwrite=overwrite)
     for name, variable in dataset.data_vars.items():
         check_storable(str(name), variable.dtype)
-    storable = _with_plain_text(_with_even_chunks(dataset))
+    storable = _encoded(_with_plain_text(_with_even_chunks(dataset)))
     with replacing(target) as unfinished:
-        written = storable.to_zarr(
+        storable.to_zarr(
             unfinished, mode="w", consolidated=False, zarr_format=zarr_format, compute=False
         )
-        compute(written, progress=progress, **kwargs)
+        # What `to_zarr` returns would write the rest, but has lost whose tasks these are: nobody
+        # could tell how many frames are done, nor send heavy parameters ahead.
+        group = zarr.open_group(str(unfinished), mode="r+")
+        compute(*_writes(storable, group), progress=progress, **kwargs)
         with warnings.catch_warnings():
             # without it, every xr.open_zarr warns; with it, zarr does once, of format 3
             warnings.filterwarnings("ignore", message="Consolidated metadata")
@@ -55,6 +58,23 @@ def _zarr() -> Any:
     except ImportError as error:
         raise missing_package("zarr", purpose="writing a zarr store") from error
     return zarr
+
+
+def _writes(dataset: xr.Dataset, group: Any) -> list[da.Array]:
+    """Return arrays that, when computed, write each lazy variable to its place in a zarr group."""
+    names = [n for n, v in dataset.variables.items() if isinstance(v.data, da.Array)]
+    sources = [dataset[name].data for name in names]
+    targets = [group[name] for name in names]
+    # chunks in the file are those of the arrays: no two tasks write to the same
+    stored = da.store(sources, targets, lock=False, compute=False) if sources else ()
+    return [stored] if isinstance(stored, da.Array) else list(stored)
+
+
+def _encoded(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset of what is written: dates as numbers since a date."""
+    variables, attrs = xr.conventions.cf_encoder(dataset.variables, dataset.attrs)
+    encoded = xr.Dataset(variables, attrs=attrs)
+    return encoded.set_coords(list(dataset.coords))
 
 
 def _with_even_chunks(dataset: xr.Dataset) -> xr.Dataset:

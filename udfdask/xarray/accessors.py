@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, overload
 
 import xarray as xr
+
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentValueError
 from udfdask.explanation import Explanation

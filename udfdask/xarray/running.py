@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import xarray as xr
+
 from udfdask.errors import UDFWarning
 from udfdask.explanation import Explanation
 from udfdask.labels.arranging import Arranged, arrange, warn_if_huge

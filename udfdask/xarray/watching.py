@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self, overload
 
 import xarray as xr
+
 from udfdask.labels.arranging import arrange
 from udfdask.labels.attributes import wants_attributes
 from udfdask.labels.labels import Labels
