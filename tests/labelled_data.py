@@ -4,11 +4,13 @@ from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
-import xarray as xr
+import pytest
 from hypothesis import strategies as st
 
 import udfdask as ud
 from udfdask.testing.strategies import chunkings, rois, shapes
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
 
 NAMES = ("ky", "kx", "kz", "y", "x", "time")
 

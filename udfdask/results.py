@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -220,7 +220,9 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         assert isinstance(done, Result)
         return done
 
-    def to_xarray(self, valid_masks: bool = False) -> Any:
+    def to_xarray(
+        self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
+    ) -> Any:
         """Return the results as variables of an xarray.Dataset, lazy ones without computing them.
 
         Dimensions are called as the files that `udfdask.io.open_file` reads without names: the last
@@ -232,6 +234,8 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         ----------
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
+        rename : dict, optional
+            Other names for variables: of the result ``"a"``, ``{"a": "b"}``.
 
         Returns
         -------
@@ -241,8 +245,8 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
         Raises
         ------
-        ArgumentValueError
-            If a result is called like a dimension.
+        ArgumentTypeError, ArgumentValueError
+            If a result is called like a dimension, or `rename` cannot be.
         ImportError
             If xarray is not installed.
 
@@ -260,12 +264,13 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         >>> dataset["intensity"].mean("x").compute().values
         array([16., 16.])
         """
-        return self._labelled(self._default_layout(), valid_masks)
+        return self._labelled(self._default_layout(rename), valid_masks)
 
     def to_zarr(
         self,
         path: str | os.PathLike[str],
         *,
+        rename: Mapping[str, Hashable] | None = None,
         overwrite: bool = False,
         zarr_format: Literal[2, 3] | None = None,
         progress: bool = False,
@@ -283,6 +288,8 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         path : str or path-like
             Where the store is to be, by custom ending in ``.zarr``; the workers of a cluster must
             reach it as well.
+        rename : dict, optional
+            Other names for variables, as in `to_xarray`.
         overwrite : bool
             Replace a zarr store that is there already.
         zarr_format : {2, 3}, optional
@@ -304,10 +311,11 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         FileNotFoundError
             If the folder that `path` is to be in does not exist.
         ArgumentTypeError
-            If a result has a type that zarr does not store, such as object.
+            If a result has a type that zarr does not store, such as object; if `rename` is no
+            dictionary.
         ArgumentValueError
-            If `path` is no local path, there is no such format, or a result is called like a
-            dimension.
+            If `path` is no local path, there is no such format, a result is called like a
+            dimension, or `rename` cannot be.
         ImportError
             If xarray or zarr is not installed.
 
@@ -324,7 +332,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         from udfdask.labels.layout import free_name
         from udfdask.labels.zarr_store import write_dataset
 
-        layout, roi = self._default_layout(), self._about.grid.roi
+        layout, roi = self._default_layout(rename), self._about.grid.roi
         dataset = self._labelled(layout, False)
         masks = {
             place.mask_name: (place.dims, self._masks[name])
@@ -351,11 +359,12 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
         return default_labels(len(self._about.grid.shape), len(self._about.sig_shape))
 
-    def _default_layout(self) -> Layout:
+    def _default_layout(self, rename: Mapping[str, Hashable] | None) -> Layout:
         """Return where the results go in a Dataset if the data have no labels."""
-        from udfdask.labels.layout import make_layout
+        from udfdask.labels.layout import check_rename, make_layout
 
-        return make_layout(self._about, self._default_labels())
+        check_rename(rename, self)
+        return make_layout(self._about, self._default_labels(), rename)
 
     def _labelled(self, layout: Layout, valid_masks: bool) -> Any:
         """Return the results as a Dataset, laid out like this."""

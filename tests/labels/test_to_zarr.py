@@ -95,6 +95,11 @@ def test_a_result_called_roi(x, tmp_path):
     assert found["roi"].dtype == np.float32
 
 
+def test_other_names(x, tmp_path):
+    store = ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", rename={"intensity": "total"})
+    assert list(read(store)) == ["total"]
+
+
 def test_a_udf_without_results(x, tmp_path):
     found = read(ud.run_udf(x, NoOpUDF()).to_zarr(tmp_path / "a.zarr", **SYNC))
     assert bool(found["visited"].all())

@@ -1,5 +1,8 @@
 """Labelled in, labelled out: the same numbers, and every label kept."""
 
+import importlib
+import sys
+
 import dask
 import numpy as np
 import pytest
@@ -189,6 +192,24 @@ def test_a_variable_of_a_dataset(array):
     )
     found = dataset.udf["scan"].run_udf(SumUDF(), sig_dims=("ky", "kx"))
     xr.testing.assert_identical(found, array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx")))
+
+
+def test_what_comes_out_may_be_changed(array):
+    before = array.copy(deep=True)
+    found = array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
+    for item in (found, found["intensity"], found["kx"]):
+        item.attrs["beam"] = item.attrs["units"] = "none"
+    found["drift"] = ("kx", np.arange(10))
+    xr.testing.assert_identical(array, before)
+
+
+def test_the_extra_is_named_without_xarray(monkeypatch):
+    for name in list(sys.modules):
+        if name.startswith(("udfdask.labels", "udfdask.xarray")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(ImportError, match=r'needs xarray, .*pip install "udfdask\[xarray\]"'):
+        importlib.import_module("udfdask.xarray")
 
 
 def test_explain_is_that_of_the_plain_array(array):

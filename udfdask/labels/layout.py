@@ -82,32 +82,27 @@ def make_layout(
 ) -> Layout:
     """Return where the results of a UDF go; `rename` gives variables other names."""
     buffers, axes = results.buffers, results.axes
-    names = {key: (rename or {}).get(key, key) for key in buffers}
-    own_dims = {"nav": labels.nav, "sig": labels.sig, "single": ()}
-    used = {dim for spec in buffers.values() for dim in own_dims[spec.kind]}
-    if not buffers:
-        used.update(labels.nav)
-        names[VISITED] = VISITED
-    coords = labels.coords.drop_dims(
-        [dim for dim in labels.dims if dim not in used], errors="ignore"
-    )
-    _check_names(names.values(), {*labels.dims, *coords.coords})
-    taken = {*labels.dims, *coords.coords, *names.values()}
-    extra = _extra_dims(buffers, axes, taken)
-    taken.update(dim for dims in extra.values() for dim in dims)
-    places = {}
-    for key, spec in buffers.items():
-        mask_name = free_name(f"{names[key]}_valid", taken)
-        taken.add(mask_name)
-        places[key] = Place(
+    names: dict[str, Hashable] = {key: (rename or {}).get(key, key) for key in buffers}
+    own = {key: _own_dims(spec, labels) for key, spec in buffers.items()}
+    visited = None if buffers else labels.nav
+    used = set(labels.nav if visited is not None else ()).union(*own.values())
+    coords = labels.coords.drop_dims(set(labels.dims) - used, errors="ignore")
+    known = {*labels.dims, *coords.coords}
+    _check_names([*names.values(), *(() if visited is None else (VISITED,))], known)
+    extra = _extra_dims(buffers, axes, {*known, *names.values()})
+    masks = _mask_names(names, known.union(*extra.values()))
+    places = {
+        key: Place(
             name=names[key],
-            mask_name=mask_name,
-            dims=(*own_dims[spec.kind], *extra[key]),
+            mask_name=masks[key],
+            dims=(*own[key], *extra[key]),
             attrs={**labels.attrs, **(labels.unit_attrs if key in results.in_units else {})},
         )
+        for key in buffers
+    }
     return Layout(
         places=places,
-        visited=None if buffers else labels.nav,
+        visited=visited,
         coords=coords.assign_coords(_extra_coords(buffers, axes, extra)),
         attrs=labels.attrs,
     )
@@ -132,6 +127,21 @@ def free_name(name: str, taken: Collection[Hashable]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def _own_dims(spec: BufferSpec, labels: Labels) -> Dims:
+    """Return the dimensions of the data that a result has."""
+    return {"nav": labels.nav, "sig": labels.sig, "single": ()}[spec.kind]
+
+
+def _mask_names(names: Mapping[str, Hashable], known: Collection[Hashable]) -> dict[str, Hashable]:
+    """Return a free name for the valid mask of each result."""
+    taken = {*known, *names.values()}
+    masks: dict[str, Hashable] = {}
+    for key, name in names.items():
+        masks[key] = free_name(f"{name}_valid", taken)
+        taken.add(masks[key])
+    return masks
 
 
 def _check_names(names: Iterable[Hashable], taken: Collection[Hashable]) -> None:
