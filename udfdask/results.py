@@ -329,23 +329,12 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         ...         print(dataset["intensity"].where(dataset.roi).sum().values)
         16.0
         """
-        from udfdask.labels.layout import free_name
-        from udfdask.labels.zarr_store import write_dataset
+        from udfdask.labels.zarr_store import with_validity, write_dataset
 
-        layout, roi = self._default_layout(rename), self._about.grid.roi
+        layout = self._default_layout(rename)
         dataset = self._labelled(layout, False)
-        masks = {
-            place.mask_name: (place.dims, self._masks[name])
-            for name, place in layout.places.items()
-            if name in self._masks
-        }
-        dataset = dataset.assign(masks)
-        if roi is not None:
-            nav = self._default_labels().nav
-            name = free_name("roi", {*dataset.variables, *dataset.dims})
-            dataset = dataset.assign_coords({name: (nav, roi)})
         return write_dataset(
-            dataset,
+            with_validity(dataset, layout, self._masks, self._about.grid.roi),
             path,
             overwrite=overwrite,
             zarr_format=zarr_format,
@@ -353,18 +342,14 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
             **kwargs,
         )
 
-    def _default_labels(self) -> Any:
-        """Return the labels of data that have none."""
-        from udfdask.labels.labels import default_labels
-
-        return default_labels(len(self._about.grid.shape), len(self._about.sig_shape))
-
     def _default_layout(self, rename: Mapping[str, Hashable] | None) -> Layout:
         """Return where the results go in a Dataset if the data have no labels."""
+        from udfdask.labels.labels import default_labels
         from udfdask.labels.layout import check_rename, make_layout
 
         check_rename(rename, self)
-        return make_layout(self._about, self._default_labels(), rename)
+        labels = default_labels(len(self._about.grid.shape), len(self._about.sig_shape))
+        return make_layout(self._about, labels, rename)
 
     def _labelled(self, layout: Layout, valid_masks: bool) -> Any:
         """Return the results as a Dataset, laid out like this."""

@@ -40,8 +40,8 @@ class Layout:
 
     places: Mapping[str, Place]
     """By the names of the results."""
-    visited: Dims | None
-    """Dimensions of `visited`, for a UDF without results."""
+    nav: Dims
+    """Name of each navigation axis."""
     coords: xr.Dataset
     """Coordinates with their indexes, and no variables."""
     attrs: Mapping[Hashable, Any]
@@ -56,8 +56,8 @@ class Layout:
             variables[place.name] = (place.dims, arrays[key], dict(place.attrs))
             if masks is not None:
                 variables[place.mask_name] = (place.dims, masks[key])
-        if self.visited is not None:
-            variables[VISITED] = (self.visited, visited)
+        if not self.places:
+            variables[VISITED] = (self.nav, visited)
         return self.coords.assign(variables).assign_attrs(self.attrs)
 
 
@@ -84,11 +84,10 @@ def make_layout(
     buffers, axes = results.buffers, results.axes
     names: dict[str, Hashable] = {key: (rename or {}).get(key, key) for key in buffers}
     own = {key: _own_dims(spec, labels) for key, spec in buffers.items()}
-    visited = None if buffers else labels.nav
-    used = set(labels.nav if visited is not None else ()).union(*own.values())
+    used = set().union(*own.values()) if buffers else set(labels.nav)
     coords = labels.coords.drop_dims(set(labels.dims) - used, errors="ignore")
     known = {*labels.dims, *coords.coords}
-    _check_names([*names.values(), *(() if visited is None else (VISITED,))], known)
+    _check_names(names.values() if buffers else [VISITED], known)
     extra = _extra_dims(buffers, axes, {*known, *names.values()})
     masks = _mask_names(names, known.union(*extra.values()))
     places = {
@@ -102,7 +101,7 @@ def make_layout(
     }
     return Layout(
         places=places,
-        visited=visited,
+        nav=labels.nav,
         coords=coords.assign_coords(_extra_coords(buffers, axes, extra)),
         attrs=labels.attrs,
     )

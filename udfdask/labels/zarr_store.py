@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,8 @@ import dask.array as da
 import xarray as xr
 
 from udfdask.errors import ArgumentValueError
+from udfdask.grid import BoolArray
+from udfdask.labels.layout import Layout, free_name
 from udfdask.optional import missing_package
 from udfdask.progress import compute
 from udfdask.stores import check_storable, check_target, replacing
@@ -49,6 +52,18 @@ def write_dataset(
             warnings.filterwarnings("ignore", message="Consolidated metadata")
             zarr.consolidate_metadata(str(unfinished))
     return target
+
+
+def with_validity(
+    dataset: xr.Dataset, layout: Layout, masks: Mapping[str, Any], roi: BoolArray | None
+) -> xr.Dataset:
+    """Return a Dataset with valid masks of some results, and with the region of interest."""
+    places = {name: layout.places[name] for name in masks}
+    complete = dataset.assign({p.mask_name: (p.dims, masks[name]) for name, p in places.items()})
+    if roi is None:
+        return complete
+    name = free_name("roi", {*complete.variables, *complete.dims})
+    return complete.assign_coords({name: (layout.nav, roi)})
 
 
 def _zarr() -> Any:
