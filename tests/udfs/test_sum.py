@@ -245,7 +245,7 @@ def test_tiles_are_deep(cls, side, alone, together):
     dark = np.zeros((side, side), dtype="f4")
     corrected = ud.run_udf(x, cls(), corrections=CorrectionSet(dark=dark)).explain().tile_shape
     if cls is SumUDF:  # which corrects the sum
-        assert corrected == alone
+        assert corrected[0] == alone[0]
     else:
         assert corrected[0] <= together[0]
         assert np.prod(corrected) * 4 <= TILE_BYTES
