@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "udfdask"
 # before it; the lines only group them for reading.
 ROOMS = """
 errors types
+optional replacing stores
 config per_process shapes axes slices grid roi
 numeric
 corrections
@@ -33,6 +34,7 @@ graph
 reporting
 plotting
 explanation outputs progress
+labels
 results
 run
 mapping
@@ -47,7 +49,7 @@ ENGINE = ROOMS[ROOMS.index("recipe") : ROOMS.index("results") + 1]
 FORBIDDEN = {room: {"udfs"} for room in ENGINE}
 
 # The rooms in which a heavy package may be imported at all.
-LABELLED = {"io", "xarray", "hyperspy"}
+LABELLED = {"io", "labels", "xarray", "hyperspy"}
 HEAVY = {
     "cupy": {"backends"},
     "cupyx": {"backends"},
@@ -77,6 +79,7 @@ HEAVY = {
         "chunk_graph",
         "merge_graph",
         "graph",
+        "labels",
         "results",
         "reporting",
         "progress",

@@ -98,13 +98,18 @@ SWITCHES = (
 
 
 def _check_switches(udf: UDF) -> None:
-    """Raise if a class attribute that is a yes or a no is neither."""
+    """Raise if a class attribute that is a yes or a no is neither, or names are none."""
     for name in SWITCHES:
         value = getattr(udf, name)
         if not isinstance(value, (bool, np.bool_)):
             raise ArgumentTypeError(
                 f"{type(udf).__name__}.{name} must be True or False, not {value!r}"
             )
+    named: Any = udf.keeps_units
+    if not isinstance(named, (tuple, list)) or not all(isinstance(n, str) for n in named):
+        raise ArgumentTypeError(
+            f"{type(udf).__name__}.keeps_units must be a tuple of names of results, not {named!r}"
+        )
 
 
 def _with_whole_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:

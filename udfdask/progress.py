@@ -124,7 +124,9 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
 class _Job:
     """Collections that are ready to be computed, where, and who is told of it."""
 
-    def __init__(self, results: tuple[Any, ...], progress: Progress, kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, results: tuple[Any, ...], progress: Progress, kwargs: dict[str, Any]
+    ) -> None:
         reporter = choose_reporter(progress)
         self.client = _client(results, kwargs)
         self.tally = None if reporter is None else Tally(work_of(results), reporter)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import dask.array as da
 import numpy as np
@@ -20,6 +22,9 @@ from udfdask.grid import Grid
 from udfdask.outputs import default_mask, flat_rows
 from udfdask.progress import compute as compute_with_progress
 from udfdask.reporting.state import Progress
+
+if TYPE_CHECKING:
+    from udfdask.labels.layout import Layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,8 @@ class About:
     """What the run does."""
     axes: dict[str, tuple[Axis, ...]]
     """Extra dimensions of each result."""
+    in_units: frozenset[str] = frozenset()
+    """Names of the results in the unit of the data."""
 
     @property
     def nav_shape(self) -> tuple[int, ...]:
@@ -306,6 +313,150 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         arrays = {name: self[name] for name in plot.names}
         masks = {name: self.valid_mask[name] for name in plot.names}
         return plot.draw(*compute_with_progress(arrays, masks))
+
+    def to_xarray(
+        self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
+    ) -> Any:
+        """Return the results as variables of an xarray.Dataset, lazy ones without computing them.
+
+        Dimensions are called as the files that `udfdask.io.open_file` reads without names: the last
+        two navigation axes ``y`` and ``x``, those of a frame ``sig_y`` and ``sig_x``, a single one
+        ``x`` and ``sig_x``, three or more ``nav_0``, ``nav_1``, ... and ``sig_0``, ``sig_1``, ...
+        Extra dimensions are called as in `axes`, which also gives them coordinates.
+
+        Parameters
+        ----------
+        valid_masks : bool
+            Add a boolean variable ``{name}_valid`` for each result.
+        rename : dict, optional
+            Other names for variables: of the result ``"a"``, ``{"a": "b"}``.
+
+        Returns
+        -------
+        xarray.Dataset
+            A variable for each result. For a UDF without results a boolean `visited`, which says
+            of each frame whether it has been processed.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If a result is called like a dimension, or `rename` cannot be.
+        ImportError
+            If xarray is not installed.
+
+        See Also
+        --------
+        Result.to_zarr : Write them to a file.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumSigUDF
+        >>> dataset = ud.run_udf(da.ones((2, 3, 4, 4), chunks=2), SumSigUDF()).to_xarray()
+        >>> dataset["intensity"].dims
+        ('y', 'x')
+        >>> dataset["intensity"].mean("x").compute().values
+        array([16., 16.])
+        """
+        return self._labelled(self._default_layout(rename), valid_masks)
+
+    def to_zarr(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        rename: Mapping[str, Hashable] | None = None,
+        overwrite: bool = False,
+        zarr_format: Literal[2, 3] | None = None,
+        progress: bool = False,
+        **kwargs: Any,
+    ) -> Path:
+        """Compute the results into a zarr store that `xarray.open_zarr` reads, in one pass.
+
+        The store is written under another name beside `path` and then renamed, so that there is
+        never half of one. It has the variables and chunks of `to_xarray`, a boolean coordinate
+        `roi` if there is a region of interest, and ``{name}_valid`` for results with a valid mask
+        of their own.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where the store is to be, by custom ending in ``.zarr``; the workers of a cluster must
+            reach it as well.
+        rename : dict, optional
+            Other names for variables, as in `to_xarray`.
+        overwrite : bool
+            Replace a zarr store that is there already.
+        zarr_format : {2, 3}, optional
+            Format of the store; by default the newest that zarr writes.
+        progress : bool
+            Show a progress bar.
+        **kwargs
+            Passed on to `dask.compute`: scheduler, num_workers, resources, ...
+
+        Returns
+        -------
+        pathlib.Path
+            The store's absolute path.
+
+        Raises
+        ------
+        FileExistsError
+            If there is something at `path` and it may not, or must not, be replaced.
+        FileNotFoundError
+            If the folder that `path` is to be in does not exist.
+        ArgumentTypeError
+            If a result has a type that zarr does not store, such as object; if `rename` is no
+            dictionary.
+        ArgumentValueError
+            If `path` is no local path, there is no such format, a result is called like a
+            dimension, or `rename` cannot be.
+        ImportError
+            If xarray or zarr is not installed.
+
+        Examples
+        --------
+        >>> import tempfile, dask.array as da, udfdask as ud, xarray as xr
+        >>> from udfdask.udfs import SumSigUDF
+        >>> result = ud.run_udf(da.ones((2, 3, 4, 4), chunks=2), SumSigUDF(), roi=(0, 1))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with xr.open_zarr(result.to_zarr(f"{folder}/sums.zarr")) as dataset:
+        ...         print(dataset["intensity"].where(dataset.roi).sum().values)
+        16.0
+        """
+        from udfdask.labels.zarr_store import with_validity, write_dataset
+
+        layout = self._default_layout(rename)
+        dataset = self._labelled(layout, False)
+        return write_dataset(
+            with_validity(dataset, layout, self._masks, self._about.grid.roi),
+            path,
+            overwrite=overwrite,
+            zarr_format=zarr_format,
+            progress=progress,
+            **kwargs,
+        )
+
+    def _default_layout(self, rename: Mapping[str, Hashable] | None) -> Layout:
+        """Return where the results go in a Dataset if the data have no labels."""
+        from udfdask.labels.labels import default_labels
+        from udfdask.labels.layout import check_rename, make_layout
+
+        check_rename(rename, self)
+        labels = default_labels(len(self._about.grid.shape), len(self._about.sig_shape))
+        return make_layout(self._about, labels, rename)
+
+    def _labelled(self, layout: Layout, valid_masks: bool) -> Any:
+        """Return the results as a Dataset, laid out like this."""
+        masks = self.valid_mask if valid_masks else None
+        return layout.fill(self, masks, self._visited_frames)
+
+    @property
+    def _visited_frames(self) -> Any:
+        """Which frames have been processed, shape nav; lazily, if the result is."""
+        if self._visited is not None:
+            return self._visited
+        grid = self._about.grid
+        return np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi
 
     @property
     def _is_lazy(self) -> bool:

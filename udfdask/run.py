@@ -194,6 +194,7 @@ def describe_results(plan: Plan, n_tasks: int) -> tuple[About, ...]:
             sig_shape=tuple(plan.recipe.shape.sig),
             explanation=explanation,
             axes=u.axes,
+            in_units=frozenset(u.cls.keeps_units),
         )
         for u in plan.recipe.udfs
     )

@@ -76,6 +76,8 @@ class UDF:
         Ask for private, writable copies of the data.
     whole_frames : bool
         Ask for tiles that hold whole frames.
+    keeps_units : tuple of str
+        Promise that these results are in the unit of the data: labelled results then say so.
 
     Examples
     --------
@@ -127,6 +129,7 @@ class UDF:
     contiguous_nav: ClassVar[bool] = False
     writable_input: ClassVar[bool] = False
     whole_frames: ClassVar[bool] = False
+    keeps_units: ClassVar[tuple[str, ...]] = ()
 
     # Over a chunked signal, rows are the sum of the rows of each signal chunk, and nothing needs
     # more than one of them: each may have a task of its own. A promise of built-in UDFs only.

@@ -287,15 +287,30 @@ def test_whole_frames_larger_than_a_tile(x):
     assert shapes == {(1, *SIG)}
 
 
+@pytest.mark.parametrize("names", [(), ("v", "not_declared"), ["v"]])
+def test_keeps_units(x, names):
+    """Labelled results named there have the unit of the data."""
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    pytest.importorskip("udfdask.xarray")
+    buffers = {"v": {"kind": "nav"}, "w": {"kind": "nav"}}
+    udf = make(buffers, process_frame=lambda self, frame: None, keeps_units=names)()
+    array = xr.DataArray(x, attrs={"units": "counts", "beam": 200})
+    found = array.udf.run_udf(udf)
+    assert found["v"].attrs.get("units") == ("counts" if "v" in names else None)
+    assert found["w"].attrs == {"beam": 200}
+
+
 @pytest.mark.point(32)
 def test_every_attribute_has_a_how_to():
     """A section of its own on the page of class attributes, and a test that is named after it."""
     attributes = {
         name
         for name, value in vars(ud.UDF).items()
-        if name.islower() and not name.startswith("_") and (value is None or value is False)
+        if name.islower()
+        and not name.startswith("_")
+        and (value is None or value is False or value == ())
     }
-    assert len(attributes) >= 6
+    assert len(attributes) >= 7
     page = Path(__file__).resolve().parents[2] / "docs" / "class-attributes.md"
     sections = re.findall(r"^## (\w+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert set(sections) == attributes

@@ -12,8 +12,8 @@ from udfdask.axes import Axis
 from udfdask.errors import FileFormatError
 from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.io.optional import missing_package
 from udfdask.io.source import choose_chunks, lazy_array
+from udfdask.optional import missing_package
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 

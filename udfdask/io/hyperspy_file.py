@@ -13,8 +13,8 @@ import dask.array as da
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
-from udfdask.io.optional import missing_package
 from udfdask.io.source import choose_chunks
+from udfdask.optional import missing_package
 
 
 def open_with_hyperspy(

@@ -9,8 +9,8 @@ from udfdask.axes import Axis
 from udfdask.errors import FileFormatError
 from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.io.optional import missing_package
 from udfdask.io.source import choose_chunks
+from udfdask.optional import missing_package
 
 SIGNATURES = (b"CDF\x01", b"CDF\x02")
 """What files begin with; those of NetCDF 4 are HDF5 files."""

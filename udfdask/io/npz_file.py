@@ -10,8 +10,8 @@ from zipfile import ZipFile
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError
-from udfdask.io.replacing import replacing
 from udfdask.io.variables import Variable, variable_name
+from udfdask.replacing import replacing
 
 
 def write_npz(

@@ -18,8 +18,9 @@ from udfdask.io.netcdf_file import SIGNATURES, open_netcdf
 from udfdask.io.numpy_file import open_npy
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
 from udfdask.io.raw import existing_file, from_raw
-from udfdask.io.zarr_file import is_zarr, open_zarr
+from udfdask.io.zarr_file import open_zarr
 from udfdask.placement import Workers, on_workers
+from udfdask.stores import is_zarr
 
 # HDF5 inside, but with a layout that HyperSpy knows: it gives axes and units.
 _HYPERSPY_HDF5 = {".hspy", ".emd"}

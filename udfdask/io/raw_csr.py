@@ -15,9 +15,9 @@ from numpy.typing import DTypeLike
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io.csr_files import CSRFiles
 from udfdask.io.mapped import MappedArray
-from udfdask.io.optional import missing_package
 from udfdask.io.raw import existing_file, file_dtype, plain_file, sizes
 from udfdask.io.source import choose_chunks, lazy_array
+from udfdask.optional import missing_package
 from udfdask.placement import Workers, on_workers
 
 

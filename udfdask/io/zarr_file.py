@@ -13,10 +13,9 @@ from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.io.optional import missing_package
 from udfdask.io.source import choose_chunks, lazy_array
-
-METADATA = ("zarr.json", ".zarray", ".zgroup")
+from udfdask.optional import missing_package
+from udfdask.stores import METADATA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +48,6 @@ def _open_once(folder: str, written: int) -> Any:
     import zarr
 
     return zarr.open_array(folder, mode="r")
-
-
-def is_zarr(path: Path) -> bool:
-    """Whether a path is a folder that holds a zarr array or group."""
-    return path.is_dir() and any((path / name).is_file() for name in METADATA)
 
 
 def open_zarr(

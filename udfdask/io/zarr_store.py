@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from udfdask import stores
 from udfdask.axes import Axis
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.io.optional import missing_package, outdated_package
-from udfdask.io.replacing import replacing
+from udfdask.errors import ArgumentValueError
 from udfdask.io.variables import Variable, variable_name
-from udfdask.io.zarr_file import is_zarr
+from udfdask.optional import missing_package, outdated_package
+from udfdask.replacing import replacing
+from udfdask.stores import check_storable
 
 
 def write_zarr(
@@ -87,21 +88,7 @@ def write_zarr(
 def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Take where a store is to be; return it absolute, or raise if it cannot be written there."""
     _xarray()
-    target = Path(path).expanduser().absolute()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {target.parent} to write {target.name} in: make it first"
-        )
-    if target.exists() and not is_zarr(target):
-        raise FileExistsError(
-            f"{target} is there already and is no zarr store, so it is not replaced: "
-            "choose another name"
-        )
-    if target.exists() and not overwrite:
-        raise FileExistsError(
-            f"{target} is there already: choose another name, or ask for it to be overwritten"
-        )
-    return target
+    return stores.check_target(path, overwrite=overwrite)
 
 
 def _dataset(
@@ -115,7 +102,7 @@ def _dataset(
     }
     sizes: dict[str, int] = {}
     for name, variable in variables.items():
-        _check_storable(name, variable.values.dtype)
+        check_storable(name, variable.values.dtype)
         for dim, size in zip(variable.dims, variable.values.shape, strict=True):
             if sizes.setdefault(dim, size) != size:
                 raise ArgumentValueError(
@@ -149,12 +136,3 @@ def _xarray() -> Any:
 def _unit(axis: Axis) -> dict[str, str]:
     """Take an axis; return the attributes of its coordinate."""
     return {"units": axis.unit} if axis.unit else {}
-
-
-def _check_storable(name: str, dtype: np.dtype[Any]) -> None:
-    """Take a variable's name and type; raise if a store cannot hold it."""
-    if dtype.kind not in "biufcmM":
-        raise ArgumentTypeError(
-            f"result {name!r} is of type {dtype}, which is not written to zarr: only booleans, "
-            "numbers and times are. Leave this UDF out, or save its result yourself"
-        )

@@ -58,6 +58,7 @@ class FEMUDF(UDF):
     array([47.577065, 95.15413 ,  0.      ], dtype=float32)
     """
 
+    keeps_units = ("intensity",)
     _declares_once = True
     _starts_no_threads = True
 

@@ -34,6 +34,7 @@ class PickUDF(UDF):
             [26, 27]]])
     """
 
+    keeps_units = ("intensity",)
     _declares_once = True
 
     def __init__(self) -> None:

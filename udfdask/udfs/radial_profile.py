@@ -69,6 +69,8 @@ class RadialProfileUDF(UDF):
     [ 0.8  2.9  6.8 12.7]
     """
 
+    keeps_units = ("intensity",)
+
     elementwise_results = True
     _adds_signal_parts = True
     _declares_once = True

@@ -55,6 +55,7 @@ class StdDevUDF(UDF):
     (array([[3., 4.]]), array([[5., 5.]]))
     """
 
+    keeps_units = ("sum", "mean", "std")
     _adds_signal_parts = True
     _declares_once = True
     _merge_only_reads_src = True

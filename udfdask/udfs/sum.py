@@ -42,6 +42,7 @@ class SumUDF(UDF):
            [20, 20]], dtype=uint64)
     """
 
+    keeps_units = ("intensity",)
     _adds_signal_parts = True
     _declares_once = True
     _merge_only_reads_src = True

@@ -38,6 +38,7 @@ class SumSigUDF(UDF):
            [64, 64]], dtype=uint64)
     """
 
+    keeps_units = ("intensity",)
     _adds_signal_parts = True
     _declares_once = True
     _starts_no_threads = True

@@ -81,6 +81,7 @@ class VirtualDetectorUDF(UDF):
     29 76
     """
 
+    keeps_units = ("intensity",)
     _adds_signal_parts = True
     _declares_once = True
 

@@ -1,0 +1,119 @@
+"""Labelled data of any kind, and what the run without labels gives."""
+
+from typing import Any, NamedTuple
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.testing.strategies import chunkings, rois, shapes
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+
+NAMES = ("ky", "kx", "kz", "y", "x", "time")
+
+
+class Kinds(ud.UDF):
+    """A result of each kind, with and without extra dimensions; exact integers."""
+
+    keeps_units = ("total",)
+
+    def get_preferred_input_dtype(self):
+        return self.USE_NATIVE_DTYPE
+
+    def get_result_buffers(self):
+        return {
+            "sums": self.buffer("nav", dtype="int64"),
+            "ends": self.buffer("nav", extra_shape=(2,), dtype="int64"),
+            "total": self.buffer("sig", dtype="int64"),
+            "powers": self.buffer("sig", extra_shape=(3,), dtype="int64"),
+            "count": self.buffer("single", dtype="int64"),
+            "pair": self.buffer("single", extra_shape=(2, 1), dtype="int64"),
+        }
+
+    def get_result_axes(self):
+        end = ud.Axis(name="end", labels=("min", "max"))
+        return {
+            "ends": (end,),
+            "powers": (ud.Axis(name="power", unit="1", scale=2.0, offset=1.0),),
+            "pair": (end, ud.Axis(name="rest")),
+        }
+
+    def process_frame(self, frame):
+        frame = frame.astype("int64")
+        self.results.sums[:] = frame.sum()
+        self.results.ends[:] = frame.min(), frame.max()
+        self.results.total += frame
+        self.results.powers += np.stack([frame, frame**3, frame**5], axis=-1)
+        self.results.count += 1
+        self.results.pair += np.array([[1], [2]])
+
+    def merge(self, dest, src):
+        dest.sums[:] = src.sums
+        dest.ends[:] = src.ends
+        dest.total += src.total
+        dest.powers += src.powers
+        dest.count += src.count
+        dest.pair += src.pair
+
+
+class Case(NamedTuple):
+    """A labelled data set in any order of dimensions."""
+
+    array: xr.DataArray
+    nav: tuple[str, ...]
+    sig: tuple[str, ...]
+    roi: np.ndarray | None
+
+    @property
+    def ordered(self) -> da.Array:
+        """The data as UDFs see them, shape (*nav, *sig)."""
+        axes = [self.array.dims.index(dim) for dim in (*self.nav, *self.sig)]
+        return self.array.data.transpose(axes)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Data with some coordinates along each dimension, over two of them, and over none."""
+    shape = draw(shapes(min_nav=0, max_nav=2, max_sig=2, max_side=3))
+    dims = draw(st.permutations(NAMES))[: len(shape)]
+    nav, sig = tuple(dims[: shape.nav.dims]), tuple(dims[shape.nav.dims :])
+    data = np.arange(np.prod(shape)).reshape(shape).astype("int16")
+    chunked = da.from_array(data, chunks=draw(chunkings(shape)))
+    array = xr.DataArray(chunked, dims=dims, attrs=draw(attributes()))
+    for dim, n in zip(dims, shape, strict=True):
+        for name, values in draw(coordinates(dim, n)).items():
+            array = array.assign_coords({name: (dim, values, {"units": "nm", "of": dim})})
+    if len(dims) > 1 and draw(st.booleans()):
+        pair = draw(st.permutations(dims))[:2]
+        sizes = [array.sizes[dim] for dim in pair]
+        array = array.assign_coords(both=(pair, np.random.default_rng(1).random(sizes)))
+    if draw(st.booleans()):
+        array = array.assign_coords(temperature=((), 293.0, {"units": "K"}))
+    moved = array.transpose(*draw(st.permutations(dims)), transpose_coords=False)
+    nav = tuple(dim for dim in moved.dims if dim in nav)
+    roi = draw(rois([moved.sizes[dim] for dim in nav]))
+    return Case(moved, nav, sig, roi)
+
+
+def attributes() -> st.SearchStrategy[dict[str, Any]]:
+    """Some of the attributes that data may have."""
+    every = {"beam": 200, "operator": "A", "units": "counts", "long_name": "electrons"}
+    return st.sets(st.sampled_from(sorted(every))).map(lambda keys: {k: every[k] for k in keys})
+
+
+def coordinates(dim: str, n: int) -> st.SearchStrategy[dict[str, Any]]:
+    """Some of the coordinates that a dimension may have: an index, numbers, text."""
+    every = {
+        dim: np.arange(n) * 0.5 - 1,
+        f"{dim}_number": np.arange(n)[::-1].copy(),
+        f"{dim}_text": np.array([f"position {k}" for k in range(n)]),
+    }
+    return st.sets(st.sampled_from(sorted(every))).map(lambda keys: {k: every[k] for k in keys})
+
+
+def expected_coords(array: xr.DataArray, dims: Any) -> dict[Any, xr.DataArray]:
+    """The coordinates of the data that results over these dimensions keep."""
+    return {k: c for k, c in array.coords.items() if set(c.dims) <= set(dims)}

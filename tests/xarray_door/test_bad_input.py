@@ -1,0 +1,128 @@
+"""Mistakes are found at the call, before anything is computed."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from making import make
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumSigUDF, SumUDF
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+pytest.importorskip("udfdask.xarray")
+
+
+@pytest.mark.parametrize("method", ["run_udf", "run_udf_iter", "explain"])
+@pytest.mark.parametrize(
+    ("sig_dims", "error", "match"),
+    [
+        (("ky", "kz"), ArgumentValueError, r"no dimension 'kz'.*\('y', 'x', 'ky', 'kx'\)"),
+        ("ky kx", ArgumentValueError, "no dimension 'ky kx'"),
+        (("kx", "kx"), ArgumentValueError, "names a dimension twice"),
+        ((), ArgumentValueError, "needs a signal dimension"),
+        (0, ArgumentValueError, "within 1 and the 4 dimensions"),
+        (5, ArgumentValueError, "within 1 and the 4 dimensions"),
+        (True, ArgumentTypeError, "not True"),
+        (2.0, ArgumentTypeError, "not float"),
+        (None, ArgumentTypeError, "not NoneType"),
+        ({"ky", "kx"}, ArgumentTypeError, "not set"),
+        ((["ky"], "kx"), ArgumentTypeError, "cannot be a name"),
+    ],
+)
+def test_signal_dimensions(array, method, sig_dims, error, match):
+    with raise_if_dask_computes(), pytest.raises(error, match=match):
+        getattr(array.udf, method)(SumUDF(), sig_dims)
+
+
+def test_dimensions_of_the_same_name():
+    with pytest.warns(UserWarning, match="Duplicate dimension"):
+        array = xr.DataArray(np.ones((2, 3, 3)), dims=("y", "k", "k"))
+    with pytest.raises(ArgumentValueError, match="dimensions of the same name"):
+        array.udf.run_udf(SumUDF(), 1)
+
+
+@pytest.mark.parametrize("name", ["y", "kx", "thickness"])
+def test_results_called_like_labels(array, name):
+    udf = make({name: {"kind": "nav"}}, process_frame=lambda self, frame: None)()
+    match = rf"the result '{name}' is called like.*rename={{'{name}': "
+    with raise_if_dask_computes():
+        for method in ("run_udf", "run_udf_iter"):
+            with pytest.raises(ArgumentValueError, match=match):
+                getattr(array.udf, method)(udf)
+        found = array.udf.run_udf(udf, rename={name: "other"})
+    assert list(found.data_vars) == ["other"]
+
+
+def test_a_label_that_results_do_not_have_is_no_obstacle(array):
+    udf = make({"thickness": {"kind": "sig"}}, process_frame=lambda s, f: None, merge=max)()
+    assert "thickness" in array.udf.run_udf(udf).data_vars
+
+
+@pytest.mark.parametrize(
+    ("rename", "error", "match"),
+    [
+        ("total", ArgumentTypeError, "must be a dictionary"),
+        ({"intensitty": "total"}, ArgumentValueError, r"no result 'intensitty', only \['intens"),
+        ({"intensity": "ky"}, ArgumentValueError, "the result 'ky' is called like"),
+    ],
+)
+def test_rename(array, rename, error, match):
+    with pytest.raises(error, match=match):
+        array.udf.run_udf(SumUDF(), rename=rename)
+
+
+def test_two_results_of_one_name(array):
+    udf = make({"a": {"kind": "nav"}, "b": {"kind": "nav"}}, process_frame=lambda s, f: None)()
+    with pytest.raises(ArgumentValueError, match="two results are called 'b'"):
+        array.udf.run_udf(udf, rename={"a": "b"})
+
+
+def test_keep_attrs(array):
+    with pytest.raises(ArgumentTypeError, match="keep_attrs must be True, False or None"):
+        array.udf.run_udf(SumUDF(), keep_attrs="override")
+
+
+def test_a_dataset_without_the_variable(array):
+    with pytest.raises(ArgumentValueError, match=r"no variable 'scan2', only \['scan'\]"):
+        array.to_dataset(name="scan").udf["scan2"]
+    with pytest.raises(ArgumentValueError, match="no variable 'y'"):
+        array.to_dataset(name="scan").udf["y"]
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_data_that_are_no_numbers(loaded):
+    array = xr.DataArray(np.array([[{}, {}]], dtype=object), dims=("y", "k"))
+    with pytest.raises(ArgumentTypeError, match="dtype object, expected numbers"):
+        (array if loaded else array.chunk()).udf.run_udf(SumUDF(), "k")
+
+
+def test_data_without_a_frame(array):
+    empty = array.isel(y=slice(0))
+    for data in (empty, empty.compute()):
+        found = data.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))
+        assert found["intensity"].shape == (0, 6)
+
+
+def test_what_is_no_udf(array):
+    with pytest.raises(ArgumentTypeError, match="got the class SumUDF"):
+        array.udf.run_udf(SumUDF)
+    with pytest.raises(ArgumentValueError, match="empty list"):
+        array.udf.run_udf([])
+
+
+def test_warnings_of_a_plan_point_to_the_call():
+    data = da.ones((2, 2, 8, 8), chunks=(2, 2, 2, 2))
+    array = xr.DataArray(data, dims=("y", "x", "ky", "kx"))
+    udf = make({"m": {"kind": "nav"}}, process_frame=lambda self, frame: None)()
+    with pytest.warns(ud.UDFWarning, match="a task takes 16 signal chunks") as caught:
+        array.udf.run_udf(udf)
+    assert {w.filename for w in caught} == {__file__}
+
+
+@pytest.mark.parametrize("value", ["intensity", (1,), None, True])
+def test_results_in_the_unit_of_the_data_are_names(array, value):
+    udf = type("Wrong", (SumUDF,), {"keeps_units": value})()
+    with pytest.raises(ArgumentTypeError, match="keeps_units must be a tuple of names"):
+        ud.run_udf(array.data, udf)

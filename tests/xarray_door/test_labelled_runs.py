@@ -1,0 +1,241 @@
+"""Labelled in, labelled out: the same numbers, and every label kept."""
+
+import importlib
+import sys
+
+import dask
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from labelled_data import Kinds, cases, expected_coords
+from making import SYNC
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import NoOpUDF, RadialProfileUDF, StdDevUDF, SumSigUDF, SumUDF
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+pytest.importorskip("udfdask.xarray")
+
+# tiny frames in many chunks
+pytestmark = pytest.mark.filterwarnings("ignore:a task takes . signal chunks:udfdask.UDFWarning")
+
+
+def run(case, udf, **options):
+    with raise_if_dask_computes():
+        return case.array.udf.run_udf(udf, sig_dims=case.sig, **options)
+
+
+@given(case=cases())
+@settings(deadline=None, max_examples=60)
+def test_values_are_those_of_the_unlabelled_run(case):
+    labelled = run(case, Kinds(), roi=case.roi, valid_masks=True)
+    plain = ud.run_udf(case.ordered, Kinds(), sig_dims=len(case.sig), roi=case.roi)
+    found, wanted = ud.compute(labelled, plain, **SYNC)
+    own = {"nav": case.nav, "sig": case.sig, "single": ()}
+    extra = {"ends": ("end",), "powers": ("power",), "pair": ("end", "rest")}
+    assert set(found.data_vars) == {*wanted, *(f"{name}_valid" for name in wanted)}
+    for name, values in wanted.items():
+        assert found[name].dims == (*own[wanted.buffers[name].kind], *extra.get(name, ()))
+        np.testing.assert_array_equal(found[name].values, values)
+        assert found[name].dtype == values.dtype
+        np.testing.assert_array_equal(found[f"{name}_valid"], wanted.valid_mask[name])
+
+
+@given(case=cases())
+@settings(deadline=None, max_examples=60)
+def test_every_coordinate_and_attribute_is_kept(case):
+    labelled = run(case, Kinds())
+    coords = expected_coords(case.array, case.array.dims)
+    assert set(labelled.coords) == {*coords, "end", "power"}
+    for name, coord in coords.items():
+        xr.testing.assert_identical(labelled[name].variable, coord.variable)
+    for name, index in case.array.indexes.items():
+        assert labelled.indexes[name].equals(index)
+    general = {k: v for k, v in case.array.attrs.items() if k not in ("units", "long_name")}
+    assert labelled.attrs == labelled["sums"].attrs == labelled["count"].attrs == general
+    assert labelled["total"].attrs == case.array.attrs
+
+
+@given(case=cases())
+@settings(deadline=None, max_examples=30)
+def test_results_of_one_kind_have_its_coordinates_only(case):
+    for udf, dims in [(SumUDF(), case.sig), (SumSigUDF(), case.nav)]:
+        labelled = run(case, udf)
+        assert set(labelled.coords) == set(expected_coords(case.array, dims))
+        assert set(labelled.dims) == set(dims)
+
+
+@given(case=cases(), data=st.data())
+@settings(deadline=None, max_examples=40)
+def test_the_order_of_names_is_the_order_of_frame_axes(case, data):
+    sig = tuple(data.draw(st.permutations(case.sig)))
+    total = case.array.udf.run_udf(SumUDF(), sig_dims=sig)["intensity"]
+    assert total.dims == sig
+    wanted = case.array.sum(case.nav, keep_attrs=True).transpose(*sig)
+    np.testing.assert_array_equal(total.compute(**SYNC), wanted.compute(**SYNC))
+
+
+@given(case=cases())
+@settings(deadline=None, max_examples=30)
+def test_data_in_memory_give_the_same_computed(case):
+    lazy = run(case, Kinds(), roi=case.roi, valid_masks=True)
+    loaded = case.array.compute(**SYNC)
+    found = loaded.udf.run_udf(Kinds(), case.sig, case.roi, valid_masks=True)
+    assert all(isinstance(v.data, np.ndarray) for v in found.data_vars.values())
+    xr.testing.assert_identical(found, lazy.compute(**SYNC))
+
+
+def test_dims_in_order_are_not_touched(array):
+    total = array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))["intensity"].data
+    assert total.name == ud.run_udf(array.data, SumUDF())["intensity"].name
+    moved = array.transpose("ky", "y", "kx", "x")
+    layers = set(moved.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))["intensity"].data.dask.layers)
+    own = set(ud.run_udf(moved.data.transpose(1, 3, 0, 2), SumUDF())["intensity"].dask.layers)
+    assert layers == own
+
+
+@pytest.mark.parametrize("sig_dims", [2, np.int64(2), ("ky", "kx"), ["ky", "kx"]])
+def test_ways_to_name_signal_dimensions(array, sig_dims):
+    assert array.udf.run_udf(SumUDF(), sig_dims)["intensity"].dims == ("ky", "kx")
+
+
+def test_a_single_name(array):
+    sums = array.udf.run_udf(SumSigUDF(), "kx")["intensity"]
+    assert sums.dims == ("y", "x", "ky")
+    np.testing.assert_array_equal(sums, array.sum("kx"))
+
+
+def test_one_frame(array):
+    """No navigation dimension is left: one frame, as everywhere in udfdask."""
+    frame = array[0, 0]
+    sums = frame.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))["intensity"]
+    assert sums.dims == ()
+    assert sums.values == frame.sum().values
+    assert set(sums.coords) == {"y", "x", "thickness"}
+
+
+def test_a_multi_index_is_kept(array):
+    stacked = array.stack(position=("y", "x"))
+    sums = stacked.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))
+    assert sums.indexes["position"].equals(stacked.indexes["position"])
+    np.testing.assert_array_equal(
+        sums["intensity"].unstack("position").transpose("y", "x"), array.sum(("ky", "kx"))
+    )
+
+
+def test_several_udfs_are_a_tuple_of_datasets(array):
+    found = array.udf.run_udf([SumUDF(), SumSigUDF()], sig_dims=("ky", "kx"))
+    assert isinstance(found, tuple)
+    assert [tuple(d["intensity"].dims) for d in found] == [("ky", "kx"), ("y", "x")]
+    (alone,) = array.udf.run_udf((SumUDF(),), sig_dims=("ky", "kx"))
+    assert isinstance(alone, xr.Dataset)
+
+
+def test_arguments_of_run_udf_are_passed_on(array):
+    corrections = ud.corrections.CorrectionSet(dark=np.ones((8, 10)))
+    total = array.udf.run_udf(SumUDF(), corrections=corrections, split_every=2, backends="numpy")
+    plain = ud.run_udf(array.data, SumUDF(), corrections=corrections, split_every=2)
+    assert total["intensity"].data.name == plain["intensity"].name
+
+
+def test_units_where_they_hold(array):
+    found = array.udf.run_udf(StdDevUDF(), sig_dims=("ky", "kx"))
+    with_units = {name for name in found.data_vars if "units" in found[name].attrs}
+    assert with_units == set(StdDevUDF.keeps_units)
+    assert found["mean"].attrs == {"beam": 200, "units": "counts", "long_name": "electrons"}
+    assert found["var"].attrs == {"beam": 200}
+
+
+def test_extra_dimensions_have_positions(array):
+    profile = array.udf.run_udf(RadialProfileUDF(), sig_dims=("ky", "kx"))["intensity"]
+    assert profile.dims == ("y", "x", "radius")
+    assert profile["radius"].attrs["units"] == "px"
+    assert profile["radius"].values[:2].tolist() == [0.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("option", "asked", "kept"),
+    [
+        ("default", None, True),
+        (True, None, True),
+        (False, None, False),
+        (False, True, True),
+        (True, False, False),
+    ],
+)
+def test_keep_attrs_follows_xarray(array, option, asked, kept):
+    with xr.set_options(keep_attrs=option):
+        found = array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"), keep_attrs=asked)
+    assert bool(found.attrs) is bool(found["intensity"].attrs) is kept
+    assert found["kx"].attrs == {"units": "mrad"}
+
+
+def test_rename(array):
+    found = array.udf.run_udf([SumUDF(), StdDevUDF()], rename={"intensity": "total", "var": "v"})
+    assert list(found[0].data_vars) == ["total"]
+    assert {"v", "std"} <= set(found[1].data_vars)
+    assert "var" not in found[1]
+
+
+def test_a_udf_without_results_is_visited(array):
+    found = array.udf.run_udf(NoOpUDF(), sig_dims=("ky", "kx"))
+    assert found["visited"].dims == ("y", "x")
+    assert bool(found["visited"].compute(**SYNC).all())
+    xr.testing.assert_identical(array.compute().udf.run_udf(NoOpUDF()), found.compute(**SYNC))
+
+
+def test_a_variable_of_a_dataset(array):
+    dataset = xr.Dataset(
+        {"scan": array, "dark": array[0, 0].drop_vars(["y", "x", "thickness", "drift"])}
+    )
+    found = dataset.udf["scan"].run_udf(SumUDF(), sig_dims=("ky", "kx"))
+    xr.testing.assert_identical(found, array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx")))
+
+
+def test_what_comes_out_may_be_changed(array):
+    before = array.copy(deep=True)
+    found = array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
+    for item in (found, found["intensity"], found["kx"]):
+        item.attrs["beam"] = item.attrs["units"] = "none"
+    found["drift"] = ("kx", np.arange(10))
+    xr.testing.assert_identical(array, before)
+
+
+def test_the_extra_is_named_without_xarray(monkeypatch):
+    for name in list(sys.modules):
+        if name.startswith(("udfdask.labels", "udfdask.xarray")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(ImportError, match=r'needs xarray, .*pip install "udfdask\[xarray\]"'):
+        importlib.import_module("udfdask.xarray")
+
+
+def test_explain_is_that_of_the_plain_array(array):
+    roi = array["thickness"] < 3
+    with raise_if_dask_computes():
+        told = array.udf.explain(SumUDF(), sig_dims=("ky", "kx"), roi=roi)
+    assert str(told) == str(ud.explain(array.data, SumUDF(), roi=roi.values))
+    assert array.compute().udf.explain(SumUDF()).n_chunks == 1
+
+
+def test_a_large_array_without_chunks_warns(array):
+    loaded = array.compute()
+    with (
+        dask.config.set({"udfdask.worker-memory": "15 kB", "array.chunk-size": "2 kB"}),
+        pytest.warns(ud.UDFWarning, match=r"no chunks.*Call its chunk\(\)") as caught,
+    ):
+        loaded.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
+    assert {w.filename for w in caught} == {__file__}
+
+
+def test_data_in_a_file_are_read_chunk_by_chunk(array, tmp_path):
+    pytest.importorskip("zarr", reason="zarr is in the io extra")
+    array.to_dataset(name="scan").to_zarr(tmp_path / "a.zarr", consolidated=False)
+    with xr.open_dataset(tmp_path / "a.zarr", engine="zarr", consolidated=False) as opened:
+        scan = opened["scan"]
+        assert scan.chunks is None
+        found = scan.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
+        assert not scan.variable._in_memory
+    np.testing.assert_array_equal(found["intensity"].values, array.sum(("y", "x")).values)

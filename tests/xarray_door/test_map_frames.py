@@ -1,0 +1,143 @@
+"""map_frames beside xarray's own apply_ufunc: the same DataArray."""
+
+import numpy as np
+import pytest
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.testing import raise_if_dask_computes
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+pytest.importorskip("udfdask.xarray")
+
+
+def spread(frame):
+    return frame.max() - frame.min()
+
+
+def turned(frame):
+    return frame[::-1]
+
+
+def columns(frame):
+    return frame.sum(axis=0)
+
+
+def quantiles(frame):
+    return np.quantile(frame, [0.1, 0.5])
+
+
+@pytest.mark.parametrize("keep_attrs", [True, False])
+@pytest.mark.parametrize(
+    ("func", "output_dims", "sizes"),
+    [
+        (spread, [], {}),
+        (columns, ["kx"], {}),
+        (turned, ["ky", "kx"], {}),
+        (quantiles, ["quantile"], {"quantile": 2}),
+    ],
+)
+@pytest.mark.parametrize("order", ["y x ky kx", "kx y ky x"])
+def test_the_same_as_apply_ufunc(array, func, output_dims, sizes, keep_attrs, order):
+    data = array.astype("float64").transpose(*order.split(), transpose_coords=False)
+    data = data.chunk(ky=-1, kx=-1)
+    with raise_if_dask_computes():
+        found = data.udf.map_frames(
+            func, sig_dims=("ky", "kx"), output_dims=output_dims, keep_attrs=keep_attrs
+        )
+        wanted = xr.apply_ufunc(
+            func,
+            data,
+            input_core_dims=[["ky", "kx"]],
+            output_core_dims=[output_dims],
+            vectorize=True,
+            dask="parallelized",
+            output_dtypes=["float64"],
+            dask_gufunc_kwargs={"output_sizes": sizes},
+            keep_attrs=keep_attrs,
+        )
+    assert found.chunks[:2] == wanted.chunks[:2]
+    # without attributes apply_ufunc drops those of coordinates too, unlike xarray's reductions
+    same = xr.testing.assert_identical if keep_attrs else xr.testing.assert_equal
+    same(found.compute(), wanted.compute())
+    assert (found.dtype, found.name, found.attrs) == (wanted.dtype, wanted.name, wanted.attrs)
+
+
+def test_the_unit_of_what_a_function_gives_is_not_known(array):
+    assert array.udf.map_frames(spread).attrs == {"beam": 200}
+    assert array.udf.map_frames(spread, keep_attrs=True).attrs == array.attrs
+    assert array.udf.map_frames(spread, keep_attrs=False).attrs == {}
+    with xr.set_options(keep_attrs=True):
+        assert array.udf.map_frames(spread).attrs == array.attrs
+    with xr.set_options(keep_attrs=False):
+        assert array.udf.map_frames(spread).attrs == {}
+
+
+def test_axes_without_names_are_counted(array):
+    assert array.udf.map_frames(columns).dims == ("y", "x", "result_dim_0")
+
+
+def test_a_dimension_called_result_is_no_obstacle(array):
+    renamed = array.rename({"y": "result", "x": "result_dim_0"})
+    dims = renamed.udf.map_frames(columns).dims
+    assert dims[:2] == ("result", "result_dim_0")
+    assert len(set(dims)) == 3
+
+
+def test_region_and_parameters(array):
+    roi = array["thickness"] > 4
+    found = array.udf.map_frames(np.sum, ("ky", "kx"), roi, axis=1, output_dims=["ky"])
+    wanted = array.astype("float64").sum("kx").where(roi)
+    np.testing.assert_array_equal(found.transpose(*wanted.dims), wanted)
+
+
+def test_declared_results_are_not_called_for(array):
+    def never(frame):
+        raise AssertionError
+
+    found = array.udf.map_frames(never, output_shape=(3,), output_dtype="float32")
+    assert found.shape == (4, 6, 3)
+    assert found.dtype == np.float32
+
+
+def test_ragged(array):
+    found = array[:, :, 0].udf.map_frames(lambda frame: frame[frame > 90], "kx", ragged=True)
+    assert found.dtype == object
+    frame = array[1, 2, 0].values
+    np.testing.assert_array_equal(found.compute().values[1, 2], frame[frame > 90])
+
+
+def test_data_in_memory(array):
+    loaded = array.compute()
+    xr.testing.assert_identical(
+        loaded.udf.map_frames(columns), array.udf.map_frames(columns).compute()
+    )
+    assert loaded.udf.map_frames(columns).chunks is None
+
+
+@pytest.mark.parametrize(
+    ("output_dims", "error", "match"),
+    [
+        ("kx", ArgumentTypeError, "must be a list of names"),
+        (3, ArgumentTypeError, "must be a list of names"),
+        ([[]], ArgumentTypeError, "cannot be a name"),
+        ([], ArgumentValueError, r"names 0 axes.*the shape \(10,\)"),
+        (["a", "b"], ArgumentValueError, "names 2 axes"),
+        (["y"], ArgumentValueError, "must differ from each other and from"),
+        (["thickness"], ArgumentValueError, "must differ from each other and from"),
+        (["ky"], ArgumentValueError, "the data have 8 positions along 'ky'.*has 10"),
+    ],
+)
+def test_names_that_cannot_be(array, output_dims, error, match):
+    array = array.assign_coords(ky=range(8))
+    with raise_if_dask_computes(), pytest.raises(error, match=match):
+        array.udf.map_frames(columns, output_dims=output_dims)
+
+
+def test_names_twice(array):
+    with pytest.raises(ArgumentValueError, match="must differ"):
+        array.udf.map_frames(turned, output_dims=["a", "a"])
+
+
+def test_what_is_no_function(array):
+    with pytest.raises(UDFError, match="expected a function of a frame"):
+        array.udf.map_frames(3)

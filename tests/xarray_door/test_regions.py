@@ -1,0 +1,101 @@
+"""Regions of interest: aligned by coordinates, or refused."""
+
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumSigUDF
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+pytest.importorskip("udfdask.xarray")
+
+
+@pytest.fixture
+def roi(array):
+    return array["thickness"] % 5 < 2
+
+
+def sums(array, roi):
+    with raise_if_dask_computes():
+        lazy = array.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"), roi=roi)["intensity"]
+    return lazy.compute()
+
+
+@pytest.mark.point(22)
+def test_a_labelled_region(array, roi):
+    xr.testing.assert_equal(
+        sums(array, roi).astype("float64"),
+        array.sum(("ky", "kx")).compute().where(roi, 0).astype("float64"),
+    )
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda roi: roi.transpose("x", "y"),
+        lambda roi: roi.isel(y=[3, 1, 0, 2]),
+        lambda roi: roi.isel(x=slice(None, None, -1)).transpose("x", "y"),
+        lambda roi: roi.drop_vars("y"),
+        lambda roi: roi.assign_coords(other=("y", range(4))),
+        lambda roi: roi.values,
+        lambda roi: roi.values.tolist(),
+    ],
+    ids="transposed permuted backwards unlabelled others array list".split(),
+)
+def test_however_it_is_ordered(array, roi, change):
+    xr.testing.assert_identical(sums(array, change(roi)), sums(array, roi))
+
+
+def test_the_order_of_the_data_counts(array, roi):
+    turned = array.transpose("kx", "x", "y", "ky").isel(x=slice(None, None, -1))
+    xr.testing.assert_identical(sums(turned, roi).sortby("x").transpose("y", "x"), sums(array, roi))
+
+
+def test_a_region_of_one_dimension_is_repeated(array):
+    lines = xr.DataArray([True, False, False, True], dims="y", coords={"y": array["y"]})
+    xr.testing.assert_identical(sums(array, lines), sums(array, np.s_[::3]))
+
+
+@pytest.mark.parametrize("roi", [(1, 2), np.s_[1:3], [((0, 0), True)]])
+def test_other_forms_are_those_of_run_udf(array, roi):
+    wanted = ud.run_udf(array.data, SumSigUDF(), roi=roi)["intensity"]
+    np.testing.assert_array_equal(sums(array, roi), wanted)
+
+
+def test_a_multi_index(array, roi):
+    stacked, flat = array.stack(p=("y", "x")), roi.stack(p=("y", "x"))
+    xr.testing.assert_identical(sums(stacked, flat[::-1]), sums(stacked, flat))
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda roi: roi.assign_coords(y=roi["y"] + 0.1), "different coordinates along 'y'.*0.1"),
+        (lambda roi: roi.isel(y=[0, 0, 1, 2]), "different coordinates along 'y'"),
+        (lambda roi: roi.isel(x=slice(4)), "4 positions along 'x', the data have 6.*reindex_like"),
+        (lambda roi: roi.rename(x="z"), r"dimension 'z', but the navigation dimensions .*'y', 'x'"),
+        (lambda roi: roi.rename(x="kx"), "the roi has a dimension 'kx'"),
+    ],
+    ids="shifted repeated cropped renamed signal".split(),
+)
+def test_misaligned_regions(array, roi, change, match):
+    with pytest.raises(ArgumentValueError, match=match):
+        sums(array, change(roi))
+
+
+def test_the_advice_helps(array, roi):
+    part = roi.isel(x=slice(4)).reindex_like(array, fill_value=False)
+    assert int((sums(array, part) > 0).sum()) == int(roi[:, :4].sum())
+
+
+def test_a_lazy_region(array, roi):
+    with pytest.raises(ArgumentTypeError, match=r"pass roi.compute\(\)"):
+        sums(array, roi.chunk())
+
+
+def test_a_dataset_is_no_region(array, roi):
+    with pytest.raises(ArgumentTypeError, match=r"pass one of its variables, \['roi'\]"):
+        sums(array, roi.to_dataset(name="roi"))

@@ -1,0 +1,7 @@
+"""UDFs over labelled data: importing this adds `udf` to `xarray.DataArray` and `xarray.Dataset`."""
+
+import udfdask.labels  # noqa: F401, which says what to do if xarray is missing
+from udfdask.xarray.accessors import DataArrayUDF, DatasetUDF
+from udfdask.xarray.watching import LabelledIterator, LabelledSnapshot
+
+__all__ = ["DataArrayUDF", "DatasetUDF", "LabelledIterator", "LabelledSnapshot"]
