@@ -35,6 +35,7 @@ results
 run
 mapping
 progressive
+signals
 xarray hyperspy dask
 io plotting testing demo
 cli __main__
@@ -45,7 +46,7 @@ ENGINE = ROOMS[ROOMS.index("recipe") : ROOMS.index("results") + 1]
 FORBIDDEN = {room: {"udfs"} for room in ENGINE}
 
 # The rooms in which a heavy package may be imported at all.
-LABELLED = {"io", "xarray", "hyperspy"}
+LABELLED = {"io", "xarray", "hyperspy", "signals"}
 HEAVY = {
     "cupy": {"backends"},
     "cupyx": {"backends"},
@@ -80,6 +81,7 @@ HEAVY = {
         "outputs",
         "mapping",
         "progressive",
+        "signals",
         "xarray",
         "hyperspy",
         "dask",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,13 +16,29 @@ from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks
 from udfdask.scatter import scatter_recipes
 
 
+@functools.singledispatch
+def as_collection(value: Any) -> Any:
+    """Take a value; return the dask collection to compute for it. Doors register their types."""
+    return value
+
+
+def _as_collections(values: Any) -> Any:
+    """Return nested lists, tuples and dicts with `as_collection` of all values in them."""
+    if type(values) in (list, tuple, set):
+        return type(values)(map(_as_collections, values))
+    if type(values) is dict:
+        return {key: _as_collections(value) for key, value in values.items()}
+    return as_collection(values)
+
+
 def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, ...]:
     """Compute results and dask arrays together, in one pass over the data.
 
     Parameters
     ----------
     *results : Result, dask.array.Array or nested lists, tuples and dicts of them
-        What to compute. Anything else is passed through.
+        What to compute. Anything else is passed through. With `udfdask.hyperspy` imported, also
+        signals: lazy ones come back in memory.
     progress : bool
         Show a progress bar that counts frames (tasks, on a distributed cluster).
     **kwargs
@@ -42,6 +59,7 @@ def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     >>> brightest
     np.float64(4.0)
     """
+    results = _as_collections(results)
     client = _client(results, kwargs)
     if client is not None:
         results = scatter_parameters(results, client)
@@ -78,6 +96,7 @@ def persist(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     >>> total["intensity"].sum().compute()
     np.float64(36.0)
     """
+    results = _as_collections(results)
     client = _client(results, kwargs)
     if client is not None:
         results = scatter_parameters(results, client)
@@ -108,7 +127,7 @@ def scatter_parameters(results: Any, client: Any) -> tuple[Any, ...]:
             replaced.append(collection)
         else:
             rebuild, state = collection.__dask_postpersist__()
-            replaced.append(rebuild(light, *state))
+            replaced.append(as_collection(rebuild(light, *state)))
     packed: tuple[Any, ...] = repack(replaced)
     return packed
 
