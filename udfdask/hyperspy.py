@@ -19,8 +19,8 @@ from hyperspy.api import signals
 
 from udfdask.corrections import CorrectionSet
 from udfdask.explanation import Explanation
-from udfdask.progress import as_collection
-from udfdask.signals.collection import SignalCollection
+from udfdask.progress import open_labelled
+from udfdask.signals.opening import open_signal
 from udfdask.signals.results import SignalResult
 from udfdask.signals.running import (
     Output,
@@ -136,8 +136,8 @@ class UDFAccessor:
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument, what a UDF declares, or the signal cannot be; each also is a TypeError or
-            ValueError.
+            If an argument, what a UDF declares, or the signal cannot be; each also is a TypeError
+            or ValueError.
         MissingMergeError
             If a UDF has sig or single buffers and neither `merge` nor `merge_all`.
         UDFError
@@ -343,4 +343,4 @@ class _Registered:
 
 
 signals.BaseSignal.udf = _Registered()
-as_collection.register(signals.BaseSignal, SignalCollection)
+open_labelled.register(signals.BaseSignal, open_signal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dask import base
@@ -17,18 +17,28 @@ from udfdask.scatter import scatter_recipes
 
 
 @functools.singledispatch
-def as_collection(value: Any) -> Any:
-    """Take a value; return the dask collection to compute for it. Doors register their types."""
-    return value
+def open_labelled(value: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Take a value; return what dask computes in its place, and what makes a value of the outcome.
+
+    Doors register their types here; what goes to a cluster are bare arrays.
+    """
+    return value, lambda done: done
 
 
-def _as_collections(values: Any) -> Any:
-    """Return nested lists, tuples and dicts with `as_collection` of all values in them."""
-    if type(values) in (list, tuple, set):
-        return type(values)(map(_as_collections, values))
-    if type(values) is dict:
-        return {key: _as_collections(value) for key, value in values.items()}
-    return as_collection(values)
+def _open_all(values: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Open all values in nested lists, tuples and dicts."""
+    kind = type(values)
+    if kind is dict:
+        bare, close_all = _open_all(list(values.values()))
+        return dict(zip(values, bare, strict=True)), lambda done: dict(
+            zip(values, close_all(list(done.values())), strict=True)
+        )
+    if kind not in (list, tuple):
+        return open_labelled(values)
+    opened = [_open_all(value) for value in values]
+    return kind(bare for bare, _ in opened), lambda done: kind(
+        close(each) for (_, close), each in zip(opened, done, strict=True)
+    )
 
 
 def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -59,15 +69,16 @@ def compute(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     >>> brightest
     np.float64(4.0)
     """
-    results = _as_collections(results)
+    results, close = _open_all(results)
     client = _client(results, kwargs)
     if client is not None:
         results = scatter_parameters(results, client)
     with _bar(results, client) if progress else contextlib.nullcontext():
         if progress and client is not None:
-            return _compute_on(client, results, kwargs)
-        done: tuple[Any, ...] = base.compute(*results, **kwargs)
-    return done
+            done = _compute_on(client, results, kwargs)
+        else:
+            done = base.compute(*results, **kwargs)
+    return tuple(close(done))
 
 
 def persist(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -96,13 +107,13 @@ def persist(*results: Any, progress: bool = False, **kwargs: Any) -> tuple[Any, 
     >>> total["intensity"].sum().compute()
     np.float64(36.0)
     """
-    results = _as_collections(results)
+    results, close = _open_all(results)
     client = _client(results, kwargs)
     if client is not None:
         results = scatter_parameters(results, client)
     with _bar(results, client) if progress and client is None else contextlib.nullcontext():
-        done: tuple[Any, ...] = base.persist(*results, **kwargs)
-    return done
+        done = base.persist(*results, **kwargs)
+    return tuple(close(done))
 
 
 def _client(results: Any, kwargs: dict[str, Any]) -> Any:
@@ -127,7 +138,7 @@ def scatter_parameters(results: Any, client: Any) -> tuple[Any, ...]:
             replaced.append(collection)
         else:
             rebuild, state = collection.__dask_postpersist__()
-            replaced.append(as_collection(rebuild(light, *state)))
+            replaced.append(rebuild(light, *state))
     packed: tuple[Any, ...] = repack(replaced)
     return packed
 

@@ -85,7 +85,7 @@ def memory_chunks(
     frame_bytes = max(1, math.prod(shape[n_nav:]) * itemsize)
     most = parse_bytes(dask.config.get("array.chunk-size")) // frame_bytes
     room = max(1, min(most, math.prod(shape[:n_nav]) // MEMORY_CHUNKS))
-    chunks = [(n,) for n in shape]
+    chunks: list[tuple[int, ...]] = [(n,) for n in shape]
     for axis in reversed(range(n_nav)):
         size = shape[axis]
         pieces = max(1, math.ceil(size / room))
@@ -102,11 +102,12 @@ def _warn_if_huge(array: da.Array) -> None:
         get = base.get_scheduler(collections=[array])
     except RuntimeError:  # an asynchronous client outside of its event loop
         get = None
-    size = format_bytes(array.nbytes)
+    nbytes = int(array.nbytes)
+    size = format_bytes(nbytes)
     load = "load it with hyperspy.api.load(..., lazy=True), or set it up on the cluster"
-    if get not in (get_threaded, get_sync) and array.nbytes > SENT_BYTES:
+    if get not in (get_threaded, get_sync) and nbytes > SENT_BYTES:
         text = f"the signal holds {size} in memory, which are sent to other processes: {load}"
-    elif memory is not None and array.nbytes > memory / 2:
+    elif memory is not None and nbytes > memory / 2:
         text = (
             f"the signal holds {size} in memory, more than half of the {format_bytes(memory)} that "
             f"there are: {load}"

@@ -86,7 +86,9 @@ def _read_mask(signal: Any, mask: Any, nav: tuple[int, ...]) -> BoolArray:
             "True = excluded"
         )
     if array.shape != nav[::-1]:
-        hint = "; this one looks like (y, x): pass mask.T, or a signal" if array.shape == nav else ""
+        hint = (
+            "; this one looks like (y, x): pass mask.T, or a signal" if array.shape == nav else ""
+        )
         raise ArgumentValueError(
             f"the navigation_mask has shape {array.shape}, but HyperSpy takes arrays of "
             f"axes_manager.navigation_shape, {nav[::-1]}, in (x, y) order{hint}"
