@@ -200,7 +200,8 @@ class UDFAccessor:
         lazy_output, show_progressbar
             As in `run_udf`.
         **kwargs
-            Constant parameters of `func`.
+            Parameters of `func`. Of a signal with the same navigation axes, lazy or not, `func`
+            gets the value for its frame, an array or a number; the others are constant.
 
         Returns
         -------
@@ -210,8 +211,8 @@ class UDFAccessor:
 
         Raises
         ------
-        ArgumentTypeError
-            If a parameter is a signal: parameters are the same for all frames.
+        ArgumentValueError
+            If a parameter is a signal with other navigation axes.
         UDFError
             As `run_udf` does, or if `func` returns something that is no array.
 

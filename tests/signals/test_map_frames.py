@@ -28,6 +28,15 @@ def doubled(frame):
 FUNCTIONS = {"a number": spread, "a frame": doubled}
 
 
+def about_the_data(signal):
+    """The metadata, without signal type and quantity, which HyperSpy never takes away."""
+    return {
+        name: node
+        for name, node in signal.metadata.as_dictionary().items()
+        if name not in ("Signal", "_HyperSpy")
+    }
+
+
 def assert_same(found, own):
     """Two signals are the same in all respects."""
     assert type(found) is type(own)
@@ -35,8 +44,7 @@ def assert_same(found, own):
     np.testing.assert_array_equal(np.asarray(found.data), np.asarray(own.data))
     pairs = zip(found.axes_manager._axes, own.axes_manager._axes, strict=True)
     assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
-    assert found.metadata.General.as_dictionary() == own.metadata.General.as_dictionary()
-    assert found.metadata.Sample.as_dictionary() == own.metadata.Sample.as_dictionary()
+    assert about_the_data(found) == about_the_data(own)
     assert found.original_metadata.as_dictionary() == own.original_metadata.as_dictionary()
 
 
@@ -95,6 +103,45 @@ def test_parameters_and_regions(scan):
     frame = np.asarray(scan.data)[1, 2]
     assert found.data[1, 2] == spread(frame) * 3
     assert np.isnan(found.data).sum() == 11
+
+
+class TestSignalsAsParameters:
+    """As in `s.map`: a function gets the value for its frame."""
+
+    @staticmethod
+    def shifted(frame, offset, weights=0.0):
+        assert np.ndim(offset) == 0
+        return frame.sum() + offset + np.sum(weights)
+
+    @pytest.mark.parametrize("lazy", [True, False])
+    def test_a_value_for_each_position(self, scan, lazy):
+        values = np.arange(12.0).reshape(3, 4)
+        offset = hs.signals.BaseSignal(values).T
+        weights = hs.signals.Signal1D(np.random.default_rng(2).random((3, 4, 5)))
+        given = {"offset": offset, "weights": weights}
+        own = scan.map(self.shifted, inplace=False, show_progressbar=False, **given)
+        if lazy:
+            chunks = {"offset": (1, 2), "weights": (1, 2, 3)}  # others than those of the data
+            given = {name: s.as_lazy(chunks=chunks[name]) for name, s in given.items()}
+        with raise_if_dask_computes():
+            found = scan.udf.map_frames(self.shifted, lazy_output=True, **given)
+        assert_same(scan.udf.map_frames(self.shifted, show_progressbar=False, **given), own)
+        np.testing.assert_array_equal(np.asarray(found.data), np.asarray(own.data))
+        given["offset"] = hs.signals.BaseSignal(np.array([3.0]))
+        own = scan.map(self.shifted, inplace=False, show_progressbar=False, **given)
+        assert_same(scan.udf.map_frames(self.shifted, show_progressbar=False, **given), own)
+
+    def test_in_a_region(self, scan):
+        offset = hs.signals.BaseSignal(np.arange(12.0).reshape(3, 4)).T
+        found = scan.udf.map_frames(self.shifted, roi=(1, 2), lazy_output=False, offset=offset)
+        assert found.data[1, 2] == np.asarray(scan.data)[1, 2].sum() + 6.0
+
+    def test_mistakes(self, scan):
+        with pytest.raises(ud.ArgumentValueError, match=r"parameter offset is .*\(4, 3\)"):
+            scan.udf.map_frames(self.shifted, offset=hs.signals.BaseSignal(np.ones((4, 3))).T)
+        one = hs.signals.Signal1D(np.ones(3)).as_lazy()
+        with pytest.raises(ud.ArgumentTypeError, match=r"offset is a lazy.*\.compute\(\)"):
+            scan.udf.map_frames(self.shifted, offset=one)
 
 
 def test_nothing_is_called_when_told_what_comes_out(scan):

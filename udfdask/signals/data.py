@@ -51,14 +51,18 @@ def read_frames(signal: Any, *, named: bool) -> Frames:
             f"{signal!r} has no signal axes, which UDFs call a frame: transpose it, as in "
             "signal.T or signal.transpose(signal_axes=2)"
         )
-    axes = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
-    order = tuple(axis.index_in_array for axis in axes)
-    data = signal.data
-    if order != tuple(range(data.ndim)):
-        data = data.transpose(order)
+    data = aligned_data(signal)
     if not isinstance(data, da.Array):
         data = _wrapped(data, sig_dims, named=named)
     return Frames(array=data, sig_dims=sig_dims)
+
+
+def aligned_data(signal: Any) -> Any:
+    """Take a signal; return its array with navigation axes first, transposed if need be."""
+    manager = signal.axes_manager
+    axes = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
+    order = tuple(axis.index_in_array for axis in axes)
+    return signal.data if order == tuple(range(signal.data.ndim)) else signal.data.transpose(order)
 
 
 def _wrapped(data: Any, sig_dims: int, *, named: bool) -> da.Array:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from udfdask.errors import ArgumentTypeError
 from udfdask.explanation import Explanation
 from udfdask.progress import compute
 from udfdask.progressive import run_udf_iter
@@ -15,6 +14,7 @@ from udfdask.run import as_list, explain, run_udf
 from udfdask.signals.data import Frames, read_frames
 from udfdask.signals.labels import read_labels
 from udfdask.signals.making import check_dtypes, make_mapped
+from udfdask.signals.parameters import read_parameters
 from udfdask.signals.preferences import wants_lazy, wants_progressbar
 from udfdask.signals.regions import read_roi
 from udfdask.signals.results import SignalResult
@@ -72,7 +72,6 @@ def map_on_signal(
     """Call a function for every frame of a signal; return a signal."""
     from udfdask.udfs.auto import AutoUDF  # loads all ready-made UDFs
 
-    _refuse_signals(kwargs)
     lazy = wants_lazy(signal, output.lazy)
     frames = read_frames(signal, named=lazy)
     udf = AutoUDF(
@@ -80,7 +79,7 @@ def map_on_signal(
         output_shape=output_shape,
         output_dtype=output_dtype,
         ragged=ragged,
-        kwargs=kwargs,
+        kwargs=read_parameters(signal, kwargs),
     )
     roi = read_roi(signal, region.roi, region.navigation_mask)
     result = run_udf(frames.array, udf, sig_dims=frames.sig_dims, roi=roi)
@@ -119,15 +118,3 @@ def _finished(results: tuple[Result, ...], lazy: bool, output: Output) -> tuple[
     if lazy:
         return results
     return compute(*results, progress=wants_progressbar(output.show_progressbar))
-
-
-def _refuse_signals(kwargs: dict[str, Any]) -> None:
-    """Raise on parameters that `s.map` would hand out position by position."""
-    from hyperspy.api import signals
-
-    given = sorted(name for name, v in kwargs.items() if isinstance(v, signals.BaseSignal))
-    if given:
-        raise ArgumentTypeError(
-            f"the parameters {', '.join(given)} are signals, but parameters of the function are "
-            "the same for all frames: write a UDF with aux_data, or call s.map"
-        )
