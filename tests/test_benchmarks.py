@@ -212,6 +212,14 @@ def test_doors_agree_and_write_their_part_of_a_page(tmp_path, monkeypatch, capsy
     assert rows[-1] in capsys.readouterr().out
 
 
+def test_the_page_has_a_part_for_doors():
+    doors = (FOLDER / "doors.py").read_text()
+    page = (ROOT / "docs" / "performance.md").read_text()
+    for mark in ("<!-- doors: start -->", "<!-- doors: stop -->"):
+        assert page.count(mark) == 1
+        assert mark in doors
+
+
 def test_a_difference_between_doors_is_seen(monkeypatch):
     pytest.importorskip("hyperspy", reason="hyperspy is an extra")
     pytest.importorskip("xarray", reason="xarray is an extra")

@@ -15,7 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from hyperspy.api import signals
+try:
+    from hyperspy.api import signals
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f'udfdask.hyperspy needs HyperSpy ({error}): pip install "udfdask[hyperspy]"',
+        name=error.name,
+    ) from error
 
 from udfdask.corrections import CorrectionSet
 from udfdask.explanation import Explanation

@@ -29,15 +29,15 @@ def _open_all(values: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Open all values in nested lists, tuples and dicts."""
     kind = type(values)
     if kind is dict:
-        bare, close_all = _open_all(list(values.values()))
-        return dict(zip(values, bare, strict=True)), lambda done: dict(
-            zip(values, close_all(list(done.values())), strict=True)
-        )
+        each = {key: _open_all(value) for key, value in values.items()}
+        return {key: bare for key, (bare, _) in each.items()}, lambda done: {
+            key: close(done[key]) for key, (_, close) in each.items()
+        }
     if kind not in (list, tuple):
         return open_labelled(values)
     opened = [_open_all(value) for value in values]
     return kind(bare for bare, _ in opened), lambda done: kind(
-        close(each) for (_, close), each in zip(opened, done, strict=True)
+        close(value) for (_, close), value in zip(opened, done, strict=True)
     )
 
 

@@ -113,6 +113,19 @@ def test_classes_and_metadata(case):
         assert type(found["stack"]) is hs.signals.LazySignal2D
 
 
+def test_what_belongs_to_the_data_alone_is_not_taken_over():
+    """Variance, navigator and markers are of the data; the signal keeps them."""
+    signal = hs.signals.Signal1D(np.ones((3, 4, 5)))
+    signal.set_noise_variance(signal + 1)
+    signal.navigator = signal.sum("sig")
+    signal.add_marker(hs.plot.markers.VerticalLines([2]), permanent=True, plot_marker=False)
+    found = signal.udf.run_udf(EveryKindUDF(), lazy_output=True)
+    for made in found.values():
+        for item in ("Signal.Noise_properties", "_HyperSpy.navigator", "Markers"):
+            assert not made.metadata.has_item(item)
+            assert signal.metadata.has_item(item)
+
+
 @pytest.fixture
 def data():
     return np.random.default_rng(3).integers(0, 9, size=(4, 5, 6, 7)).astype("uint16")

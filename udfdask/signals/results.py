@@ -10,6 +10,7 @@ from dask.base import DaskMethodsMixin, is_dask_collection, tokenize
 from udfdask.errors import UndeclaredBufferError
 from udfdask.explanation import Explanation
 from udfdask.progress import compute as compute_with_progress
+from udfdask.progress import open_labelled
 from udfdask.results import Result
 from udfdask.signals.labels import SignalLabels
 from udfdask.signals.making import Origin, make_signal
@@ -193,6 +194,13 @@ class SignalResult(DaskMethodsMixin, Mapping[str, Any]):
     def __dask_postpersist__(self) -> tuple[Callable[..., SignalResult], tuple[Any, ...]]:
         rebuild, state = self._result.__dask_postpersist__()
         return _persisted, (rebuild, state, self._labels)
+
+
+@open_labelled.register
+def _open(signals: SignalResult) -> tuple[Result, Callable[[Result], SignalResult]]:
+    """Let udfdask's own `compute` see arrays only: metadata, often large, stay here."""
+    bare = signals.result
+    return bare, lambda done: signals if done is bare else SignalResult(done, signals._labels)
 
 
 def _computed(
