@@ -140,3 +140,11 @@ def test_picked_frames_are_a_stack_of_images():
     found = signal.udf.run_udf(PickUDF(), roi=np.s_[0, 1:], show_progressbar=False)["intensity"]
     np.testing.assert_array_equal(found.data, data[0, 1:])
     assert found.axes_manager.signal_dimension == 3
+
+
+@pytest.mark.slow
+def test_data_in_memory_on_other_processes(pool):
+    data = np.arange(4 * 5 * 6 * 7.0).reshape(4, 5, 6, 7)
+    with dask.config.set(scheduler="processes", pool=pool):
+        found = hs.signals.Signal2D(data).udf.run_udf(SumUDF(), show_progressbar=False)
+    np.testing.assert_array_equal(found["intensity"].data, data.sum(axis=(0, 1)))
