@@ -139,6 +139,9 @@ def test_on_a_cluster(signal, values, client):
         total, sums = signal.udf.run_udf([SumUDF(), SumSigUDF()])
         done, image, whole = ud.compute(total, sums["intensity"], signal, scheduler=client)
         (kept,) = ud.persist(sums["intensity"], scheduler=client)
+    (by_dask,) = dask.compute(total, scheduler=client)
+    np.testing.assert_array_equal(by_dask["intensity"].data, values.sum(axis=(0, 1)))
+    assert by_dask["intensity"].metadata.General.title == "intensity of Scan"
     np.testing.assert_array_equal(done["intensity"].data, values.sum(axis=(0, 1)))
     np.testing.assert_array_equal(image.data, values.sum(axis=(2, 3)))
     np.testing.assert_array_equal(whole.data, values)
