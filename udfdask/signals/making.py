@@ -45,17 +45,13 @@ def make_signal(
     origin: Origin,
 ) -> Any:
     """Take a result in dataset shape, its kind and extra axes; return it as a signal."""
-    n_extra = len(extra)
-    if kind == "nav":
-        others = extra_axis_dicts(extra, array.shape[array.ndim - n_extra :])
-        nav, sig = labels.nav_axes, others
-    elif kind == "sig":
-        others = extra_axis_dicts(extra, array.shape[array.ndim - n_extra :])
+    first = array.ndim - len(extra)
+    others = extra_axis_dicts(extra, array.shape[first:])
+    nav, sig = (labels.nav_axes if kind == "nav" else ()), others
+    if kind == "sig":
         nav, sig = others, labels.sig_axes
         # signals have their signal axes last
-        array = array.transpose((*range(array.ndim - n_extra, array.ndim), *range(len(sig))))
-    else:
-        nav, sig = (), extra_axis_dicts(extra, array.shape)
+        array = array.transpose((*range(first, array.ndim), *range(first)))
     signal = _assembled(array, nav, sig, labels, own_class=kind == "sig")
     _name(signal, origin, extra)
     return signal
