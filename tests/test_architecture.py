@@ -33,12 +33,14 @@ chunk_graph merge_graph
 graph
 reporting
 plotting
+unwrapping
 explanation outputs progress
 labels
 results
 run
 mapping
 progressive
+signals
 xarray hyperspy dask
 io testing demo
 cli __main__
@@ -49,7 +51,7 @@ ENGINE = ROOMS[ROOMS.index("recipe") : ROOMS.index("results") + 1]
 FORBIDDEN = {room: {"udfs"} for room in ENGINE}
 
 # The rooms in which a heavy package may be imported at all.
-LABELLED = {"io", "labels", "xarray", "hyperspy"}
+LABELLED = {"io", "labels", "xarray", "hyperspy", "signals"}
 HEAVY = {
     "cupy": {"backends"},
     "cupyx": {"backends"},
@@ -88,6 +90,7 @@ HEAVY = {
         "outputs",
         "mapping",
         "progressive",
+        "signals",
         "xarray",
         "hyperspy",
         "dask",

@@ -1,5 +1,6 @@
 """The benchmarks of asv_bench run, at tiny sizes, and everyone finds the same."""
 
+import importlib
 import inspect
 import itertools
 import os
@@ -190,6 +191,43 @@ def test_the_page_has_the_marks_of_the_script():
     text = (ROOT / "docs" / "performance.md").read_text()
     assert text.count(peers.START) == text.count(peers.STOP) == 1
     assert text.index(peers.START) < text.index(peers.STOP)
+
+
+def test_doors_agree_and_write_their_part_of_a_page(tmp_path, monkeypatch, capsys):
+    for package in ("hyperspy", "xarray"):
+        pytest.importorskip(package, reason=f"{package} is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    doors = importlib.import_module("doors")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{doors.START}\nold\n{doors.STOP}\nafter\n")
+    options = ["--megabytes", "0.3", "--repeats", "1", "--threads", "2", "--write", str(page)]
+    assert doors.main(options) == 0
+    text = page.read_text()
+    assert text.startswith(f"before\n{doors.START}\nMeasured ")
+    assert text.endswith(f"|\n{doors.STOP}\nafter\n")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) == 1 + len(doors.LAYOUTS) * len(doors.FUNCTIONS) * 3
+    assert len({row.count("|") for row in rows}) == 1
+    assert all(row.endswith("| agree |") for row in rows[1:])
+    assert rows[-1] in capsys.readouterr().out
+
+
+def test_the_page_has_a_part_for_doors():
+    doors = (FOLDER / "doors.py").read_text()
+    page = (ROOT / "docs" / "performance.md").read_text()
+    for mark in ("<!-- doors: start -->", "<!-- doors: stop -->"):
+        assert page.count(mark) == 1
+        assert mark in doors
+
+
+def test_a_difference_between_doors_is_seen(monkeypatch):
+    pytest.importorskip("hyperspy", reason="hyperspy is an extra")
+    pytest.importorskip("xarray", reason="xarray is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    doors = importlib.import_module("doors")
+    pair = {"theirs": lambda: np.ones(3), "udfdask": lambda: np.ones(3) + 1e-3}
+    _, agree = doors.measure(pair, repeats=1)
+    assert not agree
 
 
 @pytest.mark.slow

@@ -42,7 +42,8 @@ def map_frames(
     ragged : bool
         `func` returns something of another shape for each frame: the result has dtype object.
     **kwargs
-        Constant parameters of `func`.
+        Parameters of `func`: constant ones, and `UDF.aux_data` of kind nav, of which `func` gets
+        the value for its frame.
 
     Returns
     -------

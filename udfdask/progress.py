@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from dask import base
@@ -16,6 +17,7 @@ from udfdask.reporting.state import Progress
 from udfdask.reporting.tally import Tally, ended
 from udfdask.reporting.work import work_of
 from udfdask.scatter import scatter_recipes
+from udfdask.unwrapping import open_all
 
 
 def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -24,7 +26,8 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     Parameters
     ----------
     *results : Result, dask.array.Array or nested lists, tuples and dicts of them
-        What to compute. Anything else is passed through.
+        What to compute. Anything else is passed through. With `udfdask.hyperspy` imported, also
+        signals: lazy ones come back in memory.
     progress : bool, callable or ProgressReporter
         Show a progress bar that counts frames and bytes, on every scheduler. Or call a function
         with a `ProgressState`, or the methods of a `ProgressReporter`, as the computation starts,
@@ -63,15 +66,7 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> brightest
     np.float64(4.0)
     """
-    job = _Job(results, progress, kwargs)
-    with job.placed:
-        if job.tally is None:
-            return tuple(base.compute(*job.results, **kwargs))
-        with ended(job.tally):
-            if job.client is not None:
-                return _compute_on(job.client, job.tally, job.results, kwargs)
-            with counted_here(job.tally):
-                return tuple(base.compute(*job.results, **kwargs))
+    return _Job(results, progress, kwargs).run(base.compute, _compute_on)
 
 
 def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -110,15 +105,7 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> total["intensity"].sum().compute()
     np.float64(36.0)
     """
-    job = _Job(results, progress, kwargs)
-    with job.placed:
-        if job.tally is None:
-            return tuple(base.persist(*job.results, **kwargs))
-        with ended(job.tally):
-            if job.client is not None:
-                return _persist_on(job.client, job.tally, job.results, kwargs)
-            with counted_here(job.tally):
-                return tuple(base.persist(*job.results, **kwargs))
+    return _Job(results, progress, kwargs).run(base.persist, _persist_on)
 
 
 class _Job:
@@ -128,14 +115,31 @@ class _Job:
         self, results: tuple[Any, ...], progress: Progress, kwargs: dict[str, Any]
     ) -> None:
         reporter = choose_reporter(progress)
-        self.client = _client(results, kwargs)
-        self.tally = None if reporter is None else Tally(work_of(results), reporter)
-        self.placed: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if self.client is not None:
-            results = scatter_parameters(results, self.client)
+        bare, self._close = open_all(results)
+        self._client = _client(bare, kwargs)
+        self._tally = None if reporter is None else Tally(work_of(bare), reporter)
+        self._placed: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if self._client is not None:
+            bare = scatter_parameters(bare, self._client)
             loose = bool(kwargs.get("allow_other_workers"))
-            results, self.placed = pin(results, self.client, loose=loose)
-        self.results = results
+            bare, self._placed = pin(bare, self._client, loose=loose)
+        self._bare, self._kwargs = bare, kwargs
+
+    def run(self, here: Callable[..., Any], on_cluster: Callable[..., Any]) -> tuple[Any, ...]:
+        """Return what comes out, as values of the kind that were given."""
+        with self._placed:
+            done = self._counted(here, on_cluster)
+        return tuple(self._close(done))
+
+    def _counted(self, here: Callable[..., Any], on_cluster: Callable[..., Any]) -> Any:
+        """Return what comes out; whoever asked is told how far it is."""
+        if self._tally is None:
+            return here(*self._bare, **self._kwargs)
+        with ended(self._tally):
+            if self._client is not None:
+                return on_cluster(self._client, self._tally, self._bare, self._kwargs)
+            with counted_here(self._tally):
+                return here(*self._bare, **self._kwargs)
 
 
 def _client(results: Any, kwargs: dict[str, Any]) -> Any:

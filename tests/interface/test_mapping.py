@@ -145,3 +145,24 @@ def test_a_lazy_parameter_of_the_function(x, values):
         found = ud.map_frames(lambda frame, by: frame.sum(axis=0) * by, x, by=da.ones(()) * 3)
     assert found.shape == (*NAV, 5)
     np.testing.assert_allclose(found.compute(**SYNC), values.sum(axis=2) * 3)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_parameters_with_a_value_for_each_frame(x, values, lazy):
+    def shifted(frame, offset, weights, power):
+        assert np.ndim(offset) == 0
+        return frame.sum() + offset**power + weights.sum()
+
+    offset = np.arange(np.prod(NAV), dtype="float64").reshape(NAV)
+    weights = np.stack([offset, offset + 1], axis=-1)
+    wrap = da.from_array if lazy else np.asarray
+    with raise_if_dask_computes():
+        found = ud.map_frames(
+            shifted,
+            x,
+            offset=ud.UDF.aux_data(wrap(offset), kind="nav", dtype="float64"),
+            weights=ud.UDF.aux_data(wrap(weights), kind="nav", extra_shape=(2,), dtype="float64"),
+            power=2,
+        )
+    expected = values.sum(axis=(2, 3)) + offset**2 + weights.sum(axis=-1)
+    np.testing.assert_allclose(found.compute(scheduler="threads"), expected)

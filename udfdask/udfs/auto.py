@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.auxdata import AuxData
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.udf import UDF
 
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 """Kinds of numbers: each can hold those of a lower rank."""
+_EACH = "each_"
+"""What the names of parameters with a value for each frame begin with."""
 
 
 class AutoUDF(UDF):
@@ -30,7 +33,10 @@ class AutoUDF(UDF):
     ragged : bool
         `f` returns something of another shape for each frame; the result has dtype object.
     kwargs : dict, optional
-        Constant parameters of `f`.
+        Parameters of `f`: constant ones, and `UDF.aux_data` of kind nav, of which `f` gets the
+        value for its frame.
+    **each : AuxData
+        Where a run keeps those of `kwargs` that have a value for each frame.
 
     Raises
     ------
@@ -63,6 +69,7 @@ class AutoUDF(UDF):
         output_dtype: Any = None,
         ragged: bool = False,
         kwargs: Mapping[str, Any] | None = None,
+        **each: Any,
     ) -> None:
         if not callable(f):
             raise ArgumentTypeError(f"expected a function of a frame, got {type(f).__name__}")
@@ -71,12 +78,18 @@ class AutoUDF(UDF):
                 "kwargs must be a mapping of names to parameters of the function, not "
                 f"{type(kwargs).__name__}"
             )
+        constant = dict(kwargs or {})
+        # a run cuts up aux data that are parameters of their own
+        found = [name for name, value in constant.items() if isinstance(value, AuxData)]
+        each.update({f"{_EACH}{name}": constant.pop(name) for name in found})
+        self._each = {name.removeprefix(_EACH): name for name in each}
         super().__init__(
             f=f,
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
-            kwargs=dict(kwargs or {}),
+            kwargs=constant,
+            **each,
         )
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
@@ -95,7 +108,12 @@ class AutoUDF(UDF):
         """Return what the function gives for a frame of ones."""
         mock = np.ones(self.meta.dataset_shape.sig, dtype=self.meta.input_dtype)
         try:
-            value = self.params.f(mock, **self.params.kwargs)
+            ones = {
+                name: _value(np.ones(aux.extra_shape, aux.dtype))
+                for name, key in self._each.items()
+                if isinstance(aux := self._kwargs[key], AuxData)
+            }
+            value = self.params.f(mock, **self.params.kwargs, **ones)
         except Exception as error:
             error.add_note(
                 "raised by the function on a frame of ones, which tells the shape and dtype of "
@@ -119,12 +137,21 @@ class AutoUDF(UDF):
 
     def process_frame(self, frame: Any) -> None:
         """Call the function."""
-        value = self.params.f(frame, **self.params.kwargs)
-        if self.params.ragged:
-            self.results.result[0] = value
+        params, result = self.params, self.results.result
+        if self._each:
+            each = {name: _value(getattr(params, key)) for name, key in self._each.items()}
+            value = params.f(frame, **params.kwargs, **each)
         else:
+            value = params.f(frame, **params.kwargs)
+        if params.ragged:
+            result[0] = value
+            return
+        # nearly always what was expected, which is quickly seen
+        if getattr(value, "dtype", None) is not result.dtype or (
+            value.shape != result.shape and not value.size == result.size == 1
+        ):
             self._check(value)
-            self.results.result[:] = value
+        result[:] = value
 
     def _check(self, value: Any) -> None:
         """Raise if a value would be spread, or cut, to fit the result."""
@@ -141,3 +168,8 @@ class AutoUDF(UDF):
                 f"the function returned {found.dtype} for this frame, but {result.dtype} for a "
                 "frame of ones: give output_dtype="
             )
+
+
+def _value(view: Any) -> Any:
+    """Return the value for a frame: an array without axes of extent 1, or a scalar."""
+    return np.squeeze(view)[()]

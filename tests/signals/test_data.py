@@ -1,0 +1,150 @@
+"""What a run is given of a signal: no copy, no other chunks."""
+
+import math
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.udfs import PickUDF, SumSigUDF, SumUDF
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+import udfdask.hyperspy  # noqa: E402
+from udfdask.signals.data import memory_chunks, read_frames  # noqa: E402
+
+
+class SharesUDF(ud.UDF):
+    """Whether the frames lie in the array that is given, of which processes know nothing."""
+
+    def __init__(self, where):
+        super().__init__(where=where)
+
+    def get_preferred_input_dtype(self):
+        return self.USE_NATIVE_DTYPE
+
+    def get_result_buffers(self):
+        return {"shares": self.buffer("nav", dtype=bool)}
+
+    def process_frame(self, frame):
+        self.results.shares[:] = np.shares_memory(frame, self.params.where[0])
+
+
+@pytest.mark.parametrize("order", ["C", "F", "backwards"])
+def test_frames_in_memory_are_the_users_own(order):
+    data = np.arange(4 * 5 * 6 * 7.0).reshape(4, 5, 6, 7)
+    data = {"C": data, "F": np.asfortranarray(data), "backwards": data[::-1]}[order]
+    signal = hs.signals.Signal2D(data)
+    array = read_frames(signal, named=True).array
+    assert all(np.shares_memory(block, data) for block in dict(array.dask).values())
+    found = signal.udf.run_udf(SharesUDF([data]), show_progressbar=False)
+    if order == "C":
+        assert found["shares"].data.all()
+    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), data)
+
+
+def test_lazy_ones_stay_as_they_are():
+    array = da.ones((4, 5, 6, 7), chunks=(3, 2, 4, 7))
+    assert read_frames(hs.signals.Signal2D(array).as_lazy(), named=True).array is array
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_equal_data_get_equal_names(lazy):
+    data = np.arange(24.0).reshape(2, 3, 4)
+    names = []
+    for _ in range(2):
+        signal = hs.signals.Signal1D(data.copy())
+        if lazy:
+            signal = hs.signals.Signal1D(da.from_array(data)).as_lazy()
+        names.append(signal.udf.run_udf(SumUDF(), lazy_output=True)["intensity"].data.name)
+    other = hs.signals.Signal1D(data + 1).udf.run_udf(SumUDF(), lazy_output=True)
+    assert names[0] == names[1] != other["intensity"].data.name
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=5), st.integers(1, 3))
+def test_chunks_of_data_in_memory(shape, sig_dims):
+    sig_dims = min(sig_dims, len(shape))
+    n_nav = len(shape) - sig_dims
+    chunks = memory_chunks(tuple(shape), 8, sig_dims)
+    assert tuple(map(sum, chunks)) == tuple(shape)
+    assert all(len(sizes) == 1 for sizes in chunks[n_nav:])
+    # each is one piece of the data: whole axes, one cut axis, then single positions
+    cut = [axis for axis in range(n_nav) if len(chunks[axis]) > 1]
+    for axis in range(n_nav):
+        if cut and axis < cut[-1]:
+            assert set(chunks[axis]) <= {1, 0}
+        assert max(chunks[axis]) - min(chunks[axis]) <= 1
+    frame_bytes = max(1, 8 * math.prod(shape[n_nav:]))
+    frames = math.prod(max(sizes) for sizes in chunks[:n_nav])
+    assert frames == 1 or frames * frame_bytes <= 128 << 20
+    if math.prod(shape[:n_nav]) >= 64:
+        assert math.prod(map(len, chunks)) >= 32
+
+
+def zeros(nbytes):
+    """A signal of so many bytes that takes none."""
+    data = np.broadcast_to(np.zeros((), dtype="uint8"), (nbytes >> 20, 1 << 10, 1 << 10))
+    return hs.signals.Signal2D(data)
+
+
+class TestMuchMemory:
+    def test_more_than_half_of_what_there_is(self):
+        with (
+            dask.config.set({"udfdask.worker-memory": "1 GiB"}),
+            pytest.warns(ud.UDFWarning, match=r"holds .* in memory, more than half of.*lazy=True"),
+        ):
+            zeros(1 << 40).udf.explain(SumUDF())
+
+    def test_sent_to_other_processes(self):
+        with (
+            dask.config.set(scheduler="processes"),
+            pytest.warns(ud.UDFWarning, match=r"300\.00 MiB .*other processes.*lazy=True"),
+        ):
+            zeros(300 << 20).udf.explain(SumUDF())
+
+    @pytest.mark.parametrize("scheduler", ["processes", "threads", "synchronous"])
+    def test_little_of_it(self, scheduler):
+        with dask.config.set(scheduler=scheduler):
+            assert zeros(2 << 20).udf.explain(SumUDF()).n_chunks == 2
+
+    def test_a_lot_for_threads_to_share(self):
+        with dask.config.set({"udfdask.worker-memory": "1 TiB"}):
+            assert zeros(1 << 30).udf.explain(SumUDF()).bytes_read == 1 << 30
+
+
+def test_the_data_are_not_written_to():
+    signal = hs.signals.Signal2D(np.ones((2, 3, 4, 5)))
+
+    class Writes(SumSigUDF):
+        def process_tile(self, tile):
+            tile[:] = 0
+
+    with pytest.raises(ValueError, match="read-only"):
+        signal.udf.run_udf(Writes(), show_progressbar=False)
+    assert signal.data.all()
+
+
+def test_masked_arrays():
+    signal = hs.signals.Signal2D(np.ma.masked_less(np.ones((2, 3, 4, 5)), 0.5))
+    with pytest.raises(ud.ArgumentTypeError, match="masked arrays are not supported"):
+        signal.udf.run_udf(SumUDF())
+
+
+def test_picked_frames_are_a_stack_of_images():
+    data = np.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5)
+    signal = hs.signals.Signal2D(data)
+    found = signal.udf.run_udf(PickUDF(), roi=np.s_[0, 1:], show_progressbar=False)["intensity"]
+    np.testing.assert_array_equal(found.data, data[0, 1:])
+    assert found.axes_manager.signal_dimension == 3
+
+
+@pytest.mark.slow
+def test_data_in_memory_on_other_processes(pool):
+    data = np.arange(4 * 5 * 6 * 7.0).reshape(4, 5, 6, 7)
+    with dask.config.set(scheduler="processes", pool=pool):
+        found = hs.signals.Signal2D(data).udf.run_udf(SumUDF(), show_progressbar=False)
+    np.testing.assert_array_equal(found["intensity"].data, data.sum(axis=(0, 1)))

@@ -1,0 +1,208 @@
+"""Regions of interest: signals, HyperSpy's own regions, its masks, and all that `run_udf` takes."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumSigUDF
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+import udfdask.hyperspy  # noqa: E402
+
+few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+NAV = (4, 6)
+
+
+def make_scan(nav=NAV, *, scale=0.5, offset=-1.0):
+    """A scan of ones: a sum is 4 where a frame has been processed, and NaN elsewhere."""
+    signal = hs.signals.Signal2D(np.ones((*nav, 2, 2)))
+    for axis in signal.axes_manager.navigation_axes:
+        axis.scale, axis.offset, axis.units = scale, offset, "nm"
+    return signal
+
+
+def selected(signal, **region):
+    """Which positions are processed, by what comes out."""
+    found = signal.udf.run_udf(SumSigUDF(), show_progressbar=False, **region)
+    return np.isfinite(found["intensity"].data)
+
+
+masks = st.lists(st.booleans(), min_size=24, max_size=24).map(lambda m: np.array(m).reshape(NAV))
+
+
+@few
+@given(masks)
+def test_signals_of_booleans(mask):
+    scan = make_scan()
+    image = hs.signals.BaseSignal(mask.copy())  # (|6, 4), as an image
+    for roi in (mask, image, image.T, image.T.T):
+        np.testing.assert_array_equal(selected(scan, roi=roi), mask)
+        np.testing.assert_array_equal(selected(scan.as_lazy(), roi=roi, lazy_output=False), mask)
+    for excluded in (mask.T, image, image.T):
+        np.testing.assert_array_equal(selected(scan, navigation_mask=excluded), ~mask)
+
+
+@few
+@given(masks, masks)
+def test_both_leave_what_each_leaves(roi, excluded):
+    found = selected(make_scan(), roi=roi, navigation_mask=excluded.T)
+    np.testing.assert_array_equal(found, roi & ~excluded)
+    found = selected(make_scan(), roi=np.s_[1:3], navigation_mask=excluded.T)
+    assert not found[[0, 3]].any()
+
+
+def test_the_navigation_mask_is_that_of_hyperspys_decomposition():
+    """The same mask, in the same order: which positions are left out is what counts."""
+    mask = np.zeros(NAV[::-1], dtype=bool)
+    mask[4, 1] = True
+    spectra = hs.signals.Signal1D(np.random.default_rng(0).random((*NAV, 40)))
+    spectra.decomposition(navigation_mask=mask, print_info=False)
+    theirs = spectra.learning_results.navigation_mask.reshape(NAV)
+    np.testing.assert_array_equal(selected(spectra, navigation_mask=mask), ~theirs)
+    assert theirs[1, 4]
+
+
+def test_the_rest_is_as_run_udf_takes_it():
+    scan = make_scan()
+    expected = np.zeros(NAV, dtype=bool)
+    expected[1, 4] = True
+    np.testing.assert_array_equal(selected(scan, roi=(1, 4)), expected)
+    np.testing.assert_array_equal(selected(scan, roi=np.s_[1, 4]), expected)
+    np.testing.assert_array_equal(selected(scan, roi=[((1, 4), True)]), expected)
+
+
+def as_hyperspy_selects(scan, roi):
+    """Which positions HyperSpy keeps, by the number of each."""
+    numbers = hs.signals.BaseSignal(
+        np.arange(float(np.prod(NAV))).reshape(NAV),
+        axes=scan.axes_manager._get_navigation_axes_dicts(),
+    )
+    kept = np.ravel(roi(numbers).data)
+    expected = np.zeros(NAV, dtype=bool)
+    expected.flat[kept[np.isfinite(kept)].astype(int)] = True
+    return expected
+
+
+class TestHyperSpysRegions:
+    @pytest.mark.parametrize(
+        ("make", "count"),
+        [
+            (lambda: hs.roi.RectangularROI(left=-0.5, right=1.0, top=-1, bottom=0), 6),
+            (lambda: hs.roi.RectangularROI(left=-9, right=9, top=-9, bottom=9), 24),
+            (lambda: hs.roi.CircleROI(cx=0.0, cy=0.0, r=0.6), None),
+            (lambda: hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.2, r_inner=0.4), None),
+            (lambda: hs.roi.SpanROI(left=-0.5, right=0.5), 8),
+            (lambda: hs.roi.Point1DROI(0.5), 4),
+            (lambda: hs.roi.Point2DROI(0.5, 0.0), 1),
+            (lambda: hs.roi.PolygonROI([(-1, -1), (1.5, -1), (-1, 0.5)]), None),
+        ],
+    )
+    def test_the_positions_that_hyperspy_selects(self, make, count):
+        scan = make_scan()
+        found = selected(scan, roi=make())
+        np.testing.assert_array_equal(found, as_hyperspy_selects(scan, make()))
+        assert 0 < found.sum() <= 24
+        assert count in (None, found.sum())
+
+    def test_x_is_the_last_axis_of_the_data(self):
+        found = selected(make_scan(), roi=hs.roi.Point2DROI(1.5, -0.5))
+        assert np.argwhere(found).tolist() == [[1, 5]]
+
+    def test_of_three_navigation_axes_the_first_two_of_hyperspys(self):
+        scan = make_scan((3, 4, 6))
+        for roi in (
+            hs.roi.CircleROI(cx=0.0, cy=0.0, r=0.8),
+            hs.roi.RectangularROI(left=-0.5, right=1.0, top=-1, bottom=0),
+        ):
+            expected = np.broadcast_to(selected(make_scan(), roi=roi), (3, 4, 6))
+            np.testing.assert_array_equal(selected(scan, roi=roi), expected)
+
+    def test_put_on_other_axes_by_a_widget(self):
+        plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
+        scan = make_scan()
+        roi = hs.roi.SpanROI(left=-0.5, right=0.5)
+        with plt.rc_context({"backend": "agg"}):
+            scan.plot()
+            roi.add_widget(scan, axes=(scan.axes_manager.navigation_axes[1],))
+            found = selected(scan, roi=roi)
+            plt.close("all")
+        expected = np.zeros(NAV, dtype=bool)
+        expected[1:3] = True
+        np.testing.assert_array_equal(found, expected)
+
+    def test_put_on_the_frames_by_a_widget(self):
+        plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
+        scan = make_scan()
+        roi = hs.roi.RectangularROI(left=0, right=1, top=0, bottom=1)
+        with plt.rc_context({"backend": "agg"}):
+            scan.plot()
+            roi.add_widget(scan, axes=scan.axes_manager.signal_axes)
+            with pytest.raises(ud.ArgumentValueError, match=r"signal axes.*VirtualDetectorUDF"):
+                selected(scan, roi=roi)
+            plt.close("all")
+
+    def test_that_has_not_been_set(self):
+        with pytest.raises(ud.ArgumentValueError, match=r"cannot select.*not yet been set"):
+            selected(make_scan(), roi=hs.roi.RectangularROI())
+
+    def test_that_needs_more_axes(self):
+        with pytest.raises(ud.ArgumentValueError, match=r"needs 2 navigation axes.*has 1"):
+            selected(hs.signals.Signal2D(np.ones((3, 2, 2))), roi=hs.roi.Point2DROI(0, 0))
+
+    def test_that_lies_outside(self):
+        with pytest.raises(ud.ArgumentValueError, match="cannot select"):
+            selected(make_scan(), roi=hs.roi.Point2DROI(99, 0))
+
+    def test_that_only_interpolates(self):
+        with pytest.raises(ud.ArgumentTypeError, match="selects no positions"):
+            selected(make_scan(), roi=hs.roi.Line2DROI(0, 0, 1, 1, 1))
+
+    def test_on_axes_that_are_not_uniform(self):
+        scan = make_scan()
+        scan.axes_manager[0].convert_to_non_uniform_axis()
+        found = selected(scan, roi=hs.roi.SpanROI(left=-0.5, right=0.5))
+        assert np.argwhere(found.all(axis=0)).ravel().tolist() == [1, 2]
+        with pytest.raises(ud.ArgumentValueError, match="non-uniform"):
+            selected(scan, roi=hs.roi.CircleROI(cx=0, cy=0, r=1))
+
+
+class TestMistakes:
+    def test_lazy_masks(self):
+        lazy = hs.signals.BaseSignal(np.ones(NAV, dtype=bool)).T.as_lazy()
+        with raise_if_dask_computes():
+            for region in ({"roi": lazy}, {"navigation_mask": lazy}):
+                with pytest.raises(ud.ArgumentTypeError, match=r"lazy signal.*\.compute\(\)"):
+                    selected(make_scan(), **region)
+            with pytest.raises(ud.ArgumentTypeError, match=r"mask is lazy.*\.compute\(\)"):
+                selected(make_scan(), navigation_mask=da.ones(NAV[::-1], dtype=bool))
+
+    def test_signals_of_other_shapes(self):
+        for mask in (
+            hs.signals.BaseSignal(np.ones(NAV[::-1], dtype=bool)),
+            hs.signals.Signal2D(np.ones((*NAV, 2, 2), dtype=bool)),
+        ):
+            for name in ("roi", "navigation_mask"):
+                with pytest.raises(ud.ArgumentValueError, match=rf"{name} is .*sizes \(6, 4\)"):
+                    selected(make_scan(), **{name: mask})
+
+    def test_signals_of_numbers(self):
+        with pytest.raises(ud.ArgumentTypeError, match=r"dtype float64.*mask > 0"):
+            selected(make_scan(), roi=make_scan().sum("sig"))
+
+    def test_arrays_in_the_wrong_order(self):
+        with pytest.raises(ud.ArgumentValueError, match=r"which is \(x, y\).*roi\.T"):
+            selected(make_scan(), roi=np.ones(NAV[::-1], dtype=bool))
+        with pytest.raises(ud.ArgumentValueError, match=r"looks like \(y, x\).*mask\.T"):
+            selected(make_scan(), navigation_mask=np.ones(NAV, dtype=bool))
+
+    def test_masks_that_are_none(self):
+        with pytest.raises(ud.ArgumentTypeError, match="dtype int64, expected booleans"):
+            selected(make_scan(), navigation_mask=np.ones(NAV[::-1], dtype="int64"))
+        with pytest.raises(ud.ArgumentValueError, match=r"shape \(3,\), but HyperSpy"):
+            selected(make_scan(), navigation_mask=np.ones(3, dtype=bool))
+        with pytest.raises(ud.ArgumentValueError, match="the roi has shape"):
+            selected(make_scan(), roi=np.ones(3, dtype=bool))

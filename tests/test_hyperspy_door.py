@@ -1,0 +1,41 @@
+"""`import udfdask.hyperspy`: an attribute of all signals that forwards."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from udfdask.udfs import SumUDF
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+import udfdask.hyperspy  # noqa: E402
+
+
+def test_all_signals_have_it():
+    assert hs.signals.BaseSignal.udf is udfdask.hyperspy.UDFAccessor
+    for cls in (hs.signals.Signal1D, hs.signals.Signal2D, hs.signals.ComplexSignal2D):
+        signal = cls(np.ones((2, 3, 4, 5)))
+        for each in (signal, signal.as_lazy(), signal.deepcopy(), signal.T):
+            assert repr(each.udf) == f"<UDFAccessor of {each!r}>"
+            assert "udf" in dir(each)
+
+
+def test_it_sees_the_signal_as_it_is_now():
+    signal = hs.signals.Signal1D(np.ones((3, 4)))
+    accessor = signal.udf
+    signal.data = np.full((3, 4), 2.0)
+    found = accessor.run_udf(SumUDF(), show_progressbar=False)["intensity"]
+    np.testing.assert_array_equal(found.data, [6.0] * 4)
+
+
+def test_all_that_it_offers_is_documented():
+    for name in udfdask.hyperspy.__all__:
+        assert getattr(udfdask.hyperspy, name).__doc__
+
+
+def test_without_hyperspy_it_says_what_to_install():
+    code = "import sys; sys.modules['hyperspy'] = None; import udfdask.hyperspy"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert 'pip install "udfdask[hyperspy]"' in run.stderr

@@ -1,0 +1,121 @@
+"""The data of a signal as a dask array of shape (*nav, *sig), without a copy and as chunked."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import uuid
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import dask.array as da
+from dask import base
+from dask.array.core import slices_from_chunks
+from dask.local import get_sync
+from dask.threaded import get as get_threaded
+from dask.utils import format_bytes, parse_bytes
+
+from udfdask import config
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+
+MEMORY_CHUNKS = 64
+"""Into about how many chunks data in memory are cut: enough for many threads, cheap for one."""
+
+SENT_BYTES = 256 << 20
+"""From how many bytes on a warning tells that data in memory are sent to other processes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """The data of a signal as a run takes them."""
+
+    array: da.Array
+    """The data, shape (*nav, *sig)."""
+    sig_dims: int
+    """Number of signal axes."""
+
+
+def read_frames(signal: Any, *, named: bool) -> Frames:
+    """Take a signal; return its data. `named` ones in memory get a name that follows from them."""
+    manager = signal.axes_manager
+    sig_dims = len(manager.signal_axes)
+    if signal.ragged:
+        raise ArgumentTypeError(
+            f"{signal!r} is ragged: UDFs need frames of one shape. Map a function with s.map"
+        )
+    if not sig_dims:
+        raise ArgumentValueError(
+            f"{signal!r} has no signal axes, which UDFs call a frame: transpose it, as in "
+            "signal.T or signal.transpose(signal_axes=2)"
+        )
+    data = aligned_data(signal)
+    if not isinstance(data, da.Array):
+        data = _wrapped(data, sig_dims, named=named)
+    return Frames(array=data, sig_dims=sig_dims)
+
+
+def aligned_data(signal: Any) -> Any:
+    """Take a signal; return its array with navigation axes first, transposed if need be."""
+    manager = signal.axes_manager
+    axes = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
+    order = tuple(axis.index_in_array for axis in axes)
+    return signal.data if order == tuple(range(signal.data.ndim)) else signal.data.transpose(order)
+
+
+def _wrapped(data: Any, sig_dims: int, *, named: bool) -> da.Array:
+    """Take an array in memory; return it as a dask array whose blocks are views of it.
+
+    `dask.array.from_array` would copy the data first.
+    """
+    chunks = memory_chunks(data.shape, data.dtype.itemsize, sig_dims)
+    # a name that follows from the data costs a walk through them
+    token = base.tokenize(data, chunks) if named else uuid.uuid4().hex
+    name = f"signal-{token}"
+    keys = itertools.product([name], *(range(len(sizes)) for sizes in chunks))
+    blocks = {key: data[index] for key, index in zip(keys, slices_from_chunks(chunks), strict=True)}
+    array = da.Array(blocks, name, chunks, meta=data[(slice(0, 0),) * data.ndim])
+    _warn_if_huge(array)
+    return array
+
+
+def memory_chunks(
+    shape: tuple[int, ...], itemsize: int, sig_dims: int
+) -> tuple[tuple[int, ...], ...]:
+    """Take the shape of data in memory; return chunks of whole frames that lie together."""
+    n_nav = len(shape) - sig_dims
+    frame_bytes = max(1, math.prod(shape[n_nav:]) * itemsize)
+    most = parse_bytes(dask.config.get("array.chunk-size")) // frame_bytes
+    room = max(1, min(most, math.prod(shape[:n_nav]) // MEMORY_CHUNKS))
+    chunks: list[tuple[int, ...]] = [(n,) for n in shape]
+    for axis in reversed(range(n_nav)):
+        size = shape[axis]
+        pieces = max(1, math.ceil(size / room))
+        chunks[axis] = tuple(size * (k + 1) // pieces - size * k // pieces for k in range(pieces))
+        room = max(1, room // size) if pieces == 1 and size else 1
+    return tuple(chunks)
+
+
+def _warn_if_huge(array: da.Array) -> None:
+    """Warn where data in memory are more than it can carry, or have to be sent elsewhere."""
+    share = config.worker_memory()
+    memory = None if share is None else share * (os.cpu_count() or 1)
+    try:
+        get = base.get_scheduler(collections=[array])
+    except RuntimeError:  # an asynchronous client outside of its event loop
+        get = None
+    nbytes = int(array.nbytes)
+    size = format_bytes(nbytes)
+    load = "load it with hyperspy.api.load(..., lazy=True), or set it up on the cluster"
+    if get not in (get_threaded, get_sync) and nbytes > SENT_BYTES:
+        text = f"the signal holds {size} in memory, which are sent to other processes: {load}"
+    elif memory is not None and nbytes > memory / 2:
+        text = (
+            f"the signal holds {size} in memory, more than half of the {format_bytes(memory)} that "
+            f"there are: {load}"
+        )
+    else:
+        return
+    warnings.warn(text, UDFWarning, stacklevel=6)

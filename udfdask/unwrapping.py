@@ -1,0 +1,32 @@
+"""What dask computes in place of labelled values that are no collections, such as signals."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+
+@functools.singledispatch
+def open_labelled(value: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Take a value; return what dask computes in its place, and what makes a value of the outcome.
+
+    Doors register their types here; what goes to a cluster are bare arrays.
+    """
+    return value, lambda done: done
+
+
+def open_all(values: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Open all values in nested lists, tuples and dicts."""
+    kind = type(values)
+    if kind is dict:
+        each = {key: open_all(value) for key, value in values.items()}
+        return {key: bare for key, (bare, _) in each.items()}, lambda done: {
+            key: close(done[key]) for key, (_, close) in each.items()
+        }
+    if kind not in (list, tuple):
+        return open_labelled(values)
+    opened = [open_all(value) for value in values]
+    return kind(bare for bare, _ in opened), lambda done: kind(
+        close(value) for (_, close), value in zip(opened, done, strict=True)
+    )
