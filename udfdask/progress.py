@@ -61,15 +61,14 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> brightest
     np.float64(4.0)
     """
-    reporter = choose_reporter(progress)
+    tally = _tally(results, progress)
     client = _client(results, kwargs)
     if client is not None:
         results = scatter_parameters(results, client)
-    if reporter is None:
+    if tally is None:
         return tuple(base.compute(*results, **kwargs))
-    tally = Tally(work_of(results), reporter)
     with ended(tally):
-        if client is not None:
+        if client is not None and tally.layer_names:
             return _compute_on(client, tally, results, kwargs)
         with counted_here(tally):
             return tuple(base.compute(*results, **kwargs))
@@ -111,18 +110,23 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> total["intensity"].sum().compute()
     np.float64(36.0)
     """
-    reporter = choose_reporter(progress)
+    tally = _tally(results, progress)
     client = _client(results, kwargs)
     if client is not None:
         results = scatter_parameters(results, client)
-    if reporter is None:
+    if tally is None:
         return tuple(base.persist(*results, **kwargs))
-    tally = Tally(work_of(results), reporter)
     with ended(tally):
-        if client is not None:
+        if client is not None and tally.layer_names:
             return _persist_on(client, tally, results, kwargs)
         with counted_here(tally):
             return tuple(base.persist(*results, **kwargs))
+
+
+def _tally(results: Any, progress: Progress) -> Tally | None:
+    """Return what counts the frames of a computation and tells of them, None if nobody asks."""
+    reporter = choose_reporter(progress)
+    return None if reporter is None else Tally(work_of(results), reporter)
 
 
 def _client(results: Any, kwargs: dict[str, Any]) -> Any:
