@@ -140,10 +140,11 @@ class Broken(Sums):
 
 
 class Interrupts(Sums):
-    """Somebody presses Ctrl-C in the last row of the scan."""
+    """Somebody presses Ctrl-C, once, at the last frame of the scan."""
 
     def process_frame(self, frame):
-        if self.meta.coordinates[0, 0] == self.meta.dataset_shape.nav[0] - 1:
+        ny, nx = self.meta.dataset_shape.nav
+        if self.meta.coordinates[0].tolist() == [ny - 1, nx - 1]:
             os.kill(os.getpid(), signal.SIGINT)
         super().process_frame(frame)
 

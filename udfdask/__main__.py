@@ -2,4 +2,5 @@
 
 from udfdask.cli import main
 
-main(prog_name="udfdask")
+if __name__ == "__main__":
+    main(prog_name="udfdask")

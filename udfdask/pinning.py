@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,6 @@ from dask._task_spec import GraphNode, Task
 from dask.core import reverse_dict
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
-from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks
 from udfdask.errors import ArgumentValueError
 from udfdask.output_task import OutputTask
 from udfdask.placement import PREFIX, Placement
@@ -97,7 +96,7 @@ def pin(
             tasks[key] = OutputTask(
                 key, task.func, *task.args, _data_producer=task.data_producer, **task.kwargs
             )
-    graph = _layered(tasks, collections)
+    graph = _layered(tasks)
     pinned = []
     for collection in collections:
         rebuild, state = collection.__dask_postpersist__()
@@ -151,8 +150,8 @@ def is_placed(collection: Any) -> bool:
     return any(name.startswith(PREFIX) for name in layers if isinstance(name, str))
 
 
-def _layered(tasks: dict[Any, Any], collections: Sequence[Any]) -> HighLevelGraph:
-    """Take optimised tasks and what they were; return them in layers of the same names."""
+def _layered(tasks: dict[Any, Any]) -> HighLevelGraph:
+    """Take optimised tasks; return them in layers named after them."""
     grouped: dict[str, dict[Any, Any]] = {}
     depends: dict[str, set[str]] = {}
     for key, task in tasks.items():
@@ -160,15 +159,7 @@ def _layered(tasks: dict[Any, Any], collections: Sequence[Any]) -> HighLevelGrap
         grouped.setdefault(name, {})[key] = task
         needed = {_layer_name(k) for k in task.dependencies if k in tasks}
         depends.setdefault(name, set()).update(needed - {name})
-    frames: dict[Any, float] = {}
-    for collection in collections:
-        for layer in getattr(collection.__dask_graph__(), "layers", {}).values():
-            if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-                frames.update(layer.frames)
-    layers: dict[str, Any] = {}
-    for name, group in grouped.items():
-        counted = {key: frames[key] for key in group if key in frames}
-        layers[name] = ChunkTasks(group, counted) if counted else MaterializedLayer(group)
+    layers = {name: MaterializedLayer(group) for name, group in grouped.items()}
     return HighLevelGraph(layers, depends)
 
 

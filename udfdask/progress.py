@@ -136,7 +136,7 @@ class _Job:
         if self._tally is None:
             return here(*self._bare, **self._kwargs)
         with ended(self._tally):
-            if self._client is not None:
+            if self._client is not None and self._tally.layer_names:
                 return on_cluster(self._client, self._tally, self._bare, self._kwargs)
             with counted_here(self._tally):
                 return here(*self._bare, **self._kwargs)

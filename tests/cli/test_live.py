@@ -102,6 +102,7 @@ def snapshots(file, udf=None):
 def test_a_table_in_place(file, capsys, monkeypatch):
     """As on a terminal: each takes the place of the one before, and no line is too long."""
     monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("LINES", "3")
     _, iterator = snapshots(file)
     view = TableView(["sumsig"])
     assert not view.in_place
@@ -110,11 +111,12 @@ def test_a_table_in_place(file, capsys, monkeypatch):
     first = capsys.readouterr().out
     assert first.startswith("1 of 3 chunks")
     assert max(map(len, first.splitlines())) == 29
+    assert len(first.splitlines()) == 2
     view(next(iterator))
-    assert capsys.readouterr().out.startswith("\x1b[3F\x1b[J2 of 3 chunks")
+    assert capsys.readouterr().out.startswith("\x1b[2F\x1b[J2 of 3 chunks")
     view.clear()
     view.clear()
-    assert capsys.readouterr().out == "\x1b[3F\x1b[J"
+    assert capsys.readouterr().out == "\x1b[2F\x1b[J"
 
 
 def test_any_view_can_be_plugged_in(file):

@@ -8,6 +8,18 @@ import pytest
 
 from commands import call, tables
 
+INTERRUPTS = """
+import os, signal
+
+pressed = []
+
+def interrupt(frame):
+    if not pressed:
+        pressed.append(True)
+        os.kill(os.getpid(), signal.SIGINT)
+    return 1.0
+"""
+
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
@@ -50,6 +62,18 @@ def test_mistakes(file, args, code, message):
     done = run(*(arg.format(file) for arg in args))
     assert done.returncode == code
     assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no os.kill for Ctrl-C")
+@pytest.mark.parametrize("more", [[], ["--live"]], ids=["plain", "live"])
+def test_ctrl_c(file, tmp_path, more):
+    (tmp_path / "mine.py").write_text(INTERRUPTS)
+    udf = f"auto:f={tmp_path}/mine.py:interrupt,output_shape=(),output_dtype=float64"
+    # an interrupt in the middle of the start of a pool's thread would keep Python from ending
+    done = run("run", file, "--udf", udf, "--scheduler", "synchronous", *more)
+    assert done.returncode == 1
+    assert "Aborted!" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -161,6 +161,15 @@ def test_what_no_udf_runs_over(options):
     kept.assert_finished(0, 0, 0)
 
 
+def test_inside_of_a_dataset(x, options):
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    res = ud.run_udf(x, [SumUDF(), Sums()])
+    dataset = xr.Dataset({"v": (("y", "x"), res[1]["v"])})
+    kept = Kept()
+    ud.compute(dataset, res[0], progress=kept, **options)
+    kept.assert_finished(24, x.nbytes, 4)
+
+
 def test_no_collection_at_all():
     assert ud.compute(3, progress=True) == (3,)
     assert ud.persist(3, progress=True) == (3,)

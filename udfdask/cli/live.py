@@ -60,9 +60,9 @@ class TableView:
         ]
         self.clear()
         if self.in_place:
-            # a line that is wrapped would count as two
-            width = shutil.get_terminal_size().columns - 1
-            lines = [line[:width] for line in lines]
+            # a line that is wrapped counts as two, and one that is off the top is never reached
+            width, height = shutil.get_terminal_size()
+            lines = [line[: width - 1] for line in lines[: height - 1]]
             self._height = len(lines)
         click.echo("\n".join(lines) + ("" if self.in_place else "\n"))
 

@@ -1,0 +1,52 @@
+"""The commands in docs/command-line.md run and print what the page says."""
+
+import contextlib
+import doctest
+import io
+import shlex
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from fences import read_fences
+from udfdask.cli import main
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def commands():
+    """Each command of the page and what it is said to print."""
+    for fence in read_fences(PAGE):
+        if fence.language == "console":
+            for part in fence.text.split("$ ")[1:]:
+                command, _, printed = part.partition("\n")
+                yield shlex.split(command), printed
+
+
+def output_of(command):
+    """What a command prints: on standard output alone, unless it fails."""
+    if command[0] == "python":
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(command[2], {})
+        return printed.getvalue()
+    assert command[0] == "udfdask"
+    outcome = CliRunner().invoke(main, command[1:])
+    assert outcome.exit_code in (0, 2), outcome.output
+    return outcome.output if outcome.exit_code else outcome.stdout
+
+
+def test_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    checker = doctest.OutputChecker()
+    for command, printed in commands():
+        got = output_of(command)
+        assert checker.check_output(printed, got, FLAGS), f"{command} printed\n{got}"
+
+
+def test_there_are_commands():
+    assert {command[1] for command, _ in commands() if command[0] == "udfdask"} == {
+        "run",
+        "explain",
+        "udfs",
+    }
