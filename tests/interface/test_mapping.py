@@ -106,6 +106,8 @@ def test_function_that_fails_on_the_mock_frame(x):
 def test_auto_udf_wants_a_function():
     with pytest.raises(ud.ArgumentTypeError, match=r"expected a function of a frame, got int"):
         AutoUDF(f=3)
+    with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'raged': .* go into kwargs="):
+        AutoUDF(np.sum, raged=True)
     with pytest.raises(ud.ArgumentTypeError, match=r"kwargs must be a mapping .*, not int"):
         AutoUDF(f=np.sum, kwargs=3)
 

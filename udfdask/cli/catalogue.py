@@ -21,8 +21,9 @@ class Entry:
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
-        """What its constructor takes."""
-        return dict(inspect.signature(self.udf).parameters)
+        """What its constructor takes by name."""
+        found = inspect.signature(self.udf).parameters
+        return {name: p for name, p in found.items() if p.kind is not p.VAR_KEYWORD}
 
     @property
     def summary(self) -> str:

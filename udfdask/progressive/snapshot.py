@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from udfdask.finish import finish, whole_mask, whole_result
 from udfdask.grid import BoolArray, Grid, as_index
 from udfdask.partial import Finished
 from udfdask.progressive.growing import AuxRows, Frozen, Parts
+from udfdask.progressive.made_once import MadeOnce
 from udfdask.recipe import Recipe
 from udfdask.results import About, Result
 from udfdask.types import AnyArray
@@ -113,7 +113,7 @@ class Snapshot:
 
     def __init__(self, found: Found) -> None:
         self._found = found
-        self._results = _Results(found)
+        self._results = MadeOnce(len(found.abouts), found.result)
 
     def __repr__(self) -> str:
         names = ", ".join(about.udf_name for about in self._found.abouts)
@@ -138,34 +138,6 @@ class Snapshot:
     def damage(self) -> BoolArray:
         """Which frames have been processed, shape nav."""
         return _in_nav_shape(self._found.recipe.grid, self._found.rows, False)
-
-
-class _Results(Sequence[Result]):
-    """The results of a snapshot, each made when it is first asked for."""
-
-    # refers to no snapshot: in a cycle, both would stay until the garbage collector comes
-    __slots__ = ("_found", "_lock", "_made")
-
-    def __init__(self, found: Found) -> None:
-        self._lock = threading.RLock()
-        self._found = found
-        self._made: dict[int, Result] = {}
-
-    def __len__(self) -> int:
-        return len(self._found.abouts)
-
-    @overload
-    def __getitem__(self, index: int) -> Result: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Result]: ...
-    def __getitem__(self, index: int | slice) -> Result | Sequence[Result]:
-        numbers = range(len(self))[index]
-        if isinstance(numbers, range):
-            return tuple(self[number] for number in numbers)
-        with self._lock:
-            if numbers not in self._made:
-                self._made[numbers] = self._found.result(numbers)
-            return self._made[numbers]
 
 
 def _made(recipe: Recipe, number: int, parts: Parts, valid: BoolArray, aux: AuxRows) -> Finished:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Self, overload
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from udfdask.progressive import Snapshot, UDFIterator
+from udfdask.progressive.labelled import LabellingIterator
+from udfdask.progressive.made_once import MadeOnce
 from udfdask.signals.labels import SignalLabels
 from udfdask.signals.making import make_nav_signal
 from udfdask.signals.results import SignalResult
@@ -50,7 +53,7 @@ class SignalSnapshot:
     def __init__(self, snapshot: Snapshot, labels: SignalLabels) -> None:
         self._snapshot = snapshot
         self._labels = labels
-        self._results = _Results(snapshot, labels)
+        self._results = MadeOnce(len(snapshot.buffers), partial(_result, snapshot, labels))
 
     def __repr__(self) -> str:
         return repr(self._snapshot).replace("<Snapshot", "<SignalSnapshot", 1)
@@ -76,34 +79,12 @@ class SignalSnapshot:
         return make_nav_signal(self._snapshot.damage, self._labels)
 
 
-class _Results(Sequence[SignalResult]):
-    """The results of a snapshot, each made when it is first asked for."""
-
-    # refers to no snapshot of signals: the two would keep each other alive
-    __slots__ = ("_labels", "_made", "_snapshot")
-
-    def __init__(self, snapshot: Snapshot, labels: SignalLabels) -> None:
-        self._snapshot = snapshot
-        self._labels = labels
-        self._made: dict[int, SignalResult] = {}
-
-    def __len__(self) -> int:
-        return len(self._snapshot.buffers)
-
-    @overload
-    def __getitem__(self, index: int) -> SignalResult: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[SignalResult]: ...
-    def __getitem__(self, index: int | slice) -> SignalResult | Sequence[SignalResult]:
-        numbers = range(len(self))[index]
-        if isinstance(numbers, range):
-            return tuple(self[number] for number in numbers)
-        if numbers not in self._made:
-            self._made[numbers] = SignalResult(self._snapshot.buffers[numbers], self._labels)
-        return self._made[numbers]
+def _result(snapshot: Snapshot, labels: SignalLabels, number: int) -> SignalResult:
+    """Return the results of a UDF."""
+    return SignalResult(snapshot.buffers[number], labels)
 
 
-class SignalIterator:
+class SignalIterator(LabellingIterator[SignalSnapshot]):
     """Iterates over the snapshots of a run over a signal; also `async for`.
 
     It behaves as `UDFIterator` does, with signals instead of arrays. Made by
@@ -137,80 +118,9 @@ class SignalIterator:
     """
 
     def __init__(self, snapshots: UDFIterator, labels: SignalLabels) -> None:
-        self._snapshots = snapshots
+        super().__init__(snapshots)
         self._labels = labels
 
-    @property
-    def n_chunks(self) -> int:
-        """Number of chunks of the run."""
-        return self._snapshots.n_chunks
-
-    @property
-    def n_merged(self) -> int:
-        """Number of chunks that have been merged."""
-        return self._snapshots.n_merged
-
-    def __repr__(self) -> str:
-        return repr(self._snapshots).replace("<UDFIterator", "<SignalIterator", 1)
-
-    def update_parameters(self, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change parameters from the next chunk on, as `UDFIterator.update_parameters` does.
-
-        Parameters
-        ----------
-        changes : sequence of dict
-            New values by name, one dictionary for each UDF; empty for one that stays as it is.
-
-        Raises
-        ------
-        ArgumentValueError
-            If there are more or fewer dictionaries than UDFs, a name is no parameter, or what the
-            UDF declares would change. Nothing is changed then.
-        ArgumentTypeError
-            If this is no sequence of dictionaries, or a value is a dask collection.
-        """
-        self._snapshots.update_parameters(changes)
-
-    def update_parameters_experimental(self, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change parameters: LiberTEM's name of `update_parameters`.
-
-        Parameters
-        ----------
-        changes : sequence of dict
-            As in `update_parameters`.
-        """
-        self.update_parameters(changes)
-
-    def close(self) -> None:
-        """Stop the work, as `UDFIterator.close` does."""
-        self._snapshots.close()
-
-    async def aclose(self) -> None:
-        """Stop the work, as `close` does."""
-        await self._snapshots.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> SignalSnapshot:
-        return SignalSnapshot(next(self._snapshots), self._labels)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SignalSnapshot:
-        return SignalSnapshot(await self._snapshots.__anext__(), self._labels)
-
-    def __await__(self) -> Generator[Any, None, SignalSnapshot | None]:
-        return self._last().__await__()
-
-    async def _last(self) -> SignalSnapshot | None:
-        """Return the last snapshot."""
-        last = await self._snapshots
-        return None if last is None else SignalSnapshot(last, self._labels)
+    def _labelled(self, snapshot: Snapshot) -> SignalSnapshot:
+        """Return a snapshot with labels."""
+        return SignalSnapshot(snapshot, self._labels)

@@ -41,7 +41,7 @@ class AutoUDF(UDF):
     Raises
     ------
     ArgumentTypeError
-        If `f` is not callable, or `kwargs` no mapping.
+        If `f` is not callable, `kwargs` no mapping, or an argument is none of these.
 
     Notes
     -----
@@ -77,6 +77,11 @@ class AutoUDF(UDF):
             raise ArgumentTypeError(
                 "kwargs must be a mapping of names to parameters of the function, not "
                 f"{type(kwargs).__name__}"
+            )
+        if unknown := sorted(name for name in each if not name.startswith(_EACH)):
+            raise ArgumentTypeError(
+                f"AutoUDF takes no argument {', '.join(map(repr, unknown))}: parameters of the "
+                f"function go into kwargs={{{unknown[0]!r}: ...}}"
             )
         constant = dict(kwargs or {})
         # a run cuts up aux data that are parameters of their own

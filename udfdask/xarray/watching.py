@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from functools import partial
+from typing import Any
 
 import xarray as xr
 
@@ -16,6 +16,8 @@ from udfdask.labels.layout import Layout
 from udfdask.labels.regions import align_roi
 from udfdask.progressive import Snapshot, UDFIterator
 from udfdask.progressive import run_udf_iter as run_unlabelled
+from udfdask.progressive.labelled import LabellingIterator
+from udfdask.progressive.made_once import MadeOnce
 from udfdask.udf import UDF
 from udfdask.xarray.running import make_layouts
 
@@ -101,7 +103,7 @@ class LabelledSnapshot:
     def __init__(self, snapshot: Snapshot, how: Labelling) -> None:
         self._snapshot = snapshot
         self._how = how
-        self._datasets = _Datasets(snapshot, how)
+        self._datasets = MadeOnce(len(how.layouts), partial(_dataset, snapshot, how))
 
     def __repr__(self) -> str:
         return repr(self._snapshot).replace("<Snapshot", "<LabelledSnapshot", 1)
@@ -129,43 +131,14 @@ class LabelledSnapshot:
         return xr.DataArray(self._snapshot.damage, dims=labels.nav, coords=coords)
 
 
-class _Datasets(Sequence[xr.Dataset]):
-    """The Datasets of a snapshot, each made when it is first asked for."""
-
-    __slots__ = ("_how", "_lock", "_made", "_snapshot")
-
-    def __init__(self, snapshot: Snapshot, how: Labelling) -> None:
-        self._lock = threading.RLock()
-        self._snapshot = snapshot
-        self._how = how
-        self._made: dict[int, xr.Dataset] = {}
-
-    def __len__(self) -> int:
-        return len(self._how.layouts)
-
-    @overload
-    def __getitem__(self, index: int) -> xr.Dataset: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[xr.Dataset]: ...
-    def __getitem__(self, index: int | slice) -> xr.Dataset | Sequence[xr.Dataset]:
-        numbers = range(len(self))[index]
-        if isinstance(numbers, range):
-            return tuple(self[number] for number in numbers)
-        with self._lock:
-            if numbers not in self._made:
-                self._made[numbers] = self._make(numbers)
-            return self._made[numbers]
-
-    def _make(self, number: int) -> xr.Dataset:
-        """Return the Dataset of a UDF."""
-        how, snapshot = self._how, self._snapshot
-        layout = how.layouts[number]
-        result = snapshot.buffers[number]
-        masks = result.valid_mask if how.valid_masks else None
-        return layout.fill(result, masks, snapshot.damage)
+def _dataset(snapshot: Snapshot, how: Labelling, number: int) -> xr.Dataset:
+    """Return the Dataset of a UDF."""
+    result = snapshot.buffers[number]
+    masks = result.valid_mask if how.valid_masks else None
+    return how.layouts[number].fill(result, masks, snapshot.damage)
 
 
-class LabelledIterator:
+class LabelledIterator(LabellingIterator[LabelledSnapshot]):
     """Iterates over the labelled snapshots of a run, one after each merged chunk; also `async for`.
 
     It does what `udfdask.UDFIterator` does. Iterators are made by `DataArray.udf.run_udf_iter`.
@@ -195,65 +168,9 @@ class LabelledIterator:
     """
 
     def __init__(self, snapshots: UDFIterator, how: Labelling) -> None:
-        self._snapshots = snapshots
+        super().__init__(snapshots)
         self._how = how
 
-    @property
-    def n_chunks(self) -> int:
-        """Number of chunks of the run."""
-        return self._snapshots.n_chunks
-
-    @property
-    def n_merged(self) -> int:
-        """Number of chunks that have been merged."""
-        return self._snapshots.n_merged
-
-    def update_parameters(self, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change parameters of the UDFs for the chunks that have not started yet.
-
-        Parameters
-        ----------
-        changes : sequence of dict
-            As in `udfdask.UDFIterator.update_parameters`.
-        """
-        self._snapshots.update_parameters(changes)
-
-    def update_parameters_experimental(self, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change parameters: LiberTEM's name of `update_parameters`.
-
-        Parameters
-        ----------
-        changes : sequence of dict
-            As in `update_parameters`.
-        """
-        self._snapshots.update_parameters(changes)
-
-    def close(self) -> None:
-        """Stop the work: tasks that run may finish, nothing new starts."""
-        self._snapshots.close()
-
-    async def aclose(self) -> None:
-        """Stop the work, as `close` does."""
-        await self._snapshots.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> LabelledSnapshot:
-        return LabelledSnapshot(next(self._snapshots), self._how)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> LabelledSnapshot:
-        return LabelledSnapshot(await anext(self._snapshots), self._how)
-
-    def __await__(self) -> Generator[Any, None, LabelledSnapshot | None]:
-        last = yield from self._snapshots.__await__()
-        return None if last is None else LabelledSnapshot(last, self._how)
+    def _labelled(self, snapshot: Snapshot) -> LabelledSnapshot:
+        """Return a snapshot with labels."""
+        return LabelledSnapshot(snapshot, self._how)
