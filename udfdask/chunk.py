@@ -264,7 +264,9 @@ def _process_frames(instance: Instance, stack: AnyArray, first: int) -> None:
     cursor = instance.cursor
     places, nav = _frame_views(instance, slice(first, first + len(stack)))
     try:
-        if not nav:
+        if instance.udf._maps_frames and len(nav) == 1:  # no aux data
+            _map_frames(instance, stack, first)
+        elif not nav:
             for row, frame in enumerate(stack, first):
                 cursor.start, cursor.stop = row, row + 1
                 process(frame)
@@ -282,6 +284,18 @@ def _process_frames(instance: Instance, stack: AnyArray, first: int) -> None:
                 process(frame)
     except Exception as error:
         instance.blame(error, "process_frame")
+        raise
+
+
+def _map_frames(instance: Instance, stack: AnyArray, first: int) -> None:
+    """Run a UDF that promises `_maps_frames` over a stack of frames whose first row is `first`."""
+    udf: Any = instance.udf
+    (rows,) = instance.arrays.values()
+    try:
+        udf._map_frames(stack, rows[first : first + len(stack)])
+    except Exception:
+        row = first + udf._row
+        instance.cursor.start, instance.cursor.stop = row, row + 1
         raise
 
 

@@ -153,6 +153,9 @@ class UDF:
     # an `UncorrectedTile` where the dtype of the data allows it.
     _corrects_sums: ClassVar[bool] = False
 
+    # process_frame looks at its frame alone: `_map_frames` does the same for many at a time.
+    _maps_frames: ClassVar[bool] = False
+
     # merge writes to dest only: other tasks may hold what it gets as src, which has not to be
     # copied for it. A copy of 128 MiB for each chunk took a third of a sum over 4k x 4k frames.
     _merge_only_reads_src: ClassVar[bool] = False
@@ -517,6 +520,7 @@ _PROMISES = (
     "_streams_tiles",
     "_takes_any_byte_order",
     "_corrects_sums",
+    "_maps_frames",
     "_merge_only_reads_src",
 )
 """Class attributes that a subclass does not inherit."""

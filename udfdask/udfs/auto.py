@@ -61,6 +61,7 @@ class AutoUDF(UDF):
     """
 
     _declares_once = True
+    _maps_frames = True
 
     def __init__(
         self,
@@ -151,16 +152,39 @@ class AutoUDF(UDF):
         if params.ragged:
             result[0] = value
             return
-        # nearly always what was expected, which is quickly seen
+        self._store(value, result)
+
+    def _map_frames(self, stack: Any, results: Any) -> None:
+        """Do as `process_frame` for each frame, results being in the rows of an array.
+
+        `_row` is the number of the last frame looked at.
+        """
+        f, kwargs, ragged = self.params.f, self.params.kwargs, self.params.ragged
+        scalars = results.ndim == 1
+        expected = results.dtype.type if scalars and not ragged else None
+        row = 0
+        try:
+            for row, frame in enumerate(stack):
+                value = f(frame, **kwargs)
+                # nearly always what was expected, which is quickly seen
+                if ragged or type(value) is expected:
+                    results[row] = value
+                else:
+                    self._store(value, results[row : row + 1] if scalars else results[row])
+        finally:
+            self._row = row
+
+    def _store(self, value: Any, result: Any) -> None:
+        """Write a value to where it belongs; raise if it would be spread, or cut, to fit."""
         if getattr(value, "dtype", None) is not result.dtype or (
             value.shape != result.shape and not value.size == result.size == 1
         ):
-            self._check(value)
+            self._check(value, result)
         result[:] = value
 
-    def _check(self, value: Any) -> None:
-        """Raise if a value would be spread, or cut, to fit the result."""
-        found, result = np.asarray(value), self.results.result
+    def _check(self, value: Any, result: Any) -> None:
+        """Raise if a value does not fit a result."""
+        found = np.asarray(value)
         if found.shape != result.shape and not found.size == result.size == 1:
             raise UDFError(
                 f"the function returned an array of shape {found.shape} for this frame, but its "
