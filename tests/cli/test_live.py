@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from commands import call, tables
-from udfdask.cli.live import PictureView, TableView, last_snapshot
+from udfdask.cli.live import PictureView, TableView, WindowView, last_snapshot
 from udfdask.io import open_file
 from udfdask.progressive import run_udf_iter
 from udfdask.udfs import NoOpUDF, SumSigUDF
@@ -136,6 +136,23 @@ def test_a_picture_grows(file, tmp_path):
     second = matplotlib.image.imread(tmp_path / "a.png")
     assert first.shape != second.shape or (first != second).any()
     assert [p.name for p in tmp_path.iterdir() if p.name != "scan.npy"] == ["a.png"]
+
+
+def test_a_window_follows(file):
+    opened, iterator = snapshots(file)
+    view = WindowView(["sumsig"], opened)
+    view(next(iterator))
+    assert view.plot.figure.get_suptitle() == "SumSigUDF: 1 of 3 chunks"
+    *_, last = iterator
+    view(last)
+    assert view.plot.figure.get_suptitle() == "SumSigUDF: 3 of 3 chunks"
+
+
+def test_nothing_to_draw_in_a_window(file):
+    opened, iterator = snapshots(file, NoOpUDF())
+    view = WindowView(["noop"], opened)
+    view(next(iterator))
+    assert view.plot.figure is None
 
 
 def test_nothing_to_draw(file, tmp_path):

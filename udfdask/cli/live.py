@@ -1,4 +1,4 @@
-"""Results on the terminal and in a picture while a run goes on."""
+"""Results on the terminal, in a window and in a picture while a run goes on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from time import monotonic
 import click
 
 from udfdask.io.opened import OpenedFile
+from udfdask.plotting.live import LivePlot
 from udfdask.plotting.panels import result_panels
 from udfdask.plotting.static import save_png
 from udfdask.plotting.table import summary_table
@@ -71,6 +72,21 @@ class TableView:
         if self._height:
             click.echo(f"\x1b[{self._height}F\x1b[J", nl=False, color=True)
             self._height = 0
+
+
+class WindowView:
+    """Draws the results so far into a window, which may be closed."""
+
+    def __init__(self, names: Sequence[str], opened: OpenedFile) -> None:
+        self.plot = LivePlot(axes=opened.axes, interval=0)  # how often is decided here
+        self._names = names
+        self._opened = opened
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Draw a snapshot."""
+        results = named_results(self._names, snapshot)
+        if result_panels(results, self._opened.axes, self._opened.sig_dims):
+            self.plot.update(snapshot)
 
 
 class PictureView:

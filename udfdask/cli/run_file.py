@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from udfdask.cli.asked import Asked, takes_asked
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
-from udfdask.cli.live import PictureView
+from udfdask.cli.live import PictureView, View, WindowView
 from udfdask.cli.one_pass import Live, run_in_one_pass
 from udfdask.io.npz_file import check_npz, write_npz
 from udfdask.io.opened import OpenedFile
@@ -17,6 +18,7 @@ from udfdask.io.opening import open_file
 from udfdask.io.variables import result_variables
 from udfdask.io.zarr_store import check_target, write_zarr
 from udfdask.plotting.panels import result_panels
+from udfdask.plotting.screens import has_windows
 from udfdask.plotting.static import check_png, save_png
 from udfdask.results import Result
 
@@ -37,7 +39,8 @@ from udfdask.results import Result
 @click.option(
     "--live",
     is_flag=True,
-    help="Show what has been found so far while the run goes on, and draw it into --plot anew.",
+    help="Show what has been found so far while the run goes on: as a table, in a window where "
+    "there can be one, and in the file of --plot.",
 )
 @click.option(
     "--every",
@@ -75,7 +78,7 @@ def run(
             opened = open_file(asked.file, **asked.opening)
         click.echo(asked.headline(opened))
         udfs = asked.named_udfs
-        views = [PictureView(plot, list(udfs), opened)] if plot is not None else []
+        views = _views(plot, list(udfs), opened) if live else []
         results = run_in_one_pass(
             opened.array,
             udfs,
@@ -87,6 +90,16 @@ def run(
         )
         with told_plainly(PLANNING):
             _write(results, opened, outs, plot, overwrite=overwrite)
+
+
+def _views(plot: Path | None, names: Sequence[str], opened: OpenedFile) -> list[View]:
+    """Return what shows results on the way: a window where there can be one, and the picture."""
+    views: list[View] = []
+    if find_spec("matplotlib") is not None and has_windows():
+        views.append(WindowView(names, opened))
+    if plot is not None:
+        views.append(PictureView(plot, names, opened))
+    return views
 
 
 def _check_outputs(outs: Sequence[Path], plot: Path | None, *, overwrite: bool) -> None:

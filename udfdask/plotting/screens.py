@@ -85,7 +85,7 @@ def open_screen(size: tuple[float, float]) -> Screen:
     """Take a figure's width and height in inches; return the screen that the user looks at."""
     figure_classes()
     # toolkits of windows belong to the main thread
-    if threading.current_thread() is threading.main_thread() and _has_windows():
+    if threading.current_thread() is threading.main_thread() and has_windows():
         return Window(size)
     return Cell(size) if notebook() is not None else Memory(size)
 
@@ -97,7 +97,7 @@ def new_figure(size: tuple[float, float]) -> Any:
     value of a cell; else a plain one, of which pyplot keeps nothing.
     """
     make_figure, _ = figure_classes()
-    if threading.current_thread() is threading.main_thread() and _has_windows():
+    if threading.current_thread() is threading.main_thread() and has_windows():
         import matplotlib.pyplot as plt
 
         return plt.figure(figsize=size)
@@ -121,7 +121,7 @@ def notebook() -> Any:
     return shell if hasattr(shell, "kernel") else None
 
 
-def _has_windows() -> bool:
+def has_windows() -> bool:
     """Whether pyplot opens windows, or widgets in a notebook, here."""
     import matplotlib.pyplot as plt
     from matplotlib.backends import registry
