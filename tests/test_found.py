@@ -13,7 +13,7 @@ import pytest
 
 import udfdask as ud
 from udfdask.plan import make_plan
-from udfdask.udfs import SumSigUDF
+from udfdask.udfs import SumSigUDF, SumUDF
 
 SYNC = {"scheduler": "synchronous"}
 
@@ -339,3 +339,15 @@ def test_objects_are_merged_in_navigation_order():
     x = da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2))
     *_, last = ud.run_udf_iter(x, Collects(), scheduler="threads", num_workers=2)
     assert last.buffers[0]["o"].item() == tuple(range(8))
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+def test_a_layer_of_data_and_tasks(scheduler):
+    """Random numbers with a parameter that is an array: dask keeps it in the layer of the blocks."""
+    rates = np.arange(1, 25.0).reshape(2, 3, 2, 2)
+    x = da.random.default_rng(1).poisson(rates, size=rates.shape, chunks=(1, 3, 2, 2))
+    lazy = ud.run_udf(x, [SumUDF(), SumSigUDF()])
+    found, each = ud.compute(*lazy, scheduler=scheduler, num_workers=1)
+    values = x.compute(scheduler="synchronous")
+    np.testing.assert_array_equal(found["intensity"], values.sum(axis=(0, 1)))
+    np.testing.assert_array_equal(each["intensity"], values.sum(axis=(2, 3)))

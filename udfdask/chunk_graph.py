@@ -91,5 +91,8 @@ def _joined(run: RunLayers, keys: list[Key], n: int) -> list[Key]:
 def _data(array: da.Array) -> Mapping[Key, Any] | None:
     """Return the blocks of an array if they lie in its graph, so that nothing has to load them."""
     layer: Any = array.dask.layers[array.name]
-    first = next(iter(layer.values()), None) if isinstance(layer, MaterializedLayer) else None
-    return layer.mapping if isinstance(first, (np.ndarray, DataNode)) else None
+    if not isinstance(layer, MaterializedLayer):
+        return None
+    # a layer may hold data beside tasks that read them, as that of random numbers does
+    known = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
+    return layer.mapping if known else None
