@@ -343,7 +343,7 @@ def test_objects_are_merged_in_navigation_order():
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
 def test_a_layer_of_data_and_tasks(scheduler):
-    """Random numbers with a parameter that is an array: dask keeps it in the layer of the blocks."""
+    """Random numbers whose parameter is an array, which dask keeps in the layer of the blocks."""
     rates = np.arange(1, 25.0).reshape(2, 3, 2, 2)
     x = da.random.default_rng(1).poisson(rates, size=rates.shape, chunks=(1, 3, 2, 2))
     lazy = ud.run_udf(x, [SumUDF(), SumSigUDF()])
