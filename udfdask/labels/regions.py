@@ -62,4 +62,5 @@ def _aligned(roi: xr.DataArray, array: xr.DataArray, dim: Hashable) -> xr.DataAr
 
 def _ends(index: Any) -> str:
     """Return the first and the last label of an index, in words."""
-    return f"{index[0]!r} to {index[-1]!r}" if len(index) else "none"
+    plain = index.tolist()  # numbers of Python, which say no more than they have to
+    return f"{plain[0]!r} to {plain[-1]!r}" if plain else "none"
