@@ -42,4 +42,7 @@ inner_kernel = njit(nogil=True, error_model="numpy", fastmath={"contract"})
 """Part of kernels of the same file, kept on disk within them."""
 
 intrinsic: Any = extending.intrinsic
-"""A function of which we write the machine code; its types are not those that kernels see."""
+"""A function of which we write the machine code; its types are not those that kernels see.
+
+Kernels of other files use it too: who changes one has to touch those, or what is on disk stays.
+"""
