@@ -14,14 +14,15 @@ ROOMS = """
 errors types
 optional replacing stores
 config per_process shapes axes slices grid roi
+backends
 numeric
 corrections
 tiling buffers params auxdata meta
-backends masks threads
+masks threads
 udf
 tokens
 udfs
-recipe declaring preparing partial source instance pieces
+recipe declaring preparing partial sources instance pieces sparse_pieces processing
 chunk
 merge finish
 second_pass

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from udfdask.backends.locking import locked
 from udfdask.buffers import extra_axes, known_kind
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
 from udfdask.grid import Grid
@@ -237,10 +238,3 @@ def together(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
     if len(parts) == 1:
         return parts[0]
     return {name: locked(np.concatenate([p[name] for p in parts])) for name in parts[0]}
-
-
-def locked(array: AnyArray) -> AnyArray:
-    """Return a read-only view of an array."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

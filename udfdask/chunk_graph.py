@@ -12,7 +12,7 @@ from dask._task_spec import DataNode, List, Task, TaskRef
 from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.auxdata import block_of
-from udfdask.chunk import join_parts, n_blocks, run_chunk
+from udfdask.chunk import join_parts, run_chunk
 from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks, Key, Visits
 from udfdask.output_task import OutputTask
 from udfdask.run_layers import RunLayers
@@ -21,7 +21,7 @@ from udfdask.run_layers import RunLayers
 def add_chunks(run: RunLayers) -> list[Key]:
     """Add the tasks that see the data; return the key of each chunk's payload."""
     name = run.name("chunk")
-    n = n_blocks(run.recipe)
+    n = run.recipe.n_blocks
     chunks = range(run.recipe.grid.n_chunks)
     others = run.shared_layers | _aux_layers(run)
     aux = [_aux(run, c) for c in chunks] if run.aux else None

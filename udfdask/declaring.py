@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from udfdask.auxdata import AuxData, check_size
 from udfdask.axes import Axis
-from udfdask.backends import BACKENDS
+from udfdask.backends.names import BACKENDS
 from udfdask.buffers import BufferSpec
 from udfdask.corrections.given import NUMBERS
 from udfdask.errors import (
@@ -28,9 +28,16 @@ from udfdask.udf import UDF, UDFMethod, overrides
 
 
 def declare(
-    udf: UDF, facts: UDFMeta, lazy: tuple[str, ...], split_every: int | bool
+    udf: UDF,
+    facts: UDFMeta,
+    lazy: tuple[str, ...],
+    split_every: int | bool,
+    backends: Sequence[str] | None = None,
 ) -> tuple[UDFRecipe, dict[str, float]]:
-    """Return the recipe of one UDF and its tiling preferences, from its declaring methods."""
+    """Return the recipe of one UDF and its tiling preferences, from its declaring methods.
+
+    `backends` are those that the run is restricted to.
+    """
     # a fresh one, as in every task: neither the user's instance nor another run sees what is set
     asked = made_anew(type(udf), udf._kwargs)
     asked.meta = facts
@@ -43,7 +50,7 @@ def declare(
     buffers = _buffers(asked)
     merge = _merge_mode(asked, buffers)
     fan_in = _fan_in(asked, split_every)
-    _backends(asked)
+    allowed = _backends(asked, backends)
     _check_switches(asked)
     cls = type(udf)
     own_results = overrides(asked, "get_results")
@@ -72,6 +79,7 @@ def declare(
         # merge_all has gathered the rows already
         and not (merge == "all" and any(s.kind == "nav" for s in buffers.values())),
         axes=_axes(asked, buffers),
+        backends=allowed,
     )
     return part, _preferences(asked)
 
@@ -260,26 +268,36 @@ def check_split_every(value: Any, where: str) -> int | None:
     return int(value)
 
 
-def _backends(udf: UDF) -> None:
-    """Check that a UDF runs on NumPy arrays."""
-    offered, who = udf.get_backends(), f"{type(udf).__name__}.get_backends()"
-    if isinstance(offered, str):
-        offered = (offered,)
-    if not isinstance(offered, (tuple, list, set, frozenset)):
+def _backends(udf: UDF, restricted: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the array backends that a UDF may be given, preferred first."""
+    given = udf.get_backends()
+    who = f"{type(udf).__name__}.get_backends() returned {given!r}"
+    offered = known_backends(given, who)
+    allowed = tuple(name for name in offered if restricted is None or name in restricted)
+    if not allowed:
+        raise ArgumentValueError(
+            f"{who}, but the run is restricted to "
+            f"backends={tuple(restricted or ())}: name one of the UDF's in backends=, or add one "
+            "of the run's to get_backends()"
+        )
+    return allowed
+
+
+def known_backends(given: Any, who: str) -> tuple[str, ...]:
+    """Return names of array backends, each once, checked; `who` says where they come from."""
+    given = (given,) if isinstance(given, str) else given
+    if not isinstance(given, (tuple, list, set, frozenset)):
         raise ArgumentTypeError(
-            f"{who} must return the name of an array backend or several, not {offered!r}"
+            f"{who}: the name of an array backend, or a tuple of several, is needed"
         )
-    unknown = [name for name in offered if name not in BACKENDS]
-    if unknown:
+    unknown = [name for name in given if name not in BACKENDS]
+    if unknown or not given:
         raise ArgumentValueError(
-            f"{who} returned {unknown}, which no array backend is called; there are "
-            f"{sorted(BACKENDS)}"
+            f"{who}: {unknown} is no array backend; choose among {sorted(BACKENDS)}"
         )
-    if UDF.BACKEND_NUMPY not in offered:
-        raise ArgumentValueError(
-            f"{who} returned {tuple(offered)}: this version runs UDFs on 'numpy' arrays only, so "
-            "'numpy' must be among them"
-        )
+    # a set has no order of preference
+    ordered = sorted(given) if isinstance(given, (set, frozenset)) else given
+    return tuple(dict.fromkeys(ordered))
 
 
 def _preferences(udf: UDF) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import locked
+from udfdask.backends.locking import locked
 from udfdask.buffers import BufferSpec, Results
 from udfdask.errors import (
     ArgumentTypeError,

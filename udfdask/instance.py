@@ -10,7 +10,9 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from udfdask.auxdata import AuxWhole, locked
+from udfdask.auxdata import AuxWhole
+from udfdask.backends.locking import locked
+from udfdask.backends.names import NUMPY, SPARSE_BACKENDS
 from udfdask.buffers import Results
 from udfdask.declaring import made_anew
 from udfdask.errors import NotAvailableError, UDFError
@@ -31,19 +33,36 @@ def held_threads(recipe: Recipe) -> AbstractContextManager[None]:
 class Instance:
     """A fresh UDF over the rows of the chunks `first` to `stop`, with freshly allocated buffers.
 
-    `aux` holds the rows of its aux data of kind nav.
+    `aux` holds the rows of its aux data of kind nav; `backend` is that of the data it is given.
     """
 
-    __slots__ = ("arrays", "aux", "cursor", "recipe", "sig_aux", "udf", "where", "writable_input")
+    __slots__ = (
+        "arrays",
+        "aux",
+        "backend",
+        "cursor",
+        "recipe",
+        "sig_aux",
+        "udf",
+        "where",
+        "writable_input",
+    )
 
     def __init__(
-        self, recipe: Recipe, number: int, first: int, stop: int, aux: Mapping[str, AnyArray]
+        self,
+        recipe: Recipe,
+        number: int,
+        first: int,
+        stop: int,
+        aux: Mapping[str, AnyArray],
+        backend: str = NUMPY,
     ) -> None:
         declared = recipe.udfs[number]
         offsets = recipe.grid.offsets
         n_rows = int(offsets[stop] - offsets[first])
         self.recipe = recipe
         self.where = declared
+        self.backend = backend
         self.cursor = Cursor(first, stop, n_rows)
         udf = made_anew(declared.cls, declared.kwargs)
         udf.meta = UDFMeta(
@@ -51,10 +70,11 @@ class Instance:
             dataset_shape=recipe.shape,
             dataset_dtype=recipe.dtype,
             input_dtype=declared.input_dtype,
-            tiling=recipe.tiling,
+            tiling=recipe.sparse_tiling if self.takes_sparse else recipe.tiling,
             threads=recipe.threads,
             cursor=self.cursor,
             corrections=recipe.corrections,
+            array_backend=backend,
         )
         self.udf = udf
         self.writable_input = bool(udf.writable_input)
@@ -69,6 +89,11 @@ class Instance:
             name: spec.allocate(n_rows, sig) for name, spec in declared.allocated.items()
         }
         self.view_all()
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether it is given sparse data."""
+        return self.backend in SPARSE_BACKENDS
 
     def view_whole_aux(self) -> None:
         """Show the UDF all aux data, as far as they are known: of nav ones shape and dtype."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from udfdask.auxdata import locked, together
+from udfdask.auxdata import together
+from udfdask.backends.locking import locked
 from udfdask.buffers import BufferSpec, PartialViews, Views
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.grid import BoolArray

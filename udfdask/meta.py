@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.kinds import device_class
+from udfdask.backends.names import NUMPY
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import NotAvailableError
 from udfdask.grid import Grid, as_index, as_range
@@ -80,6 +82,7 @@ class UDFMeta:
         threads: int | None = None,
         cursor: Cursor | None = None,
         corrections: CorrectionSet | None = None,
+        array_backend: str = NUMPY,
     ) -> None:
         self._grid = grid
         self._tiling = tiling
@@ -88,8 +91,8 @@ class UDFMeta:
         self.cursor = cursor
         self.dataset_shape = dataset_shape
         self.dataset_dtype = dataset_dtype
-        self.device_class = "cpu"
-        self.array_backend = "numpy"
+        self.device_class = device_class(array_backend)
+        self.array_backend = array_backend
         self.corrections = corrections
 
     def with_input_dtype(self, dtype: np.dtype[Any]) -> UDFMeta:
@@ -103,6 +106,7 @@ class UDFMeta:
             threads=self._threads,
             cursor=self.cursor,
             corrections=self.corrections,
+            array_backend=self.array_backend,
         )
 
     def _missing(self, name: str, when: str) -> NotAvailableError:

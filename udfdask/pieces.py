@@ -7,24 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import locked
+from udfdask.backends import names
+from udfdask.backends.converting import to_backend
+from udfdask.backends.locking import locked, locked_sparse
 from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.corrections.tile import correct_tile
 from udfdask.corrections.uncorrected import UncorrectedTile, precise
 from udfdask.instance import Instance
 from udfdask.slices import Slice
-from udfdask.source import convert
 from udfdask.types import AnyArray
 
 
-class Pieces:
-    """A piece of data in the dtypes that the UDFs want, converted and corrected once for each.
+class DensePieces:
+    """A piece of dense data, converted and corrected once for each dtype.
 
     It is a signal part of frames, by default all of it. `look` returns what the same frames hold at
     places outside of the part, int, (sig dims, m), as an array of shape (frames, m).
     """
-
-    __slots__ = ("_converted", "_look", "_native", "_part")
 
     def __init__(
         self,
@@ -36,9 +35,12 @@ class Pieces:
         self._part = part
         self._look = look
         self._converted: dict[np.dtype[Any], AnyArray] = {}
+        self._elsewhere: dict[tuple[np.dtype[Any], str], Any] = {}
 
     def get(self, instance: Instance) -> Any:
-        """Return the piece in the dtype of a UDF; private and writable if it asks for that."""
+        """Return the piece in the dtype and backend of a UDF."""
+        if instance.backend in names.SPARSE_BACKENDS:
+            return self._sparse(instance)
         dtype, native = instance.where.input_dtype, self._native.dtype
         if instance.recipe.corrections is not None:
             summed = precise(native)
@@ -54,6 +56,19 @@ class Pieces:
         if dtype not in self._converted:
             self._converted[dtype] = convert(self._native, dtype)
         return self._converted[dtype]
+
+    def _sparse(self, instance: Instance) -> Any:
+        """Return the piece in a sparse backend."""
+        dtype, backend = instance.where.input_dtype, instance.backend
+        if (dtype, backend) not in self._elsewhere:
+            if instance.recipe.corrections is not None:
+                dense = self._corrected(instance, dtype)
+            else:
+                dense = convert(self._native, dtype)
+            made = to_backend(dense, backend, dense.shape)
+            self._elsewhere[dtype, backend] = locked_sparse(made)
+        piece = self._elsewhere[dtype, backend]
+        return piece.copy() if instance.writable_input else piece
 
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected piece in a dtype, read-only."""
@@ -74,3 +89,8 @@ class Pieces:
             return planes, None
         assert self._look is not None
         return planes, self._look(planes.beyond)
+
+
+def convert(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """Return a piece in a dtype: itself, or a read-only converted copy."""
+    return array if array.dtype == dtype else locked(array.astype(dtype))

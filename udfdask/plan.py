@@ -14,7 +14,9 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.auxdata import AuxData
-from udfdask.declaring import check_split_every
+from udfdask.backends.kinds import backend_of, fill_value
+from udfdask.backends.names import D2_BACKENDS
+from udfdask.declaring import check_split_every, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.preparing import MANY_BLOCKS, make_recipe
 from udfdask.recipe import Recipe
@@ -22,8 +24,6 @@ from udfdask.roi import normalize_roi
 from udfdask.second_pass import needs_whole_run, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
-
-KNOWN_BACKENDS = frozenset({"numpy"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,8 @@ def make_plan(
     check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
-    _check_backends(backends)
+    allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
+    _check_rows(array, sig_dims)
     n_nav = array.ndim - sig_dims
     nav = array.shape[:n_nav]
     lazy = [tuple(k for k, v in udf._kwargs.items() if _is_computed_first(v)) for udf in udfs]
@@ -83,7 +84,10 @@ def make_plan(
         lazy_params=lazy,
         whole_bytes=math.inf if memory is None else memory / 4,
         corrections=corrections,
+        backends=allowed,
+        native=backend_of(array._meta),
     )
+    _check_formats(recipe)
     aux = tuple(_aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots)
     second_pass = any(
         shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots
@@ -129,13 +133,34 @@ def check_array(array: Any) -> None:
             "masked arrays are not supported: fill them with dask.array.ma.filled(array, value) "
             "and pass unwanted frames as roi="
         )
-    if hasattr(array._meta, "todense"):
-        blocks = type(array._meta)
-        raise ArgumentTypeError(
-            f"the blocks are of type {blocks.__module__.partition('.')[0]}.{blocks.__name__}, and "
-            "sparse ones are not supported: make them dense with array.map_blocks(lambda block: "
-            f"block.todense(), meta=numpy.empty({(0,) * array.ndim}, array.dtype))"
+    filled = fill_value(array._meta)
+    if filled != 0:
+        raise ArgumentValueError(
+            f"the blocks are sparse arrays with the fill value {filled!r}, and only 0 is "
+            "supported: subtract it, array - fill_value, if that leaves them sparse, or make them "
+            "dense with array.map_blocks(lambda block: block.todense(), "
+            f"meta=numpy.empty({(0,) * array.ndim}, array.dtype))"
         )
+
+
+def _check_rows(array: da.Array, sig_dims: int) -> None:
+    """Raise if blocks are matrices and a frame is not one row of them."""
+    if backend_of(array._meta) in D2_BACKENDS and (array.ndim, sig_dims) != (2, 1):
+        raise ArgumentValueError(
+            f"the blocks are matrices of type {type(array._meta).__name__}, in which each row is a "
+            f"frame: pass an array of two dimensions and sig_dims=1, not {array.ndim} dimensions "
+            f"and sig_dims={sig_dims}; sparse.GCXS keeps the shape of scan and frames"
+        )
+
+
+def _check_formats(recipe: Recipe) -> None:
+    """Raise if a UDF would be given a dtype in a format that does not have it."""
+    for udf, backend in zip(recipe.udfs, recipe.backends_over(recipe.native), strict=True):
+        if backend in D2_BACKENDS and udf.input_dtype.char in "eMm":
+            raise ArgumentTypeError(
+                f"{udf.name} is to be given {backend}, which has no dtype {udf.input_dtype}: "
+                "return another dtype from get_preferred_input_dtype(), or restrict backends="
+            )
 
 
 def check_sig_dims(sig_dims: Any, ndim: int) -> None:
@@ -165,17 +190,6 @@ def check_udfs(udfs: Any) -> None:
                 f"expected a UDF or a list of UDFs, got {type(udf).__name__}: subclass "
                 "udfdask.UDF, or run a plain function with map_frames"
             )
-
-
-def _check_backends(backends: Any) -> None:
-    """Raise if a restriction of the array backends leaves none."""
-    if backends is None:
-        return
-    names = (backends,) if isinstance(backends, str) else tuple(backends)
-    if not set(names) & KNOWN_BACKENDS:
-        raise ArgumentValueError(
-            f"backends={backends!r}: this version runs on {sorted(KNOWN_BACKENDS)} only"
-        )
 
 
 def _is_computed_first(value: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.names import NUMPY
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.checked import checked
 from udfdask.corrections.neighbours import straddles
@@ -23,7 +24,7 @@ from udfdask.grid import BoolArray, Grid
 from udfdask.meta import UDFMeta
 from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.shapes import Shape
-from udfdask.tiling import TILE_BYTES, choose_tiling
+from udfdask.tiling import TILE_BYTES, choose_tiling, whole_tiling
 from udfdask.udf import UDF, UDFMethod
 
 MANY_BLOCKS = 4
@@ -45,11 +46,13 @@ def make_recipe(
     lazy_params: Sequence[Sequence[str]] | None = None,
     whole_bytes: float = math.inf,
     corrections: CorrectionSet | None = None,
+    backends: Sequence[str] | None = None,
+    native: str = NUMPY,
 ) -> Recipe:
     """Return the recipe of a run; sizes as dask has them, one chunk by default.
 
     `whole_bytes` is the size of a navigation block in bytes from which a task takes one signal
-    chunk, if all UDFs can.
+    chunk, if all UDFs can. `backends` restricts what UDFs are given, `native` is what chunks are.
     """
     full = Shape(shape, sig_dims=sig_dims)
     dt = np.dtype(dtype)
@@ -65,20 +68,23 @@ def make_recipe(
     parts = []
     preferences = []
     for udf, names in zip(udfs, lazy, strict=True):
-        part, preference = declare(udf, facts, tuple(names), split_every)
+        part, preference = declare(udf, facts, tuple(names), split_every, backends)
         parts.append(part)
         preferences.append(preference)
     max_frames = int(grid.counts.max()) if grid.n_chunks else 1
-    tiling = choose_tiling(
-        sigs,
-        whole_frames=any(
+    limits: dict[str, Any] = {
+        "whole_frames": any(
             u.whole_frames and p.method is UDFMethod.TILE for u, p in _pair(udfs, parts)
         ),
-        itemsize=max(p.input_dtype.itemsize for p in parts),
-        max_frames=max_frames,
+        "itemsize": max(p.input_dtype.itemsize for p in parts),
+        "max_frames": max_frames,
+        "depth": min(p["depth"] for p in preferences),
+        "total_size": min(p["total_size"] for p in preferences),
+    }
+    tiling = choose_tiling(
+        sigs,
+        **limits,
         tile_bytes=tile_bytes,
-        depth=min(p["depth"] for p in preferences),
-        total_size=min(p["total_size"] for p in preferences),
         keep_frames=any(p.method is UDFMethod.FRAME for p in parts),
         streamed=_can_stream(udfs, parts, dt, corrections is not None),
     )
@@ -97,11 +103,13 @@ def make_recipe(
         dtype=dt,
         sig_chunks=sigs,
         tiling=tiling,
+        sparse_tiling=whole_tiling(sigs, **limits),
         by_sig_chunk=by_sig_chunk,
         threads=threads,
         guarded=not all(u._starts_no_threads for u in udfs),
         udfs=tuple(parts),
         corrections=corrections,
+        native=native,
     )
 
 
@@ -139,7 +147,7 @@ def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
         threads=recipe.threads,
         corrections=recipe.corrections,
     )
-    new, _ = declare(old.cls(**kwargs), facts, (), old.split_every or False)
+    new, _ = declare(old.cls(**kwargs), facts, (), old.split_every or False, old.backends)
     for what in ("buffers", "input_dtype", "method", "merge", "axes"):
         before, after = getattr(old, what), getattr(new, what)
         if before != after:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,8 @@ import numpy as np
 
 from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
+from udfdask.backends.choosing import choose_backends
+from udfdask.backends.names import CUDA_BACKENDS, NUMPY
 from udfdask.buffers import BufferSpec
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.checked import PLANES, lazy_planes, with_planes
@@ -58,6 +61,8 @@ class UDFRecipe:
     """Whether it runs chunk by chunk."""
     axes: dict[str, tuple[Axis, ...]]
     """What the extra dimensions of each result are."""
+    backends: tuple[str, ...] = (NUMPY,)
+    """The array backends that it may be given in this run, preferred first."""
 
     @property
     def name(self) -> str:
@@ -68,6 +73,11 @@ class UDFRecipe:
     def allocated(self) -> dict[str, BufferSpec]:
         """Buffers that exist while processing and merging."""
         return {k: s for k, s in self.buffers.items() if s.use != "result_only"}
+
+    @property
+    def needs_cuda(self) -> bool:
+        """Whether it runs on a CUDA device alone."""
+        return CUDA_BACKENDS.issuperset(self.backends)
 
     @property
     def nav_aux(self) -> tuple[str, ...]:
@@ -108,7 +118,9 @@ class Recipe:
     sig_chunks: tuple[tuple[int, ...], ...]
     """Chunk sizes along each signal axis, in pixels."""
     tiling: TilingScheme
-    """Tile shape."""
+    """Shape of dense tiles."""
+    sparse_tiling: TilingScheme
+    """Shape of sparse tiles."""
     by_sig_chunk: bool
     """Whether each signal chunk of a navigation block has a task of its own."""
     threads: int
@@ -119,8 +131,20 @@ class Recipe:
     """The UDFs, in the order of the call."""
     corrections: CorrectionSet | None = None
     """What is done to the data before UDFs see them; excluded pixels as coordinates."""
+    native: str = NUMPY
+    """Array backend of the chunks, as the dask array announces it."""
     token: str = ""
     """Name of the run, under which a process keeps what its chunks share; empty for none."""
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of signal chunks."""
+        return math.prod(len(sizes) for sizes in self.sig_chunks)
+
+    def backends_over(self, native: str) -> tuple[str, ...]:
+        """Return the array backend that each UDF is given over a chunk of backend `native`."""
+        offers = [u.backends for u in self.udfs]
+        return choose_backends(native, offers, corrected=self.corrections is not None)
 
     @property
     def aux_slots(self) -> tuple[tuple[int, str], ...]:

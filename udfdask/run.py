@@ -70,7 +70,7 @@ def run_udf(
         Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
         float32 or better.
     backends : str or sequence of str, optional
-        Restrict the array backends; "numpy" is the only one in this version.
+        Restrict the array backends that UDFs are given, by the constants of `UDF`, such as "numpy".
     split_every : int or False, optional
         Fan-in of merge trees; False merges in one step. By default 8 (config
         `udfdask.split-every`); the class attribute of a UDF wins over both.

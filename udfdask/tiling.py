@@ -135,6 +135,31 @@ def choose_tiling(
     )
 
 
+def whole_tiling(
+    sig_chunks: Sequence[Sequence[int]],
+    *,
+    itemsize: int,
+    max_frames: int,
+    depth: float = np.inf,
+    total_size: float = np.inf,
+    whole_frames: bool = False,
+) -> TilingScheme:
+    """Return the tiles of sparse data: signal chunks are not cut, since a tile is no copy.
+
+    The arguments are those of `choose_tiling`.
+    """
+    sizes = [[sum(s)] for s in sig_chunks] if whole_frames else sig_chunks
+    largest = [max(1, *s) for s in sizes]
+    most = max(1, min(depth, max_frames, total_size // (itemsize * math.prod(largest))))
+    return TilingScheme(
+        sig_chunks=tuple(tuple(s) for s in sizes),
+        sig_shape=tuple(largest),
+        depth=int(most),
+        gathered_depth=int(most),
+        frame_depth=int(most),
+    )
+
+
 def _cut(block: Sequence[int], pixels: int) -> list[int]:
     """Return the largest part of a block of at most so many pixels, leading axes cut first."""
     part = list(block)

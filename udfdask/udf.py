@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from udfdask import backends
 from udfdask.auxdata import AuxData, make_aux
 from udfdask.axes import Axis
+from udfdask.backends import names as backends
+from udfdask.backends.converting import as_backend_of
 from udfdask.buffers import BufferSpec, Results, Views, declare
 from udfdask.errors import ArgumentTypeError, NotAvailableError
 from udfdask.meta import UDFMeta
@@ -230,7 +231,8 @@ class UDF:
         Returns
         -------
         str or sequence of str
-            Must hold "numpy", which is the default.
+            Constants of this class such as `BACKEND_SCIPY_CSR`; by default NumPy arrays alone. With
+            matrices, tiles have the shape (n, pixels) and frames (1, pixels).
         """
         return (self.BACKEND_NUMPY,)
 
@@ -493,7 +495,7 @@ class UDF:
         >>> ud.UDF().forbuf(np.arange(6), np.zeros((2, 3))).shape
         (2, 3)
         """
-        return np.asarray(array).reshape(target.shape)
+        return as_backend_of(array, target).reshape(target.shape)
 
 
 def _find_mixins_behind(cls: type[UDF]) -> None:

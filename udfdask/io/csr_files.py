@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends import gcxs_to_csr
+from udfdask.backends.gcxs import gcxs_to_csr
 from udfdask.errors import FileFormatError
 from udfdask.io.mapped import MappedArray
 

@@ -9,7 +9,8 @@ from typing import Any, overload
 import numpy as np
 from dask.base import compute, is_dask_collection
 
-from udfdask.auxdata import AuxData, locked
+from udfdask.auxdata import AuxData
+from udfdask.backends.locking import locked
 from udfdask.buffers import BufferSpec, PartialViews, Results, Views
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import MissingMergeError

@@ -41,7 +41,7 @@ class ApplyMasksUDF(UDF):
     preferred_dtype : dtype-like, optional
         Combined with the dtype of the data in which they are multiplied; by default theirs alone.
     backends : str or sequence of str, optional
-        Array backends to use; by default, and in this version, "numpy".
+        Array backends to use; by default "numpy".
     shifts : tuple of int, array or AuxData, optional
         Shift of the masks in pixels, one number for each signal axis, (y, x): one for all frames,
         or an array of shape (*nav, 2), NumPy or dask, or `UDF.aux_data` of it. Fractions are cut

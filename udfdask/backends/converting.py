@@ -1,0 +1,45 @@
+"""Converts pieces of data between array backends, by way of the package `sparseconverter`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from udfdask.backends import names
+from udfdask.backends.gcxs import gcxs_to_csr, is_rows
+from udfdask.backends.kinds import backend_of, converter
+
+
+def to_backend(array: Any, backend: str, shape: tuple[int, ...]) -> Any:
+    """Return an array in another backend, in `shape`: (frames, *part of the signal).
+
+    Backends with two dimensions flatten the signal. What needs no conversion is not copied.
+    """
+    source = backend_of(array)
+    if source != backend:
+        if source == names.SPARSE_GCXS and is_rows(array):
+            array, source = gcxs_to_csr(array), names.SCIPY_CSR_ARRAY
+        if source != backend:
+            array = converter(f"converting to {backend}").for_backend(array, backend)
+    target = (shape[0], math.prod(shape[1:])) if backend in names.D2_BACKENDS else shape
+    return array if array.shape == target else reshaped(array, backend, target)
+
+
+def reshaped(array: Any, backend: str, shape: tuple[int, ...]) -> Any:
+    """Return an array in another shape with the same first dimension."""
+    if backend == names.SPARSE_GCXS and is_rows(array):
+        import sparse
+
+        entries = (array.data, array.indices, array.indptr)
+        return sparse.GCXS(entries, shape=shape, compressed_axes=(0,))
+    return array.reshape(shape)
+
+
+def as_backend_of(array: Any, target: Any) -> Any:
+    """Return an array, a number or a sparse array in the backend of another array."""
+    wanted = backend_of(target)
+    if backend_of(array) == wanted:
+        return np.asarray(array) if wanted == names.NUMPY else array
+    return converter(f"converting to {wanted}").for_backend(array, wanted)

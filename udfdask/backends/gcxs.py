@@ -1,0 +1,27 @@
+"""Arrays of the package `sparse` as compressed rows, without a copy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def gcxs_to_csr(frames: Any) -> Any:
+    """Return a sparse.GCXS array as a scipy.sparse.csr_array without copying anything.
+
+    `frames`, shape (*nav, *sig), is compressed over its first axes, and its indices and pointers
+    are both int32 or both int64; the matrix has a row for each frame.
+    """
+    from scipy.sparse import csr_array
+
+    n_nav = len(frames.compressed_axes)
+    shape = (math.prod(frames.shape[:n_nav]), math.prod(frames.shape[n_nav:]))
+    matrix = csr_array(shape, dtype=frames.dtype)
+    # given to the constructor, indices of eight bytes are copied to four, and it reads them all
+    matrix.data, matrix.indices, matrix.indptr = frames.data, frames.indices, frames.indptr
+    return matrix
+
+
+def is_rows(frames: Any) -> bool:
+    """Return whether a sparse.GCXS array is compressed over its first axis alone."""
+    return frames.ndim > 1 and tuple(frames.compressed_axes) == (0,)

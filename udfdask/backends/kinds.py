@@ -1,0 +1,55 @@
+"""Which array backend an array is of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.backends import names
+from udfdask.optional import missing_package
+
+_ROOTS = frozenset({"cupy", "cupyx", "scipy", "sparse"})
+"""Packages whose arrays `sparseconverter` knows by type."""
+
+
+def backend_of(array: Any) -> str:
+    """Take a block, or the empty array that stands for blocks; return the name of its backend.
+
+    What no backend knows is taken for something that NumPy can make an array of.
+    """
+    if isinstance(array, np.ndarray):
+        return names.NUMPY
+    root = type(array).__module__.partition(".")[0]
+    if root not in _ROOTS:
+        return names.NUMPY
+    if root == "cupy":
+        return names.CUPY
+    found = converter(f"{root}.{type(array).__name__} blocks").get_backend(array)
+    return str(found) if found in names.BACKENDS else names.NUMPY
+
+
+def converter(purpose: str) -> Any:
+    """Return the package that converts between backends, which `purpose` takes."""
+    try:
+        import sparseconverter
+    except ImportError as error:
+        raise missing_package(
+            error.name or "sparseconverter", purpose=purpose, extra="sparse"
+        ) from None
+    return sparseconverter
+
+
+def dense(backend: str) -> str:
+    """Return the dense backend on the side of another: of the host, or of the device."""
+    return names.CUPY if backend in names.CUPY_BACKENDS else names.NUMPY
+
+
+def device_class(backend: str) -> str:
+    """Return ``'cuda'`` for what needs a CUDA device, else ``'cpu'``."""
+    return "cuda" if backend in names.CUDA_BACKENDS else "cpu"
+
+
+def fill_value(array: Any) -> Any:
+    """Return what a sparse array holds where nothing is stored, 0 for all others."""
+    return getattr(array, "fill_value", 0) if not isinstance(array, np.ndarray) else 0

@@ -1,0 +1,170 @@
+"""The frames of a sparse block as rows that can be cut out, in the format of the block."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+from udfdask.backends import names
+from udfdask.backends.converting import reshaped, to_backend
+from udfdask.backends.gcxs import is_rows
+from udfdask.backends.kinds import backend_of
+from udfdask.backends.locking import locked_sparse
+from udfdask.types import AnyArray
+
+_SORTED = frozenset({names.SCIPY_CSR, names.SCIPY_CSR_ARRAY})
+_COORDINATES = frozenset({names.SCIPY_COO, names.SCIPY_COO_ARRAY, names.CUPY_SCIPY_COO})
+_ROW_FORMAT = {
+    names.SCIPY_COO: names.SCIPY_CSR,
+    names.SCIPY_COO_ARRAY: names.SCIPY_CSR_ARRAY,
+    names.CUPY_SCIPY_COO: names.CUPY_SCIPY_CSR,
+}
+"""Formats of coordinates, out of which no rows can be cut, with those that do it for them."""
+
+
+class SparseRows:
+    """The frames of a sparse block, shape (frames, *part of the signal).
+
+    No pixel occurs twice in a frame, values are in the byte order of the machine, and nobody may
+    write to them.
+
+    Parameters
+    ----------
+    array : sparse array, shape (frames, *sig part), or a matrix of shape (frames, pixels)
+    sig : tuple of int
+        Shape of the part of the signal.
+    """
+
+    def __init__(self, array: Any, sig: tuple[int, ...]) -> None:
+        self.array = array
+        self.sig = sig
+        self.backend = backend_of(array)
+
+    @classmethod
+    def of_block(cls, block: Any, nav_dims: int) -> SparseRows:
+        """Return the frames of a block, shape (*nav, *sig part)."""
+        sig = tuple(block.shape[nav_dims:])
+        return cls(locked_sparse(_summed(_native(_flat(block, nav_dims)))), sig)
+
+    def __len__(self) -> int:
+        return int(self.array.shape[0])
+
+    @property
+    def dtype(self) -> Any:
+        """Dtype of the values."""
+        return self.array.dtype
+
+    @cached_property
+    def _csr(self) -> Any:
+        """The frames as compressed rows."""
+        kin = names.CUPY_SCIPY_CSR if self._on_device else names.SCIPY_CSR_ARRAY
+        return to_backend(self.array, kin, (len(self), *self.sig))
+
+    @property
+    def _on_device(self) -> bool:
+        return self.backend in names.CUPY_BACKENDS
+
+    def take(self, places: AnyArray) -> SparseRows:
+        """Return some of the frames, by their places."""
+        if self.backend == names.SPARSE_GCXS:
+            return self._again(self._csr[places])
+        if self.backend in _COORDINATES:
+            rows = to_backend(self.array, _ROW_FORMAT[self.backend], self.array.shape)[places]
+            return self._again(rows)
+        return SparseRows(locked_sparse(self.array[places]), self.sig)
+
+    def rows(self, start: int, stop: int) -> Any:
+        """Return the frames from `start` to `stop`, in the format of the block."""
+        if (start, stop) == (0, len(self)):
+            return self.array
+        if self.backend == names.SPARSE_GCXS or self.backend in _SORTED:
+            return self._cut(start, stop)
+        if self.backend in _COORDINATES:
+            rows = to_backend(self.array, _ROW_FORMAT[self.backend], self.array.shape)[start:stop]
+            return self._again(rows).array
+        return locked_sparse(self.array[start:stop])
+
+    def _again(self, rows: Any) -> SparseRows:
+        """Return compressed rows in the format of the block."""
+        shape = (rows.shape[0], *self.sig)
+        return SparseRows(locked_sparse(to_backend(rows, self.backend, shape)), self.sig)
+
+    def _cut(self, start: int, stop: int) -> Any:
+        """Return some frames of compressed rows: values and places stay where they are."""
+        array = self.array
+        first, last = int(array.indptr[start]), int(array.indptr[stop])
+        values = (array.data[first:last], array.indices[first:last])
+        starts = array.indptr[start : stop + 1] - array.indptr[start]
+        if self.backend == names.SPARSE_GCXS:
+            import sparse
+
+            shape = (stop - start, *self.sig)
+            return locked_sparse(
+                sparse.GCXS((*values, starts), shape=shape, compressed_axes=array.compressed_axes)
+            )
+        return locked_sparse(csr_rows(type(array), *values, starts, array.shape[1]))
+
+    def dense(self, start: int, stop: int, first: int, last: int) -> AnyArray:
+        """Return the pixels from `first` to `last` of some frames, shape (frames, last - first)."""
+        csr = self._csr
+        values = slice(int(csr.indptr[start]), int(csr.indptr[stop]))
+        starts = csr.indptr[start : stop + 1] - csr.indptr[start]
+        rows = csr_rows(type(csr), csr.data[values], csr.indices[values], starts, csr.shape[1])
+        if (first, last) != (0, csr.shape[1]):
+            rows = rows[:, first:last]
+        kind = names.CUPY if self._on_device else names.NUMPY
+        made: AnyArray = to_backend(rows, kind, (stop - start, last - first))
+        return made
+
+    def pixels(self, start: int, stop: int, places: AnyArray) -> AnyArray:
+        """Return some pixels of some frames, shape (frames, m); `places` are flat."""
+        kind = names.CUPY if self._on_device else names.NUMPY
+        chosen = self._csr[start:stop][:, places]
+        made: AnyArray = to_backend(chosen, kind, (stop - start, len(places)))
+        return made
+
+
+def csr_rows(cls: type, values: Any, pixels: Any, starts: Any, width: int) -> Any:
+    """Return a matrix of compressed rows made of these very arrays."""
+    matrix = cls((len(starts) - 1, width), dtype=values.dtype)
+    # given to the constructor, indices of eight bytes may be copied, and all of them are read
+    matrix.data, matrix.indices, matrix.indptr = values, pixels, starts
+    return matrix
+
+
+def _flat(block: Any, nav_dims: int) -> Any:
+    """Return a block with its navigation in one dimension."""
+    backend = backend_of(block)
+    if backend in names.D2_BACKENDS:
+        return block
+    if backend == names.SPARSE_DOK:
+        block, backend = block.to_coo(), names.SPARSE_COO
+    sig = tuple(block.shape[nav_dims:])
+    n = math.prod(block.shape[:nav_dims])
+    if backend == names.SPARSE_GCXS:
+        import sparse
+
+        if nav_dims == 0:
+            block = sparse.GCXS.from_coo(block.tocoo().reshape((1, *sig)), compressed_axes=(0,))
+        elif tuple(block.compressed_axes or ()) != tuple(range(nav_dims)):
+            block = block.change_compressed_axes(tuple(range(nav_dims)))
+        if is_rows(block):
+            return block
+        entries = (block.data, block.indices, block.indptr)
+        return sparse.GCXS(entries, shape=(n, *sig), compressed_axes=(0,))
+    return reshaped(block, backend, (n, *sig))
+
+
+def _native(array: Any) -> Any:
+    """Return an array in the byte order of the machine: compiled code knows no other."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _summed(array: Any) -> Any:
+    """Return an array in which no place occurs twice; SciPy allows that, and means the sum."""
+    if backend_of(array) not in names.D2_BACKENDS or array.has_canonical_format:
+        return array
+    array = array.copy()
+    array.sum_duplicates()
+    return array
