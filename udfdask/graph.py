@@ -180,7 +180,8 @@ def _nav_array(
             key = (name, *place, *zeros)
             if key not in tasks:
                 sizes = tuple(n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
-                block = (fill_block, (*sizes, *extra), dtype, fill)
+                there = run.recipe.outputs_on_device(dtype)
+                block = (fill_block, (*sizes, *extra), dtype, fill, there)
                 if after is None:
                     tasks[key] = Task(key, *block)
                 else:
