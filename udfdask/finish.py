@@ -294,7 +294,13 @@ def visited_block(recipe: Recipe, chunk: int, source: Any) -> AnyArray:
 def whole_result(recipe: Recipe, number: int, name: str, source: Any) -> AnyArray:
     """Return a sig or single result, in the shape of `res[name]`."""
     spec = recipe.udfs[number].buffers[name]
-    return _unboxed(recipe, spec, source.arrays[name])
+    return _unboxed(spec, source.arrays[name])
+
+
+def whole_block(recipe: Recipe, number: int, name: str, source: Any) -> AnyArray:
+    """Return the block of a sig or single result."""
+    with merge_device(recipe):
+        return as_output(recipe, whole_result(recipe, number, name, source))
 
 
 def whole_mask(recipe: Recipe, number: int, name: str, source: Finished) -> AnyArray:
@@ -303,11 +309,15 @@ def whole_mask(recipe: Recipe, number: int, name: str, source: Finished) -> AnyA
     mask = source.masks.get(name)
     if mask is None:
         mask = np.ones(spec.shape(0, recipe.shape.sig), dtype=bool)
-    return _unboxed(recipe, spec, mask)
+    return _unboxed(spec, mask)
 
 
-def _unboxed(recipe: Recipe, spec: BufferSpec, array: AnyArray) -> AnyArray:
-    """Return an array as an output; that of a single buffer without extra shape as 0-d."""
+def whole_mask_block(recipe: Recipe, number: int, name: str, source: Finished) -> AnyArray:
+    """Return the block of the valid mask of a sig or single result."""
     with merge_device(recipe):
-        array = as_output(recipe, array)
+        return as_output(recipe, whole_mask(recipe, number, name, source))
+
+
+def _unboxed(spec: BufferSpec, array: AnyArray) -> AnyArray:
+    """Return an array; that of a single buffer without extra shape as 0-d."""
     return array.reshape(()) if spec.kind == "single" and not spec.extra_shape else array

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from device_udfs import Both, Frames, Partitions, Parts
+from device_udfs import Both, Frames, Partitions, Parts, sent
 from udfdask.testing import numpy_standing_in_for_cupy
 from udfdask.udfs import SumSigUDF
-
 
 DATA = np.random.default_rng(3).integers(0, 200, (5, 6, 7, 8))
 ROI = np.random.default_rng(4).random((5, 6)) > 0.6
@@ -33,24 +32,6 @@ CORRECTIONS = ud.corrections.CorrectionSet(
     gain=np.linspace(0.5, 2, 56).reshape(7, 8),
     excluded_pixels=np.array([[0, 0, 3, 3, 6], [0, 4, 4, 5, 7]]),
 )
-
-
-@pytest.fixture
-def cupy():
-    with numpy_standing_in_for_cupy() as module:
-        yield module
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
-
-
-def sent(cupy, lazy):
-    """The same dask array with chunks on the device."""
-    meta = cupy.empty((0,) * lazy.ndim, dtype=lazy.dtype.newbyteorder("="))
-    return lazy.map_blocks(cupy.asarray, meta=meta)
 
 
 def on_host(value):
