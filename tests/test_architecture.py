@@ -15,7 +15,7 @@ errors types
 optional replacing stores
 config per_process shapes axes slices grid roi
 backends
-numeric
+numeric on_device
 corrections
 tiling buffers params auxdata meta
 masks threads
