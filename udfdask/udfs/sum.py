@@ -10,6 +10,7 @@ import numpy as np
 from udfdask.buffers import BufferSpec, Views
 from udfdask.corrections.uncorrected import UncorrectedTile
 from udfdask.udf import UDF
+from udfdask.udfs.sparse_tiles import tile_backends
 from udfdask.udfs.sum_dtype import sum_dtypes
 
 
@@ -58,6 +59,10 @@ class SumUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return that tiles may be sparse."""
+        return tile_backends(self, SumUDF)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and where it is added up if that is wider."""
         roi = self.meta.roi
@@ -75,6 +80,11 @@ class SumUDF(UDF):
         total = self.results.exact if "exact" in self.results else self.results.intensity
         if isinstance(tile, UncorrectedTile):
             total += tile.sum()
+        elif self.meta.array_backend in self.SPARSE_BACKENDS:
+            from udfdask.numeric.entries import entries_of
+            from udfdask.numeric.entry_sums import add_entries
+
+            add_entries(entries_of(tile), total)
         else:
             add_frames(tile, total)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from udfdask.buffers import BufferSpec
 from udfdask.udf import UDF
+from udfdask.udfs.sparse_tiles import tile_backends
 from udfdask.udfs.sum_dtype import sum_dtypes
 
 
@@ -52,6 +53,10 @@ class SumSigUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return that tiles may be sparse."""
+        return tile_backends(self, SumSigUDF)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums, and where they are added up if that is wider."""
         n = self.meta.dataset_shape.sig.size
@@ -63,10 +68,16 @@ class SumSigUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of each frame's part."""
-        from udfdask.numeric.pixel_sums import add_pixels
+        from udfdask.numeric.pixel_sums import add_pieces, add_pixels
 
         results = self.results
-        add_pixels(tile, results.exact if "exact" in results else results.intensity)
+        total = results.exact if "exact" in results else results.intensity
+        if self.meta.array_backend in self.SPARSE_BACKENDS:
+            from udfdask.numeric.entries import values_of
+
+            add_pieces(*values_of(tile), total)
+        else:
+            add_pixels(tile, total)
 
     def postprocess(self) -> None:
         """Round the sums of a chunk."""

@@ -17,6 +17,7 @@ from udfdask.masks.rectangles import rectangular, window
 from udfdask.shapes import Shape
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
+from udfdask.udfs.sparse_tiles import tile_backends
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
 """What a detector looks like."""
@@ -122,6 +123,10 @@ class VirtualDetectorUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return that tiles may be sparse."""
+        return tile_backends(self, VirtualDetectorUDF)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums; looks at the mask."""
         shape, numbers = self._detector()
@@ -148,6 +153,22 @@ class VirtualDetectorUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of a tile."""
+        if self.meta.array_backend in self.SPARSE_BACKENDS:
+            self._add_entries(tile)
+        else:
+            self._add_pixels(tile)
+
+    def _add_entries(self, tile: Any) -> None:
+        """Add what a sparse tile stores inside of the detector."""
+        from udfdask.numeric.entries import entries_of
+        from udfdask.numeric.entry_sums import add_entries_inside
+
+        inside = self.task_data.inside[self.meta.sig_slice.get()]
+        flat = np.ascontiguousarray(inside).view(np.uint8).reshape(-1)
+        add_entries_inside(entries_of(tile), flat, self.results.intensity)
+
+    def _add_pixels(self, tile: Any) -> None:
+        """Add the pixels of a dense tile."""
         data, part = self.task_data, self.meta.sig_slice
         found = np.zeros_like(self.results.intensity)
         with np.errstate(invalid="ignore"):  # of infinite pixels
