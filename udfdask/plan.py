@@ -16,7 +16,7 @@ from udfdask import config
 from udfdask.auxdata import AuxData
 from udfdask.backends.device import check_dtype
 from udfdask.backends.kinds import backend_of, fill_value
-from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS
+from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS
 from udfdask.declaring import check_split_every, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.preparing import MANY_BLOCKS, make_recipe
@@ -228,7 +228,8 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
         heaviest = frames * recipe.dtype.itemsize * math.prod(max(c) for c in recipe.sig_chunks)
     fit = max(1, frames * (128 << 20) // max(heaviest, 1))
     call = _rechunk_call(recipe, fit)
-    if heaviest > limit:
+    # what sparse blocks take is not known beforehand
+    if heaviest > limit and recipe.native not in SPARSE_BACKENDS:
         found.append(
             f"the data of one task take {format_bytes(heaviest)} ({frames} frames of "
             f"{format_bytes(frame_bytes)}), more than {share}: {call}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from udfdask.backends import names
 from udfdask.backends.device import to_device, to_host
-from udfdask.backends.gcxs import gcxs_to_csr, is_rows
+from udfdask.backends.gcxs import gcxs_rows, gcxs_to_csr, is_rows
 from udfdask.backends.kinds import backend_of, converter
 
 
@@ -31,10 +31,7 @@ def to_backend(array: Any, backend: str, shape: tuple[int, ...]) -> Any:
 def reshaped(array: Any, backend: str, shape: tuple[int, ...]) -> Any:
     """Return an array in another shape with the same first dimension."""
     if backend == names.SPARSE_GCXS and is_rows(array):
-        import sparse
-
-        entries = (array.data, array.indices, array.indptr)
-        return sparse.GCXS(entries, shape=shape, compressed_axes=(0,))
+        return gcxs_rows((array.data, array.indices, array.indptr), shape, (0,))
     return array.reshape(shape)
 
 

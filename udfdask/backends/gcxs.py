@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 
 def gcxs_to_csr(frames: Any) -> Any:
     """Return a sparse.GCXS array as a scipy.sparse.csr_array without copying anything.
@@ -20,6 +22,21 @@ def gcxs_to_csr(frames: Any) -> Any:
     # given to the constructor, indices of eight bytes are copied to four, and it reads them all
     matrix.data, matrix.indices, matrix.indptr = frames.data, frames.indices, frames.indptr
     return matrix
+
+
+def gcxs_rows(entries: tuple[Any, Any, Any], shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """Return a sparse.GCXS array made of these very arrays: values, indices and pointers.
+
+    It is compressed over `axes`.
+    """
+    import sparse
+
+    data, indices, indptr = entries
+    nothing = (data[:0], indices[:0], np.zeros_like(indptr))
+    frames = sparse.GCXS(nothing, shape=shape, compressed_axes=axes)
+    # given to the constructor, all indices are looked at
+    frames.data, frames.indices, frames.indptr = data, indices, indptr
+    return frames
 
 
 def is_rows(frames: Any) -> bool:

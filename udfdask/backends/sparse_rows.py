@@ -8,7 +8,7 @@ from typing import Any
 
 from udfdask.backends import names
 from udfdask.backends.converting import reshaped, to_backend
-from udfdask.backends.gcxs import is_rows
+from udfdask.backends.gcxs import gcxs_rows, is_rows
 from udfdask.backends.kinds import backend_of
 from udfdask.backends.locking import locked_sparse
 from udfdask.types import AnyArray
@@ -97,12 +97,7 @@ class SparseRows:
         values = (array.data[first:last], array.indices[first:last])
         starts = array.indptr[start : stop + 1] - array.indptr[start]
         if self.backend == names.SPARSE_GCXS:
-            import sparse
-
-            shape = (stop - start, *self.sig)
-            return locked_sparse(
-                sparse.GCXS((*values, starts), shape=shape, compressed_axes=array.compressed_axes)
-            )
+            return locked_sparse(gcxs_rows((*values, starts), (stop - start, *self.sig), (0,)))
         return locked_sparse(csr_rows(type(array), *values, starts, array.shape[1]))
 
     def dense(self, start: int, stop: int, first: int, last: int) -> AnyArray:
@@ -151,8 +146,7 @@ def _flat(block: Any, nav_dims: int) -> Any:
             block = block.change_compressed_axes(tuple(range(nav_dims)))
         if is_rows(block):
             return block
-        entries = (block.data, block.indices, block.indptr)
-        return sparse.GCXS(entries, shape=(n, *sig), compressed_axes=(0,))
+        return gcxs_rows((block.data, block.indices, block.indptr), (n, *sig), (0,))
     return reshaped(block, backend, (n, *sig))
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.gcxs import gcxs_to_csr
+from udfdask.backends.gcxs import gcxs_rows, gcxs_to_csr
 from udfdask.errors import FileFormatError
 from udfdask.io.mapped import MappedArray
+from udfdask.numeric.row_order import in_order
 
 Values = np.ndarray[Any, Any]
 
@@ -51,27 +52,26 @@ class CSRFiles:
 
     def __getitem__(self, index: tuple[slice, ...]) -> Any:
         """Return the frames of a block as a sparse.GCXS array, compressed over navigation."""
-        import sparse
-
         n_nav = self.ndim - self.sig_dims
         nav, sig = self.shape[:n_nav], self.shape[n_nav:]
         runs = _runs(nav, index[:n_nav])
-        counts = [np.diff(self.indptr[first : last + 1]) for first, last in runs]
-        parts = [self._entries(first, last) for first, last in runs]
+        pointers = [self.indptr[first : last + 1] for first, last in runs]
+        parts = [self._entries(int(some[0]), int(some[-1])) for some in pointers]
         indices = _joined([_signed(i) for i, _ in parts])
-        _check_pixels(indices, sig, runs, self)
         if indices.size > np.iinfo(indices.dtype).max:
             indices = indices.astype(np.int64)  # pointers have the same type, and count entries
-        indptr = np.zeros(sum(map(len, counts)) + 1, indices.dtype)
-        np.cumsum(_joined(counts), out=indptr[1:])
+        starts = np.zeros(sum(len(some) - 1 for some in pointers) + 1, np.int64)
+        np.cumsum(_joined([np.diff(some) for some in pointers]), out=starts[1:])
         shape = (*(part.stop - part.start for part in index[:n_nav]), *sig)
-        entries = (_joined([d for _, d in parts]), indices, indptr)
-        frames = sparse.GCXS(entries, shape=shape, compressed_axes=tuple(range(n_nav)))
-        return _in_order(frames)
+        entries = (_joined([d for _, d in parts]), indices, starts.astype(indices.dtype))
+        frames = gcxs_rows(entries, shape, tuple(range(n_nav)))
+        if in_order(starts, indices, math.prod(sig)):
+            return frames
+        _check_pixels(indices, sig, runs, self)
+        return _summed(frames)
 
-    def _entries(self, first: int, last: int) -> tuple[Values, Values]:
-        """Return pixels and values of a run of frames, views of the mapped files."""
-        start, stop = int(self.indptr[first]), int(self.indptr[last])
+    def _entries(self, start: int, stop: int) -> tuple[Values, Values]:
+        """Return pixels and values of some entries, views of the mapped files."""
         return self.indices[start:stop], self.data[start:stop].astype(self.dtype, copy=False)
 
 
@@ -112,14 +112,10 @@ def _check_pixels(
         )
 
 
-def _in_order(frames: Any) -> Any:
+def _summed(frames: Any) -> Any:
     """Take sparse frames; return them with the pixels of each in order and none twice."""
-    import sparse
-
-    matrix = gcxs_to_csr(frames)
-    if matrix.has_canonical_format:
-        return frames
-    matrix = matrix.copy()
+    matrix = gcxs_to_csr(frames).copy()
     matrix.sum_duplicates()
-    entries = (matrix.data, matrix.indices, matrix.indptr)
-    return sparse.GCXS(entries, shape=frames.shape, compressed_axes=frames.compressed_axes)
+    return gcxs_rows(
+        (matrix.data, matrix.indices, matrix.indptr), frames.shape, frames.compressed_axes
+    )

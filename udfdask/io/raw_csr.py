@@ -16,9 +16,12 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatErro
 from udfdask.io.csr_files import CSRFiles
 from udfdask.io.mapped import MappedArray
 from udfdask.io.raw import existing_file, file_dtype, plain_file, sizes
-from udfdask.io.source import choose_chunks, lazy_array
+from udfdask.io.source import choose_chunks, chunk_bytes, lazy_array
 from udfdask.optional import missing_package
 from udfdask.placement import Workers, on_workers
+
+STORED_SHARE, DENSE_SHARE = 1 / 8, 4
+"""Sizes of an automatic chunk, as stored and as if it were dense, in those of dask."""
 
 
 def from_raw_csr(
@@ -56,8 +59,9 @@ def from_raw_csr(
     indptr_dtype, indices_dtype, dtype : dtype-like
         Types of the three files, with the byte order: ``"<i8"``, ``"<i4"``, ``"<u2"``.
     chunks : int, str or tuple
-        Chunks in any form that dask takes, with whole frames. ``"auto"``: as many frames as would
-        take dask's ``array.chunk-size`` (128 MiB) if they were dense.
+        Chunks in any form that dask takes, with whole frames. ``"auto"``: frames whose entries take
+        about an eighth of dask's ``array.chunk-size`` (128 MiB), but no more frames than would take
+        four times that size if they were dense.
     workers : str, sequence, mapping or callable, optional
         Which workers of a cluster may load which block, as in `on_workers`.
 
@@ -116,7 +120,8 @@ def from_raw_csr(
         written=tuple(existing_file(path).stat().st_mtime_ns for path in (indptr, indices, data)),
     )
     _check_files(source, math.prod(nav))
-    wanted = choose_chunks(source.shape, source.dtype, len(sig), chunks)
+    room = _room(source, math.prod(nav))
+    wanted = choose_chunks(source.shape, source.dtype, len(sig), chunks, nbytes=room)
     if any(len(sizes_of_axis) > 1 for sizes_of_axis in wanted[len(nav) :]):
         raise ArgumentValueError(
             f"chunks={chunks!r} cut frames, which are stored as a whole: pass -1 for the signal, "
@@ -125,6 +130,18 @@ def from_raw_csr(
     return on_workers(
         lazy_array(source, wanted, prefix="from-raw-csr", meta=_meta(source)), workers
     )
+
+
+def _room(source: CSRFiles, frames: int) -> int:
+    """Take sparse frames and how many there are; return the bytes of an automatic chunk if dense.
+
+    A task over entries alone is short, so that it may take many frames; but UDFs that want dense
+    tiles have to find enough chunks for all threads.
+    """
+    dense = math.prod(source.shape) * source.dtype.itemsize
+    stored = source.indices.shape[0] * (source.indices.dtype.itemsize + source.dtype.itemsize)
+    least = dense // frames
+    return max(least, int(chunk_bytes() * min(DENSE_SHARE, STORED_SHARE * dense / max(1, stored))))
 
 
 def _check_packages(file: str) -> None:

@@ -70,11 +70,12 @@ def choose_chunks(
     chunks: Any = None,
     *,
     stored: tuple[int, ...] | None = None,
+    nbytes: int | None = None,
 ) -> Chunks:
     """Take a shape, what the user asked for and what is stored; return the chunks to read in.
 
-    Without a wish, whole frames that lie next to each other in the file, up to dask's
-    ``array.chunk-size``; of data stored in chunks, whole stored chunks.
+    Without a wish, whole frames that lie next to each other in the file, up to `nbytes`, by default
+    dask's ``array.chunk-size``; of data stored in chunks, whole stored chunks.
     """
     if chunks is not None and chunks != "auto":
         try:
@@ -87,8 +88,9 @@ def choose_chunks(
     if 0 in shape:
         return _normalize(-1, shape, dtype, None)
     if stored is None:
-        return _normalize(_contiguous_chunks(shape, dtype, sig_dims), shape, dtype, None)
-    if math.prod(stored) * dtype.itemsize >= _chunk_bytes():
+        room = chunk_bytes() if nbytes is None else nbytes
+        return _normalize(_contiguous_chunks(shape, dtype, sig_dims, room), shape, dtype, None)
+    if math.prod(stored) * dtype.itemsize >= chunk_bytes():
         return _normalize(stored, shape, dtype, stored)
     return _normalize("auto", shape, dtype, stored)
 
@@ -101,18 +103,18 @@ def _normalize(
     return explicit
 
 
-def _chunk_bytes() -> int:
+def chunk_bytes() -> int:
     """Return the size of an automatic chunk, bytes."""
     size: int = parse_bytes(dask.config.get("array.chunk-size"))
     return size
 
 
 def _contiguous_chunks(
-    shape: tuple[int, ...], dtype: np.dtype[Any], sig_dims: int
+    shape: tuple[int, ...], dtype: np.dtype[Any], sig_dims: int, nbytes: int
 ) -> tuple[int, ...]:
-    """Take an array's shape; return chunk sizes that each are one contiguous piece of the file."""
+    """Take an array's shape; return sizes of chunks that each are one piece of at most so many bytes."""
     nav = len(shape) - sig_dims
-    room = _chunk_bytes() // max(1, math.prod(shape[nav:]) * dtype.itemsize)
+    room = nbytes // max(1, math.prod(shape[nav:]) * dtype.itemsize)
     sizes = list(shape)
     for axis in reversed(range(nav)):
         pieces = math.ceil(shape[axis] / max(1, room))

@@ -22,6 +22,10 @@ NARROWEST = 128
 """Pixels over which a product has to be exact in float32 for it to beat float64."""
 
 
+EXACT, EXACT_SINGLE = 2**53, 2**24
+"""Integers up to this are exact in double and in single precision."""
+
+
 def product_dtype(data: np.dtype[Any], masks: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of dot products: sums of integers are wide, floats at least float32."""
     try:
@@ -93,7 +97,7 @@ class MaskProduct:
         self._split = dtype.kind == "c" and data.kind != "c"
         self._real = np.zeros(0, dtype).real.dtype if self._split else dtype
         self.is_sparse = self._choose()
-        self._cuts: dict[Region, _Cut] = {}
+        self._cuts: dict[Region, Any] = {}
 
     def _choose(self) -> bool:
         """Return whether to multiply sparse: as was asked for, or as is faster."""
@@ -114,10 +118,7 @@ class MaskProduct:
 
         `part` is a slice of the signal.
         """
-        region = tuple(zip(part.origin, part.shape, strict=True))
-        cut = self._cuts.get(region)
-        if cut is None:
-            cut = self._cuts[region] = self._cut(region, part)
+        cut = self._within(part)
         frames = tile.reshape(len(tile), part.shape.size)
         target = out.view(self._real) if self._split else out
         if self.is_sparse:
@@ -146,19 +147,29 @@ class MaskProduct:
 
     def add_moved(self, frames: AnyArray, shifts: AnyArray, out: AnyArray) -> None:
         """Add products of whole frames, (n, *sig), with masks shifted for each, (n, sig dims)."""
-        sig = Shape(frames.shape[1:], frames.ndim - 1)
-        whole = Slice((0,) * len(sig), sig)
-        step = max(1, TOGETHER // max(1, sig.size * frames.itemsize))
+        whole = self._whole
+        step = max(1, TOGETHER // max(1, whole.shape.size * frames.itemsize))
         for first in range(0, len(frames), step):
             rows = slice(first, first + step)
             # moving the frames instead of the masks, one matrix serves all of them
             self.add(moved_back(frames[rows], shifts[rows]), whole, out[rows])
 
-    def _cut(self, region: Region, part: Slice) -> _Cut:
-        """Return the masks within a region, in the form and dtype to multiply with."""
-        return self._cut_sparse(region) if self.is_sparse else self._cut_dense(part)
+    @property
+    def _whole(self) -> Slice:
+        """All of the signal."""
+        sizes = self._container.computed_masks.shape[1:]
+        return Slice((0,) * len(sizes), Shape(sizes, len(sizes)))
 
-    def _cut_dense(self, part: Slice) -> _Cut:
+    def _within(self, part: Slice) -> Any:
+        """Return the masks within a part, in the form and dtype to multiply with."""
+        region = tuple(zip(part.origin, part.shape, strict=True))
+        cut = self._cuts.get(region)
+        if cut is None:
+            cut = self._cut_sparse(region) if self.is_sparse else self._cut_dense(part)
+            self._cuts[region] = cut
+        return cut
+
+    def _cut_dense(self, part: Slice) -> Any:
         """Return a dense matrix; products of integers are made by BLAS where that is exact."""
         get = self._container.get
         if self._dtype.kind == "c":
@@ -169,42 +180,53 @@ class MaskProduct:
         own = self._container.computed_masks.dtype
         matrix = get(part, dtype=own, sparse_backend=False)
         weights = np.abs(matrix, dtype=np.float64)
-        highest = _highest(self._data)
-        if highest * weights.sum(axis=0).max(initial=0) > 2**53:
+        most_of_data = highest(self._data)
+        if most_of_data * weights.sum(axis=0).max(initial=0) > EXACT:
             return _Cut(get(part, dtype=self._dtype, sparse_backend=False), None)
-        most = int(2**24 // max(1, highest * weights.max(initial=0)))
+        most = int(EXACT_SINGLE // max(1, most_of_data * weights.max(initial=0)))
         if most < NARROWEST:
             return _Cut(get(part, dtype=np.float64, sparse_backend=False), len(matrix))
         return _Cut(get(part, dtype=np.float32, sparse_backend=False), most)
 
-    def _cut_sparse(self, region: Region) -> _Cut:
+    def _cut_sparse(self, region: Region) -> Any:
         """Return what masks hold where they are not 0."""
         from udfdask.numeric.sparse_products import SparseRows
 
-        masks = self._container.computed_masks
-        which, pixels, values = entries(masks, region)
-        n = len(masks)
-        if self._split:
-            which = np.concatenate([2 * which, 2 * which + 1])
-            pixels = np.concatenate([pixels, pixels])
-            values = np.concatenate([values.real, values.imag])
-            n *= 2
+        which, pixels, values = self._entries(region)
+        n = len(self._container.computed_masks) * (1 + self._split)
         order = np.lexsort((pixels, which))
         which, pixels, values = which[order], pixels[order], values[order]
         starts = np.searchsorted(which, np.arange(n + 1)).astype(np.int64)
-        wide, narrow = np.result_type(self._real, np.float64), self._real
+        wide, narrow = self._wide(which, values), self._real
         if self._dtype.kind not in "fc":
-            sums = np.bincount(which, np.abs(values, dtype=np.float64), minlength=n)
-            bound = _highest(self._data) * sums.max(initial=0)
-            wide = np.dtype(np.float64) if bound <= 2**53 else self._dtype
-            narrow = np.dtype(np.float32) if bound <= 2**24 else wide
+            narrow = np.dtype(np.float32) if self._bound(which, values) <= EXACT_SINGLE else wide
         rows = (starts, pixels.astype(np.uint32), values.astype(wide), values.astype(narrow))
         for array in rows:  # which all threads share
             array.flags.writeable = False
         return _Cut(SparseRows(*rows), None)
 
+    def _entries(self, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Return masks, pixels within a region, and what is not 0 there, in real parts if split."""
+        which, pixels, values = entries(self._container.computed_masks, region)
+        if self._split:
+            which = np.concatenate([2 * which, 2 * which + 1])
+            pixels = np.concatenate([pixels, pixels])
+            values = np.concatenate([values.real, values.imag])
+        return which, pixels, values
 
-def _highest(data: np.dtype[Any]) -> int:
+    def _bound(self, which: AnyArray, values: AnyArray) -> float:
+        """Return what the product of a frame of integers with any of the masks cannot exceed."""
+        sums = np.bincount(which, np.abs(values, dtype=np.float64))
+        return highest(self._data) * float(sums.max(initial=0))
+
+    def _wide(self, which: AnyArray, values: AnyArray) -> np.dtype[Any]:
+        """Return a dtype that holds any sum of products."""
+        if self._dtype.kind in "fc" or self._bound(which, values) <= EXACT:
+            return np.result_type(self._real, np.float64)
+        return self._dtype
+
+
+def highest(data: np.dtype[Any]) -> int:
     """Return the largest absolute value of an integer or boolean dtype."""
     if data.kind == "b":
         return 1

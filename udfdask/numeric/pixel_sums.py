@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.numeric.byte_order import turned
-from udfdask.numeric.compiled import kernel, reordering_kernel
+from udfdask.numeric.compiled import inner_kernel, kernel, reordering_kernel
 from udfdask.numeric.rows import as_rows, wider
 from udfdask.types import AnyArray
 
@@ -34,6 +34,19 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
     sum_rows(*rows, narrow.type(0), blocks, total)
 
 
+def add_pieces(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
+    """Add values of frames of different lengths to `total`, shape (frames,), its dtype as above.
+
+    Those of frame f go from ``starts[f]`` up to ``starts[f + 1]``; compiled code knows their dtype.
+    """
+    if not len(values):
+        return
+    longest = int(np.diff(starts).max())
+    narrow = wider(values.dtype)
+    assert narrow is not None
+    sum_pieces(starts, values, narrow.type(0), np.empty(-(-longest // BLOCK), total.dtype), total)
+
+
 @kernel
 def sum_rows(
     flat: AnyArray,
@@ -47,20 +60,35 @@ def sum_rows(
 ) -> None:
     """Add the sum of each row to `total`; blocks are summed in the dtype of `zero`."""
     for i in range(count):
-        n = 0
-        for start in range(0, width, BLOCK):
-            k = i * step + start
-            blocks[n] = _sum_block(flat[k : k + min(BLOCK, width - start)], turn, zero)
-            n += 1
-        while n > 1:  # in pairs, which lets rounding errors grow with the logarithm alone
-            half = n // 2
-            for j in range(half):
-                blocks[j] = blocks[2 * j] + blocks[2 * j + 1]
-            if n % 2:
-                blocks[half] = blocks[n - 1]
-                half += 1
-            n = half
-        total[i] += blocks[0]
+        total[i] += _sum_row(flat[i * step : i * step + width], turn, zero, blocks)
+
+
+@kernel
+def sum_pieces(
+    starts: AnyArray, values: AnyArray, zero: Any, blocks: AnyArray, total: AnyArray
+) -> None:
+    """Add the sum of each piece of `values` to `total`."""
+    for i in range(len(total)):
+        if starts[i] < starts[i + 1]:
+            total[i] += _sum_row(values[starts[i] : starts[i + 1]], None, zero, blocks)
+
+
+@inner_kernel
+def _sum_row(row: AnyArray, turn: Any, zero: Any, blocks: AnyArray) -> Any:
+    """Return the sum of a row that is not empty; `blocks` is room for those of its blocks."""
+    n = 0
+    for start in range(0, len(row), BLOCK):
+        blocks[n] = _sum_block(row[start : start + BLOCK], turn, zero)
+        n += 1
+    while n > 1:  # in pairs, which lets rounding errors grow with the logarithm alone
+        half = n // 2
+        for j in range(half):
+            blocks[j] = blocks[2 * j] + blocks[2 * j + 1]
+        if n % 2:
+            blocks[half] = blocks[n - 1]
+            half += 1
+        n = half
+    return blocks[0]
 
 
 @reordering_kernel

@@ -12,9 +12,11 @@ from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.masks.container import MaskContainer
 from udfdask.masks.device_product import DeviceMaskProduct
+from udfdask.masks.entry_product import EntryProduct
 from udfdask.masks.product import MaskProduct, check_masks, product_dtype
 from udfdask.udf import UDF
 from udfdask.udfs.shifts import as_shifts, check_axes, check_known, whole_pixels
+from udfdask.udfs.tile_backends import tile_backends
 
 
 class ApplyMasksUDF(UDF):
@@ -42,7 +44,7 @@ class ApplyMasksUDF(UDF):
     preferred_dtype : dtype-like, optional
         Combined with the dtype of the data in which they are multiplied; by default theirs alone.
     backends : str or sequence of str, optional
-        Array backends to use; by default "numpy".
+        Array backends to use; by default "numpy", and of sparse data the sparse ones.
     shifts : tuple of int, array or AuxData, optional
         Shift of the masks in pixels, one number for each signal axis, (y, x): one for all frames,
         or an array of shape (*nav, 2), NumPy or dask, or `UDF.aux_data` of it. Fractions are cut
@@ -67,8 +69,9 @@ class ApplyMasksUDF(UDF):
     not computed in the plan, that is checked with the first chunk.
 
     A pixel that is 0 in a mask is not read if masks are multiplied as sparse ones: NaN there does
-    not count, while ``use_sparse=False`` makes the product NaN. With a shift for each frame, frames
-    are put together from their signal chunks.
+    not count, while ``use_sparse=False`` makes the product NaN. Of sparse data, pixels that are not
+    stored are not looked at: a mask may be infinite there. With a shift for each frame, frames are
+    put together from their signal chunks.
 
     Examples
     --------
@@ -123,13 +126,13 @@ class ApplyMasksUDF(UDF):
         return self.USE_NATIVE_DTYPE if asked is None else asked
 
     def get_backends(self) -> Any:
-        """Return the array backends asked for."""
+        """Return the array backends asked for, or that tiles may be sparse."""
         asked = self.params.backends
         if asked is not None:
             return asked
         # on the device masks are dense and tiles are not moved
         on_host = self.params.use_sparse or isinstance(self._kwargs["shifts"], AuxData)
-        return self.BACKEND_NUMPY if on_host else (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        return tile_backends(self, ApplyMasksUDF, on_device=not on_host)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the products; computes the masks unless told their dtype and number."""
@@ -153,8 +156,11 @@ class ApplyMasksUDF(UDF):
         """Compute and check the masks, and choose how to multiply."""
         check_masks(self._container, self.meta.dataset_shape.sig, self.params.mask_dtype)
         data = self.meta.input_dtype
-        on_device = self.meta.array_backend == self.BACKEND_CUPY
-        kind = DeviceMaskProduct if on_device else MaskProduct
+        kind: type[MaskProduct] = MaskProduct
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            kind = DeviceMaskProduct
+        elif self.meta.array_backend in self.SPARSE_BACKENDS:
+            kind = EntryProduct
         return {"product": kind(self._container, data, product_dtype(data, self._container.dtype))}
 
     def process_tile(self, tile: Any) -> None:

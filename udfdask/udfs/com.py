@@ -19,6 +19,7 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udfs.com_corrections import correction_matrix, degrees
 from udfdask.udfs.frame_geometry import centre_of, check_centre, check_radii, is_lazy, two_axes
+from udfdask.udfs.tile_backends import tile_backends
 
 VECTORS = ("raw_com", "raw_shifts", "field")
 """The results that hold (y, x) vectors."""
@@ -184,8 +185,8 @@ class CoMUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        """Return NumPy, CuPy, and that tiles may be sparse."""
+        return tile_backends(self, CoMUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare sums and moments, and what `get_results` makes of them."""
@@ -269,17 +270,32 @@ class CoMUDF(UDF):
             return {"mask": self.xp.asarray(self._mask())}
         from udfdask.numeric.frame_moments import spans_of
 
-        return {"spans": spans_of(self._mask()), "cut": OncePerProcess(2048)}
+        mask = self._mask()
+        return {"mask": mask, "spans": spans_of(mask), "cut": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
         """Add sums and moments of the part of each frame."""
-        if not tile.size:
-            return
-        if self.meta.array_backend == self.BACKEND_CUPY:
+        if self.meta.array_backend in self.SPARSE_BACKENDS:
+            self._add_entries(tile)
+        elif tile.size and self.meta.array_backend == self.BACKEND_CUPY:
             part = self.meta.sig_slice
             mask = self.task_data.mask[part.get()]
             add_first_moments(tile, mask, part.origin, self.results.moments)
-            return
+        elif tile.size:
+            self._add_pixels(tile)
+
+    def _add_entries(self, tile: Any) -> None:
+        """Add sums and moments of a sparse tile."""
+        from udfdask.numeric.entries import entries_of
+        from udfdask.numeric.entry_centres import add_entry_centres
+
+        part, data = self.meta.sig_slice, self.task_data
+        inside = data.cut.get(part, lambda: inside_of(data.mask[part.get()]))
+        place = part.origin, part.shape[1]
+        add_entry_centres(entries_of(tile), *place, inside, self.results.moments)
+
+    def _add_pixels(self, tile: Any) -> None:
+        """Add sums and moments of a dense tile on the host."""
         from udfdask.numeric.byte_order import as_native
         from udfdask.numeric.frame_moments import add_moments, cover
         from udfdask.numeric.pixel_rows import rows_in_memory
@@ -358,6 +374,15 @@ class CoMUDF(UDF):
                 values = np.where(known, getattr(vector_field, name)(field_y, field_x), np.nan)
                 results[name] = self.with_mask(values, ~np.isnan(values))
         return results
+
+
+def inside_of(mask: AnyArray) -> AnyArray | None:
+    """Return which pixels of a part of a mask count, flat and uint8; None if all do."""
+    if mask.all():
+        return None
+    inside = np.ascontiguousarray(mask).view(np.uint8).reshape(-1)
+    inside.flags.writeable = False
+    return inside
 
 
 def _regression(given: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import UDFWarning
 from udfdask.udf import UDF
+from udfdask.udfs.tile_backends import tile_backends
 
 LARGE = 256 << 20
 """Bytes from which picking warns."""
@@ -45,8 +46,8 @@ class PickUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        """Return NumPy, CuPy, and that tiles may be sparse."""
+        return tile_backends(self, PickUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the frames."""
@@ -68,7 +69,21 @@ class PickUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Copy the frames of a tile to their rows."""
-        self.results.intensity[self.meta.slice.get()] = tile
+        if self.meta.array_backend in self.SPARSE_BACKENDS:
+            self._put_entries(tile)
+        else:
+            self.results.intensity[self.meta.slice.get()] = tile
+
+    def _put_entries(self, tile: Any) -> None:
+        """Write what a sparse tile stores where it belongs; the rest is 0 already."""
+        from udfdask.numeric.entries import entries_of
+
+        starts, pixels, values = entries_of(tile)
+        picked, part = self.results.intensity, self.meta.sig_slice
+        rows = np.arange(len(picked))[self.meta.slice.get(nav_only=True)]
+        places = np.unravel_index(pixels.astype(np.intp), tuple(part.shape))
+        in_frame = (place + first for place, first in zip(places, part.origin, strict=True))
+        picked[(np.repeat(rows, np.diff(starts)), *in_frame)] = values
 
     def merge(self, dest: Views, src: Views) -> None:
         """Copy the rows of a partial result."""

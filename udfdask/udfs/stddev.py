@@ -11,6 +11,7 @@ from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import ArgumentTypeError
 from udfdask.on_device import moments as on_device
 from udfdask.udf import UDF
+from udfdask.udfs.tile_backends import tile_backends
 
 
 class StdDevUDF(UDF):
@@ -80,8 +81,8 @@ class StdDevUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        """Return NumPy, CuPy, and that tiles may be sparse."""
+        return tile_backends(self, StdDevUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare sums, and what is made of them."""
@@ -117,11 +118,22 @@ class StdDevUDF(UDF):
     def process_tile(self, tile: Any) -> None:
         """Merge the moments of a tile."""
         seen, part = self.task_data.seen, self.meta.tiling_scheme_idx
-        before = seen.get(part, 0)
-        self._moments.add_moments(tile, before, self.results.sum, self.results.varsum)
-        seen[part] = before + len(tile)
+        before, count = seen.get(part, 0), tile.shape[0]
+        self._add_moments(tile, before)
+        seen[part] = before + count
         if part == 0:  # once: tasks of other signal chunks have these frames as well
-            self.results.num_frames += len(tile)
+            self.results.num_frames += count
+
+    def _add_moments(self, tile: Any, before: int) -> None:
+        """Merge a tile into the moments of `before` frames."""
+        moments = before, self.results.sum, self.results.varsum
+        if self.meta.array_backend in self.SPARSE_BACKENDS:
+            from udfdask.numeric.entries import entries_of
+            from udfdask.numeric.entry_moments import add_entry_moments
+
+            add_entry_moments(entries_of(tile), *moments)
+        else:
+            self._moments.add_moments(tile, *moments)
 
     def merge(self, dest: Views, src: Views) -> None:
         """Merge moments of other frames."""

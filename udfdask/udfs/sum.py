@@ -12,6 +12,7 @@ from udfdask.corrections.uncorrected import UncorrectedTile
 from udfdask.on_device import sums as on_device
 from udfdask.udf import UDF
 from udfdask.udfs.sum_dtype import sum_dtypes
+from udfdask.udfs.tile_backends import tile_backends
 
 
 class SumUDF(UDF):
@@ -60,8 +61,8 @@ class SumUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        """Return NumPy, CuPy, and that tiles may be sparse."""
+        return tile_backends(self, SumUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and where it is added up if that is wider."""
@@ -80,6 +81,11 @@ class SumUDF(UDF):
             total += tile.sum()
         elif self.meta.array_backend == self.BACKEND_CUPY:
             on_device.add_frames(tile, total)
+        elif self.meta.array_backend in self.SPARSE_BACKENDS:
+            from udfdask.numeric.entries import entries_of
+            from udfdask.numeric.entry_sums import add_entries
+
+            add_entries(entries_of(tile), total)
         else:
             from udfdask.numeric.frame_sums import add_frames
 

@@ -9,6 +9,7 @@ from udfdask.buffers import BufferSpec
 from udfdask.on_device import sums as on_device
 from udfdask.udf import UDF
 from udfdask.udfs.sum_dtype import sum_dtypes
+from udfdask.udfs.tile_backends import tile_backends
 
 
 class SumSigUDF(UDF):
@@ -54,8 +55,8 @@ class SumSigUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        """Return NumPy, CuPy, and that tiles may be sparse."""
+        return tile_backends(self, SumSigUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums, and where they are added up if that is wider."""
@@ -68,9 +69,15 @@ class SumSigUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of each frame's part."""
-        total = self.results.exact if "exact" in self.results else self.results.intensity
+        results = self.results
+        total = results.exact if "exact" in results else results.intensity
         if self.meta.array_backend == self.BACKEND_CUPY:
             on_device.add_pixels(tile, total)
+        elif self.meta.array_backend in self.SPARSE_BACKENDS:
+            from udfdask.numeric.entries import values_of
+            from udfdask.numeric.pixel_sums import add_pieces
+
+            add_pieces(*values_of(tile), total)
         else:
             from udfdask.numeric.pixel_sums import add_pixels
 

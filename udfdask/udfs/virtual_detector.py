@@ -19,6 +19,7 @@ from udfdask.on_device.sums import add_within
 from udfdask.shapes import Shape
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
+from udfdask.udfs.tile_backends import tile_backends
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
 """What a detector looks like."""
@@ -125,8 +126,8 @@ class VirtualDetectorUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        """Return NumPy, CuPy, and that tiles may be sparse."""
+        return tile_backends(self, VirtualDetectorUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums; looks at the mask."""
@@ -156,10 +157,26 @@ class VirtualDetectorUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of a tile."""
+        if self.meta.array_backend in self.SPARSE_BACKENDS:
+            self._add_entries(tile)
+        elif self.meta.array_backend == self.BACKEND_CUPY:
+            inside = self.task_data.inside[self.meta.sig_slice.get()]
+            add_within(tile, inside, self.results.intensity)
+        else:
+            self._add_pixels(tile)
+
+    def _add_entries(self, tile: Any) -> None:
+        """Add what a sparse tile stores inside of the detector."""
+        from udfdask.numeric.entries import entries_of
+        from udfdask.numeric.entry_sums import add_entries_inside
+
+        inside = self.task_data.inside[self.meta.sig_slice.get()]
+        flat = np.ascontiguousarray(inside).view(np.uint8).reshape(-1)
+        add_entries_inside(entries_of(tile), flat, self.results.intensity)
+
+    def _add_pixels(self, tile: Any) -> None:
+        """Add the pixels of a dense tile on the host."""
         data, part = self.task_data, self.meta.sig_slice
-        if self.meta.array_backend == self.BACKEND_CUPY:
-            add_within(tile, data.inside[part.get()], self.results.intensity)
-            return
         found = np.zeros_like(self.results.intensity)
         with np.errstate(invalid="ignore"):  # of infinite pixels
             data.product.add(tile, part, found[:, np.newaxis])

@@ -1,0 +1,190 @@
+"""Event-sparse data: udfdask beside LiberTEM on the same raw CSR files, and beside dense frames.
+
+    python asv_bench/sparse_events.py [--frames 100000] [--cases sum,com] [--repeats 5] [--no-libertem]
+
+prints its tables, and with ``--write docs/performance.md`` replaces the marked part of that page.
+About 1 % of the pixels of 256 x 256 are stored. All read files from the page cache, with as many
+threads, and take turns; each turn opens the files, builds what is to be computed, and computes it.
+The dense frames are fewer: their time is given for as many. Results are compared. It ends with
+status 1 if results differ or a goal is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import dask
+import numpy as np
+
+from comparison import by_libertem, by_udfdask
+from comparison.by_libertem import LiberTEM
+from comparison.contest import agree
+from comparison.events import Events, make_events
+from peers import versions
+from udfdask.io import open_file
+
+START, STOP = "<!-- sparse: start -->", "<!-- sparse: stop -->"
+HEAD = (
+    "| work | dense | LiberTEM | udfdask | events/s | dense / udfdask | LiberTEM / udfdask "
+    "| results |"
+)
+CASES = {
+    "sum": "sum over the frames",
+    "sumsig": "sum over the pixels",
+    "com": "centre of mass",
+    "stddev": "variance over the frames",
+    "masks": "16 dense float32 masks",
+}
+GOALS = {case: {"dense": 20.0, "LiberTEM": 3.0} for case in ("sum", "sumsig", "com")}
+"""At least so many times faster udfdask sets out to be."""
+EXECUTORS = ("threads", "dask")
+
+Results = dict[str, np.ndarray]
+
+
+def contestants(
+    case: str, events: Events, threads: int, peer: LiberTEM | None
+) -> dict[str, Callable[[], Results]]:
+    """Return who does a piece of work; each opens its data anew."""
+    (work,) = by_udfdask.WORK[case]
+
+    def compute(lazy: dict) -> Results:
+        return dask.compute(lazy, scheduler="threads", num_workers=threads)[0]
+
+    found = {
+        "udfdask": lambda: compute(work(open_file(events.description).array)),
+        "dense": lambda: compute(work(events.open_dense())),
+    }
+    for executor in EXECUTORS if peer is not None else ():
+        found[f"LiberTEM {executor}"] = lambda e=executor: _by_libertem(case, events, peer, e)
+    return found
+
+
+def _by_libertem(case: str, events: Events, peer: LiberTEM, executor: str) -> Results:
+    """Return what LiberTEM finds."""
+    context = peer.context(executor)
+    dataset = context.load("raw_csr", path=str(events.description))
+    (work,) = by_libertem.WORK[case]
+    return {name: np.asarray(buffer.data) for name, buffer in work(context, dataset).items()}
+
+
+def take_turns(
+    turns: dict[str, Callable[[], Results]], repeats: int
+) -> tuple[dict[str, float], dict[str, Results]]:
+    """Return the best time of each, in seconds, and what each found in a first, untimed turn."""
+    found = {name: turn() for name, turn in turns.items()}
+    best = dict.fromkeys(turns, np.inf)
+    for _ in range(repeats):
+        for name, turn in turns.items():
+            start = time.perf_counter()
+            turn()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best, found
+
+
+def differences(found: dict[str, Results], events: Events) -> list[str]:
+    """Return who found something else than udfdask over the sparse frames."""
+    ours = found["udfdask"]
+    wrong = []
+    for name, results in found.items():
+        for key, values in results.items():
+            expected = ours[key]
+            if name == "dense" and len(expected) == events.lines:  # a value for each frame
+                expected = expected[: events.dense_lines]
+            elif name == "dense" and events.dense_lines != events.lines:
+                continue  # over fewer frames
+            if not agree(values, expected):
+                wrong.append(f"{name}: {key}")
+    return wrong
+
+
+def row(case: str, seconds: dict[str, float], entries: int, wrong: list[str]) -> str:
+    """Return the line of a case."""
+
+    def cell(name: str) -> str:
+        return f"{seconds[name]:.3f} s" if name in seconds else ""
+
+    def ratio(name: str) -> str:
+        return f"{seconds[name] / seconds['udfdask']:.1f}" if name in seconds else ""
+
+    speed = f"{entries / seconds['udfdask'] / 1e6:.0f} million"
+    results = "; ".join(f"DIFFERENT: {w}" for w in wrong) or "agree"
+    times = [cell("dense"), cell("LiberTEM"), cell("udfdask"), speed]
+    cells = [CASES[case], *times, ratio("dense"), ratio("LiberTEM"), results]
+    return f"| {' | '.join(cells)} |"
+
+
+def goals(outcomes: dict[str, dict[str, float]]) -> tuple[str, bool]:
+    """Return the table of goals, and whether all were reached."""
+    lines, reached = ["| beside what | at least | found | |", "|---|---|---|---|"], True
+    for case, least in GOALS.items():
+        for name, times in least.items():
+            seconds = outcomes.get(case, {})
+            if name not in seconds:
+                continue
+            found = seconds[name] / seconds["udfdask"]
+            reached &= found >= times
+            word = "reached" if found >= times else "**missed**"
+            lines.append(f"| {CASES[case]}: {name} | {times:.0f} | {found:.1f} | {word} |")
+    return "\n".join(lines), reached
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what was asked for; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--frames", type=int, default=100_000)
+    parser.add_argument("--dense-frames", type=int, default=10_000)
+    parser.add_argument("--cases", help="names with commas between them; all by default")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=dask.system.CPU_COUNT)
+    parser.add_argument("--no-libertem", action="store_true")
+    parser.add_argument("--folder", type=Path, help="where the data stay; else a temporary folder")
+    parser.add_argument("--write", type=Path, help="page whose marked part is replaced")
+    args = parser.parse_args(arguments)
+    cases = list(CASES) if args.cases is None else args.cases.split(",")
+    unknown = [case for case in cases if case not in CASES]
+    if unknown:
+        sys.exit(f"no such case: {', '.join(unknown)}; there are {', '.join(CASES)}")
+    libertem = by_libertem.INSTALLED and not args.no_libertem
+    folder = nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory()
+    lines, outcomes, failed = [HEAD, "|---" * (HEAD.count("|") - 1) + "|"], {}, False
+    with folder as made, LiberTEM(args.threads) if libertem else nullcontext() as peer:
+        events = make_events(args.frames, args.dense_frames, Path(made))
+        share = events.lines / events.dense_lines
+        about = (
+            f"Measured {time.strftime('%Y-%m-%d')} with {args.threads} threads, best of "
+            f"{args.repeats}, {versions(libertem)}; {events.frames} frames of 256 x 256 uint16, "
+            f"{events.entries / 1e6:.0f} million entries; dense, the time of one frame in "
+            f"{share:.1f} times that."
+        )
+        print(about, *lines, sep="\n", flush=True)
+        for case in cases:
+            turns = contestants(case, events, args.threads, peer)
+            seconds, found = take_turns(turns, args.repeats)
+            seconds["dense"] *= share
+            theirs = [s for name, s in seconds.items() if name.startswith("LiberTEM ")]
+            if theirs:
+                seconds["LiberTEM"] = min(theirs)
+            wrong = differences(found, events)
+            failed |= bool(wrong)
+            outcomes[case] = seconds
+            lines.append(row(case, seconds, events.entries, wrong))
+            print(lines[-1], flush=True)
+    table, reached = goals(outcomes)
+    print(table)
+    if args.write:
+        before, rest = args.write.read_text().split(START)
+        text = "\n".join([about, "", *lines, "", table])
+        after = rest.split(STOP)[1]
+        args.write.write_text(f"{before}{START}\n{text}\n{STOP}{after}")
+    return int(failed or not reached)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Dot products of sparse tiles with a stack of masks, out of the pixels that are stored."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from udfdask.masks.matrix import Region
+from udfdask.masks.product import EXACT, EXACT_SINGLE, MaskProduct, highest
+from udfdask.slices import Slice
+from udfdask.types import AnyArray
+
+
+class _Weights(NamedTuple):
+    """Masks within a region, ready for a product."""
+
+    masks: Any
+    """Dense matrix of shape (pixels, masks), or PixelMasks."""
+    wide: np.dtype[Any]
+    """Dtype in which products are added up."""
+
+
+class EntryProduct(MaskProduct):
+    """Adds dot products of sparse tiles with a stack of masks to rows of results.
+
+    It multiplies with dense masks or sparse ones as `MaskProduct` does. Whatever these are, pixels
+    that are not stored are not looked at.
+    """
+
+    def add(self, tile: Any, part: Slice, out: AnyArray) -> None:
+        """Add products of a tile at `part` of the masks to `out`, shape (n, masks)."""
+        from udfdask.numeric.entries import entries_of
+
+        self._add(entries_of(tile), part, out)
+
+    def add_shifted(self, tile: Any, part: Slice, shift: tuple[int, ...], out: AnyArray) -> None:
+        """Add products of a tile with masks that are all moved by one shift, in pixels."""
+        shifts = np.broadcast_to(np.array(shift, np.int64), (len(out), len(shift)))
+        self._add_moved(tile, part, shifts, out)
+
+    def add_moved(self, frames: Any, shifts: AnyArray, out: AnyArray) -> None:
+        """Add products of whole frames with masks shifted for each, (n, sig dims)."""
+        self._add_moved(frames, self._whole, shifts, out)
+
+    def _add_moved(self, tile: Any, part: Slice, shifts: AnyArray, out: AnyArray) -> None:
+        """Add products of a tile with masks shifted for each frame."""
+        from udfdask.numeric.entries import entries_of
+        from udfdask.numeric.entry_products import moved_entries
+
+        whole = self._whole
+        moved = moved_entries(entries_of(tile), shifts, part.origin, part.shape, whole.shape)
+        self._add(moved, whole, out)
+
+    def _add(self, stored: Any, part: Slice, out: AnyArray) -> None:
+        """Add products of what frames store at `part` of the masks."""
+        from udfdask.numeric.entry_products import add_entry_products
+
+        weights = self._within(part)
+        add_entry_products(stored, *weights, out.view(self._real) if self._split else out)
+
+    def _cut_dense(self, part: Slice) -> _Weights:
+        """Return a dense matrix, of integers in a floating dtype where that is exact."""
+        own = self._container.computed_masks.dtype
+        dtype, wide = self._dtype, np.result_type(self._real, np.float64)
+        if self._dtype.kind not in "fc":
+            matrix = self._container.get(part, dtype=own, sparse_backend=False)
+            weights = np.abs(matrix, dtype=np.float64)
+            if highest(self._data) * weights.sum(axis=0).max(initial=0) > EXACT:
+                wide = self._dtype
+            else:
+                single = weights.max(initial=0) <= EXACT_SINGLE
+                dtype = np.dtype(np.float32 if single else np.float64)
+        matrix = self._container.get(part, dtype=dtype, sparse_backend=False)
+        return _Weights(matrix.view(self._real) if self._split else matrix, wide)
+
+    def _cut_sparse(self, region: Region) -> _Weights:
+        """Return what masks hold where they are not 0, pixel by pixel."""
+        from udfdask.numeric.entry_products import PixelMasks
+
+        which, pixels, values = self._entries(region)
+        order = np.lexsort((which, pixels))
+        which, pixels, values = which[order], pixels[order], values[order]
+        size = int(np.prod([n for _, n in region]))
+        starts = np.searchsorted(pixels, np.arange(size + 1)).astype(np.int64)
+        wide = self._wide(which, values)
+        masks = PixelMasks(starts, which.astype(np.uint32), values.astype(wide))
+        for array in masks:  # which all threads share
+            array.flags.writeable = False
+        return _Weights(masks, wide)
