@@ -22,7 +22,7 @@ masks threads
 udf
 tokens
 udfs
-recipe declaring preparing partial sources instance pieces sparse_pieces processing
+recipe groups declaring preparing partial sources instance pieces sparse_pieces processing
 chunk
 merge finish
 second_pass

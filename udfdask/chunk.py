@@ -8,6 +8,7 @@ from typing import Any
 
 from udfdask.auxdata import block_of, rows_of_block
 from udfdask.errors import ArgumentTypeError, UDFError
+from udfdask.groups import Group
 from udfdask.instance import Instance, held_threads
 from udfdask.params import TaskData
 from udfdask.partial import Partial
@@ -19,32 +20,43 @@ from udfdask.sources.making import source_of
 from udfdask.types import AnyArray
 from udfdask.udf import overrides
 
-Payload = tuple[Partial, ...]
+Payload = tuple[Partial | None, ...]
+"""The partial of each UDF of a run; None where the task of another group has it."""
 
 _shared = OncePerProcess(16)
 """What `get_shared_task_data` returned, by run, number of the UDF and array backend."""
 
 
 def run_chunk(
-    recipe: Recipe, chunk: int, blocks: Sequence[Any], aux: Sequence[Any] = ()
+    recipe: Recipe,
+    chunk: int,
+    blocks: Sequence[Any],
+    aux: Sequence[Any] = (),
+    group: Group | None = None,
 ) -> Payload:
-    """Return the partial result of every UDF over one chunk.
+    """Return the partial result of every UDF, or of a group of them, over one chunk.
 
     `blocks` holds an array per signal chunk, shape (*nav part, *sig part); `aux` the values of the
-    same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape).
+    same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape); None where
+    they are of a UDF of another group.
     """
     recipe = recipe.now
     with held_threads(recipe):
         source = _source(recipe, chunk, blocks, recipe.sig_chunks)
-        instances = _start_all(recipe, chunk, aux, source.backend)
+        instances = _start_all(recipe, chunk, aux, source.backend, group)
         process(instances, source, chunk)
-        return tuple(_finish(instance) for instance in instances)
+        return _payload(recipe, instances, group)
 
 
 def run_part(
-    recipe: Recipe, chunk: int, number: int, block: Any, aux: Sequence[Any] = ()
+    recipe: Recipe,
+    chunk: int,
+    number: int,
+    block: Any,
+    aux: Sequence[Any] = (),
+    group: Group | None = None,
 ) -> Payload:
-    """Return the partial result of every UDF over signal chunk `number` of a chunk.
+    """Return the partial result of every UDF, or of a group, over signal chunk `number` of a chunk.
 
     Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
     """
@@ -52,13 +64,13 @@ def run_part(
         window = _windows(recipe)[number]
         sizes = tuple((w.stop - w.start,) for w in window)
         source = _source(recipe, chunk, [block], sizes)
-        instances = _start_all(recipe, chunk, aux, source.backend)
+        instances = _start_all(recipe, chunk, aux, source.backend, group)
         process_signal_chunk(instances, source, chunk, number)
         for instance in instances:
             for name, spec in instance.where.allocated.items():
                 if spec.kind == "sig":  # a copy, which lets the whole frame go
                     instance.arrays[name] = instance.arrays[name][window].copy()
-        return tuple(_finish(instance) for instance in instances)
+        return _payload(recipe, instances, group)
 
 
 def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
@@ -71,19 +83,31 @@ def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
     windows = _windows(recipe)
     sig = recipe.shape.sig
     n_rows = int(recipe.grid.counts[chunk])
-    joined = []
-    for k, declared in enumerate(recipe.udfs):
+    joined: list[Partial | None] = []
+    for declared, partials in zip(recipe.udfs, zip(*parts, strict=True), strict=True):
+        ours = [partial for partial in partials if partial is not None]
+        if not ours:
+            joined.append(None)
+            continue
         arrays = {}
         for name, spec in declared.allocated.items():
             whole = spec.allocate(n_rows, sig)
-            for window, part in zip(windows, parts, strict=True):
+            for window, partial in zip(windows, ours, strict=True):
                 if spec.kind == "sig":
-                    whole[window] = part[k].arrays[name]
+                    whole[window] = partial.arrays[name]
                 else:
-                    whole += part[k].arrays[name]
+                    whole += partial.arrays[name]
             arrays[name] = whole
-        joined.append(Partial(arrays, chunk, chunk + 1, parts[0][k].aux))
+        joined.append(Partial(arrays, chunk, chunk + 1, ours[0].aux))
     return tuple(joined)
+
+
+def join_groups(payloads: Sequence[Payload]) -> Payload:
+    """Return the partial results of all groups over a chunk in one payload."""
+    return tuple(
+        next((partial for partial in partials if partial is not None), None)
+        for partials in zip(*payloads, strict=True)
+    )
 
 
 def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
@@ -103,10 +127,15 @@ def _source(
     return source_of(blocks, nav_shape, sig_chunks, mask, recipe.dtype)
 
 
-def _start_all(recipe: Recipe, chunk: int, aux: Sequence[Any], native: str) -> list[Instance]:
-    """Return the UDFs ready to process a chunk of backend `native`."""
+def _start_all(
+    recipe: Recipe, chunk: int, aux: Sequence[Any], native: str, group: Group | None
+) -> list[Instance]:
+    """Return the UDFs of a group, or all, ready to process a chunk of backend `native`."""
+    numbers = range(len(recipe.udfs)) if group is None else group.numbers
     rows: list[dict[str, AnyArray]] = [{} for _ in recipe.udfs]
     for (number, name), given in zip(recipe.aux_slots, aux, strict=True):
+        if number not in numbers:
+            continue
         declared = recipe.udfs[number].aux[name]
         newer = recipe.udfs[number].kwargs[name]
         # the parameters of the run may have been updated since its tasks were made
@@ -115,8 +144,7 @@ def _start_all(recipe: Recipe, chunk: int, aux: Sequence[Any], native: str) -> l
         rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk)
     backends = recipe.backends_over(native)
     return [
-        _start(recipe, number, chunk, rows[number], backend)
-        for number, backend in enumerate(backends)
+        _start(recipe, number, chunk, rows[number], backends[number]) for number in numbers
     ]
 
 
@@ -173,6 +201,17 @@ def _as_dict(instance: Instance, method: str) -> dict[str, Any]:
             f"{instance.where.name}.{method}() must return a dictionary, not {type(given).__name__}"
         )
     return dict(given)
+
+
+def _payload(recipe: Recipe, instances: list[Instance], group: Group | None) -> Payload:
+    """Return the partial results of UDFs that have seen the whole chunk."""
+    partials = [_finish(instance) for instance in instances]
+    if group is None:
+        return tuple(partials)
+    payload: list[Partial | None] = [None] * len(recipe.udfs)
+    for number, partial in zip(group.numbers, partials, strict=True):
+        payload[number] = partial
+    return tuple(payload)
 
 
 def _finish(instance: Instance) -> Partial:
