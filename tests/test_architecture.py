@@ -28,7 +28,7 @@ merge finish
 second_pass
 plan output_task
 chunk_layers
-lazy_params scatter placement pinning
+lazy_params scatter placement limits presence pinning
 run_layers
 chunk_graph merge_graph
 graph
@@ -77,6 +77,7 @@ HEAVY = {
         "lazy_params",
         "scatter",
         "placement",
+        "limits",
         "pinning",
         "run_layers",
         "chunk_graph",

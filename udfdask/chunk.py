@@ -143,9 +143,7 @@ def _start_all(
         block = block_of(newer.over(recipe.shape), recipe.grid, chunk) if updated else given
         rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk)
     backends = recipe.backends_over(native)
-    return [
-        _start(recipe, number, chunk, rows[number], backends[number]) for number in numbers
-    ]
+    return [_start(recipe, number, chunk, rows[number], backends[number]) for number in numbers]
 
 
 def _start(

@@ -64,9 +64,7 @@ def _add_group(run: RunLayers, group: Group) -> list[Key]:
             blocks = List(*_blocks(run, c))
             tasks[name, c] = kind((name, c), run_chunk, run.shared, c, blocks, *rest)
         numbers = dict(zip(tasks, chunks, strict=True))
-        visits = Visits(
-            array_name=run.array.name, recipe=run.recipe, chunks=numbers, group=told
-        )
+        visits = Visits(array_name=run.array.name, recipe=run.recipe, chunks=numbers, group=told)
         run.layers[name] = ChunkTasks(tasks, visits)
         run.depends[name] = {run.array.name, *others}
         return list(tasks)
@@ -115,12 +113,12 @@ def _lazy_aux(run: RunLayers, mine: Sequence[bool]) -> set[str]:
 
 def _joined(run: RunLayers, group: Group, keys: list[Key], n: int) -> list[Key]:
     """Add one task per chunk that joins its `n` signal chunks; return their keys."""
-    groups = [keys[k : k + n] for k in range(0, len(keys), n)]
+    parts = [keys[k : k + n] for k in range(0, len(keys), n)]
     name = run.name("join", group=group)
     tasks: dict[Key, Task] = {}
-    for c, group in enumerate(groups):
+    for c, few in enumerate(parts):
         key = (name, c)
-        tasks[key] = OutputTask(key, join_parts, run.shared, c, List(*map(TaskRef, group)))
+        tasks[key] = OutputTask(key, join_parts, run.shared, c, List(*map(TaskRef, few)))
     run.add(name, tasks, {keys[0][0], *run.shared_layers} if keys else set())
     return list(tasks)
 
