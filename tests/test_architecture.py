@@ -39,11 +39,11 @@ explanation outputs progress
 labels
 results
 run
-mapping
+mapping resources
 progressive
 signals
 xarray hyperspy dask
-io testing demo
+io testing demo cluster
 cli __main__
 """.split()
 
@@ -66,7 +66,7 @@ HEAVY = {
     "zarr": LABELLED,
     "h5py": LABELLED,
     "matplotlib": {"plotting"},
-    "distributed": {"run", "reporting", "progress", "progressive", "cli"},
+    "distributed": {"run", "reporting", "progress", "progressive", "cluster", "cli"},
     "dask": {
         "config",  # dask.config alone: our settings are dask settings
         "tokens",
@@ -99,6 +99,7 @@ HEAVY = {
         "io",
         "testing",
         "demo",
+        "cluster",
         "cli",
     },
 }

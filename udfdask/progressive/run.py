@@ -178,13 +178,12 @@ def _scheduler(scheduler: Any, array: da.Array, needy: Sequence[str]) -> Callabl
     """
 
     def find() -> Any:
-        get = base.get_scheduler(scheduler=scheduler, collections=[array])
-        check_device(get, needy)
-        return get
+        return base.get_scheduler(scheduler=scheduler, collections=[array])
 
     try:
         get = find()
     except RuntimeError:
         # an asynchronous client in its event loop; `async for` asks again from another thread
         return find
+    check_device(get, needy)
     return lambda: get
