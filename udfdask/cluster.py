@@ -165,8 +165,8 @@ def worker_commands(
     >>> from udfdask.cluster import worker_commands
     >>> for line in worker_commands("tcp://10.0.0.1:8786", cuda_devices=[0], cpu_workers=6):
     ...     print(line)  # doctest: +ELLIPSIS
-    CUDA_VISIBLE_DEVICES=0 dask worker tcp://10.0.0.1:8786 --name ...-cuda-0 --nthreads 1 --resources CUDA=1
-    CUDA_VISIBLE_DEVICES= dask worker tcp://10.0.0.1:8786 --name ...-cpu --nthreads 1 --nworkers 6
+    CUDA_VISIBLE_DEVICES=0 dask worker tcp://10.0.0.1:8786 ... --nthreads 1 --resources CUDA=1
+    CUDA_VISIBLE_DEVICES= dask worker tcp://10.0.0.1:8786 ... --nthreads 1 --nworkers 6
     """
     if not isinstance(scheduler, str):
         raise ArgumentTypeError(
