@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from udfdask.auxdata import block_of, rows_of_block
+from udfdask.backends.device import to_device, to_host
+from udfdask.backends.kinds import backend_of
+from udfdask.backends.names import NUMPY
+from udfdask.device_tasks import chunk_device, merge_device
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.groups import Group
 from udfdask.instance import Instance, held_threads
@@ -41,7 +46,7 @@ def run_chunk(
     they are of a UDF of another group.
     """
     recipe = recipe.now
-    with held_threads(recipe):
+    with held_threads(recipe), _device(recipe, blocks[0], group):
         source = _source(recipe, chunk, blocks, recipe.sig_chunks)
         instances = _start_all(recipe, chunk, aux, source.backend, group)
         process(instances, source, chunk)
@@ -60,7 +65,7 @@ def run_part(
 
     Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
     """
-    with held_threads(recipe):
+    with held_threads(recipe), _device(recipe, block, group):
         window = _windows(recipe)[number]
         sizes = tuple((w.stop - w.start,) for w in window)
         source = _source(recipe, chunk, [block], sizes)
@@ -80,26 +85,43 @@ def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
     `_adds_signal_parts`.
     """
     recipe = recipe.now
-    windows = _windows(recipe)
-    sig = recipe.shape.sig
-    n_rows = int(recipe.grid.counts[chunk])
-    joined: list[Partial | None] = []
-    for declared, partials in zip(recipe.udfs, zip(*parts, strict=True), strict=True):
-        ours = [partial for partial in partials if partial is not None]
-        if not ours:
-            joined.append(None)
-            continue
-        arrays = {}
-        for name, spec in declared.allocated.items():
-            whole = spec.allocate(n_rows, sig)
-            for window, partial in zip(windows, ours, strict=True):
-                if spec.kind == "sig":
-                    whole[window] = partial.arrays[name]
-                else:
-                    whole += partial.arrays[name]
-            arrays[name] = whole
-        joined.append(Partial(arrays, chunk, chunk + 1, ours[0].aux))
-    return tuple(joined)
+    with merge_device(recipe):
+        return tuple(
+            _join(recipe, number, chunk, [part[number] for part in parts])
+            for number in range(len(recipe.udfs))
+        )
+
+
+def _join(
+    recipe: Recipe, number: int, chunk: int, parts: Sequence[Partial | None]
+) -> Partial | None:
+    """Return the partial result of a UDF over a whole chunk; None if another group has it."""
+    ours = [part for part in parts if part is not None]
+    if not ours:
+        return None
+    n_rows, sig = int(recipe.grid.counts[chunk]), recipe.shape.sig
+    arrays = {}
+    for name, spec in recipe.udfs[number].allocated.items():
+        whole = spec.allocate(n_rows, sig, recipe.merge_backend(number))
+        for window, part in zip(_windows(recipe), ours, strict=True):
+            if spec.kind == "sig":
+                whole[window] = part.arrays[name]
+            else:
+                whole += part.arrays[name]
+        arrays[name] = whole
+    return Partial(arrays, chunk, chunk + 1, ours[0].aux)
+
+
+def _numbers(recipe: Recipe, group: Group | None) -> Sequence[int]:
+    """Return the places in the run of the UDFs of a group, or of all."""
+    return range(len(recipe.udfs)) if group is None else group.numbers
+
+
+def _device(recipe: Recipe, block: Any, group: Group | None) -> AbstractContextManager[None]:
+    """Return the context in which a group sees a chunk of which a block is given."""
+    native = backend_of(block)
+    backends = recipe.backends_over(native)
+    return chunk_device([backends[k] for k in _numbers(recipe, group)], native)
 
 
 def join_groups(payloads: Sequence[Payload]) -> Payload:
@@ -131,7 +153,7 @@ def _start_all(
     recipe: Recipe, chunk: int, aux: Sequence[Any], native: str, group: Group | None
 ) -> list[Instance]:
     """Return the UDFs of a group, or all, ready to process a chunk of backend `native`."""
-    numbers = range(len(recipe.udfs)) if group is None else group.numbers
+    numbers = _numbers(recipe, group)
     rows: list[dict[str, AnyArray]] = [{} for _ in recipe.udfs]
     for (number, name), given in zip(recipe.aux_slots, aux, strict=True):
         if number not in numbers:
@@ -182,12 +204,17 @@ def _shared_task_data(instance: Instance, number: int) -> dict[str, Any]:
         cursor, udf.meta.cursor = udf.meta.cursor, None
         instance.view_whole_aux()
         try:
-            return _as_dict(instance, "get_shared_task_data")
+            made = _as_dict(instance, "get_shared_task_data")
+            if instance.on_device:  # other threads, on other streams, take it as it is
+                udf.xp.cuda.get_current_stream().synchronize()
+            return made
         finally:
             udf.meta.cursor = cursor
             instance.view_all()
 
-    made: dict[str, Any] = _shared.get((run, number, instance.backend), make) if run else make()
+    # arrays of CuPy belong to the module that made them, and in tests that is not always the same
+    key = (run, number, instance.backend, udf.xp)
+    made: dict[str, Any] = _shared.get(key, make) if run else make()
     return made
 
 
@@ -203,16 +230,12 @@ def _as_dict(instance: Instance, method: str) -> dict[str, Any]:
 
 def _payload(recipe: Recipe, instances: list[Instance], group: Group | None) -> Payload:
     """Return the partial results of UDFs that have seen the whole chunk."""
-    partials = [_finish(instance) for instance in instances]
-    if group is None:
-        return tuple(partials)
-    payload: list[Partial | None] = [None] * len(recipe.udfs)
-    for number, partial in zip(group.numbers, partials, strict=True):
-        payload[number] = partial
-    return tuple(payload)
+    numbers = _numbers(recipe, group)
+    found = {k: _finish(i, k) for k, i in zip(numbers, instances, strict=True)}
+    return tuple(found.get(number) for number in range(len(recipe.udfs)))
 
 
-def _finish(instance: Instance) -> Partial:
+def _finish(instance: Instance, number: int) -> Partial:
     """Return the partial result of a UDF that has seen the whole chunk."""
     udf, cursor = instance.udf, instance.cursor
     cursor.part, cursor.part_index = None, 0
@@ -225,4 +248,16 @@ def _finish(instance: Instance) -> Partial:
     if overrides(udf, "cleanup"):
         instance.call("cleanup")
     aux = instance.aux if instance.where.carries_aux else {}
-    return Partial(instance.arrays, *cursor.chunks, dict(aux))
+    return Partial(_kept(instance, number), *cursor.chunks, dict(aux))
+
+
+def _kept(instance: Instance, number: int) -> dict[str, AnyArray]:
+    """Return the buffers of a UDF where they are merged: on the device over chunks that are."""
+    backend = instance.recipe.merge_backend(number)
+    if backend == NUMPY and not instance.on_device:
+        return instance.arrays
+    specs = instance.where.allocated
+    return {
+        name: to_device(array) if specs[name].on_device(backend) else to_host(array)
+        for name, array in instance.arrays.items()
+    }

@@ -18,7 +18,7 @@ def no_device(monkeypatch):
     def fail():
         raise OSError("no driver")
 
-    monkeypatch.setattr(device, "count_devices", fail)
+    monkeypatch.setattr(device, "_count_with_numba", fail)
     monkeypatch.setitem(sys.modules, "cupy", None)
     device._count.cache_clear()
     yield monkeypatch
@@ -54,7 +54,7 @@ def test_it_can_be_caught_as_what_it_is():
 
 def test_devices_are_counted_once_and_without_raising(no_device):
     assert device.n_devices() == 0
-    no_device.setattr(device, "count_devices", lambda: 3)
+    no_device.setattr(device, "_count_with_numba", lambda: 3)
     assert device.n_devices() == 0
     device._count.cache_clear()
     assert device.n_devices() == 3

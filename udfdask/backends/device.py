@@ -18,7 +18,6 @@ import numpy as np
 
 from udfdask import config
 from udfdask.errors import DeviceError
-from udfdask.numeric.cuda_devices import count_devices
 from udfdask.types import AnyArray
 
 _stand_ins: list[Any] = []
@@ -59,7 +58,7 @@ def cupy() -> Any:
 def n_devices() -> int:
     """Return how many CUDA devices this process may use; 0 where that cannot be found out.
 
-    No device is touched for it. Found out once: CUDA itself reads `CUDA_VISIBLE_DEVICES` once.
+    No device is touched for it. It is found out once, as CUDA reads `CUDA_VISIBLE_DEVICES` once.
     """
     return int(_stand_ins[-1].cuda.runtime.getDeviceCount()) if _stand_ins else _count()
 
@@ -72,9 +71,17 @@ def _count() -> int:
     except ImportError:
         module = None
     try:
-        return count_devices() if module is None else int(module.cuda.runtime.getDeviceCount())
+        return _count_with_numba() if module is None else int(module.cuda.runtime.getDeviceCount())
     except Exception:  # noqa: BLE001  # no driver, an old one, a broken one: no device
         return 0
+
+
+def _count_with_numba() -> int:
+    """Return the number of CUDA devices; raise what numba raises."""
+    from numba.cuda.cudadrv.driver import driver
+
+    counted: Any = driver.get_device_count  # makes no context on a device
+    return int(counted())
 
 
 def device_number() -> int:
@@ -117,9 +124,14 @@ def to_device(array: Any) -> Any:
     return cupy().asarray(values.astype(values.dtype.newbyteorder("="), copy=False))
 
 
+def has_dtype(dtype: np.dtype[Any]) -> bool:
+    """Return whether CuPy has arrays of a dtype, once it is in native byte order."""
+    return dtype.newbyteorder("=").char in _CHARACTERS
+
+
 def check_dtype(dtype: np.dtype[Any]) -> None:
     """Raise if CuPy has no arrays of a dtype."""
-    if dtype.newbyteorder("=").char not in _CHARACTERS:
+    if not has_dtype(dtype):
         raise DeviceError(
             f"CuPy has no arrays of dtype {dtype}, only of booleans, integers, and floats and "
             "complex numbers of at most double precision: convert the data, or leave CuPy out "
@@ -134,19 +146,15 @@ _streams = threading.local()
 
 @contextlib.contextmanager
 def using_device(*, own_stream: bool) -> Iterator[None]:
-    """Make the device of this process the current one, in this thread.
+    """Make the device of this process the current one, in this thread, until its work is done.
 
-    With `own_stream` work is put on a stream of the thread, beside that of other threads, and is
-    done when the context ends: for tasks of which nothing on the device leaves. Else it goes to
-    the stream that is current, by default the one that all threads share, where it waits for
-    what has made the data.
+    With `own_stream` work is put on a stream of the thread, beside that of other threads: for tasks
+    whose data come from the host. Else it goes to the stream that is current, by default the one
+    that all threads share, where it waits for what has made the data.
     """
     module, number = cupy(), device_number()
     with module.cuda.Device(number):
-        if not own_stream:
-            yield
-            return
-        stream = _own_stream(module, number)
+        stream = _own_stream(module, number) if own_stream else module.cuda.get_current_stream()
         with stream:
             try:
                 yield
@@ -155,6 +163,7 @@ def using_device(*, own_stream: bool) -> Iterator[None]:
                 with contextlib.suppress(Exception):
                     stream.synchronize()
                 raise
+            # other tasks, on other streams, may take what has been made; and what fails fails here
             stream.synchronize()
 
 
