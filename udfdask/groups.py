@@ -14,6 +14,10 @@ from dataclasses import dataclass
 from udfdask.recipe import Recipe
 
 
+NEEDY = "-cuda-chunk-"
+"""What the names of layers have in them whose tasks need a device."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """UDFs of a run that see a chunk in the same task."""

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dask import base
-from dask._task_spec import GraphNode, Task
+from dask._task_spec import Alias, GraphNode, Task
 from dask.core import reverse_dict
+from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.chunk_layers import ChunkBlockwise, ChunkTasks
 from udfdask.errors import ArgumentValueError
-from udfdask.groups import Group
+from udfdask.groups import NEEDY, Group
 from udfdask.output_task import OutputTask
 from udfdask.placement import PREFIX, Placement
 
@@ -44,10 +45,11 @@ def is_limited(graph: Any) -> bool:
     For the graphs of most computations, whose tasks then need not be looked through.
     """
     layers = getattr(graph, "layers", {})
-    return any(
-        (isinstance(name, str) and name.startswith(PREFIX)) or group_of(layer) is not None
-        for name, layer in layers.items()
-    )
+    names = set(map(str, layers))
+    for layer in layers.values():
+        if type(layer) is MaterializedLayer:  # dask.optimize leaves one with all tasks
+            names |= {layer_name(key) for key in layer}
+    return any(PREFIX in name or NEEDY in name for name in names)
 
 
 def needy_udfs(results: Any) -> list[str]:
@@ -82,6 +84,9 @@ def limits_of(tasks: Mapping[Any, Any], wanted: Collection[Any]) -> Limits:
         needy = [mark for mark in found if isinstance(mark, Group) and mark.needs_cuda]
         if needy:
             groups[key] = needy[0]
+    if groups:  # what has been fused goes by another name, and an alias by the old one
+        aliases = {key: task.target for key, task in tasks.items() if isinstance(task, Alias)}
+        groups |= {key: groups[target] for key, target in aliases.items() if target in groups}
     if workers or groups:
         users = reverse_dict({key: task.dependencies & tasks.keys() for key, task in tasks.items()})
         _place_loading(workers, tasks, users)
