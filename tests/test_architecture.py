@@ -22,13 +22,14 @@ masks threads
 udf
 tokens
 udfs
-recipe declaring preparing partial sources device_tasks instance pieces sparse_pieces processing
+recipe groups declaring preparing partial sources device_tasks instance pieces sparse_pieces
+processing
 chunk
 merge finish
 second_pass
 plan output_task
 chunk_layers
-lazy_params scatter placement pinning
+lazy_params scatter placement limits presence pinning
 run_layers
 chunk_graph merge_graph
 graph
@@ -39,11 +40,11 @@ explanation outputs progress
 labels
 results
 run
-mapping
+mapping resources
 progressive
 signals
 xarray hyperspy dask
-io testing demo
+io testing demo cluster
 cli __main__
 """.split()
 
@@ -66,7 +67,7 @@ HEAVY = {
     "zarr": LABELLED,
     "h5py": LABELLED,
     "matplotlib": {"plotting"},
-    "distributed": {"run", "reporting", "progress", "progressive", "cli"},
+    "distributed": {"run", "reporting", "progress", "progressive", "cluster", "cli"},
     "dask": {
         "config",  # dask.config alone: our settings are dask settings
         "tokens",
@@ -77,6 +78,7 @@ HEAVY = {
         "lazy_params",
         "scatter",
         "placement",
+        "limits",
         "pinning",
         "run_layers",
         "chunk_graph",
@@ -98,6 +100,7 @@ HEAVY = {
         "io",
         "testing",
         "demo",
+        "cluster",
         "cli",
     },
 }

@@ -20,6 +20,7 @@ from udfdask.explanation import Explanation
 from udfdask.mapping import map_frames
 from udfdask.progressive import Snapshot, UDFIterator, run_udf_iter
 from udfdask.reporting import ProgressReporter, ProgressState
+from udfdask.resources import get_resources
 from udfdask.results import Result
 from udfdask.roi import count_nonzero
 from udfdask.run import compute, explain, persist, run_udf
@@ -72,6 +73,7 @@ __all__ = [
     "compute",
     "count_nonzero",
     "explain",
+    "get_resources",
     "map_frames",
     "persist",
     "prod",

@@ -13,6 +13,7 @@ from udfdask.backends.kinds import backend_of
 from udfdask.backends.names import NUMPY
 from udfdask.device_tasks import chunk_device, merge_device
 from udfdask.errors import ArgumentTypeError, UDFError
+from udfdask.groups import Group
 from udfdask.instance import Instance, held_threads
 from udfdask.params import TaskData
 from udfdask.partial import Partial
@@ -24,46 +25,57 @@ from udfdask.sources.making import source_of
 from udfdask.types import AnyArray
 from udfdask.udf import overrides
 
-Payload = tuple[Partial, ...]
+Payload = tuple[Partial | None, ...]
+"""The partial of each UDF of a run; None where the task of another group has it."""
 
 _shared = OncePerProcess(16)
 """What `get_shared_task_data` returned, by run, number of the UDF and array backend."""
 
 
 def run_chunk(
-    recipe: Recipe, chunk: int, blocks: Sequence[Any], aux: Sequence[Any] = ()
+    recipe: Recipe,
+    chunk: int,
+    blocks: Sequence[Any],
+    aux: Sequence[Any] = (),
+    group: Group | None = None,
 ) -> Payload:
-    """Return the partial result of every UDF over one chunk.
+    """Return the partial result of every UDF, or of a group of them, over one chunk.
 
     `blocks` holds an array per signal chunk, shape (*nav part, *sig part); `aux` the values of the
-    same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape).
+    same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape); None where
+    they are of a UDF of another group.
     """
     recipe = recipe.now
-    with held_threads(recipe), _device(recipe, blocks[0]):
+    with held_threads(recipe), _device(recipe, blocks[0], group):
         source = _source(recipe, chunk, blocks, recipe.sig_chunks)
-        instances = _start_all(recipe, chunk, aux, source.backend)
+        instances = _start_all(recipe, chunk, aux, source.backend, group)
         process(instances, source, chunk)
-        return tuple(_finish(instance, number) for number, instance in enumerate(instances))
+        return _payload(recipe, instances, group)
 
 
 def run_part(
-    recipe: Recipe, chunk: int, number: int, block: Any, aux: Sequence[Any] = ()
+    recipe: Recipe,
+    chunk: int,
+    number: int,
+    block: Any,
+    aux: Sequence[Any] = (),
+    group: Group | None = None,
 ) -> Payload:
-    """Return the partial result of every UDF over signal chunk `number` of a chunk.
+    """Return the partial result of every UDF, or of a group, over signal chunk `number` of a chunk.
 
     Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
     """
-    with held_threads(recipe), _device(recipe, block):
+    with held_threads(recipe), _device(recipe, block, group):
         window = _windows(recipe)[number]
         sizes = tuple((w.stop - w.start,) for w in window)
         source = _source(recipe, chunk, [block], sizes)
-        instances = _start_all(recipe, chunk, aux, source.backend)
+        instances = _start_all(recipe, chunk, aux, source.backend, group)
         process_signal_chunk(instances, source, chunk, number)
         for instance in instances:
             for name, spec in instance.where.allocated.items():
                 if spec.kind == "sig":  # a copy, which lets the whole frame go
                     instance.arrays[name] = instance.arrays[name][window].copy()
-        return tuple(_finish(instance, number) for number, instance in enumerate(instances))
+        return _payload(recipe, instances, group)
 
 
 def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
@@ -80,25 +92,44 @@ def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
         )
 
 
-def _join(recipe: Recipe, number: int, chunk: int, parts: Sequence[Partial]) -> Partial:
-    """Return the partial result of a UDF over a whole chunk."""
+def _join(
+    recipe: Recipe, number: int, chunk: int, parts: Sequence[Partial | None]
+) -> Partial | None:
+    """Return the partial result of a UDF over a whole chunk; None if another group has it."""
+    ours = [part for part in parts if part is not None]
+    if not ours:
+        return None
     n_rows, sig = int(recipe.grid.counts[chunk]), recipe.shape.sig
     arrays = {}
     for name, spec in recipe.udfs[number].allocated.items():
         whole = spec.allocate(n_rows, sig, recipe.merge_backend(number))
-        for window, part in zip(_windows(recipe), parts, strict=True):
+        for window, part in zip(_windows(recipe), ours, strict=True):
             if spec.kind == "sig":
                 whole[window] = part.arrays[name]
             else:
                 whole += part.arrays[name]
         arrays[name] = whole
-    return Partial(arrays, chunk, chunk + 1, parts[0].aux)
+    return Partial(arrays, chunk, chunk + 1, ours[0].aux)
 
 
-def _device(recipe: Recipe, block: Any) -> AbstractContextManager[None]:
-    """Return the context in which a chunk is processed of which a block is given."""
+def _numbers(recipe: Recipe, group: Group | None) -> Sequence[int]:
+    """Return the places in the run of the UDFs of a group, or of all."""
+    return range(len(recipe.udfs)) if group is None else group.numbers
+
+
+def _device(recipe: Recipe, block: Any, group: Group | None) -> AbstractContextManager[None]:
+    """Return the context in which a group sees a chunk of which a block is given."""
     native = backend_of(block)
-    return chunk_device(recipe.backends_over(native), native)
+    backends = recipe.backends_over(native)
+    return chunk_device([backends[k] for k in _numbers(recipe, group)], native)
+
+
+def join_groups(payloads: Sequence[Payload]) -> Payload:
+    """Return the partial results of all groups over a chunk in one payload."""
+    return tuple(
+        next((partial for partial in partials if partial is not None), None)
+        for partials in zip(*payloads, strict=True)
+    )
 
 
 def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
@@ -118,10 +149,15 @@ def _source(
     return source_of(blocks, nav_shape, sig_chunks, mask, recipe.dtype)
 
 
-def _start_all(recipe: Recipe, chunk: int, aux: Sequence[Any], native: str) -> list[Instance]:
-    """Return the UDFs ready to process a chunk of backend `native`."""
+def _start_all(
+    recipe: Recipe, chunk: int, aux: Sequence[Any], native: str, group: Group | None
+) -> list[Instance]:
+    """Return the UDFs of a group, or all, ready to process a chunk of backend `native`."""
+    numbers = _numbers(recipe, group)
     rows: list[dict[str, AnyArray]] = [{} for _ in recipe.udfs]
     for (number, name), given in zip(recipe.aux_slots, aux, strict=True):
+        if number not in numbers:
+            continue
         declared = recipe.udfs[number].aux[name]
         newer = recipe.udfs[number].kwargs[name]
         # the parameters of the run may have been updated since its tasks were made
@@ -129,10 +165,7 @@ def _start_all(recipe: Recipe, chunk: int, aux: Sequence[Any], native: str) -> l
         block = block_of(newer.over(recipe.shape), recipe.grid, chunk) if updated else given
         rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk)
     backends = recipe.backends_over(native)
-    return [
-        _start(recipe, number, chunk, rows[number], backend)
-        for number, backend in enumerate(backends)
-    ]
+    return [_start(recipe, number, chunk, rows[number], backends[number]) for number in numbers]
 
 
 def _start(
@@ -193,6 +226,13 @@ def _as_dict(instance: Instance, method: str) -> dict[str, Any]:
             f"{instance.where.name}.{method}() must return a dictionary, not {type(given).__name__}"
         )
     return dict(given)
+
+
+def _payload(recipe: Recipe, instances: list[Instance], group: Group | None) -> Payload:
+    """Return the partial results of UDFs that have seen the whole chunk."""
+    numbers = _numbers(recipe, group)
+    found = {k: _finish(i, k) for k, i in zip(numbers, instances, strict=True)}
+    return tuple(found.get(number) for number in range(len(recipe.udfs)))
 
 
 def _finish(instance: Instance, number: int) -> Partial:

@@ -13,6 +13,8 @@ from dask.blockwise import Blockwise, BlockwiseDepDict, blockwise_token
 from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.chunk import run_chunk, run_part
+from udfdask.groups import Group
+from udfdask.output_task import OutputTask
 from udfdask.recipe import Recipe
 
 Key = tuple[Any, ...]
@@ -28,6 +30,8 @@ class Visits:
     """What is done to them."""
     chunks: dict[Key, int]
     """The chunk that each task sees, all of it or a signal chunk of it."""
+    group: Group | None = None
+    """The UDFs that the tasks run, if these are not all or need a device."""
 
 
 class ChunkTasks(MaterializedLayer):
@@ -46,10 +50,18 @@ class ChunkBlockwise(Blockwise):
     stay output axes, since dask fuses no contraction.
     """
 
-    def __init__(self, name: str, recipe: Recipe, array: da.Array, given: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        recipe: Recipe,
+        array: da.Array,
+        given: Any = None,
+        group: Group | None = None,
+    ) -> None:
         # `given`: what tasks are given in place of the recipe
         axes: Any = tuple(range(array.ndim))
         self.recipe = recipe
+        self.group = group
         self.array_name = array.name
         self.places = _places(name, recipe)
         # dask asks for every block, also for those that no selected frame lies in
@@ -59,7 +71,7 @@ class ChunkBlockwise(Blockwise):
         super().__init__(
             name,
             axes,
-            Task(name, _run_block, given or recipe, _token(0), _token(1)),
+            Task(name, _run_block, given or recipe, _token(0), _token(1), *rest_of(None, group)),
             [(array.name, axes), (BlockwiseDepDict(numbers, array.numblocks), axes)],
             numblocks={array.name: array.numblocks},
             concatenate=getattr(source, "concatenate", None),
@@ -70,27 +82,33 @@ class ChunkBlockwise(Blockwise):
         recipe: Any,
         data: Mapping[Key, Any] | None = None,
         aux: Sequence[Any] | None = None,
+        *,
+        alone: bool = True,
     ) -> ChunkTasks:
         """Return the layer written out, with a recipe or a reference to one.
 
-        `aux` holds the aux data of each chunk.
+        `aux` holds the aux data of each chunk. Unless they are `alone` in reading their blocks,
+        tasks are not fused with what loads these.
         With `data`, the blocks of an array that lie in the graph themselves, tasks hold their
         block: dask would fuse them at the cost of an alias and a small graph for each, and its
         local schedulers take quadratic time to start where they are not fused.
         """
+        kind = Task if alone else OutputTask
         tasks: dict[Key, Task] = {}
         for key, place in self.places.items():
             source = (self.array_name, *key[1:])
             block = TaskRef(source) if data is None else data[source]
-            more = () if aux is None else (aux[place[0]],)
-            tasks[key] = Task(key, _run_block, recipe, block, place, *more)
+            rest = rest_of(None if aux is None else aux[place[0]], self.group)
+            tasks[key] = kind(key, _run_block, recipe, block, place, *rest)
         return ChunkTasks(tasks, self.visits)
 
     @property
     def visits(self) -> Visits:
         """What the tasks see."""
         chunks = {key: chunk for key, (chunk, _) in self.places.items()}
-        return Visits(array_name=self.array_name, recipe=self.recipe, chunks=chunks)
+        return Visits(
+            array_name=self.array_name, recipe=self.recipe, chunks=chunks, group=self.group
+        )
 
 
 def _places(name: str, recipe: Recipe) -> dict[Key, tuple[int, int]]:
@@ -104,15 +122,28 @@ def _places(name: str, recipe: Recipe) -> dict[Key, tuple[int, int]]:
     }
 
 
+def rest_of(aux: Any, group: Group | None) -> tuple[Any, ...]:
+    """Return the last arguments of a chunk task, of which most have none: less to send."""
+    if group is not None:
+        return (() if aux is None else aux, group)
+    return () if aux is None else (aux,)
+
+
 def _token(number: int) -> TaskRef:
     """Return dask's placeholder for an input of a blockwise layer."""
     return TaskRef(blockwise_token(number))
 
 
-def _run_block(recipe: Recipe, block: Any, place: tuple[int, int], aux: Sequence[Any] = ()) -> Any:
+def _run_block(
+    recipe: Recipe,
+    block: Any,
+    place: tuple[int, int],
+    aux: Sequence[Any] = (),
+    group: Group | None = None,
+) -> Any:
     """Run a chunk that is one block, or one block of it."""
     chunk, number = place
     recipe = recipe.now
     if recipe.by_sig_chunk:
-        return run_part(recipe, chunk, number, block, aux)
-    return run_chunk(recipe, chunk, (block,), aux)
+        return run_part(recipe, chunk, number, block, aux, group)
+    return run_chunk(recipe, chunk, (block,), aux, group)

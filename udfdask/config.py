@@ -7,12 +7,13 @@ but for `cuda-device`, which is about the worker.
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
 
 import dask.config
-from dask.utils import parse_bytes
+from dask.utils import parse_bytes, parse_timedelta
 
 from udfdask.errors import ArgumentValueError
 
@@ -24,6 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "scatter-bytes": "1 MB",
     "device-tile-bytes": "128 MiB",
     "cuda-device": 0,
+    "resources-timeout": 60,
 }
 
 
@@ -70,6 +72,21 @@ def device_tile_bytes() -> int:
 def cuda_device() -> int:
     """Return the number of this process's CUDA device among those that it may use."""
     return _get_int("cuda-device", 0)
+
+
+def resources_timeout() -> float:
+    """Return how long a computation waits for a worker with the resources it needs, in seconds."""
+    value = _get("resources-timeout")
+    try:
+        seconds = -1.0 if isinstance(value, bool) else float(parse_timedelta(value))
+    except (TypeError, ValueError, KeyError):
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise ArgumentValueError(
+            "config udfdask.resources-timeout must be a number of seconds or a time such as "
+            f"'5 min', not {value!r}"
+        )
+    return seconds
 
 
 def scatter_bytes() -> int:

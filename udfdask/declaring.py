@@ -50,7 +50,7 @@ def declare(
     buffers = _buffers(asked)
     merge = _merge_mode(asked, buffers)
     fan_in = _fan_in(asked, split_every)
-    allowed = _backends(asked, backends)
+    allowed = allowed_backends(asked, backends)
     _check_switches(asked)
     cls = type(udf)
     own_results = overrides(asked, "get_results")
@@ -268,7 +268,7 @@ def check_split_every(value: Any, where: str) -> int | None:
     return int(value)
 
 
-def _backends(udf: UDF, restricted: Sequence[str] | None) -> tuple[str, ...]:
+def allowed_backends(udf: UDF, restricted: Sequence[str] | None) -> tuple[str, ...]:
     """Return the array backends that a UDF may be given, preferred first."""
     given = udf.get_backends()
     who = f"{type(udf).__name__}.get_backends() returned {given!r}"

@@ -2,7 +2,9 @@
 
 Layers of a run over chunks c, for the UDF with number k::
 
-    chunk   c -> payload, one partial per UDF             (fused with loading by dask)
+    chunk   c -> payload, one partial per UDF             (fused with loading by dask; two, with
+                                                          loading apart, where only some UDFs need
+                                                          a CUDA device)
     join    payloads of its signal chunks -> payload      (where each of them has a task)
     part    payload -> partial k                          (where payloads of others are heavy)
     merge   partials -> partial                           (tree, chain, rows or merge_all)
@@ -25,7 +27,7 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.utils import ensure_dict
 
 from udfdask.buffers import BufferSpec
-from udfdask.chunk_graph import add_chunks
+from udfdask.chunk_graph import add_chunks, add_payloads
 from udfdask.chunk_layers import Key
 from udfdask.finish import (
     fill_block,
@@ -69,7 +71,7 @@ def build_graph(plan: Plan, array: da.Array) -> tuple[Outputs, ...]:
     """Return the dask arrays of every UDF of a plan."""
     run = RunLayers(plan, array)
     payloads = add_chunks(run)
-    return tuple(_outputs_of(run, number, payloads) for number in range(len(run.recipe.udfs)))
+    return tuple(_outputs_of(run, number, keys) for number, keys in enumerate(payloads))
 
 
 def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
@@ -78,7 +80,7 @@ def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
     Tasks take `given` as their recipe; `token` makes their names.
     """
     run = RunLayers(plan, array, given, token)
-    keys = add_chunks(run)
+    keys = add_payloads(run)
     source = run.array.dask
     layers = {**source.layers, **run.layers}
     return _optimized(layers, {**source.dependencies, **run.depends}, keys)

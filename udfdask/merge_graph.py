@@ -7,6 +7,7 @@ from typing import Any
 
 from dask._task_spec import List, Task, TaskRef
 
+from udfdask.chunk import Payload
 from udfdask.chunk_layers import Key
 from udfdask.finish import finish
 from udfdask.merge import empty, merge_all, merge_link, merge_tree
@@ -118,21 +119,22 @@ def add_finish(
 def _is_heavy(run: RunLayers, number: int) -> bool:
     """Return whether what other UDFs put into a payload is worth a task to leave it behind."""
     recipe = run.recipe
-    if len(recipe.udfs) == 1 or not recipe.grid.n_chunks:
+    group = next(group for group in run.groups if number in group.numbers)
+    if len(group.numbers) == 1 or not recipe.grid.n_chunks:
         return False
     n_rows = int(recipe.grid.counts.max())
     return (
         sum(
             s.nbytes(n_rows, recipe.shape.sig)
-            for k, u in enumerate(recipe.udfs)
+            for k in group.numbers
             if k != number
-            for s in u.allocated.values()
+            for s in recipe.udfs[k].allocated.values()
         )
         > HEAVY_PAYLOAD
     )
 
 
-def _part(number: int, payload: tuple[Partial, ...]) -> Partial:
+def _part(number: int, payload: Payload) -> Partial | None:
     """Return the partial of one UDF out of a payload."""
     return payload[number]
 

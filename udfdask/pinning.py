@@ -1,96 +1,68 @@
-"""Tasks that load placed blocks are sent to the workers that may load them."""
+"""Tasks are sent to the workers that may run them: that load a placed block, or have a device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dask import base
-from dask._task_spec import GraphNode, Task
-from dask.core import reverse_dict
+from dask._task_spec import Task
+from dask.core import flatten
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
-from udfdask.errors import ArgumentValueError
+from udfdask.limits import Limits, is_limited, layer_name, limits_of
 from udfdask.output_task import OutputTask
-from udfdask.placement import PREFIX, Placement
+from udfdask.presence import Demand, Guard, check_present, workers_of
 
 
-def restrictions(tasks: Mapping[Any, Any]) -> dict[Any, list[str]]:
-    """Take optimised tasks by key; return the workers of those that may not run anywhere.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """How a cluster is to run tasks."""
 
-    What only such tasks wait for has to be loaded there too: a block that several tasks use is not
-    fused with its loading.
-    """
-    found = {}
-    for key, task in tasks.items():
-        placements = [set(p.workers) for p in _placements(task) if p.workers]
-        if placements:
-            allowed = set.intersection(*placements)
-            if not allowed:
-                raise ArgumentValueError(
-                    f"task {key!r} loads blocks of several arrays of which no worker may load all: "
-                    f"{placements}. Let one worker load all of them, or rechunk one of the arrays"
-                )
-            found[key] = allowed
-    _add_upstream(found, tasks)
-    return {key: sorted(allowed) for key, allowed in found.items()}
+    annotations: dict[str, Any] = field(default_factory=dict)
+    """What tasks are annotated with, by dask's names: functions of keys."""
+    options: dict[str, Any]
+    """What is passed on to the cluster beside."""
+
+    def annotated(self) -> AbstractContextManager[None]:
+        """Return the context in which a client keeps to them."""
+        context: AbstractContextManager[None] = base.annotate(**self.annotations)
+        return context if self.annotations else nullcontext()
 
 
-def _add_upstream(found: dict[Any, set[str]], tasks: Mapping[Any, Any]) -> None:
-    """Add to the workers of tasks those of the tasks that no others wait for."""
-    if not found:
-        return
-    users = reverse_dict({key: task.dependencies & tasks.keys() for key, task in tasks.items()})
-    todo = list(found)
-    while todo:
-        for key in tasks[todo.pop()].dependencies:
-            if key in tasks and key not in found and all(user in found for user in users[key]):
-                allowed = set.intersection(*(found[user] for user in users[key]))
-                if allowed:
-                    found[key] = allowed
-                    todo.append(key)
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """Tells a scheduler what a task is annotated with."""
 
+    where: dict[Any, Any]
+    """Values by key."""
+    otherwise: Any
+    """The value of all other tasks, or a function of their keys: what the user asked for."""
 
-def _placements(part: Any) -> Iterator[Placement]:
-    """Yield the placements in a task, in those that are fused into it and in their arguments."""
-    if isinstance(part, Placement):
-        yield part
-    elif isinstance(part, Task):
-        yield from _inside((*part.args, *part.kwargs.values()))
-    elif isinstance(part, GraphNode):
-        yield from _placements(getattr(part, "value", None))
-    elif isinstance(part, dict):
-        yield from _inside(part.values())
-    elif isinstance(part, (list, tuple)):
-        yield from _inside(part)
-
-
-def _inside(parts: Iterable[Any]) -> Iterator[Placement]:
-    """Yield the placements in each of several arguments."""
-    for part in parts:
-        yield from _placements(part)
+    def __call__(self, key: Any) -> Any:
+        """Return the value of a task."""
+        return self.where[key] if key in self.where else _of(self.otherwise, key)
 
 
 def pin(
-    results: tuple[Any, ...], client: Any, *, loose: bool = False
-) -> tuple[tuple[Any, ...], AbstractContextManager[None]]:
-    """Take what a cluster is to compute; return it pinned, and the context to compute it in.
+    results: tuple[Any, ...], client: Any, options: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], Orders, Guard | None]:
+    """Take what a cluster is to compute with some options; return it pinned.
 
-    In the context, tasks that load placed blocks run where these may be loaded. `loose` lets them
-    run elsewhere if none of these workers is there.
+    And how it is to be computed, and what watches over the workers that it needs, if it needs any.
     """
     collections, repack = base.unpack_collections(*results)
-    if not any(is_placed(collection) for collection in collections):
-        return results, nullcontext()
+    if not any(is_limited(collection.__dask_graph__()) for collection in collections):
+        return results, Orders(options=dict(options)), None
     expression = base.collections_to_expr(collections).optimize()
     tasks = dict(expression.__dask_graph__())
-    where = restrictions(tasks)
-    if not loose:
-        check_present(where, client)
+    limits = limits_of(tasks, set(flatten(expression.__dask_keys__())))
+    guard = Guard(client)
+    orders = make_orders(limits, client, options, guard)
     # dask optimises once more, which must not fuse these tasks into others
-    for key in where:
+    for key in (*limits.workers, *limits.groups):
         task = tasks[key]
         if type(task) is Task:
             tasks[key] = OutputTask(
@@ -102,52 +74,61 @@ def pin(
         rebuild, state = collection.__dask_postpersist__()
         pinned.append(rebuild(graph, *state))
     packed: tuple[Any, ...] = repack(pinned)
-    return packed, annotated(where)
+    return packed, orders, guard if limits.groups else None
 
 
-def annotated(where: Mapping[Any, list[str]]) -> AbstractContextManager[None]:
-    """Take the workers of tasks; return the context in which a client keeps to them."""
-    if not where:
-        return nullcontext()
-    lookup = _Lookup(dict(where), base.get_annotations().get("workers", []))
-    context: AbstractContextManager[None] = base.annotate(workers=lookup)
-    return context
+def make_orders(limits: Limits, client: Any, options: Mapping[str, Any], guard: Guard) -> Orders:
+    """Take the limits of tasks and what the user asks for; return how a cluster is to run them.
+
+    Raise if none of the workers that may run a task is there, as far as they will not come.
+    """
+    given, left = base.get_annotations(), dict(options)
+    loose = options.get("allow_other_workers") or given.get("allow_other_workers") or False
+    if loose is False:
+        check_present(limits.workers, client)
+    workers = ByKey(limits.workers, given.get("workers") or [])
+    if not limits.groups:
+        return Orders(annotations={"workers": workers} if limits.workers else {}, options=left)
+    # what a cluster would put in the place of annotations
+    for name in ("workers", "allow_other_workers", "resources"):
+        left.pop(name, None)
+    if options.get("workers"):
+        workers = ByKey({}, options["workers"])
+    asked = options.get("resources") or given.get("resources") or {}
+    needs = {key: {**group.resources, **_of(asked, key)} for key, group in limits.groups.items()}
+    demands = {
+        key: Demand(udfs=group.names, resources=_pairs(needs[key]), workers=_listed(workers(key)))
+        for key, group in limits.groups.items()
+    }
+    wished = {key for key in demands if _of(loose, key)}
+    if wished:  # a wish for the data only: no other worker can run the task
+        present = workers_of(client)
+        vain = {d for d in set(map(demands.get, wished)) if d and not d.is_met_in(present)}
+        free = [key for key in wished if demands[key] in vain]
+        workers = ByKey({**workers.where, **{key: [] for key in free}}, workers.otherwise)
+        demands.update({key: demands[key].anywhere for key in free})
+    guard.require(demands.values())
+    annotations = {
+        "workers": workers,
+        "resources": ByKey(needs, asked),
+        "allow_other_workers": ByKey(dict.fromkeys(needs, False), loose),
+    }
+    return Orders(annotations=annotations, options=left)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lookup:
-    """Tells a scheduler where a task may run."""
-
-    where: dict[Any, list[str]]
-    """Workers by key."""
-    otherwise: Any
-    """Workers of all other tasks, or a function of their keys: what the user annotated."""
-
-    def __call__(self, key: Any) -> Any:
-        if key in self.where:
-            return self.where[key]
-        return self.otherwise(key) if callable(self.otherwise) else self.otherwise
+def _of(value: Any, key: Any) -> Any:
+    """Return an annotation of a task: the value itself, or what a function of keys gives."""
+    return value(key) if callable(value) else value
 
 
-def check_present(where: Mapping[Any, list[str]], client: Any) -> None:
-    """Raise if none of the workers that may run a task is there: it would wait for ever."""
-    if not where:
-        return
-    present = client.scheduler_info(n_workers=-1)["workers"]
-    known = {str(name) for address, w in present.items() for name in (address, w["id"], w["host"])}
-    for key, allowed in where.items():
-        if known.isdisjoint(allowed):
-            raise ArgumentValueError(
-                f"task {key!r} may only load its data on {allowed}, but the cluster has the "
-                f"workers {sorted(present)}: start one of these workers, correct workers=, or pass "
-                "allow_other_workers=True"
-            )
+def _pairs(resources: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """Return resources as a value."""
+    return tuple(sorted(resources.items()))
 
 
-def is_placed(collection: Any) -> bool:
-    """Whether any array in the graph of a collection has been placed."""
-    layers = getattr(collection.__dask_graph__(), "layers", {})
-    return any(name.startswith(PREFIX) for name in layers if isinstance(name, str))
+def _listed(workers: Any) -> tuple[str, ...]:
+    """Return one worker or several as a value."""
+    return (workers,) if isinstance(workers, str) else tuple(sorted(map(str, workers)))
 
 
 def _layered(tasks: dict[Any, Any]) -> HighLevelGraph:
@@ -155,14 +136,9 @@ def _layered(tasks: dict[Any, Any]) -> HighLevelGraph:
     grouped: dict[str, dict[Any, Any]] = {}
     depends: dict[str, set[str]] = {}
     for key, task in tasks.items():
-        name = _layer_name(key)
+        name = layer_name(key)
         grouped.setdefault(name, {})[key] = task
-        needed = {_layer_name(k) for k in task.dependencies if k in tasks}
+        needed = {layer_name(k) for k in task.dependencies if k in tasks}
         depends.setdefault(name, set()).update(needed - {name})
     layers = {name: MaterializedLayer(group) for name, group in grouped.items()}
     return HighLevelGraph(layers, depends)
-
-
-def _layer_name(key: Any) -> str:
-    """Take a task's key; return the name of the layer it is in."""
-    return str(key[0] if isinstance(key, tuple) else key)

@@ -9,8 +9,10 @@ from typing import Any
 from dask import base
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.pinning import pin
-from udfdask.reporting.cluster import counted_on
+from udfdask.limits import needy_udfs
+from udfdask.pinning import Orders, pin
+from udfdask.presence import check_device
+from udfdask.reporting.cluster import Watch, counted_on
 from udfdask.reporting.local import counted_here
 from udfdask.reporting.reporters import choose_reporter
 from udfdask.reporting.state import Progress
@@ -66,7 +68,7 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> brightest
     np.float64(4.0)
     """
-    return _Job(results, progress, kwargs).run(base.compute, _compute_on)
+    return _Job(results, progress, kwargs).compute()
 
 
 def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -105,7 +107,7 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> total["intensity"].sum().compute()
     np.float64(36.0)
     """
-    return _Job(results, progress, kwargs).run(base.persist, _persist_on)
+    return _Job(results, progress, kwargs).persist()
 
 
 class _Job:
@@ -116,40 +118,83 @@ class _Job:
     ) -> None:
         reporter = choose_reporter(progress)
         bare, self._close = open_all(results)
-        self._client = _client(bare, kwargs)
+        get = _get(bare, kwargs)
+        owner = getattr(get, "__self__", None)
+        self._client: Any = owner if hasattr(owner, "scatter") else None
         self._tally = None if reporter is None else Tally(work_of(bare), reporter)
-        self._placed: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if self._client is not None:
+        self._orders, self._guard = Orders(options=kwargs), None
+        if self._client is None:
+            check_device(get, needy_udfs(bare))
+        else:
             bare = scatter_parameters(bare, self._client)
-            loose = bool(kwargs.get("allow_other_workers"))
-            bare, self._placed = pin(bare, self._client, loose=loose)
-        self._bare, self._kwargs = bare, kwargs
+            bare, self._orders, self._guard = pin(bare, self._client, kwargs)
+        self._bare = bare
 
-    def run(self, here: Callable[..., Any], on_cluster: Callable[..., Any]) -> tuple[Any, ...]:
-        """Return what comes out, as values of the kind that were given."""
-        with self._placed:
-            done = self._counted(here, on_cluster)
+    def compute(self) -> tuple[Any, ...]:
+        """Return values of the kinds that were given."""
+        return self._run(base.compute, self._compute_on_cluster)
+
+    def persist(self) -> tuple[Any, ...]:
+        """Return collections of the kinds that were given."""
+        return self._run(base.persist, self._persist_on_cluster)
+
+    def _run(self, here: Callable[..., Any], watched: Callable[[Watch], Any]) -> tuple[Any, ...]:
+        """Return what comes out; whoever asked is told how far it is."""
+        tally = self._tally
+        counted = tally if tally is not None and tally.layer_names else None
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._orders.annotated())
+            if tally is not None:
+                stack.enter_context(ended(tally))
+            if self._client is not None and (counted or self._guard):
+                look = None if self._guard is None else self._guard.look
+                done = watched(stack.enter_context(counted_on(self._client, counted, look)))
+            else:
+                if tally is not None:
+                    stack.enter_context(counted_here(tally))
+                done = here(*self._bare, **self._orders.options)
         return tuple(self._close(done))
 
-    def _counted(self, here: Callable[..., Any], on_cluster: Callable[..., Any]) -> Any:
-        """Return what comes out; whoever asked is told how far it is."""
-        if self._tally is None:
-            return here(*self._bare, **self._kwargs)
-        with ended(self._tally):
-            if self._client is not None and self._tally.layer_names:
-                return on_cluster(self._client, self._tally, self._bare, self._kwargs)
-            with counted_here(self._tally):
-                return here(*self._bare, **self._kwargs)
+    def _compute_on_cluster(self, watch: Watch) -> Any:
+        """Compute, and look meanwhile how it is getting on."""
+        collections, repack = base.unpack_collections(*self._bare)
+        options = {k: v for k, v in self._orders.options.items() if k != "scheduler"}
+        futures = self._client.compute(collections, **options)
+        try:
+            watch.wait(futures)
+            return repack(self._client.gather(futures))
+        finally:
+            # or the cluster goes on for as long as somebody keeps a traceback
+            for future in futures:
+                future.release()
+
+    def _persist_on_cluster(self, watch: Watch) -> Any:
+        """Persist; wait until the workers are there that it needs, or until it has been counted.
+
+        What fails is raised when it is read.
+        """
+        from distributed import futures_of
+
+        done = base.persist(*self._bare, **self._orders.options)
+        futures = futures_of(done, client=self._client)
+        try:
+            if self._tally is None and self._guard is not None:
+                self._guard.wait()
+            elif self._tally is not None and not watch.wait(futures):
+                self._tally.end("failed")
+        except BaseException:
+            for future in futures:
+                future.release()
+            raise
+        return done
 
 
-def _client(results: Any, kwargs: dict[str, Any]) -> Any:
-    """Return the distributed client that a computation would use, or None."""
+def _get(results: Any, kwargs: dict[str, Any]) -> Any:
+    """Return the `get` of the scheduler that a computation would use; None without anything."""
     collections, _ = base.unpack_collections(*results)
     if not collections:
         return None
-    get = base.get_scheduler(scheduler=kwargs.get("scheduler"), collections=collections)
-    owner = getattr(get, "__self__", None)
-    return owner if hasattr(owner, "scatter") else None
+    return base.get_scheduler(scheduler=kwargs.get("scheduler"), collections=collections)
 
 
 def scatter_parameters(results: Any, client: Any) -> tuple[Any, ...]:
@@ -167,30 +212,3 @@ def scatter_parameters(results: Any, client: Any) -> tuple[Any, ...]:
             replaced.append(rebuild(light, *state))
     packed: tuple[Any, ...] = repack(replaced)
     return packed
-
-
-def _compute_on(client: Any, tally: Tally, results: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Compute on a cluster and count meanwhile."""
-    collections, repack = base.unpack_collections(*results)
-    options = {k: v for k, v in kwargs.items() if k != "scheduler"}
-    with counted_on(client, tally) as watch:
-        futures = client.compute(collections, **options)
-        try:
-            watch.wait(futures)
-            done: tuple[Any, ...] = repack(client.gather(futures))
-        finally:
-            # or the cluster goes on for as long as somebody keeps a traceback
-            for future in futures:
-                future.release()
-    return done
-
-
-def _persist_on(client: Any, tally: Tally, results: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Persist on a cluster and count until all is there; what fails is raised when it is read."""
-    from distributed import futures_of
-
-    with counted_on(client, tally) as watch:
-        done: tuple[Any, ...] = base.persist(*results, **kwargs)
-        if not watch.wait(futures_of(done, client=client)):
-            tally.end("failed")
-    return done

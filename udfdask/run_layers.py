@@ -15,6 +15,7 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from udfdask.backends.device import cupy
 from udfdask.chunk_layers import Key
+from udfdask.groups import Group, groups_of
 from udfdask.lazy_params import lazy_recipe
 from udfdask.output_task import OutputTask
 from udfdask.plan import Plan
@@ -33,6 +34,7 @@ class RunLayers:
     ) -> None:
         self.token = token or plan.token
         self.recipe = replace(plan.recipe, token=self.token)
+        self.groups = groups_of(self.recipe)
         self.aux = plan.aux
         if plan.second_pass:
             # loads of its own: else every chunk stays in memory until the parameter is there
@@ -52,9 +54,14 @@ class RunLayers:
         self.layers[name] = MaterializedLayer(tasks)
         self.depends[name] = set(depends)
 
-    def name(self, stage: str, udf: UDFRecipe | None = None, *rest: str) -> str:
-        """Return the name of a layer, as dask shows it."""
-        who = [udf.name] if udf else sorted({u.name for u in self.recipe.udfs})[:3]
+    def name(
+        self, stage: str, udf: UDFRecipe | None = None, *rest: str, group: Group | None = None
+    ) -> str:
+        """Return the name of a layer of one UDF, a group or all, as dask shows it."""
+        some = [u.name for u in self.recipe.udfs] if group is None else group.names
+        who = [udf.name] if udf else sorted(set(some))[:3]
+        if group is not None and group.needs_cuda:
+            rest = ("cuda", *rest)
         token = tokenize(self.token, stage, None if udf is None else self.number(udf), rest)
         return "-".join([*who, *(str(r) for r in rest), stage, token]).lower()
 

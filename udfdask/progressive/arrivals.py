@@ -81,3 +81,8 @@ class Arrivals:
         """Wait, the lock held, until something is true or the run is closed."""
         while not self.closed and not condition():
             self.changed.wait(POLL)
+
+    def wait_a_while(self, condition: Callable[[], object]) -> None:
+        """Wait, the lock held, until something is true, the run is closed, or to look around."""
+        if not self.closed and not condition():
+            self.changed.wait(POLL)

@@ -15,7 +15,9 @@ from typing import Any
 from udfdask.chunk import Payload
 from udfdask.config import scatter_bytes
 from udfdask.graph import Tasks
-from udfdask.pinning import annotated, check_present, restrictions
+from udfdask.limits import NONE, limits_of
+from udfdask.pinning import make_orders
+from udfdask.presence import Guard
 from udfdask.progressive.arrivals import Arrivals, Closed
 from udfdask.progressive.source import Job
 from udfdask.recipe import Recipe
@@ -31,6 +33,7 @@ class ClusterChunks:
         self._job = job
         self._client = client
         self._options = dict(options)
+        self._guard = Guard(client)
         self._arrivals = Arrivals(job.ordered)
         self._ended: deque[Any] = deque()
         self._coming: dict[Any, tuple[int, _Batch]] = {}
@@ -73,7 +76,7 @@ class ClusterChunks:
         """Compute lazy parameters."""
         tasks = self._job.parameters()
         if tasks is not None:
-            (future,) = self._client.get(tasks.dsk, tasks.keys, sync=False, **self._options)
+            (future,) = self._submit(tasks.dsk, tasks.keys, tasks.keys)
             try:
                 self._watch(future)
                 self._job.live.fill(self._client.gather(self._wait()[0]))
@@ -103,13 +106,8 @@ class ClusterChunks:
             return
         chunks = range(graph.n_sent, min(len(keys), self._taken + window))
         dsk, shared, done_with = graph.next_tasks(chunks)
-        wanted = [keys[chunk] for chunk in chunks] + shared
-        where = restrictions(dsk) if self._job.is_placed else {}
-        if not self._options.get("allow_other_workers"):
-            check_present(where, self._client)
-        with annotated(where):
-            options = {"fifo_timeout": 0, **self._options}
-            futures = self._client.get(dsk, wanted, sync=False, **options)
+        results = [keys[chunk] for chunk in chunks]
+        futures = self._submit(dsk, results + shared, results, fifo_timeout=0)
         batch = _Batch(done_with, self._scattered)
         for chunk, future in zip(chunks, futures, strict=False):
             self._coming[future] = (chunk, batch)
@@ -117,6 +115,19 @@ class ClusterChunks:
         graph.held.update(zip(shared, futures[len(chunks) :], strict=True))
         if self._arrivals.closed:  # meanwhile
             self.close()
+
+    def _submit(
+        self, dsk: dict[Any, Any], wanted: list[Any], results: list[Any], **defaults: Any
+    ) -> list[Any]:
+        """Send tasks to the cluster; return the futures of the keys that are wanted.
+
+        `results` are those among them that are payloads, not loaded data for more of these.
+        """
+        limits = limits_of(dsk, results) if self._job.is_limited else NONE
+        orders = make_orders(limits, self._client, {**defaults, **self._options}, self._guard)
+        with orders.annotated():
+            futures: list[Any] = self._client.get(dsk, wanted, sync=False, **orders.options)
+        return futures
 
     def _receive(self) -> None:
         """Wait for a payload, and fetch all that are there."""
@@ -147,12 +158,16 @@ class ClusterChunks:
     def _wait(self) -> list[Any]:
         """Wait for futures to end and return them."""
         arrivals, ended = self._arrivals, self._ended
-        with arrivals.changed:
-            # a client that is closed may never say so
-            arrivals.wait_until(lambda: ended or self._client_closed())
-            if arrivals.closed or not ended:
-                raise Closed
-            return [ended.popleft() for _ in range(len(ended))]
+        while True:
+            with arrivals.changed:
+                arrivals.wait_a_while(lambda: ended)
+                # a client that is closed may never say so
+                if arrivals.closed or (self._client_closed() and not ended):
+                    raise Closed
+                if ended:
+                    return [ended.popleft() for _ in range(len(ended))]
+            # without the lock, for which callbacks of the client wait
+            self._guard.look()
 
 
 class _Batch:

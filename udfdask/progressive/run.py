@@ -12,6 +12,7 @@ from dask import base
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.plan import make_plan
+from udfdask.presence import check_device
 from udfdask.progressive.cluster import ClusterChunks
 from udfdask.progressive.iteration import UDFIterator
 from udfdask.progressive.live import LiveRecipe
@@ -138,7 +139,8 @@ def run_udf_iter(
     for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
         if not base.is_dask_collection(values):
             known_aux[number][name] = values
-    find = _scheduler(scheduler, array)
+    needy = [u.name for u in recipe.udfs if u.needs_cuda] if recipe.grid.n_chunks else []
+    find = _scheduler(scheduler, array, needy)
 
     def start() -> Chunks:
         job, get = Job(plan, array, live), find()
@@ -169,8 +171,11 @@ def _check_options(options: Mapping[str, Any]) -> None:
         )
 
 
-def _scheduler(scheduler: Any, array: da.Array) -> Callable[[], Any]:
-    """Return a function that gives the scheduler's `get`, decided now where that can be."""
+def _scheduler(scheduler: Any, array: da.Array, needy: Sequence[str]) -> Callable[[], Any]:
+    """Return a function that gives the scheduler's `get`, decided now where that can be.
+
+    Raise if it is one of this machine, which lacks the device that UDFs need.
+    """
 
     def find() -> Any:
         return base.get_scheduler(scheduler=scheduler, collections=[array])
@@ -180,4 +185,5 @@ def _scheduler(scheduler: Any, array: da.Array) -> Callable[[], Any]:
     except RuntimeError:
         # an asynchronous client in its event loop; `async for` asks again from another thread
         return find
+    check_device(get, needy)
     return lambda: get

@@ -6,10 +6,11 @@ import uuid
 from typing import Any, Protocol
 
 import dask.array as da
+from dask.base import is_dask_collection
 
 from udfdask.chunk import Payload
 from udfdask.graph import Tasks, build_chunks, build_parameters
-from udfdask.pinning import is_placed
+from udfdask.limits import is_limited
 from udfdask.plan import Plan
 from udfdask.progressive.growing import is_ordered
 from udfdask.progressive.live import LiveRecipe
@@ -24,7 +25,11 @@ class Job:
         # a name of its own: parameters may change, and a cluster computes equal names once
         self._token = uuid.uuid4().hex
         self.live = live
-        self.is_placed = is_placed(array)
+        parts = [array, *plan.aux, *(plan.recipe.lazy_value(*s) for s in plan.recipe.lazy_slots)]
+        graphs = [part.__dask_graph__() for part in parts if is_dask_collection(part)]
+        self.is_limited = any(map(is_limited, graphs)) or any(
+            udf.needs_cuda for udf in plan.recipe.udfs
+        )
         self.ordered = is_ordered(plan.recipe)
 
     def parameters(self) -> Tasks | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -14,11 +14,16 @@ INTERVAL = 0.2
 """Seconds between two questions to the scheduler."""
 
 
-class Watch:
-    """Counts the tasks of a tally while futures of a client are waited for."""
+Look = Callable[[], object] | None
+"""What else is to be looked after while somebody waits; it may raise."""
 
-    def __init__(self, client: Any, tally: Tally, plugin: str) -> None:
+
+class Watch:
+    """Counts the tasks of a tally, if there is one, while futures of a client are waited for."""
+
+    def __init__(self, client: Any, tally: Tally | None, plugin: str, look: Look) -> None:
         self._client = client
+        self._look = look
         self._tally = tally
         self._plugin = plugin
 
@@ -29,12 +34,16 @@ class Watch:
         """
         over = _over(futures)
         while not over.wait(INTERVAL) and not self._client_closed():
+            if self._look is not None:
+                self._look()
             self._ask()
         self._ask()
         return all(future.status == "finished" for future in futures)
 
     def _ask(self) -> None:
         """Ask the scheduler what has been done since the last time, and count it."""
+        if self._tally is None:
+            return
         from udfdask.reporting.scheduler_plugin import take_from
 
         with suppress(OSError):  # a scheduler that is gone is told about by the futures
@@ -50,14 +59,17 @@ class Watch:
 
 
 @contextmanager
-def counted_on(client: Any, tally: Tally) -> Iterator[Watch]:
+def counted_on(client: Any, tally: Tally | None, look: Look = None) -> Iterator[Watch]:
     """Give what counts on a cluster; the scheduler keeps nothing of it afterwards."""
+    if tally is None:
+        yield Watch(client, None, "", look)
+        return
     from udfdask.reporting.scheduler_plugin import ChunkTaskPlugin
 
     name = f"udfdask-progress-{tally.id}"
     client.register_plugin(ChunkTaskPlugin(name, client.id, frozenset(tally.layer_names)))
     try:
-        yield Watch(client, tally, name)
+        yield Watch(client, tally, name, look)
     finally:
         with suppress(OSError, RuntimeError, ValueError):  # a client that is closed took it along
             client.unregister_scheduler_plugin(name)

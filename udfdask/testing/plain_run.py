@@ -126,7 +126,8 @@ class PlainRun:
 
     def partials(self, number: int = 0) -> list[Partial]:
         """Return what the chunks hand on, in navigation order."""
-        return [payload[number] for payload in self.payloads]
+        found = (payload[number] for payload in self.payloads)
+        return [partial for partial in found if partial is not None]
 
     def with_udf(self, number: int = 0, **changes: Any) -> Recipe:
         """Return the recipe with some fields of one UDF changed."""

@@ -1,0 +1,194 @@
+"""Whether the workers are there that tasks need: a scheduler would let tasks wait for ever."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from udfdask import config
+from udfdask.backends.device import n_devices
+from udfdask.errors import ArgumentValueError, DeviceError, UDFWarning
+
+LONGEST_PAUSE = 3.0
+"""Seconds between two looks at the workers of a cluster, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What some tasks need of a worker."""
+
+    udfs: tuple[str, ...]
+    """Names of the UDFs that need it."""
+    resources: tuple[tuple[str, float], ...]
+    """Resources by name, in the amount that each task takes."""
+    workers: tuple[str, ...]
+    """Addresses, names or hosts of the workers that may run the tasks; any if there is none."""
+
+    def is_met_by(self, address: str, worker: Mapping[str, Any]) -> bool:
+        """Return whether a worker, as a scheduler describes it, may run the tasks."""
+        has = worker["resources"]
+        able = all(has.get(name, 0) >= amount for name, amount in self.resources)
+        return able and (not self.workers or not _names(address, worker).isdisjoint(self.workers))
+
+    def is_met_in(self, workers: Mapping[str, Any]) -> bool:
+        """Return whether any of the workers of a cluster may run the tasks."""
+        return any(self.is_met_by(address, worker) for address, worker in workers.items())
+
+    @property
+    def anywhere(self) -> Demand:
+        """The same on any worker."""
+        return replace(self, workers=())
+
+
+class Guard:
+    """Sees to it that no computation waits longer than the configured time for a worker."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._timeout = config.resources_timeout()
+        self._pause = min(LONGEST_PAUSE, max(0.05, self._timeout / 20))
+        self._demands: set[Demand] = set()
+        self._look_at = 0.0
+        self._waiting_since: float | None = None
+
+    def require(self, demands: Iterable[Demand]) -> None:
+        """Add what tasks need that are about to be sent; raise if no worker will ever have it.
+
+        Where workers may still come, as on an empty or an adaptive cluster, warn, and begin to
+        wait: an adaptive cluster grows once it has been sent tasks.
+        """
+        fresh = set(demands) - self._demands
+        self._demands |= fresh
+        workers = workers_of(self._client)
+        missing = _unmet(fresh, workers)
+        if not missing:
+            return
+        if workers and not is_adaptive(self._client):
+            raise DeviceError(_what_is_missing(missing, workers))
+        self._wait(missing, workers)
+
+    def look(self) -> None:
+        """Raise if tasks have waited for a worker for too long; to be called now and then."""
+        now = time.monotonic()
+        if not self._demands or now < self._look_at:
+            return
+        self._look_at = now + self._pause
+        workers = workers_of(self._client)
+        missing = _unmet(self._demands, workers)
+        if not missing:
+            self._waiting_since = None
+        elif self._waiting_since is None:  # workers have gone
+            self._wait(missing, workers)
+        elif now - self._waiting_since >= self._timeout:
+            raise DeviceError(
+                f"{_what_is_missing(missing, workers)}. None came within {self._timeout:g} s "
+                "(config udfdask.resources-timeout)"
+            )
+
+    def wait(self) -> None:
+        """Wait for workers that may still come; raise if they do not."""
+        while self._waiting_since is not None:
+            self.look()
+            time.sleep(self._pause / 4)
+
+    def _wait(self, missing: list[Demand], workers: Mapping[str, Any]) -> None:
+        """Begin to wait, and say so."""
+        self._waiting_since = time.monotonic()
+        warnings.warn(
+            f"{_what_is_missing(missing, workers)}. Waiting for one for {self._timeout:g} s "
+            "(config udfdask.resources-timeout)",
+            UDFWarning,
+            stacklevel=2,
+        )
+
+
+def workers_of(client: Any) -> Mapping[str, Any]:
+    """Return the workers of a cluster by address, as its scheduler describes them."""
+    found: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    return found
+
+
+def is_adaptive(client: Any) -> bool:
+    """Return whether a cluster starts workers by itself; one known by its address alone does not.
+
+    Its scheduler cannot tell: what scales a cluster lives beside it.
+    """
+    adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
+    return getattr(adaptive, "periodic_callback", None) is not None
+
+
+def check_device(get: Any, udfs: Sequence[str]) -> None:
+    """Raise if a scheduler of this machine is to run UDFs that need a device, and it has none.
+
+    A function or a pool of somebody else's may run tasks elsewhere.
+    """
+    here = str(getattr(get, "__module__", "")).startswith("dask.")
+    if udfs and here and not n_devices():
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        raise DeviceError(
+            f"{', '.join(udfs)} can run on a CUDA device alone, and this machine shows none "
+            f"(CUDA_VISIBLE_DEVICES is {'not set' if visible is None else repr(visible)}): run on "
+            "a cluster with workers that have the resources CUDA=1 (udfdask.cluster.worker_spec); "
+            "or, if the UDF can do without a device, say so with backends='numpy'"
+        )
+
+
+def check_present(where: Mapping[Any, list[str]], client: Any) -> None:
+    """Raise if none of the workers that may run a task is there: it would wait for ever."""
+    if not where:
+        return
+    present = workers_of(client)
+    known = {n for address, worker in present.items() for n in _names(address, worker)}
+    for key, allowed in where.items():
+        if known.isdisjoint(allowed):
+            raise ArgumentValueError(
+                f"task {key!r} may only load its data on {allowed}, but the cluster has the "
+                f"workers {sorted(present)}: start one of these workers, correct workers=, or pass "
+                "allow_other_workers=True"
+            )
+
+
+def _names(address: str, worker: Mapping[str, Any]) -> set[str]:
+    """Return what a worker may be called."""
+    return {address, str(worker["id"]), str(worker["host"])}
+
+
+def _unmet(demands: Iterable[Demand], workers: Mapping[str, Any]) -> list[Demand]:
+    """Return the demands that no worker meets, in an order of their own."""
+    return sorted(
+        (demand for demand in demands if not demand.is_met_in(workers)),
+        key=lambda d: (d.udfs, d.resources, d.workers),
+    )
+
+
+def _what_is_missing(missing: list[Demand], workers: Mapping[str, Any]) -> str:
+    """Return which UDFs need what, what there is, and what can be done, in words."""
+    demand = missing[0]
+    udfs = ", ".join(dict.fromkeys(name for d in missing for name in d.udfs))
+    tags = ",".join(f"{name}={amount:g}" for name, amount in demand.resources)
+    able = demand.anywhere.is_met_in(workers)
+    where = f" among {list(demand.workers)}, to which they are restricted," if able else ""
+    return (
+        f"{udfs} can run on a CUDA device alone: the tasks need a worker{where} with the resources "
+        f"{tags}, but {_described(workers)}. Start such a worker, "
+        f"'dask worker <scheduler> --resources {tags}' on a machine with a device, or a cluster of "
+        "udfdask.cluster.worker_spec(); or, if the UDF can do without a device, say so with "
+        "backends='numpy'"
+    )
+
+
+def _described(workers: Mapping[str, Any]) -> str:
+    """Return how many workers a cluster has, and with which resources, in words."""
+    if not workers:
+        return "the cluster has no workers"
+    kinds = Counter(
+        ",".join(f"{name}={amount:g}" for name, amount in sorted(worker["resources"].items()))
+        for worker in workers.values()
+    )
+    parts = [f"{n} with {tags or 'no resources'}" for tags, n in sorted(kinds.items())]
+    return f"the cluster has {len(workers)} worker(s), {', '.join(parts)}"
