@@ -1,9 +1,10 @@
 """What the chunks of a dask array can be made of, and how to make them that; works on workers."""
 
 import importlib.util
+import math
 
-import dask.array as da
 import numpy as np
+from scipy.sparse import csr_array
 
 from udfdask.backends import names
 from udfdask.backends.converting import to_backend
@@ -45,18 +46,33 @@ def can_hold(backend, array, sig_dims):
     return backend not in names.D2_BACKENDS or (array.ndim, sig_dims) == (2, 1)
 
 
-def block_in(block, backend):
-    """A block made of something else; what is empty as well."""
+def block_in(block, backend, sig_dims):
+    """A block made of something else."""
     if backend == READ_ONLY:
         view = np.asarray(block).view()
         view.flags.writeable = False
         return view
+    if backend == names.SPARSE_GCXS:
+        return gcxs(np.asarray(block), block.ndim - sig_dims)
     return to_backend(np.asarray(block), backend, block.shape)
 
 
-def chunks_in(array, backend):
+def gcxs(block, nav_dims):
+    """A block as `from_raw_csr` gives it, without what `sparse` would compile for that."""
+    import sparse
+
+    if nav_dims == 0:
+        return sparse.GCXS.from_numpy(block)
+    flat = block.reshape((math.prod(block.shape[:nav_dims]), math.prod(block.shape[nav_dims:])))
+    rows = csr_array(flat)
+    entries = (rows.data, rows.indices, rows.indptr)
+    return sparse.GCXS(entries, shape=block.shape, compressed_axes=tuple(range(nav_dims)))
+
+
+def chunks_in(array, backend, sig_dims):
     """A dask array with the same values and other chunks; it knows what they are."""
     if backend == "numpy":
         return array
-    meta = block_in(np.empty((0,) * array.ndim, array.dtype), backend)
-    return array.map_blocks(block_in, backend=backend, meta=meta)
+    how = {"backend": backend, "sig_dims": sig_dims}
+    meta = block_in(np.empty((0,) * array.ndim, array.dtype), **how)
+    return array.map_blocks(block_in, **how, meta=meta)
