@@ -6,6 +6,7 @@ from multiprocessing import get_context
 
 import pytest
 
+pytest_plugins = ["backend_fixture"]
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests start
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from dask.utils import format_bytes
 
+from udfdask.backends.names import DENSE_BACKENDS, SPARSE_BACKENDS
 from udfdask.plan import Plan
 from udfdask.recipe import CORRECTIONS, Recipe, UDFRecipe
+from udfdask.tiling import TilingScheme
 from udfdask.udf import UDFMethod
 
 MERGES = {
@@ -32,9 +34,11 @@ class Explanation:
     n_tasks: int
     """Tasks that udfdask adds to the graph."""
     bytes_read: int
-    """Data that are loaded, in bytes, as dask sees them (before any decompression)."""
+    """Data that are loaded, in bytes, as dask sees them: before any decompression, sparse ones as
+    if they were dense."""
     bytes_per_task: int
-    """Memory that the largest chunk task needs: its data, copies and buffers, in bytes."""
+    """Memory that the largest chunk task needs: its data, copies and buffers, in bytes; of sparse
+    data, what it would need if they were dense."""
     tile_shape: tuple[int, ...]
     """Largest tile, (frames, *signal)."""
     passes: int
@@ -63,7 +67,7 @@ def _label_and_words(line: str) -> tuple[str, str]:
 def describe(plan: Plan, n_tasks: int) -> Explanation:
     """Return the description of a plan that has so many tasks."""
     recipe = plan.recipe
-    grid, sig, tiling = recipe.grid, recipe.shape.sig, recipe.tiling
+    grid, sig, tiling = recipe.grid, recipe.shape.sig, _tiling(recipe)
     blocks = math.prod(len(c) for c in recipe.sig_chunks)
     total = math.prod(grid.numblocks)
     itemsize = recipe.dtype.itemsize
@@ -82,18 +86,20 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         chunks += f", each in {blocks} signal chunks"
     if grid.roi is not None:
         chunks += f"; {grid.n_frames} of {grid.size} frames selected"
+    if_dense = " if they were dense" if recipe.native in SPARSE_BACKENDS else ""
     order = ", one for each signal chunk of a chunk" if recipe.by_sig_chunk else ""
     lines = [
         f"data      {recipe.shape.nav} scan, {sig} frames, {recipe.dtype}",
         f"chunks    {chunks}",
-        f"reads     {format_bytes(bytes_read)}, in {_passes(plan)}",
+        f"reads     {format_bytes(bytes_read)}{if_dense}, in {_passes(plan)}",
         f"tasks     {n_tasks}{order}",
         (
-            f"memory    {format_bytes(per_task)} in the largest task: {format_bytes(chunk_bytes)} "
-            f"of data, {format_bytes(tile_bytes)} of copies, {format_bytes(buffers)} of buffers"
+            f"memory    {format_bytes(per_task)} in the largest task{if_dense}: "
+            f"{format_bytes(chunk_bytes)} of data, {format_bytes(tile_bytes)} of copies, "
+            f"{format_bytes(buffers)} of buffers"
         ),
         f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
-        "backend   numpy",
+        f"backend   {_backends(recipe)}",
     ]
     if recipe.corrections is not None:
         lines.append(f"corrects  {_corrections(recipe)}")
@@ -110,6 +116,38 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         passes=passes,
         warnings=plan.warnings,
     )
+
+
+def _tiling(recipe: Recipe) -> TilingScheme:
+    """Return the scheme of the tiles: of sparse ones where all UDFs take the data so."""
+    given = recipe.backends_over(recipe.native)
+    takes_sparse = recipe.native in SPARSE_BACKENDS and SPARSE_BACKENDS.issuperset(given)
+    return recipe.sparse_tiling if takes_sparse and recipe.corrections is None else recipe.tiling
+
+
+def _backends(recipe: Recipe) -> str:
+    """Return what chunks are made of, and as what each UDF is given them, in words."""
+    native = recipe.native
+    given = recipe.backends_over(native)
+    corrected = recipe.corrections is not None and native in SPARSE_BACKENDS
+    if not corrected and set(given) == {native}:
+        return native
+    each = [
+        f"{udf.name} is given {_made(native, backend, corrected)}"
+        for udf, backend in zip(recipe.udfs, given, strict=True)
+    ]
+    return "; ".join([f"{native} chunks", *dict.fromkeys(each)])
+
+
+def _made(native: str, backend: str, corrected: bool) -> str:
+    """Return the backend that a UDF is given, and what it takes to get there."""
+    if corrected:
+        return f"{backend}, corrected and dense before"
+    if backend == native:
+        return f"{backend} as it is"
+    if native in SPARSE_BACKENDS and backend in DENSE_BACKENDS:
+        return f"{backend}, a tile made dense at a time"
+    return f"{backend}, converted"
 
 
 def _passes(plan: Plan) -> str:
@@ -164,6 +202,11 @@ def _notes(plan: Plan) -> list[str]:
     names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(plan.recipe.udfs)}}
     lazy = [f"{names[k]}.{p}" for k, p in plan.recipe.lazy_slots]
     notes = []
+    if plan.recipe.native in SPARSE_BACKENDS:
+        notes.append(
+            "dask knows the dense size of sparse chunks alone; they take memory in proportion to "
+            "the values that they store"
+        )
     if lazy:
         notes.append(f"{', '.join(lazy)} computed first, then handed to every task")
     if plan.recipe.nbytes > (1 << 20):

@@ -84,10 +84,9 @@ class DensePieces:
                 dense = self._corrected(instance, dtype)
             else:
                 dense = convert(self._native, dtype)
-            made = to_backend(dense, backend, dense.shape)
-            self._elsewhere[dtype, backend] = locked_sparse(made)
+            self._elsewhere[dtype, backend] = to_backend(dense, backend, dense.shape)
         piece = self._elsewhere[dtype, backend]
-        return piece.copy() if instance.writable_input else piece
+        return piece.copy() if instance.writable_input else locked_sparse(piece)
 
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected piece in a dtype, read-only."""

@@ -180,7 +180,7 @@ def _process_frames(instance: Instance, stack: Any, first: int) -> None:
     process = instance.udf.process_frame
     cursor = instance.cursor
     places, nav = _frame_views(instance, slice(first, first + stack.shape[0]))
-    frames = frames_of(stack, instance.backend)
+    frames = frames_of(stack, instance.backend, instance.writable_input)
     try:
         if instance.udf._maps_frames and len(nav) == 1 and not instance.takes_sparse:  # no aux data
             _map_frames(instance, stack, first)

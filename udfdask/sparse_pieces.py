@@ -28,31 +28,34 @@ class SparsePieces:
     def get(self, instance: Instance) -> Any:
         """Return the piece in the dtype and backend of a UDF.
 
-        It is private and writable if the UDF asks for that.
+        It is private and writable if the UDF asks for that. Else only its values and places are
+        shared: the object is not, since sparse arrays can be resized or given other values.
         """
         wanted = (instance.where.input_dtype, instance.backend)
         if wanted not in self._converted:
             self._converted[wanted] = self._convert(*wanted)
         piece = self._converted[wanted]
-        return piece.copy() if instance.writable_input else piece
+        return piece.copy() if instance.writable_input else locked_sparse(piece)
 
     def _convert(self, dtype: np.dtype[Any], backend: str) -> Any:
-        """Return the piece in a dtype and backend, read-only."""
+        """Return the piece in a dtype and backend."""
         piece = self._native
         if piece.dtype != dtype:
             piece = piece.astype(dtype)
-        piece = to_backend(piece, backend, self._shape)
-        return piece if piece is self._native else locked_sparse(piece)
+        return to_backend(piece, backend, self._shape)
 
 
-def frames_of(stack: Any, backend: str) -> Iterable[Any]:
-    """Return the frames of a stack one by one, shape sig; of a matrix, of shape (1, pixels)."""
+def frames_of(stack: Any, backend: str, writable: bool = False) -> Iterable[Any]:
+    """Return the frames of a stack one by one, shape sig; of a matrix, of shape (1, pixels).
+
+    Sparse ones are copied if they are to be `writable`; dense ones are if the stack is.
+    """
     if backend in names.DENSE_BACKENDS:
         frames: Iterable[Any] = stack
         return frames
     sig = tuple(stack.shape[1:])
     rows = SparseRows.of_block(stack, 1)
     singles = (rows.rows(i, i + 1) for i in range(len(rows)))
-    if backend in names.D2_BACKENDS:
-        return singles
-    return (to_backend(single.reshape(sig), backend, sig) for single in singles)
+    if backend not in names.D2_BACKENDS:
+        singles = (to_backend(single.reshape(sig), backend, sig) for single in singles)
+    return (single.copy() if writable else locked_sparse(single) for single in singles)

@@ -20,12 +20,18 @@ def locked(array: AnyArray) -> AnyArray:
 
 
 def locked_sparse(array: Any) -> Any:
-    """Return a sparse array of the same values and places, none of which can be written to."""
+    """Return a sparse array of the same values and places, none of which can be written to.
+
+    What is replaced in it as a whole, as SciPy's `resize` does, stays as it was in the original;
+    so does sparse.DOK, which is copied.
+    """
     twin = copy.copy(array)  # shallow
     for name in ("data", "indices", "indptr", "coords"):
         part = vars(twin).get(name)
         if isinstance(part, tuple):
             setattr(twin, name, tuple(locked(p) for p in part))
+        elif isinstance(part, dict):  # of sparse.DOK, which knows no other mapping
+            setattr(twin, name, dict(part))
         elif part is not None:
             setattr(twin, name, locked(part))
     return twin

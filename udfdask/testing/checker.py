@@ -40,6 +40,7 @@ LAWS: tuple[Law, ...] = (
     regions.frames_do_not_notice_the_region,
     company.dtypes_are_welcome,
     company.company_does_not_show,
+    company.backends_do_not_show,
     company.pickling_does_not_show,
     company.dask_does_not_show,
 )
@@ -73,9 +74,10 @@ def check_udf(
 ) -> CheckReport:
     """Check that a UDF gives the same results however the data are cut and wherever it runs.
 
-    It runs the UDF over many chunkings, tile shapes, regions of interest, merge orders, dtypes, in
-    company, on threads and after pickling, and compares with the plainest loop over the data. The
-    first law that is broken is raised, in words, with the smallest case found.
+    It runs the UDF over many chunkings, tile shapes, regions of interest, merge orders, dtypes, on
+    the array backends that it offers, in company, on threads and after pickling, and compares with
+    the plainest loop over the data. The first law that is broken is raised, in words, with the
+    smallest case found.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def check_udf(
     >>> from udfdask.testing import check_udf
     >>> from udfdask.udfs import SumUDF
     >>> print(check_udf(SumUDF()))  # doctest: +ELLIPSIS
-    SumUDF keeps 23 laws:
+    SumUDF keeps 24 laws:
       makes_itself_again: ...
     >>> class CountUDF(ud.UDF):
     ...     def get_result_buffers(self):

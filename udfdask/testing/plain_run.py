@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from udfdask.auxdata import block_of
+from udfdask.backends.converting import to_backend
+from udfdask.backends.names import D2_BACKENDS, NUMPY
 from udfdask.chunk import Payload, run_chunk
 from udfdask.finish import finish
 from udfdask.merge import empty, merge_all, merge_link, merge_tree
@@ -37,6 +39,8 @@ class Layout:
     """Fan-in of merge trees, False for a merge in one step."""
     backwards: bool = False
     """Whether chunks are processed from the last to the first."""
+    backend: str | None = None
+    """The only array backend that UDFs are given, of which chunks are if they can be."""
 
     def __str__(self) -> str:
         words = [chunks_in_words(self.nav_chunks)]
@@ -50,6 +54,8 @@ class Layout:
             words.append(f"split_every={self.fan_in}")
         if self.backwards:
             words.append("processed from the last to the first")
+        if self.backend is not None:
+            words.append(f"data as {self.backend}")
         return ", ".join(words)
 
 
@@ -108,9 +114,10 @@ class PlainRun:
             roi=how.roi,
             tile_bytes=how.tile_bytes,
             split_every=how.fan_in,
+            backends=None if how.backend is None else (how.backend,),
         )
 
-    def _blocks(self, chunk: int) -> list[AnyArray]:
+    def _blocks(self, chunk: int) -> list[Any]:
         """Return the blocks of a chunk, in C order of the signal chunks."""
         start, shape = self.recipe.grid.bounds(chunk)
         nav = tuple(slice(a, a + n) for a, n in zip(start, shape, strict=True))
@@ -118,7 +125,10 @@ class PlainRun:
             [slice(e - n, e) for e, n in zip(itertools.accumulate(c), c, strict=True)]
             for c in self.recipe.sig_chunks
         ]
-        return [self.data[(*nav, *sig)] for sig in itertools.product(*cuts)]
+        backend = self.layout.backend
+        native = NUMPY if backend is None or backend in D2_BACKENDS else backend
+        blocks = (self.data[(*nav, *sig)] for sig in itertools.product(*cuts))
+        return [to_backend(block, native, block.shape) for block in blocks]
 
     def udf(self, number: int = 0) -> UDFRecipe:
         """Return a UDF as declared."""

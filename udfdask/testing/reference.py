@@ -10,9 +10,13 @@ import numpy as np
 from dask.base import compute, is_dask_collection
 
 from udfdask.auxdata import AuxData
+from udfdask.backends.choosing import choose_backends
+from udfdask.backends.converting import to_backend
 from udfdask.backends.locking import locked
+from udfdask.backends.names import NUMPY, SPARSE_BACKENDS
 from udfdask.buffers import BufferSpec, PartialViews, Results, Views
 from udfdask.corrections import CorrectionSet
+from udfdask.declaring import known_backends
 from udfdask.errors import MissingMergeError
 from udfdask.grid import Grid
 from udfdask.meta import Cursor, UDFMeta
@@ -20,6 +24,7 @@ from udfdask.params import Params, TaskData
 from udfdask.roi import normalize_roi
 from udfdask.shapes import Shape
 from udfdask.slices import Slice
+from udfdask.sparse_pieces import frames_of
 from udfdask.tiling import TilingScheme
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, MaskedResult, UDFMethod, overrides
@@ -177,6 +182,8 @@ class _Reference:
         least = np.dtype(bool if self.corrections is None else np.float32)
         dtype = np.result_type(self.dtype, preferred, least).newbyteorder("=")
         udf.meta = meta.with_input_dtype(dtype)
+        offer = known_backends(udf.get_backends(), f"{type(udf).__name__}.get_backends()")
+        (udf.meta.array_backend,) = choose_backends(NUMPY, [offer], corrected=False)
         whole = {name: locked(values) for name, (_, values) in self.aux.items()}
         udf.params = Params({**udf.params.__dict__, **whole})
         specs = dict(udf.get_result_buffers())
@@ -195,7 +202,9 @@ class _Reference:
         udf.task_data = TaskData(udf.get_shared_task_data())
         udf.task_data = TaskData({**udf.task_data.__dict__, **udf.get_task_data()})
         udf.preprocess()
-        data = self._corrected(np.array(self.rows, dtype=udf.meta.input_dtype))
+        data: Any = self._corrected(np.array(self.rows, dtype=udf.meta.input_dtype))
+        if udf.meta.array_backend in SPARSE_BACKENDS:
+            data = to_backend(data, udf.meta.array_backend, data.shape)
         whole = dict(udf.results._udfdask_arrays)
         method = udf.get_method()
         if method is UDFMethod.FRAME:
@@ -232,10 +241,10 @@ class _Reference:
                 patched[(slice(None), *pixel)] = good.mean(axis=1)
         return patched
 
-    def _process_frames(self, udf: UDF, data: AnyArray, whole: dict[str, AnyArray]) -> None:
+    def _process_frames(self, udf: UDF, data: Any, whole: dict[str, AnyArray]) -> None:
         """Process one frame after another."""
         specs = _specs(udf)
-        for row, frame in enumerate(data):
+        for row, frame in enumerate(frames_of(data, udf.meta.array_backend, writable=True)):
             self._move(udf, row, row + 1, alone=True)
             views = dict(whole)
             for name, array in whole.items():
@@ -243,7 +252,7 @@ class _Reference:
                     views[name] = array[row] if specs[name].extra_shape else array[row : row + 1]
             udf.results = Results({**dict.fromkeys(specs), **views}, specs, whole)
             udf.process_frame(frame)
-        self._move(udf, 0, len(data))
+        self._move(udf, 0, len(self.rows))
         udf.results = Results({**dict.fromkeys(specs), **whole}, specs, whole)
 
     def _move(self, udf: UDF, start: int, stop: int, alone: bool = False) -> None:

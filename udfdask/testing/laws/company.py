@@ -1,4 +1,4 @@
-"""Laws of running: with other data, beside other UDFs, under dask, the results are the same."""
+"""Laws of running: with other data, beside others, under dask, the results are the same."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import dask.config
 import numpy as np
 from dask.base import compute
 
+from udfdask.backends.names import CPU_BACKENDS, NUMPY
 from udfdask.buffers import BufferSpec, Views
 from udfdask.results import Result
 from udfdask.run import run_udf
@@ -95,6 +96,23 @@ def company_does_not_show(subject: Subject) -> None:
             subject.fail(
                 f"{difference.name!r} depends on what else runs in the same pass: beside {who} it "
                 f"is {difference.one}, alone {difference.other} {difference.where}"
+            )
+
+
+def backends_do_not_show(subject: Subject) -> None:
+    """On every array backend that the UDF offers, the results are the same."""
+    offered = [b for b in subject.run().udf().backends if b in CPU_BACKENDS]
+    if offered == [NUMPY]:
+        return
+    cut = next(whole_cuts(subject.nav), None)
+    wanted = subject.results(Layout(nav_chunks=cut))
+    for backend in offered:
+        layout = Layout(nav_chunks=cut, backend=backend)
+        difference = subject.difference(subject.results(layout), wanted)
+        if difference:
+            subject.fail(
+                f"get_backends() offers {backend}, on which {difference.name!r} is "
+                f"{difference.one} in place of {difference.other} {difference.where}"
             )
 
 

@@ -1,0 +1,68 @@
+"""Which tests of built-ins and interface run on which backends; `backend_fixture` has the rule."""
+
+_BY_REASON = {
+    "mistakes that are raised before there is an array": """
+        interface/test_mapping::test_auto_udf_wants_a_function
+        udfs/test_apply_masks::test_in_the_plan
+        udfs/test_apply_masks::test_mistakes
+        udfs/test_com::test_wrong_parameters_are_named
+        udfs/test_com_corrections::test_a_wrong_angle_is_named
+        udfs/test_com_corrections::test_what_cannot_be_guessed_is_named
+        udfs/test_correlation::test_wrong_parameters
+        udfs/test_crystallinity::test_wrong_parameters
+        udfs/test_fem::test_wrong_rings
+        udfs/test_radial_fourier::test_wrong_parameters_are_named
+        udfs/test_radial_profile::test_wrong_parameters_are_named
+        udfs/test_stddev::test_bad_dtypes
+        udfs/test_virtual_detector::test_mistakes_at_once
+    """,
+    "no UDF is run: what an instance, a class or a document says": """
+        interface/test_class_attributes::test_keeps_units
+        interface/test_class_attributes::test_every_attribute_has_a_how_to
+        interface/test_hooks::test_repr_is_short
+        interface/test_life::test_params
+        interface/test_life::test_params_and_xp_right_after_super_init
+        interface/test_meta::test_slice_arithmetic
+        interface/test_names
+        udfs/test_apply_masks::test_the_mask_axis_has_a_name
+        udfs/test_fem::test_lazy_numbers_are_not_computed
+        udfs/test_virtual_detector::test_it_says_what_it_is
+    """,
+    "a method is called on arrays of its own, without a run": """
+        interface/test_merging::test_default_merge_casts_safely
+        udfs/test_com::test_with_params_is_the_same
+        udfs/test_com_corrections::test_a_guess_is_that_of_trying_every_angle
+        udfs/test_com_corrections::test_a_guess_is_what_the_udf_takes
+        udfs/test_com_corrections::test_a_guess_leaves_out_what_is_not_known
+        udfs/test_com_corrections::test_a_guess_undoes_what_was_done
+        udfs/test_com_corrections::test_backward_undoes_forward
+        udfs/test_com_corrections::test_beam_shifts_are_x_before_y_and_point_back
+        udfs/test_com_corrections::test_corrections_are_lazy_on_lazy_arrays
+        udfs/test_crystallinity::test_scipy_is_taken_if_there_is_one
+        udfs/test_record::test_many_open_it_at_once
+        udfs/test_record::test_nobody_writes_back_what_it_has_read
+        udfs/test_record::test_unwritten_rows_of_a_new_file_are_zero
+        udfs/test_untouched_partials
+    """,
+    "the run is in a process of its own, started from a file": """
+        interface/test_hooks::test_classes_of_a_notebook_travel
+    """,
+    "about the dense memory of chunks: views of it, its strides, its byte order": """
+        interface/test_dtypes::test_data_in_the_wanted_dtype_are_not_copied
+        udfs/test_sum::test_frames_that_must_be_copied_are_copied_a_tile_at_a_time
+    """,
+}
+
+UNCHANGED = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}
+"""Why a test, or a whole file of tests, is not run on other backends."""
+
+MATRIX_TESTS = frozenset(
+    """
+    interface/test_shapes::test_any_number_of_axes
+    udfs/test_apply_masks::test_spectra
+    udfs/test_logsum::test_any_chunks_and_region
+    udfs/test_stddev::test_any_chunks_and_region
+    udfs/test_sum::test_any_chunks_and_region
+    """.split()
+)
+"""Tests over arrays with one navigation and one signal axis, which can be cut into matrices."""

@@ -1,0 +1,119 @@
+"""Runs the tests of the built-ins and of the interface over chunks of every backend.
+
+The rule: a test in `tests/udfs` or `tests/interface` has all sets of its parameters on NumPy
+chunks, as it is written. On each other backend it has one set, another one on each, so that every
+function meets every backend and the suite does not take ten times as long. `--every-backend` runs
+all sets on all.
+
+It works at the doors: `run_udf`, `run_udf_iter` and `explain` are given the array of the test in
+other chunks, while the test computes what it expects from its own. Chunks that are matrices exist
+of arrays with one navigation and one signal axis alone: those backends are for the tests of
+`MATRIX_TESTS`. What backends have no say in stands in `UNCHANGED`, with a reason; what stands
+neither there nor brings an array to a door fails, since it would show nothing.
+"""
+
+import functools
+import sys
+from collections import defaultdict
+
+import dask.array as da
+import pytest
+
+from backend_exceptions import MATRIX_TESTS, UNCHANGED
+from chunk_backends import ANY_SHAPE, MATRICES, ON_DEVICE, can_hold, chunks_in, why_no_device
+
+DOORS = {
+    "run_udf": "udfdask.run",
+    "run_udf_iter": "udfdask.progressive.run",
+    "explain": "udfdask.run",
+}
+ROOMS = ("udfs", "interface")
+
+
+def pytest_addoption(parser):
+    """Add the option that lifts the rule."""
+    parser.addoption(
+        "--every-backend",
+        action="store_true",
+        help="run tests of built-ins and interface on every backend with all their parameters",
+    )
+
+
+def pytest_generate_tests(metafunc):
+    """Give the tests that the rule is about a parameter more, which they need not name."""
+    here = metafunc.definition.path
+    if here.parent.name in ROOMS:
+        backends = backends_of(f"{here.parent.name}/{here.stem}::{metafunc.function.__name__}")
+        metafunc.parametrize("backend", [_param(b) for b in backends], indirect=True)
+
+
+def backends_of(test):
+    """The backends that a test function runs on, NumPy first."""
+    if test in UNCHANGED or test.partition("::")[0] in UNCHANGED:
+        return ("numpy",)
+    more = (*MATRICES, *ON_DEVICE[1:]) if test in MATRIX_TESTS else ()
+    return (*ANY_SHAPE, *ON_DEVICE[:1], *more)
+
+
+def _param(backend):
+    """A backend, with the last part of its name, and with the mark of those on a device."""
+    short = backend.removeprefix("scipy.").removeprefix("sparse.").replace("scipy.sparse.", "")
+    return pytest.param(backend, id=short, marks=[pytest.mark.gpu] if backend in ON_DEVICE else [])
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave one set of parameters of a test on each backend but NumPy."""
+    if config.getoption("--every-backend"):
+        return
+    sets = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
+        if backend and backend != "numpy":
+            sets[item.nodeid.partition("[")[0]][backend].append(item)
+    left_out = set()
+    for of_test in sets.values():
+        for place, same in enumerate(of_test.values()):
+            # starting processes takes seconds
+            usable = [item for item in same if "processes" not in item.callspec.id] or same
+            kept = usable[place * len(usable) // len(of_test)]
+            left_out.update(item for item in same if item is not kept)
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(autouse=True)
+def backend(request, monkeypatch):
+    """The name of what chunks are made of; the doors see to that."""
+    name = getattr(request, "param", "numpy")
+    if name == "numpy":
+        yield name
+        return
+    missing = why_no_device() if name in ON_DEVICE else None
+    if missing:
+        pytest.skip(missing)
+    brought = []
+    for door, room in DOORS.items():
+        _replace(monkeypatch, door, getattr(sys.modules[room], door), name, brought)
+    yield name
+    if not brought:
+        pytest.fail(
+            f"the test brings no dask array to {', '.join(DOORS)}, so that it shows nothing about "
+            "backends: add it to UNCHANGED in tests/backend_exceptions.py with a reason"
+        )
+
+
+def _replace(monkeypatch, door, original, backend, brought):
+    """Put a door that changes chunks wherever the original is known."""
+
+    @functools.wraps(original)
+    def changing(array, *args, sig_dims=2, **kwargs):
+        if isinstance(array, da.Array):
+            brought.append(array.shape)
+            if can_hold(backend, array, sig_dims):
+                array = chunks_in(array, backend, sig_dims)
+        return original(array, *args, sig_dims=sig_dims, **kwargs)
+
+    for module in list(sys.modules.values()):
+        if vars(module).get(door) is original:
+            monkeypatch.setattr(module, door, changing)

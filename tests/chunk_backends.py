@@ -1,0 +1,78 @@
+"""What the chunks of a dask array can be made of, and how to make them that; works on workers."""
+
+import importlib.util
+import math
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from udfdask.backends import names
+from udfdask.backends.converting import to_backend
+
+READ_ONLY = "read-only"
+ANY_SHAPE = ("numpy", READ_ONLY, names.SPARSE_COO, names.SPARSE_GCXS)
+MATRICES = (
+    names.SCIPY_CSR,
+    names.SCIPY_CSC,
+    names.SCIPY_COO,
+    names.SCIPY_CSR_ARRAY,
+    names.SCIPY_CSC_ARRAY,
+    names.SCIPY_COO_ARRAY,
+)
+ON_DEVICE = (names.CUPY, names.CUPY_SCIPY_CSR, names.CUPY_SCIPY_CSC, names.CUPY_SCIPY_COO)
+ON_HOST = (*ANY_SHAPE, *MATRICES)
+
+
+def why_no_device():
+    """Why nothing can run on a CUDA device here, or None."""
+    if importlib.util.find_spec("cupy") is None:
+        return "cupy is not installed"
+    import cupy
+
+    try:
+        found = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"there is no CUDA device: {error}"
+    return None if found else "there is no CUDA device"
+
+
+def can_hold(backend, array, sig_dims):
+    """Whether a dask array can have such chunks."""
+    dtype = array.dtype
+    if backend in ("numpy", READ_ONLY):
+        return True
+    if dtype.kind not in "biufc" or not dtype.isnative or dtype.char in "egG":
+        return False
+    return backend not in names.D2_BACKENDS or (array.ndim, sig_dims) == (2, 1)
+
+
+def block_in(block, backend, sig_dims):
+    """A block made of something else."""
+    if backend == READ_ONLY:
+        view = np.asarray(block).view()
+        view.flags.writeable = False
+        return view
+    if backend == names.SPARSE_GCXS:
+        return gcxs(np.asarray(block), block.ndim - sig_dims)
+    return to_backend(np.asarray(block), backend, block.shape)
+
+
+def gcxs(block, nav_dims):
+    """A block as `from_raw_csr` gives it, without what `sparse` would compile for that."""
+    import sparse
+
+    if nav_dims == 0:
+        return sparse.GCXS.from_numpy(block)
+    flat = block.reshape((math.prod(block.shape[:nav_dims]), math.prod(block.shape[nav_dims:])))
+    rows = csr_array(flat)
+    entries = (rows.data, rows.indices, rows.indptr)
+    return sparse.GCXS(entries, shape=block.shape, compressed_axes=tuple(range(nav_dims)))
+
+
+def chunks_in(array, backend, sig_dims):
+    """A dask array with the same values and other chunks; it knows what they are."""
+    if backend == "numpy":
+        return array
+    how = {"backend": backend, "sig_dims": sig_dims}
+    meta = block_in(np.empty((0,) * array.ndim, array.dtype), **how)
+    return array.map_blocks(block_in, **how, meta=meta)
