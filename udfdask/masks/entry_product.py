@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.masks.matrix import Region, entries
+from udfdask.masks.matrix import Region
 from udfdask.masks.product import EXACT, EXACT_SINGLE, MaskProduct, highest
 from udfdask.slices import Slice
 from udfdask.types import AnyArray
+
 
 class _Weights(NamedTuple):
     """Masks within a region, ready for a product."""
@@ -55,8 +56,8 @@ class EntryProduct(MaskProduct):
         """Add products of what frames store at `part` of the masks."""
         from udfdask.numeric.entry_products import add_entry_products
 
-        weights = self._within(part)
-        add_entry_products(stored, *weights, out.view(self._real) if self._split else out)
+        masks, wide = self._within(part)
+        add_entry_products(stored, masks, wide, out.view(self._real) if self._split else out)
 
     def _cut_dense(self, part: Slice) -> _Weights:
         """Return a dense matrix, of integers in a floating dtype where that is exact."""
