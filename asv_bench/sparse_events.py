@@ -1,6 +1,6 @@
 """Event-sparse data: udfdask beside LiberTEM on the same raw CSR files, and beside dense frames.
 
-    python asv_bench/sparse_events.py [--frames 100000] [--cases sum,com] [--repeats 5] [--no-libertem]
+    python asv_bench/sparse_events.py [--frames 100000] [--cases sum,com] [--repeats 5]
 
 prints its tables, and with ``--write docs/performance.md`` replaces the marked part of that page.
 About 1 % of the pixels of 256 x 256 are stored. All read files from the page cache, with as many

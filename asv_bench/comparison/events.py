@@ -1,4 +1,4 @@
-"""Event-sparse data: raw CSR files, their description in TOML, and frames of them in a dense file."""
+"""Event-sparse data: raw CSR files, described in TOML, and some of the frames in a dense file."""
 
 from __future__ import annotations
 

@@ -144,9 +144,20 @@ def test_pixels_out_of_order_and_twice(tmp_path):
     assert gcxs_to_csr(array.compute()).has_canonical_format
 
 
-def test_automatic_chunks_are_what_dense_frames_would_take(files):
-    with dask.config.set({"array.chunk-size": "420B"}):
-        assert files.open((4, 6), (5, 7)).chunks == ((1,) * 4, (6,), (5,), (7,))
+def test_automatic_chunks_hold_so_many_entries(files, values):
+    stored = np.count_nonzero(values) * 6
+    with dask.config.set({"array.chunk-size": f"{8 * stored // 2}B"}):
+        assert files.open((4, 6), (5, 7)).chunks == ((2, 2), (6,), (5,), (7,))
+    with dask.config.set({"array.chunk-size": "1B"}):  # a frame at least
+        assert files.open((4, 6), (5, 7)).npartitions == 24
+
+
+def test_automatic_chunks_hold_not_much_more_than_dense_ones(tmp_path):
+    almost_empty = np.zeros((4, 6, 5, 7), "u2")
+    almost_empty[2, 3, 4, 5] = 1
+    files = write(tmp_path, almost_empty, 2)
+    with dask.config.set({"array.chunk-size": f"{almost_empty.nbytes // 8}B"}):
+        assert files.open((4, 6), (5, 7)).chunks == ((2, 2), (6,), (5,), (7,))
 
 
 def test_names_change_with_each_file(files):

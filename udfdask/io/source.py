@@ -112,7 +112,7 @@ def chunk_bytes() -> int:
 def _contiguous_chunks(
     shape: tuple[int, ...], dtype: np.dtype[Any], sig_dims: int, nbytes: int
 ) -> tuple[int, ...]:
-    """Take an array's shape; return sizes of chunks that each are one piece of at most so many bytes."""
+    """Take an array's shape; return sizes of chunks, each a piece of at most so many bytes."""
     nav = len(shape) - sig_dims
     room = nbytes // max(1, math.prod(shape[nav:]) * dtype.itemsize)
     sizes = list(shape)

@@ -56,8 +56,8 @@ class EntryProduct(MaskProduct):
         """Add products of what frames store at `part` of the masks."""
         from udfdask.numeric.entry_products import add_entry_products
 
-        weights = self._within(part)
-        add_entry_products(stored, *weights, out.view(self._real) if self._split else out)
+        masks, wide = self._within(part)
+        add_entry_products(stored, masks, wide, out.view(self._real) if self._split else out)
 
     def _cut_dense(self, part: Slice) -> _Weights:
         """Return a dense matrix, of integers in a floating dtype where that is exact."""

@@ -67,7 +67,7 @@ def entries_of(tile: Any) -> Entries:
 
 
 def values_of(tile: Any) -> tuple[AnyArray, AnyArray]:
-    """Return the starts and values of `entries_of`, where nobody asks which pixels they belong to."""
+    """Return the starts and values of `entries_of`, where it does not matter at which pixels."""
     if backend_of(tile) == names.SPARSE_COO:
         return _coo_starts(tile), _values(tile)
     rows = _as_rows(tile)

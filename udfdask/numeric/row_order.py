@@ -9,8 +9,8 @@ from udfdask.types import AnyArray
 def in_order(starts: AnyArray, pixels: AnyArray, width: int) -> bool:
     """Return whether the pixels of each row increase and are less than `width`.
 
-    Those of row i go from ``starts[i]`` up to ``starts[i + 1]``, int64. `pixels` are read as numbers
-    without a sign, of four or eight bytes.
+    Those of row i go from ``starts[i]`` up to ``starts[i + 1]``, int64. `pixels` have four or eight
+    bytes, and are read as numbers without a sign.
     """
     unsigned = pixels.view(f"u{pixels.itemsize}")
     return bool(_increase(starts, unsigned, unsigned.dtype.type(width - 1)))
