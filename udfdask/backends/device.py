@@ -124,6 +124,13 @@ def to_device(array: Any) -> Any:
     return cupy().asarray(values.astype(values.dtype.newbyteorder("="), copy=False))
 
 
+def share_on_device(array: Any) -> Any:
+    """Return an array as a CuPy array that any thread may take at once, whatever its stream."""
+    there = to_device(array)
+    cupy().cuda.get_current_stream().synchronize()
+    return there
+
+
 def has_dtype(dtype: np.dtype[Any]) -> bool:
     """Return whether CuPy has arrays of a dtype, once it is in native byte order."""
     return dtype.newbyteorder("=").char in _CHARACTERS

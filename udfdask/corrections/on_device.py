@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from udfdask.backends.device import cupy, to_device
+from udfdask.backends.device import cupy, share_on_device
 from udfdask.corrections.planes import TilePlanes
 from udfdask.numeric.dtypes import compiled_dtype
 
@@ -44,9 +44,7 @@ def _on_device(planes: TilePlanes) -> dict[str, Any]:
     with _lock:
         known = _uploaded.get(planes)
         if known is None or known[0] is not module:
-            arrays = {name: to_device(array) for name, array in _arrays(planes).items()}
-            # other threads, on other streams, take them as they are
-            module.cuda.get_current_stream().synchronize()
+            arrays = {name: share_on_device(array) for name, array in _arrays(planes).items()}
             known = _uploaded[planes] = (module, arrays)
     return known[1]
 

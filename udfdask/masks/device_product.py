@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from udfdask.backends.device import cupy, to_device
+from udfdask.backends.device import share_on_device
 from udfdask.masks.product import MaskProduct
 from udfdask.on_device.dense_products import add_dense_products
 from udfdask.slices import Slice
@@ -42,8 +42,6 @@ class DeviceMaskProduct(MaskProduct):
         with self._lock:
             if region not in self._there:
                 cut = self._cut_dense(part)
-                self._there[region] = (to_device(cut.masks), cut.most)
-                # other threads, on other streams, take it as it is
-                cupy().cuda.get_current_stream().synchronize()
+                self._there[region] = (share_on_device(cut.masks), cut.most)
         found: tuple[Any, int | None] = self._there[region]
         return found

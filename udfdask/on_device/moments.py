@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from udfdask.on_device.blocks import blocks_of
+from udfdask.on_device.squares import squared
 
 
 def add_moments(tile: Any, before: int, total: Any, varsum: Any) -> None:
@@ -16,7 +17,7 @@ def add_moments(tile: Any, before: int, total: Any, varsum: Any) -> None:
         count = block.shape[0]
         more = block.sum(axis=0, dtype=total.dtype)
         deviations = block.astype(total.dtype) - more / count
-        merge_moments(before, total, varsum, count, more, _squared(deviations).sum(axis=0))
+        merge_moments(before, total, varsum, count, more, squared(deviations).sum(axis=0))
         before += count
 
 
@@ -28,13 +29,6 @@ def merge_moments(
         return
     if before:
         apart = total / before - more_total / count
-        varsum += _squared(apart) * (before * count / (before + count))
+        varsum += squared(apart) * (before * count / (before + count))
     total += more_total
     varsum += more_varsum
-
-
-def _squared(values: Any) -> Any:
-    """Return squared absolute values."""
-    if values.dtype.kind == "c":
-        return values.real**2 + values.imag**2
-    return values * values

@@ -112,7 +112,7 @@ class FrameSource(ABC):
         local = [p - first[k] for p, first, k in zip(places, starts, block_of, strict=True)]
         numbers = np.ravel_multi_index(block_of, [len(sizes) for sizes in self._sig_chunks])
         for number in np.unique(numbers):
-            these = numbers == number
+            these = np.flatnonzero(numbers == number)
             out[:, these] = self._pixels(number, start, stop, tuple(p[these] for p in local))
         return locked(out)
 

@@ -8,11 +8,10 @@ from udfdask.testing.equality import assert_eq
 from udfdask.testing.faults import UDFCheckError
 from udfdask.testing.laziness import raise_if_dask_computes
 from udfdask.testing.reference import run_reference
-from udfdask.testing.stand_in import NumpyStandIn, numpy_standing_in_for_cupy
+from udfdask.testing.stand_in import numpy_standing_in_for_cupy
 
 __all__ = [
     "CheckReport",
-    "NumpyStandIn",
     "UDFCheckError",
     "assert_eq",
     "check_udf",
