@@ -266,7 +266,8 @@ class CoMUDF(UDF):
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of the mask, row by row; on the device the mask."""
         if self.meta.array_backend == self.BACKEND_CUPY:
-            return {"mask": self.xp.asarray(self._mask())}
+            mask = self._mask()
+            return {"mask": None if mask.all() else self.xp.asarray(mask)}
         from udfdask.numeric.frame_moments import spans_of
 
         return {"spans": spans_of(self._mask()), "cut": OncePerProcess(2048)}
@@ -277,8 +278,9 @@ class CoMUDF(UDF):
             return
         if self.meta.array_backend == self.BACKEND_CUPY:
             part = self.meta.sig_slice
-            mask = self.task_data.mask[part.get()]
-            add_first_moments(tile, mask, part.origin, self.results.moments)
+            mask = self.task_data.mask
+            here = None if mask is None else mask[part.get()]
+            add_first_moments(tile, here, part.origin, self.results.moments)
             return
         from udfdask.numeric.byte_order import as_native
         from udfdask.numeric.frame_moments import add_moments, cover
