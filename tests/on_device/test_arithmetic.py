@@ -13,6 +13,7 @@ from udfdask.on_device import (
     dense_products,
     first_moments,
     log_products,
+    moment_kernel,
     moments,
     ring_products,
     spectra,
@@ -175,3 +176,52 @@ def test_moduli_of_spectra(xp, small_blocks, kept):
     )
     wanted = np.abs(np.fft.rfft2(np.where(keep, data, 0) if kept else data))[:, ky, kx]
     np.testing.assert_allclose(to_host(out), wanted.sum(axis=1))
+
+
+def plain_kernel(xp):
+    """What the kernel does, in plain Python."""
+
+    def run(tile, frames, pixels, depth, totals, varsums):
+        flat = to_host(tile).reshape(frames, pixels).astype("f8")
+        for g, first in enumerate(range(0, frames, depth)):
+            group = flat[first : first + depth]
+            totals.reshape(-1, pixels)[g] = xp.asarray(group.sum(axis=0))
+            varsums.reshape(-1, pixels)[g] = xp.asarray(group.var(axis=0) * len(group))
+
+    return run
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "int64"])
+@pytest.mark.parametrize("frames_in_all", [1, 5, 16, 40, 133])
+def test_groups_of_frames_are_put_together(monkeypatch, dtype, frames_in_all):
+    monkeypatch.setattr(moments, "has_kernels", lambda xp, tile: True)
+    monkeypatch.setattr(moment_kernel, "_kernel", plain_kernel)
+    data = frames(dtype, (frames_in_all, 3, 4))
+    with cupy_is("stand-in") as xp:
+        total, varsum = xp.zeros((3, 4)), xp.zeros((3, 4))
+        cut = frames_in_all // 3
+        moments.add_moments(xp.asarray(data[:cut]), 0, total, varsum)
+        moments.add_moments(xp.asarray(data[cut:]), cut, total, varsum)
+        np.testing.assert_allclose(total.get(), data.sum(axis=0, dtype="f8"))
+        wanted = data.var(axis=0, dtype="f8") * frames_in_all
+        np.testing.assert_allclose(varsum.get(), wanted, rtol=1e-10, atol=1e-9)
+
+
+@given(n=st.integers(1, 5000), pixels=st.integers(1, 10**7))
+def test_groups_are_neither_tiny_nor_more_than_there_are_frames(n, pixels):
+    depth = moment_kernel.group_depth(n, pixels)
+    assert 1 <= depth <= n
+    assert depth >= min(n, moment_kernel.LEAST)
+    assert -(-n // depth) * pixels <= max(pixels, moment_kernel.THREADS)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", list("?bhilqBHILQfd"))
+def test_the_kernel(dtype):
+    with cupy_is("cupy") as xp:
+        data = frames("float64", (133, 6, 7)).astype(dtype)
+        found = moment_kernel.group_moments(xp, xp.asarray(data), 16)
+        total, varsum = moment_kernel.joined(*found)
+        np.testing.assert_allclose(total.get(), data.sum(axis=0, dtype="f8"))
+        wanted = data.var(axis=0, dtype="f8") * 133
+        np.testing.assert_allclose(varsum.get(), wanted, rtol=1e-9, atol=1e-9)
