@@ -93,7 +93,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
             f"of data, {format_bytes(tile_bytes)} of copies, {format_bytes(buffers)} of buffers"
         ),
         f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
-        "backend   numpy",
+        f"backend   {_backends(recipe)}",
     ]
     if recipe.corrections is not None:
         lines.append(f"corrects  {_corrections(recipe)}")
@@ -147,6 +147,16 @@ def _udf(udf: UDFRecipe) -> str:
         text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")
     outputs = ", ".join(f"{k} ({s.kind}, {s.dtype})" for k, s in udf.outputs.items())
     return f"{text}; gives {outputs or 'nothing'}"
+
+
+def _backends(recipe: Recipe) -> str:
+    """Return what chunks are made of, and which UDFs are given something else."""
+    others: dict[str, list[str]] = {}
+    for udf, backend in zip(recipe.udfs, recipe.backends_over(recipe.native), strict=True):
+        if backend != recipe.native:
+            others.setdefault(backend, []).append(udf.name)
+    given = [f"{', '.join(dict.fromkeys(who))}: {backend}" for backend, who in others.items()]
+    return "; ".join([recipe.native, *given])
 
 
 def _corrections(recipe: Recipe) -> str:
