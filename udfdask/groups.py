@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from udfdask.recipe import Recipe
 
-
 NEEDY = "-cuda-chunk-"
 """What the names of layers have in them whose tasks need a device."""
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from device_modules import MODULES, cupy_is
 from device_udfs import sent
 from udfdask.masks import circular, ring
 from udfdask.testing import numpy_standing_in_for_cupy
@@ -95,15 +96,16 @@ ROIS = {"all": None, "some": np.arange(24).reshape(4, 6) % 5 > 1, "none": np.zer
 
 
 @pytest.mark.filterwarnings("ignore::udfdask.errors.UDFWarning")
+@pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("name", UDFS)
 @settings(deadline=None, max_examples=15)
 @given(case=CASES)
-def test_the_same_numbers_on_a_device(name, case):
+def test_the_same_numbers_on_a_device(name, module, case):
     lazy = da.from_array(data(case["dtype"]), chunks=case["chunks"])
     how = {"roi": ROIS[case["roi"]], "corrections": CORRECTIONS if case["corrected"] else None}
     wanted = ud.run_udf(lazy, UDFS[name](), **how).compute()
     with (
-        numpy_standing_in_for_cupy() as cupy,
+        cupy_is(module) as cupy,
         dask.config.set({"udfdask.device-tile-bytes": case["tile_bytes"]}),
     ):
         x = sent(cupy, lazy) if case["native"] == "cupy" else lazy

@@ -307,3 +307,27 @@ def test_threads_do_not_disturb_each_other(cupy):
     found = ud.run_udf(x, Noting()).compute(scheduler="threads", num_workers=4)
     np.testing.assert_array_equal(found["rows"], DATA.sum(axis=(2, 3)))
     assert len({stream for _, stream in names}) == len(names)
+
+
+def test_it_is_said_where_udfs_run(cupy):
+    host, there = chunked(), sent(cupy, chunked())
+
+    def backends(array, udfs, **kwargs):
+        return ud.explain(array, udfs, **kwargs).text.split("backend   ")[1].splitlines()[0]
+
+    both = [Both(), Frames(("numpy",))]
+    assert backends(host, both) == "numpy"
+    assert backends(there, both) == "cupy; Frames: numpy"
+    assert backends(host, [Both(("cupy",)), Resident(), Frames()]) == "numpy; Both, Resident: cupy"
+
+
+def test_udfs_that_know_no_device_run_over_cupy_chunks(cupy):
+    x = sent(cupy, chunked())
+    most = ud.map_frames(np.max, x)
+    assert isinstance(most._meta, cupy.ndarray)
+    np.testing.assert_array_equal(most.compute().get(), DATA.max(axis=(2, 3)))
+    centers = ud.udfs.CorrelationUDF(np.array([[5, 5]]), ud.masks.DiscTemplate(radius=2), steps=3)
+    found = ud.run_udf(x, centers)["centers"]
+    assert isinstance(found._meta, cupy.ndarray)
+    wanted = ud.run_udf(chunked(), centers)["centers"].compute()
+    np.testing.assert_array_equal(found.compute().get(), wanted)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from device_modules import MODULES, cupy_is
 from device_udfs import Both, Frames, Partitions, Parts, sent
-from udfdask.testing import numpy_standing_in_for_cupy
 from udfdask.udfs import SumSigUDF
 
 DATA = np.random.default_rng(3).integers(0, 200, (5, 6, 7, 8))
@@ -57,16 +57,17 @@ CASES = st.fixed_dictionaries(
 
 
 @pytest.mark.filterwarnings("ignore::udfdask.errors.UDFWarning")  # chunks that are no good
+@pytest.mark.parametrize("module", MODULES)
 @settings(deadline=None)
 @given(case=CASES)
-def test_cupy_gives_the_numbers_of_numpy(case):
+def test_cupy_gives_the_numbers_of_numpy(module, case):
     """And over its own chunks its own arrays, announced by the meta."""
     data, make = DATA.astype(case["dtype"]), UDFS[case["which"]]
     lazy = da.from_array(data, chunks=case["chunks"])
     how = {"roi": case["roi"], "corrections": CORRECTIONS if case["corrections"] else None}
     wanted = dask.compute(*ud.run_udf(lazy, make(("numpy",)), **how))
     size = {"udfdask.device-tile-bytes": case["tile_bytes"]}
-    with numpy_standing_in_for_cupy() as cupy, dask.config.set(size):
+    with cupy_is(module) as cupy, dask.config.set(size):
         there = case["native"] == "cupy"
         found = ud.run_udf(sent(cupy, lazy) if there else lazy, make(("cupy",)), **how)
         for result, other in zip(wanted, computed(found), strict=True):

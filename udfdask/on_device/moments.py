@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from udfdask.backends.device import array_module
 from udfdask.on_device.blocks import blocks_of
+from udfdask.on_device.moment_kernel import group_depth, group_moments, has_kernels, joined
 from udfdask.on_device.squares import squared
 
 
@@ -13,8 +15,15 @@ def add_moments(tile: Any, before: int, total: Any, varsum: Any) -> None:
 
     `total`, float64 or complex128, and `varsum`, float64, have shape `part`.
     """
+    if not tile.size:
+        return
+    xp, count = array_module(tile), int(tile.shape[0])
+    if has_kernels(xp, tile):
+        groups = group_moments(xp, tile, group_depth(count, tile.size // count))
+        merge_moments(before, total, varsum, count, *joined(*groups))
+        return
     for block in blocks_of(tile, total.itemsize):
-        count = block.shape[0]
+        count = int(block.shape[0])
         more = block.sum(axis=0, dtype=total.dtype)
         deviations = block.astype(total.dtype) - more / count
         merge_moments(before, total, varsum, count, more, squared(deviations).sum(axis=0))

@@ -267,7 +267,8 @@ class CoMUDF(UDF):
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of the mask, row by row; on the device the mask."""
         if self.meta.array_backend == self.BACKEND_CUPY:
-            return {"mask": self.xp.asarray(self._mask())}
+            mask = self._mask()
+            return {"mask": None if mask.all() else self.xp.asarray(mask)}
         from udfdask.numeric.frame_moments import spans_of
 
         mask = self._mask()
@@ -279,8 +280,9 @@ class CoMUDF(UDF):
             self._add_entries(tile)
         elif tile.size and self.meta.array_backend == self.BACKEND_CUPY:
             part = self.meta.sig_slice
-            mask = self.task_data.mask[part.get()]
-            add_first_moments(tile, mask, part.origin, self.results.moments)
+            mask = self.task_data.mask
+            here = None if mask is None else mask[part.get()]
+            add_first_moments(tile, here, part.origin, self.results.moments)
         elif tile.size:
             self._add_pixels(tile)
 

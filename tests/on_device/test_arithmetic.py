@@ -1,0 +1,227 @@
+"""The arithmetic for devices agrees with that of the host, in blocks of any size."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_modules import MODULES, cupy_is
+from udfdask.backends.device import to_host
+from udfdask.numeric.frame_sums import add_frames
+from udfdask.on_device import (
+    blocks,
+    dense_products,
+    first_moments,
+    log_products,
+    moment_kernel,
+    moments,
+    ring_products,
+    spectra,
+    spreading,
+    sums,
+)
+
+RNG = np.random.default_rng(11)
+
+
+@pytest.fixture(params=[1, 700, 1 << 26])
+def small_blocks(monkeypatch, request):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", request.param)
+
+
+@pytest.fixture(params=MODULES)
+def xp(request):
+    with cupy_is(request.param) as module:
+        yield module
+
+
+def frames(dtype, shape=(7, 5, 6)):
+    if np.dtype(dtype).kind == "c":
+        return (RNG.normal(size=shape) + 1j * RNG.normal(size=shape)).astype(dtype)
+    return (RNG.normal(50, 20, shape)).astype(dtype)
+
+
+@given(n=st.integers(0, 20), size=st.integers(1, 200))
+def test_blocks_are_all_of_the_frames(n, size):
+    data = np.arange(n * 4).reshape(n, 2, 2)
+    found = list(blocks.blocks_of(data, size))
+    assert sum(len(block) for block in found) == n
+    assert all(len(block) for block in found)
+    if n:
+        np.testing.assert_array_equal(np.concatenate(found), data)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "complex64"])
+def test_sums_are_those_of_the_host(xp, dtype):
+    data = frames(dtype)
+    wide = np.result_type(dtype, "f8") if np.dtype(dtype).kind in "fc" else np.dtype("i8")
+    total, rows = xp.zeros((5, 6), dtype=wide), xp.zeros(7, dtype=wide)
+    wanted = np.zeros((5, 6), wide)
+    for _ in range(2):
+        sums.add_frames(xp.asarray(data), total)
+        sums.add_pixels(xp.asarray(data), rows)
+        add_frames(data, wanted)
+    np.testing.assert_allclose(to_host(total), wanted)
+    np.testing.assert_allclose(to_host(rows), 2 * data.sum(axis=(1, 2), dtype=wide))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int64", "float32", "complex128"])
+@pytest.mark.parametrize("cuts", [(7,), (1, 6), (3, 0, 4), (1,) * 7])
+def test_moments_do_not_depend_on_the_tiles(xp, small_blocks, dtype, cuts):
+    data = frames(dtype)
+    wide = "c16" if np.dtype(dtype).kind == "c" else "f8"
+    total, varsum, before = xp.zeros((5, 6), dtype=wide), xp.zeros((5, 6)), 0
+    for n in cuts:
+        moments.add_moments(xp.asarray(data[before : before + n]), before, total, varsum)
+        before += n
+    np.testing.assert_allclose(to_host(total), data.sum(axis=0, dtype=wide))
+    np.testing.assert_allclose(to_host(varsum), data.var(axis=0, dtype=wide) * 7, rtol=1e-10)
+
+
+def test_moments_of_nothing_change_nothing(xp):
+    total, varsum = xp.ones((2, 2)), xp.ones((2, 2))
+    moments.add_moments(xp.zeros((0, 2, 2)), 3, total, varsum)
+    moments.merge_moments(3, total, varsum, 0, total, varsum)
+    assert float(total.sum()) == float(varsum.sum()) == 4
+
+
+def test_variances_beside_a_large_mean(xp, small_blocks):
+    data = 1e9 + RNG.normal(size=(7, 5, 6))
+    total, varsum = xp.zeros((5, 6)), xp.zeros((5, 6))
+    moments.add_moments(xp.asarray(data), 0, total, varsum)
+    np.testing.assert_allclose(to_host(varsum) / 7, data.var(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_first_moments(xp, small_blocks, masked):
+    data, mask = frames("float64"), np.ones((5, 6), bool)
+    if masked:
+        mask[:2], data[:, :2] = False, np.nan
+    out = xp.ones((7, 3))
+    place = xp.asarray(mask) if masked else None
+    first_moments.add_first_moments(xp.asarray(data), place, (10, 20), out)
+    y, x = np.mgrid[10:15, 20:26]
+    seen = np.where(mask, data, 0)
+    wanted = [(seen * w).sum(axis=(1, 2)) for w in (1, y, x)]
+    np.testing.assert_allclose(to_host(out) - 1, np.stack(wanted, axis=1))
+
+
+def test_products_of_heights(xp, small_blocks):
+    data = frames("float64")
+    data[2] = np.nan, *[1] * 5  # a column that is lost
+    mantissa, exponent = xp.ones((5, 6)), xp.zeros((5, 6), dtype="int64")
+    for part in (data[:4], data[4:]):
+        log_products.multiply_heights(xp.asarray(part), mantissa, exponent)
+    logs = np.log(to_host(mantissa)) + to_host(exponent) * np.log(2)
+    with np.errstate(invalid="ignore"):
+        wanted = np.log(data - data.min(axis=(1, 2), keepdims=True) + 1).sum(axis=0)
+    np.testing.assert_allclose(logs, wanted)
+    finite = to_host(mantissa)[np.isfinite(wanted)]
+    assert ((finite >= 1) & (finite < 2)).all()
+
+
+def test_products_of_products(xp):
+    one, two = (xp.asarray(v) for v in ([1.5, np.inf, 1.0], [1.75, 1.0, 1.0]))
+    power, more = xp.asarray([3, 0, 0]), xp.asarray([-1, 0, 2])
+    log_products.merge_products(one, power, two, more)
+    assert to_host(one).tolist() == [1.3125, np.inf, 1]
+    assert to_host(power).tolist() == [3, 0, 2]
+
+
+@pytest.mark.parametrize("most", [None, 4, 30])
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+def test_products_with_masks(xp, small_blocks, most, dtype):
+    data = RNG.integers(0, 200, (7, 30), dtype="uint8")
+    matrix = RNG.integers(-3, 4, (30, 2))
+    out = xp.ones((7, 2), dtype="int64")
+    dense_products.add_dense_products(xp.asarray(data), xp.asarray(matrix.astype(dtype)), out, most)
+    np.testing.assert_array_equal(to_host(out), 1 + data.astype("int64") @ matrix)
+
+
+def test_sums_of_rings(xp, small_blocks):
+    data = frames("float32", (7, 30))
+    data[:, 29] = np.nan  # in no ring
+    rings = [(np.array([1, 3, 5]), RNG.normal(size=(3, 2))), (np.array([], int), np.zeros((0, 2)))]
+    out = xp.zeros((7, 2, 2))
+    sent = [(xp.asarray(p), xp.asarray(w)) for p, w in rings]
+    ring_products.add_ring_products(xp.asarray(data), sent, out)
+    np.testing.assert_allclose(to_host(out)[:, 0], data[:, rings[0][0]] @ rings[0][1], rtol=1e-5)
+    assert not to_host(out)[:, 1].any()
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "complex64"])
+def test_spreads_of_pixels(xp, small_blocks, dtype):
+    data = frames(dtype)
+    ys, xs = np.nonzero(RNG.random((5, 6)) > 0.4)
+    mean = xp.zeros(7, dtype="c16" if dtype == "complex64" else "f8")
+    spread = xp.zeros(7)
+    for part in (slice(0, 4), slice(4, None)):
+        places = xp.asarray(ys[part]), xp.asarray(xs[part])
+        spreading.add_spread(xp.asarray(data), *places, part.start, mean, spread)
+    seen = data[:, ys, xs]
+    np.testing.assert_allclose(to_host(mean), seen.mean(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(to_host(spread) / len(ys), seen.var(axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_moduli_of_spectra(xp, small_blocks, kept):
+    data, keep = frames("float64"), RNG.random((5, 6)) > 0.3
+    ky, kx, out = np.array([0, 2, 4]), np.array([1, 3, 0]), xp.zeros(7)
+    spectra.write_moduli(
+        xp.asarray(data),
+        xp.asarray(keep) if kept else None,
+        xp.asarray(ky),
+        xp.asarray(kx),
+        out,
+    )
+    wanted = np.abs(np.fft.rfft2(np.where(keep, data, 0) if kept else data))[:, ky, kx]
+    np.testing.assert_allclose(to_host(out), wanted.sum(axis=1))
+
+
+def plain_kernel(xp):
+    """What the kernel does, in plain Python."""
+
+    def run(tile, frames, pixels, depth, totals, varsums):
+        flat = to_host(tile).reshape(frames, pixels).astype("f8")
+        for g, first in enumerate(range(0, frames, depth)):
+            group = flat[first : first + depth]
+            totals.reshape(-1, pixels)[g] = xp.asarray(group.sum(axis=0))
+            varsums.reshape(-1, pixels)[g] = xp.asarray(group.var(axis=0) * len(group))
+
+    return run
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "int64"])
+@pytest.mark.parametrize("frames_in_all", [1, 5, 16, 40, 133])
+def test_groups_of_frames_are_put_together(monkeypatch, dtype, frames_in_all):
+    monkeypatch.setattr(moments, "has_kernels", lambda xp, tile: True)
+    monkeypatch.setattr(moment_kernel, "_kernel", plain_kernel)
+    data = frames(dtype, (frames_in_all, 3, 4))
+    with cupy_is("stand-in") as xp:
+        total, varsum = xp.zeros((3, 4)), xp.zeros((3, 4))
+        cut = frames_in_all // 3
+        moments.add_moments(xp.asarray(data[:cut]), 0, total, varsum)
+        moments.add_moments(xp.asarray(data[cut:]), cut, total, varsum)
+        np.testing.assert_allclose(total.get(), data.sum(axis=0, dtype="f8"))
+        wanted = data.var(axis=0, dtype="f8") * frames_in_all
+        np.testing.assert_allclose(varsum.get(), wanted, rtol=1e-10, atol=1e-9)
+
+
+@given(n=st.integers(1, 5000), pixels=st.integers(1, 10**7))
+def test_groups_are_neither_tiny_nor_more_than_there_are_frames(n, pixels):
+    depth = moment_kernel.group_depth(n, pixels)
+    assert 1 <= depth <= n
+    assert depth >= min(n, moment_kernel.LEAST)
+    assert -(-n // depth) * pixels <= max(pixels, moment_kernel.THREADS)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", list("?bhilqBHILQfd"))
+def test_the_kernel(dtype):
+    with cupy_is("cupy") as xp:
+        data = frames("float64", (133, 6, 7)).astype(dtype)
+        found = moment_kernel.group_moments(xp, xp.asarray(data), 16)
+        total, varsum = moment_kernel.joined(*found)
+        np.testing.assert_allclose(total.get(), data.sum(axis=0, dtype="f8"))
+        wanted = data.var(axis=0, dtype="f8") * 133
+        np.testing.assert_allclose(varsum.get(), wanted, rtol=1e-9, atol=1e-9)
