@@ -47,6 +47,9 @@ _BY_REASON = {
     "the run is in a process of its own, started from a file": """
         interface/test_hooks::test_classes_of_a_notebook_travel
     """,
+    "it counts what a process makes once, which an earlier run has made": """
+        udfs/test_apply_masks::test_the_plan_need_not_compute_them
+    """,
     "about the dense memory of chunks: views of it, its strides, its byte order": """
         interface/test_dtypes::test_data_in_the_wanted_dtype_are_not_copied
         udfs/test_sum::test_frames_that_must_be_copied_are_copied_a_tile_at_a_time

@@ -35,7 +35,7 @@ def _choose(native: str, offers: tuple[Offer, ...]) -> tuple[str, ...]:
     """Return the backend of each UDF."""
     wanting = [offer for offer in offers if native not in offer]
     narrowed = {offer: _nearest(native, offer) for offer in wanting}
-    shared = _cheapest(native, list(dict.fromkeys(narrowed.values()))) if wanting else ()
+    shared = _cheapest(native, [narrowed[offer] for offer in wanting]) if wanting else ()
     return tuple(
         native if native in offer else next(name for name in shared if name in narrowed[offer])
         for offer in offers
@@ -55,12 +55,13 @@ def _far(native: str, name: str) -> tuple[int, int]:
 
 
 def _cheapest(native: str, offers: list[Offer]) -> Offer:
-    """Return the backends that serve all offers at the lowest cost, the most popular first."""
+    """Return the backends that serve all offers at the lowest cost, cheap ones first."""
     candidates = list(dict.fromkeys(itertools.chain(*offers)))
     popular = {name: sum(name in offer for offer in offers) for name in candidates}
     # sorting is stable: preferences decide last
     candidates.sort(key=lambda name: (-popular[name], device_class(name) != "cpu"))
-    if len(offers) == 1 and len(candidates) == 1:
+    offers = list(dict.fromkeys(offers))
+    if len(candidates) == 1:
         return tuple(candidates)
     cost = {name: _cost(native, name) for name in candidates}
     sets = (

@@ -1,0 +1,120 @@
+"""The choice of backends: laws over all names, against trying all sets of backends."""
+
+import itertools
+
+import pytest
+import sparseconverter
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udfdask.backends import choosing, names
+from udfdask.backends.choosing import choose_backends
+from udfdask.backends.kinds import device_class
+
+NATIVES = sorted(names.BACKENDS - {names.CUDA})  # what arrays are made of
+natives = st.sampled_from(NATIVES)
+few_offers = st.lists(st.sampled_from(sorted(names.BACKENDS)), min_size=1, max_size=4, unique=True)
+offers = st.lists(few_offers.map(tuple), min_size=1, max_size=4)
+
+
+def changes_device(native, name):
+    return device_class(native) != device_class(name)
+
+
+def makes_dense(native, name):
+    return native in names.SPARSE_BACKENDS and name not in names.SPARSE_BACKENDS
+
+
+def cost(native, chosen):
+    """What it takes to make each of some backends once."""
+    others = set(chosen) - {native}
+    return sum(sparseconverter.conversion_cost(native, name) for name in others)
+
+
+def near(native, offer):
+    """What an offer leaves of backends when those farther away are struck out."""
+    for is_far in (changes_device, makes_dense):
+        offer = [n for n in offer if not is_far(native, n)] or offer
+    return offer
+
+
+@given(natives, offers)
+def test_every_offer_is_served_natively_if_it_can_be(native, offers):
+    chosen = choose_backends(native, offers, corrected=False)
+    assert len(chosen) == len(offers)
+    for name, offer in zip(chosen, offers, strict=True):
+        assert name in offer
+        assert name == native or native not in offer
+
+
+@given(natives, offers)
+def test_data_stay_on_their_device_and_sparse_if_they_can(native, offers):
+    for name, offer in zip(choose_backends(native, offers, corrected=False), offers, strict=True):
+        stay = [n for n in offer if not changes_device(native, n)]
+        assert not changes_device(native, name) or not stay
+        assert not makes_dense(native, name) or all(makes_dense(native, n) for n in stay or offer)
+
+
+@given(natives, offers)
+def test_nothing_is_cheaper(native, offers):
+    chosen = choose_backends(native, offers, corrected=False)
+    wanting = [near(native, offer) for offer in offers if native not in offer]
+    least = min(cost(native, names_) for names_ in itertools.product(*wanting))
+    assert cost(native, chosen) == pytest.approx(least)
+
+
+@given(natives, few_offers)
+def test_one_alone(native, offer):
+    """The cheapest one that is near, the device last, then the first of its own words."""
+    (chosen,) = choose_backends(native, [tuple(offer)], corrected=False)
+    candidates = [native] if native in offer else near(native, offer)
+    best = min(
+        candidates, key=lambda n: (cost(native, [n]), device_class(n) != "cpu", offer.index(n))
+    )
+    assert chosen == best
+
+
+@given(natives, offers, st.randoms())
+def test_the_order_of_udfs_decides_nothing_but_ties(native, offers, random):
+    order = list(range(len(offers)))
+    random.shuffle(order)
+    chosen = choose_backends(native, offers, corrected=False)
+    again = choose_backends(native, [offers[k] for k in order], corrected=False)
+    assert cost(native, chosen) == pytest.approx(cost(native, again))
+    for k, name in zip(order, again, strict=True):
+        assert changes_device(native, name) == changes_device(native, chosen[k])
+        assert makes_dense(native, name) == makes_dense(native, chosen[k])
+
+
+@given(natives, offers)
+def test_corrected_data_are_dense(native, offers):
+    side = names.CUPY if native in names.CUPY_BACKENDS else names.NUMPY
+    assert choose_backends(native, offers, corrected=True) == choose_backends(
+        side, offers, corrected=False
+    )
+
+
+@pytest.mark.parametrize("native", NATIVES)
+def test_every_pairing(native):
+    for one, other in itertools.product(sorted(names.BACKENDS), repeat=2):
+        chosen = choose_backends(native, [(one,), (other, one)], corrected=False)
+        assert chosen[0] == one
+        assert chosen[1] in (one, other)
+
+
+def test_the_more_popular_of_equally_cheap_ones(monkeypatch):
+    """Each UDF counts, also where several offer the same; then what needs no device."""
+    monkeypatch.setattr(choosing, "_cost", lambda native, name: 1.0)
+    monkeypatch.setattr(choosing, "_choose", choosing._choose.__wrapped__)  # not cached
+    coo, csr, csc = names.SPARSE_COO, names.SCIPY_CSR, names.SCIPY_CSC
+    gcxs = names.SPARSE_GCXS
+
+    def choose(*offers):
+        return choose_backends(gcxs, offers, corrected=False)
+
+    assert choose((coo, csr), (csr,), (csr,)) == (csr, csr, csr)
+    assert choose((coo, csr), (coo, csr), (csc, csr)) == (csr, csr, csr)
+    assert choose((coo, csr), (csr, coo)) == (coo, coo)
+    # three UDFs offer csr, one csc: two backends are needed in any case
+    assert choose((coo,), (csc, csr), (csr, csc), (csr,)) == (coo, csr, csr, csr)
+    assert choose_backends(names.CUPY, [(names.CUDA,)], corrected=False) == (names.CUDA,)
