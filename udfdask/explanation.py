@@ -187,16 +187,6 @@ def _udf(udf: UDFRecipe) -> str:
     return f"{text}; gives {outputs or 'nothing'}"
 
 
-def _backends(recipe: Recipe) -> str:
-    """Return what chunks are made of, and which UDFs are given something else."""
-    others: dict[str, list[str]] = {}
-    for udf, backend in zip(recipe.udfs, recipe.backends_over(recipe.native), strict=True):
-        if backend != recipe.native:
-            others.setdefault(backend, []).append(udf.name)
-    given = [f"{', '.join(dict.fromkeys(who))}: {backend}" for backend, who in others.items()]
-    return "; ".join([recipe.native, *given])
-
-
 def _corrections(recipe: Recipe) -> str:
     """Return what is done to the data before UDFs see them, in words."""
     given = recipe.corrections
