@@ -3,7 +3,7 @@
 Each group has a task of its own for each chunk. In one task with UDFs that need a device the others
 would have to run where the devices are, and nowhere else.
 
-Like a `placement.Placement`, a group is an argument of its tasks, where `pinning` finds it whatever
+Like a `placement.Placement`, a group is an argument of its tasks, where `limits` finds it whatever
 these are fused into.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from udfdask.recipe import Recipe
-
 
 NEEDY = "-cuda-chunk-"
 """What the names of layers have in them whose tasks need a device."""
