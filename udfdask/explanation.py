@@ -101,6 +101,9 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
         f"backend   {_backends(recipe)}",
     ]
+    needy = dict.fromkeys(udf.name for udf in recipe.udfs if udf.needs_cuda)
+    if needy:
+        lines.append(f"needs     a CUDA device for {', '.join(needy)}; on a cluster, CUDA=1")
     if recipe.corrections is not None:
         lines.append(f"corrects  {_corrections(recipe)}")
     lines += [f"{udf.name}: {_udf(udf)}" for udf in recipe.udfs]

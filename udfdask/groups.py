@@ -3,7 +3,7 @@
 Each group has a task of its own for each chunk. In one task with UDFs that need a device the others
 would have to run where the devices are, and nowhere else.
 
-Like a `placement.Placement`, a group is an argument of its tasks, where `pinning` finds it whatever
+Like a `placement.Placement`, a group is an argument of its tasks, where `limits` finds it whatever
 these are fused into.
 """
 

@@ -1,7 +1,7 @@
 """Which workers of a cluster may load which blocks of an array.
 
 dask's annotations of layers are lost when tasks are fused. Here the permission is an argument of a
-task that hands its block on: whatever task it is fused into, `pinning` finds it there.
+task that hands its block on: whatever task it is fused into, `limits` finds it there.
 """
 
 from __future__ import annotations

@@ -134,7 +134,8 @@ def check_device(get: Any, udfs: Sequence[str]) -> None:
             f"{', '.join(udfs)} can run on a CUDA device alone, and this machine shows none "
             f"(CUDA_VISIBLE_DEVICES is {'not set' if visible is None else repr(visible)}): run on "
             "a cluster with workers that have the resources CUDA=1 (udfdask.cluster.worker_spec); "
-            "or, if the UDF can do without a device, say so with backends='numpy'"
+            "or let the UDF run without a device, by 'numpy' in its get_backends() and in "
+            "backends=, if you pass that"
         )
 
 
@@ -177,8 +178,8 @@ def _what_is_missing(missing: list[Demand], workers: Mapping[str, Any]) -> str:
         f"{udfs} can run on a CUDA device alone: the tasks need a worker{where} with the resources "
         f"{tags}, but {_described(workers)}. Start such a worker, "
         f"'dask worker <scheduler> --resources {tags}' on a machine with a device, or a cluster of "
-        "udfdask.cluster.worker_spec(); or, if the UDF can do without a device, say so with "
-        "backends='numpy'"
+        "udfdask.cluster.worker_spec(); or let the UDF run without a device, by 'numpy' in its "
+        "get_backends() and in backends=, if you pass that"
     )
 
 

@@ -46,15 +46,24 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     ------
     ArgumentTypeError
         If `progress` is none of these.
+    ArgumentValueError
+        If no worker of a cluster may load a block (see `udfdask.io.on_workers`).
+    DeviceError
+        If a UDF needs a CUDA device, and there is none: no worker has the resources ``CUDA=1``, at
+        once or, where workers may still come, after `udfdask.resources-timeout`; or a scheduler of
+        this machine is to run it, which has no device.
 
     Warns
     -----
     UDFWarning
         If the function or an object given as `progress` raises an exception: it is told no more
-        than the end, and the computation goes on.
+        than the end, and the computation goes on. If workers with a CUDA device are waited for.
 
     Notes
     -----
+    On a cluster, tasks of UDFs that need a CUDA device run on workers with the resources
+    ``CUDA=1``, and what loads data for these alone; all other tasks run anywhere.
+
     A frame counts once, however many results are made of it. Arrays that no UDF is run over do not
     count, nor does a result that `dask.optimize` has been called on.
 
@@ -91,8 +100,8 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
 
     Raises
     ------
-    ArgumentTypeError
-        If `progress` is none of these.
+    ArgumentTypeError, ArgumentValueError, DeviceError
+        As `compute` does. On a cluster that waits for workers with a CUDA device, so does this.
 
     Warns
     -----

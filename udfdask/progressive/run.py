@@ -84,13 +84,17 @@ def run_udf_iter(
         If an argument, or what a UDF declares, cannot be; each also is a TypeError or ValueError.
     UDFError
         As `run_udf` does.
+    DeviceError
+        If a UDF needs a CUDA device, and there is none, as in `udfdask.compute`; on a cluster when
+        the first snapshot is asked for, or later.
     ImportError
         If there are `plots`, and matplotlib is not installed.
 
     Warns
     -----
     UDFWarning
-        If a task needs much memory; if a live plot cannot go on.
+        If a task needs much memory; if a live plot cannot go on; if workers with a CUDA device are
+        waited for.
 
     See Also
     --------
