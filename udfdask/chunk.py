@@ -98,7 +98,9 @@ def _join(recipe: Recipe, number: int, chunk: int, parts: Sequence[Partial]) -> 
 def _device(recipe: Recipe, block: Any) -> AbstractContextManager[None]:
     """Return the context in which a chunk is processed of which a block is given."""
     native = backend_of(block)
-    return chunk_device(recipe.backends_over(native), native)
+    # what is merged on the device is sent there, if a block is none of those that were announced
+    where = recipe.native if recipe.on_device else native
+    return chunk_device(recipe.backends_over(native), where)
 
 
 def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
