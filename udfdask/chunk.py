@@ -121,7 +121,9 @@ def _device(recipe: Recipe, block: Any, group: Group | None) -> AbstractContextM
     """Return the context in which a group sees a chunk of which a block is given."""
     native = backend_of(block)
     backends = recipe.backends_over(native)
-    return chunk_device([backends[k] for k in _numbers(recipe, group)], native)
+    # what is merged on the device is sent there, if a block is none of those that were announced
+    where = recipe.native if recipe.on_device else native
+    return chunk_device([backends[k] for k in _numbers(recipe, group)], where)
 
 
 def join_groups(payloads: Sequence[Payload]) -> Payload:

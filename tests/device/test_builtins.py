@@ -79,7 +79,8 @@ def data(dtype):
         values = rng.normal(100, 10, SHAPE)
         return (values > 105) if dtype.kind == "b" else values.astype(dtype)
     limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, SHAPE, endpoint=True).astype(dtype)
+    native = dtype.newbyteorder("=")
+    return rng.integers(limits.min, limits.max, SHAPE, native, endpoint=True).astype(dtype)
 
 
 CASES = st.fixed_dictionaries(
@@ -158,3 +159,22 @@ def test_masks_that_stay_on_the_host():
     ):
         with pytest.raises(ud.UDFError, match="restricted to backends="):
             ud.run_udf(x, udf, backends="cupy")
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("native", ["numpy", "cupy"])
+@pytest.mark.parametrize("dtype", ["float16", "complex64", "uint64", "int64"])
+@pytest.mark.parametrize("name", ["sum", "sumsig", "stddev", "pick", "masks", "fem"])
+def test_other_numbers(name, dtype, native, module):
+    lazy = da.from_array(data(dtype), chunks=(2, 3, 9, 10))
+    wanted = ud.run_udf(lazy, UDFS[name]()).compute()
+    with cupy_is(module) as cupy:
+        x = sent(cupy, lazy) if native == "cupy" else lazy
+        found = ud.run_udf(x, UDFS[name](), backends="cupy").compute()
+    for key, value in found.items():
+        assert value.dtype == wanted[key].dtype
+        if name in ("sum", "sumsig", "pick") and value.dtype.kind in "iu":
+            np.testing.assert_array_equal(value, wanted[key])
+        else:
+            size = np.abs(wanted[key]).max()
+            np.testing.assert_allclose(value, wanted[key], rtol=1e-5, atol=1e-6 * size)

@@ -331,3 +331,64 @@ def test_udfs_that_know_no_device_run_over_cupy_chunks(cupy):
     assert isinstance(found._meta, cupy.ndarray)
     wanted = ud.run_udf(chunked(), centers)["centers"].compute()
     np.testing.assert_array_equal(found.compute().get(), wanted)
+
+
+class SumOfTheSpecification(ud.UDF):
+    """The example of LiberTEM's documentation, for all array formats."""
+
+    def get_backends(self):
+        return self.BACKEND_ALL
+
+    def get_result_buffers(self):
+        dtype = np.result_type(self.meta.input_dtype, np.float32)
+        return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
+
+    def process_tile(self, tile):
+        self.results.intensity[:] += self.forbuf(
+            np.sum(tile.reshape((tile.shape[0], -1)), axis=1), self.results.intensity
+        )
+
+
+@pytest.mark.point(25, 27)
+@pytest.mark.parametrize("native", ["numpy", "cupy"])
+def test_the_example_of_the_specification(cupy, native):
+    x = sent(cupy, chunked()) if native == "cupy" else chunked()
+    found = ud.run_udf(x, SumOfTheSpecification(), roi=ROI).compute()["intensity"]
+    np.testing.assert_array_equal(found[ROI], DATA[ROI].sum(axis=(1, 2)))
+    assert np.isnan(found[~ROI]).all()
+
+
+@pytest.mark.parametrize("native", ["numpy", "cupy"])
+def test_on_a_cluster(cupy, native):
+    distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+    x = sent(cupy, chunked()) if native == "cupy" else chunked()
+    results = ud.run_udf(x, [Resident(), Partitions()])
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        resident, partitions = client.gather(client.compute(list(results)))
+    np.testing.assert_array_equal(resident["rows"], DATA.sum(axis=(2, 3)))
+    np.testing.assert_allclose(partitions["mean"], DATA.mean(axis=(0, 1)))
+
+
+@pytest.mark.parametrize("announced", ["numpy", "cupy"])
+def test_results_are_what_was_announced_whatever_the_blocks_are(cupy, announced):
+    """Of an array whose meta is wrong for some of its blocks."""
+
+    def block(values, block_info=None):
+        on_device = block_info[0]["chunk-location"][0] % 2
+        return cupy.asarray(values) if on_device else values
+
+    meta = cupy.empty((0,) * 4, "uint8") if announced == "cupy" else np.empty((0,) * 4, "uint8")
+    x = chunked(1, 8, 16, 16).map_blocks(block, dtype="uint8", meta=meta)
+    for udf in (Both(), Partitions(), Frames()):
+        wanted = ud.run_udf(chunked(1, 8, 16, 16), udf, roi=ROI).compute()
+        found = ud.run_udf(x, udf, roi=ROI)
+        for name, array in found.items():
+            value = array.compute()
+            assert isinstance(value, cupy.ndarray) == (announced == "cupy")
+            value = value.get() if announced == "cupy" else value
+            np.testing.assert_allclose(value, wanted[name])

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from udfdask.backends.device import cupy
 from udfdask.testing.stand_in.ledger import Ledger
 from udfdask.testing.stand_in.streams import Stream, current_stream
 from udfdask.types import AnyArray
@@ -193,8 +194,6 @@ class _Flags:
 
 def again(array: AnyArray) -> Any:
     """Return an array on the device from its values, when it is unpickled."""
-    from udfdask.backends.device import cupy
-
     return cupy().asarray(array)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.device import cupy
 from udfdask.testing.stand_in.arrays import (
     PinnedMemory,
     StandInArray,
@@ -84,6 +85,9 @@ class NumpyStandIn(_Namespace):
 
     def __repr__(self) -> str:
         return "<NumPy, standing in for CuPy>"
+
+    def __reduce__(self) -> tuple[Any, ...]:  # modules are pickled by name
+        return (cupy, ())
 
     def empty(self, shape: Any, dtype: Any = float, order: str = "C") -> Any:
         """Return memory on the device, for which nothing has to be done there."""
