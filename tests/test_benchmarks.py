@@ -220,6 +220,35 @@ def test_the_page_has_a_part_for_doors():
         assert mark in doors
 
 
+def test_sparse_events_agree_and_write_their_part_of_a_page(folder, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sparse", reason="sparse is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    events = importlib.import_module("sparse_events")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{events.START}\nold\n{events.STOP}\nafter\n")
+    options = ["--frames", "48", "--dense-frames", "32", "--repeats", "1", "--threads", "2"]
+    options += ["--no-libertem", "--folder", str(folder), "--write", str(page)]
+    assert events.main(options) == 0
+    text = page.read_text()
+    assert text.startswith(f"before\n{events.START}\nMeasured ")
+    assert text.endswith(f"|\n{events.STOP}\nafter\n")
+    rows = [line for line in text.splitlines() if line.endswith("| agree |")]
+    assert len(rows) == len(events.CASES)
+    assert len({row.count("|") for row in rows}) == 1
+    assert rows[-1] in capsys.readouterr().out
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert page.count(events.START) == page.count(events.STOP) == 1
+
+
+def test_a_difference_between_sparse_and_dense_is_seen(folder, monkeypatch):
+    pytest.importorskip("sparse", reason="sparse is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    events = importlib.import_module("sparse_events")
+    made = importlib.import_module("comparison.events").make_events(48, 48, folder)
+    found = {"udfdask": {"sum": np.ones(3)}, "dense file": {"sum": np.zeros(3)}}
+    assert events.differences(found, made) == ["dense file: sum"]
+
+
 def test_a_difference_between_doors_is_seen(monkeypatch):
     pytest.importorskip("hyperspy", reason="hyperspy is an extra")
     pytest.importorskip("xarray", reason="xarray is an extra")

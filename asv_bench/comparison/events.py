@@ -11,11 +11,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from benchmarks.layouts import LAYOUTS, counts
-from udfdask.io import from_raw
+from udfdask.io import from_raw, open_file
 
 SIG = (256, 256)
 LINE = 1024
-"""Frames of a line of the scan: 128 MiB if they are dense."""
+"""Frames of a line of the scan, at most: 128 MiB if they are dense."""
 KINDS = 4
 """Different lines; they come again and again."""
 TYPES = {"indptr": "<i8", "indices": "<i4", "data": "<u2"}
@@ -23,11 +23,13 @@ TYPES = {"indptr": "<i8", "indices": "<i4", "data": "<u2"}
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """A data set in files, shape (lines, LINE, *SIG), uint16."""
+    """A data set in files, shape (lines, line, *SIG), uint16."""
 
     folder: Path
     lines: int
     """Number of lines."""
+    line: int
+    """Frames of a line."""
     dense_lines: int
     """How many of them, the first ones, are in a dense file as well."""
 
@@ -39,16 +41,27 @@ class Events:
     @property
     def frames(self) -> int:
         """Number of frames."""
-        return self.lines * LINE
+        return self.lines * self.line
 
     @property
     def entries(self) -> int:
         """Number of entries of all frames."""
         return (self.folder / "data.raw").stat().st_size // 2
 
+    def open(self) -> da.Array:
+        """Return the sparse frames."""
+        array: da.Array = open_file(self.description).array
+        return array
+
+    def open_part(self) -> da.Array:
+        """Return the first sparse chunks, about as many frames."""
+        array = self.open()
+        part: da.Array = array.blocks[: max(1, self.dense_lines // array.chunks[0][0])]
+        return part
+
     def open_dense(self) -> da.Array:
         """Return the dense frames, mapped into memory."""
-        nav = (self.dense_lines, LINE)
+        nav = (self.dense_lines, self.line)
         return from_raw(self.folder / "dense.raw", nav_shape=nav, sig_shape=SIG, dtype="<u2")
 
 
@@ -57,10 +70,11 @@ def make_events(frames: int, dense_frames: int, folder: Path) -> Events:
 
     About 1 % of the pixels have counts, most of them 1.
     """
-    lines = max(1, round(frames / LINE))
-    dense_lines = min(lines, max(1, round(dense_frames / LINE)))
-    folder = folder / f"events-{lines}-{dense_lines}"
-    made = Events(folder=folder, lines=lines, dense_lines=dense_lines)
+    line = min(LINE, frames)
+    lines = round(frames / line)
+    dense_lines = min(lines, max(1, round(dense_frames / line)))
+    folder = folder / f"events-{lines}-{line}-{dense_lines}"
+    made = Events(folder=folder, lines=lines, line=line, dense_lines=dense_lines)
     if not made.description.exists():
         folder.mkdir(parents=True, exist_ok=True)
         _write(made)
@@ -69,12 +83,12 @@ def make_events(frames: int, dense_frames: int, folder: Path) -> Events:
 
 def _write(made: Events) -> None:
     """Write the files, the description last."""
-    first = counts(LAYOUTS["events"], LINE).astype("<u2")
+    first = counts(LAYOUTS["events"], made.line).astype("<u2")
     dense = [np.roll(first, 5 * kind, axis=-1) for kind in range(KINDS)]
     with (made.folder / "dense.raw").open("wb") as file:
         for k in range(made.dense_lines):
             dense[k % KINDS].tofile(file)
-    rows = [csr_array(line.reshape(LINE, -1)) for line in dense]
+    rows = [csr_array(line.reshape(made.line, -1)) for line in dense]
     files = {name: (made.folder / f"{name}.raw").open("wb") for name in TYPES}
     np.zeros(1, TYPES["indptr"]).tofile(files["indptr"])
     before = 0
@@ -86,7 +100,11 @@ def _write(made: Events) -> None:
         before += line.nnz
     for file in files.values():
         file.close()
-    text = ["[params]", 'filetype = "raw_csr"', f"nav_shape = {json.dumps([made.lines, LINE])}"]
+    text = [
+        "[params]",
+        'filetype = "raw_csr"',
+        f"nav_shape = {json.dumps([made.lines, made.line])}",
+    ]
     text += [f"sig_shape = {json.dumps(SIG)}", "[raw_csr]"]
     for name, dtype in TYPES.items():
         text += [f'{name}_file = "{name}.raw"', f'{name}_dtype = "{dtype}"']

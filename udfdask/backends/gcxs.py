@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,14 +31,21 @@ def gcxs_rows(entries: tuple[Any, Any, Any], shape: tuple[int, ...], axes: tuple
 
     It is compressed over `axes`.
     """
-    import sparse
-
     data, indices, indptr = entries
-    nothing = (data[:0], indices[:0], np.zeros_like(indptr))
-    frames = sparse.GCXS(nothing, shape=shape, compressed_axes=axes)
+    frames = copy.copy(_empty(shape, axes, data.dtype))
     # given to the constructor, all indices are looked at
     frames.data, frames.indices, frames.indptr = data, indices, indptr
     return frames
+
+
+@lru_cache(maxsize=64)
+def _empty(shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return frames without entries: what the constructor checks takes 0.3 ms, and is the same."""
+    import sparse
+
+    pointers = np.zeros(math.prod(shape[axis] for axis in axes) + 1, np.int64)
+    nothing = (np.empty(0, dtype), np.empty(0, np.int64), pointers)
+    return sparse.GCXS(nothing, shape=shape, compressed_axes=axes)
 
 
 def is_rows(frames: Any) -> bool:
