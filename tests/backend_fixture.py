@@ -44,7 +44,7 @@ def pytest_generate_tests(metafunc):
     here = metafunc.definition.path
     if here.parent.name in ROOMS:
         backends = backends_of(f"{here.parent.name}/{here.stem}::{metafunc.function.__name__}")
-        metafunc.parametrize("backend", [_param(b) for b in backends], indirect=True)
+        metafunc.parametrize("chunk_backend", [_param(b) for b in backends], indirect=True)
 
 
 def backends_of(test):
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(config, items):
         return
     sets = defaultdict(lambda: defaultdict(list))
     for item in items:
-        backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
+        backend = getattr(item, "callspec", None) and item.callspec.params.get("chunk_backend")
         if backend and backend != "numpy":
             sets[item.nodeid.partition("[")[0]][backend].append(item)
     left_out = set()
@@ -83,7 +83,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(autouse=True)
-def backend(request, monkeypatch):
+def chunk_backend(request, monkeypatch):
     """The name of what chunks are made of; the doors see to that."""
     name = getattr(request, "param", "numpy")
     if name == "numpy":

@@ -290,7 +290,7 @@ def known_backends(given: Any, who: str) -> tuple[str, ...]:
         raise ArgumentTypeError(
             f"{who}: the name of an array backend, or a tuple of several, is needed"
         )
-    unknown = [name for name in given if name not in BACKENDS]
+    unknown = [name for name in given if not isinstance(name, str) or name not in BACKENDS]
     if unknown or not given:
         raise ArgumentValueError(
             f"{who}: {unknown} is no array backend; choose among {sorted(BACKENDS)}"

@@ -15,8 +15,8 @@ from dask.utils import format_bytes
 from udfdask import config
 from udfdask.auxdata import AuxData
 from udfdask.backends.device import check_dtype
-from udfdask.backends.kinds import backend_of, fill_value
-from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS
+from udfdask.backends.kinds import backend_of, fill_value, is_unknown_sparse
+from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS, SPARSE_GCXS
 from udfdask.declaring import check_split_every, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.preparing import MANY_BLOCKS, make_recipe
@@ -135,6 +135,21 @@ def check_array(array: Any) -> None:
             "masked arrays are not supported: fill them with dask.array.ma.filled(array, value) "
             "and pass unwanted frames as roi="
         )
+    _check_sparse(array)
+
+
+def _check_sparse(array: da.Array) -> None:
+    """Raise if the blocks are sparse in a way that cannot be processed."""
+    if is_unknown_sparse(array._meta):
+        raise ArgumentTypeError(
+            f"the blocks are of type {type(array._meta).__name__}, a format out of which no frames "
+            "are cut: convert them with array.map_blocks(lambda block: block.tocsr())"
+        )
+    if backend_of(array._meta) in SPARSE_BACKENDS and array.dtype.kind in "mM":
+        raise ArgumentTypeError(
+            f"the blocks are sparse arrays of dates, dtype {array.dtype}, and only numbers are "
+            "supported: make them dense, or view them as int64"
+        )
     filled = fill_value(array._meta)
     if filled != 0:
         raise ArgumentValueError(
@@ -158,7 +173,7 @@ def _check_rows(array: da.Array, sig_dims: int) -> None:
 def _check_formats(recipe: Recipe) -> None:
     """Raise if a UDF would be given a dtype in a format that does not have it."""
     for udf, backend in zip(recipe.udfs, recipe.backends_over(recipe.native), strict=True):
-        if backend in D2_BACKENDS and udf.input_dtype.char in "eMm":
+        if udf.input_dtype.char in _missing_dtypes(backend):
             raise ArgumentTypeError(
                 f"{udf.name} is to be given {backend}, which has no dtype {udf.input_dtype}: "
                 "return another dtype from get_preferred_input_dtype(), or restrict backends="
@@ -166,6 +181,15 @@ def _check_formats(recipe: Recipe) -> None:
         if backend in CUPY_BACKENDS:
             check_dtype(udf.input_dtype)
             check_dtype(recipe.dtype)
+
+
+def _missing_dtypes(backend: str) -> str:
+    """Return the codes of the dtypes that a format does not have: dates, and odd floats."""
+    if backend == SPARSE_GCXS:  # compiled by numba
+        return "mMegG"
+    if backend in D2_BACKENDS:
+        return "mMe"
+    return "mM" if backend in SPARSE_BACKENDS else ""
 
 
 def check_sig_dims(sig_dims: Any, ndim: int) -> None:
@@ -228,8 +252,8 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
         heaviest = frames * recipe.dtype.itemsize * math.prod(max(c) for c in recipe.sig_chunks)
     fit = max(1, frames * (128 << 20) // max(heaviest, 1))
     call = _rechunk_call(recipe, fit)
-    # what sparse blocks take is not known beforehand
-    if heaviest > limit and recipe.native not in SPARSE_BACKENDS:
+    sparse = recipe.native in SPARSE_BACKENDS  # how much they hold is not known
+    if heaviest > limit and not sparse:
         found.append(
             f"the data of one task take {format_bytes(heaviest)} ({frames} frames of "
             f"{format_bytes(frame_bytes)}), more than {share}: {call}"

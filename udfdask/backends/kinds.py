@@ -28,6 +28,15 @@ def backend_of(array: Any) -> str:
     return str(found) if found in names.BACKENDS else names.NUMPY
 
 
+def is_unknown_sparse(array: Any) -> bool:
+    """Return whether this is a sparse array in a format that no backend stands for, as LIL is."""
+    root = type(array).__module__.partition(".")[0]
+    if root not in _ROOTS - {"cupy"}:
+        return False
+    purpose = f"{root}.{type(array).__name__} blocks"
+    return converter(purpose).get_backend(array) not in names.BACKENDS
+
+
 def converter(purpose: str) -> Any:
     """Return the package that converts between backends, which `purpose` takes."""
     try:

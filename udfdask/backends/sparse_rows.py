@@ -26,8 +26,8 @@ _ROW_FORMAT = {
 class SparseRows:
     """The frames of a sparse block, shape (frames, *part of the signal).
 
-    No pixel occurs twice in a frame, values are in the byte order of the machine, and nobody may
-    write to them.
+    No pixel occurs twice in a frame, values are in the byte order of the machine, float16 as
+    float32, and nobody may write to them.
 
     Parameters
     ----------
@@ -151,7 +151,9 @@ def _flat(block: Any, nav_dims: int) -> Any:
 
 
 def _native(array: Any) -> Any:
-    """Return an array in the byte order of the machine: compiled code knows no other."""
+    """Return an array in a dtype that compiled code knows: no other byte order, no float16."""
+    if array.dtype.char == "e":
+        return array.astype("f4")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

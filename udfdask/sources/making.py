@@ -9,7 +9,8 @@ import numpy as np
 
 from udfdask.backends import names
 from udfdask.backends.converting import to_backend
-from udfdask.backends.kinds import backend_of
+from udfdask.backends.kinds import backend_of, fill_value, is_unknown_sparse
+from udfdask.errors import UDFError
 from udfdask.grid import BoolArray
 from udfdask.sources.dense import DenseSource
 from udfdask.sources.device import DeviceSource
@@ -28,6 +29,8 @@ def source_of(
 
     Blocks that are not of the backend of the first one are converted to it.
     """
+    for block in blocks:
+        _check_sparse(block, len(nav_shape), len(sig_chunks))
     backend = backend_of(blocks[0])
     alike = [
         block if backend_of(block) == backend else to_backend(block, backend, block.shape)
@@ -37,3 +40,24 @@ def source_of(
     if backend in names.SPARSE_BACKENDS:
         return SparseSource(alike, nav_shape, sig_chunks, mask, dtype)
     return kind(alike, nav_shape, sig_chunks, mask, dtype)
+
+
+def _check_sparse(block: Any, nav_dims: int, sig_dims: int) -> None:
+    """Raise if a block is sparse in a way that the plan would have refused, had it known."""
+    if is_unknown_sparse(block):
+        raise UDFError(
+            f"a chunk of type {type(block).__name__} came, a format out of which no frames are "
+            "cut: convert it, such as with array.map_blocks(lambda block: block.tocsr())"
+        )
+    filled = fill_value(block)
+    if filled != 0:
+        raise UDFError(
+            f"a sparse chunk came whose fill value is {filled!r}: values that are not stored "
+            "have to be 0"
+        )
+    if backend_of(block) in names.D2_BACKENDS and (nav_dims, sig_dims) != (1, 1):
+        raise UDFError(
+            f"a matrix of type {type(block).__name__} came, in which each row is a frame, where "
+            f"chunks have {nav_dims} navigation and {sig_dims} signal dimensions: sparse.GCXS "
+            "keeps the shape of scan and frames"
+        )

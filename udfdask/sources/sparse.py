@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.joining import joined
-from udfdask.backends.kinds import fill_value
 from udfdask.backends.locking import locked
 from udfdask.backends.sparse_rows import SparseRows
-from udfdask.errors import UDFError
 from udfdask.sources.frames import FrameSource
 from udfdask.types import AnyArray
 
@@ -32,12 +30,6 @@ class SparseSource(FrameSource):
 
     def _read(self, block: Any) -> SparseRows:
         """Return the selected frames of a block."""
-        filled = fill_value(block)
-        if filled != 0:
-            raise UDFError(
-                f"a sparse chunk came whose fill value is {filled!r}: values that are not stored "
-                "have to be 0"
-            )
         rows = SparseRows.of_block(block, len(self._nav_shape))
         return rows if self._positions is None else rows.take(self._positions)
 

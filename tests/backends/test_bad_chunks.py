@@ -1,0 +1,232 @@
+"""Chunks that are not what was announced, or that cannot be processed: an error, or the numbers."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sparse
+
+import udfdask as ud
+from backend_udfs import Wants
+from chunk_backends import ON_HOST, block_in, chunks_in
+from udfdask.backends import names
+from udfdask.udfs import SumSigUDF, SumUDF
+
+DATA = np.random.default_rng(0).poisson(0.5, (6, 20)).astype("f4")
+NOTHING = DATA[:0, :0]
+X = da.from_array(DATA, chunks=(3, 10))
+SYNC = {"scheduler": "synchronous"}
+MATRIX_KINDS = [names.SCIPY_CSR_ARRAY, names.SCIPY_CSC, names.SCIPY_COO_ARRAY]
+
+
+def made_of(make, meta=NOTHING, array=X):
+    """The array with blocks that a function makes."""
+    return array.map_blocks(make, meta=meta)
+
+
+def run(array, *udfs, **options):
+    return ud.compute(*ud.run_udf(array, udfs, **{"sig_dims": 1, **options}), **SYNC)
+
+
+def gives_the_numbers(array):
+    """Whether UDFs that want anything see what is in `DATA`."""
+    wishes = [Wants(b, m) for b in ("numpy", *MATRIX_KINDS) for m in ("tile", "frame", "partition")]
+    total, sums, *seen = run(array, SumUDF(), SumSigUDF(), *wishes)
+    np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
+    np.testing.assert_array_equal(sums["intensity"], DATA.sum(axis=1))
+    for found in seen:
+        np.testing.assert_array_equal(found["seen"], DATA)
+
+
+@pytest.mark.parametrize("came", ON_HOST)
+@pytest.mark.parametrize("announced", ["numpy", names.SPARSE_COO, names.SCIPY_CSR])
+def test_another_type_than_announced(announced, came):
+    blocks = made_of(lambda b: block_in(b, came, 1), block_in(NOTHING, announced, 1))
+    gives_the_numbers(blocks)
+
+
+def test_types_that_change_from_chunk_to_chunk():
+    kinds = [*ON_HOST, names.SPARSE_DOK]
+
+    def make(block, block_info):
+        row, column = block_info[0]["chunk-location"]
+        return block_in(block, kinds[(shift + 2 * row + column) % len(kinds)], 1)
+
+    for shift in range(len(kinds)):  # noqa: B007  # `make` reads it
+        gives_the_numbers(made_of(make))
+
+
+def twice(block):
+    """CSR with every entry in two halves."""
+    rows = sp.csr_array(block)
+    entries = (np.repeat(rows.data / 2, 2), np.repeat(rows.indices, 2), 2 * rows.indptr)
+    return sp.csr_array(entries, shape=block.shape)
+
+
+def twice_in_columns(block):
+    columns = twice(block.T)
+    entries = (columns.data, columns.indices, columns.indptr)
+    return sp.csc_array(entries, shape=block.shape)
+
+
+def twice_in_coordinates(block):
+    found = sp.coo_array(block)
+    places = (np.tile(found.row, 2), np.tile(found.col, 2))
+    return sp.coo_array((np.tile(found.data / 2, 2), places), shape=block.shape)
+
+
+def backwards(block):
+    """CSR with the pixels of each frame from the last to the first."""
+    rows = sp.csr_array(block)
+    for start, stop in zip(rows.indptr, rows.indptr[1:], strict=False):
+        rows.indices[start:stop] = rows.indices[start:stop][::-1].copy()
+        rows.data[start:stop] = rows.data[start:stop][::-1].copy()
+    rows.has_sorted_indices = False
+    return rows
+
+
+def explicit_zeros(block):
+    rows = sp.csr_array(np.ones_like(block))
+    rows.data[:] = block.reshape(-1)
+    return rows
+
+
+def wide_indices(block):
+    rows = sp.csr_array(block)
+    rows.indices, rows.indptr = rows.indices.astype("i8"), rows.indptr.astype("i8")
+    return rows
+
+
+@pytest.mark.parametrize(
+    "make",
+    [twice, twice_in_columns, twice_in_coordinates, backwards, explicit_zeros, wide_indices],
+)
+def test_matrices_that_are_not_canonical(make):
+    before = [make(DATA[:3, :10]) for _ in range(2)]
+    gives_the_numbers(made_of(make, make(NOTHING)))
+    held = before[0]
+    run(made_of(lambda _: held, make(NOTHING)), SumUDF(), Wants(names.SPARSE_COO))
+    for part in ("data", "indices", "indptr"):  # the chunk itself is not put in order
+        if hasattr(held, part):
+            np.testing.assert_array_equal(getattr(held, part), getattr(before[1], part))
+
+
+@pytest.mark.parametrize("fill", [1, np.nan, -2.5])
+@pytest.mark.parametrize("make", [sparse.COO, sparse.GCXS])
+def test_a_fill_value_that_is_announced(make, fill):
+    meta = make(sparse.COO(NOTHING, fill_value=fill))
+    with pytest.raises(ud.ArgumentValueError, match=r"fill value .*and only 0 is supported"):
+        ud.run_udf(made_of(sparse.COO, meta), SumUDF(), sig_dims=1)
+
+
+@pytest.mark.parametrize("fill", [1, np.nan])
+@pytest.mark.parametrize("others", ["numpy", names.SPARSE_GCXS, names.SCIPY_CSR])
+def test_a_fill_value_that_only_comes(others, fill):
+    """In the first chunk, and in one that stands beside others."""
+
+    def make(block, block_info):
+        if block_info[0]["chunk-location"][1] == place:
+            return sparse.COO(block, fill_value=block.dtype.type(fill))
+        return block_in(block, others, 1)
+
+    for place in (0, 1):  # noqa: B007  # `make` reads it
+        with pytest.raises(ud.UDFError, match=r"sparse chunk came whose fill value is"):
+            run(made_of(make), SumUDF())
+
+
+@pytest.mark.parametrize("kind", [sp.lil_array, sp.dok_array, sp.bsr_array, sp.dia_array])
+def test_formats_that_nothing_is_cut_out_of(kind):
+    with pytest.raises(ud.UDFError, match=rf"chunk of type {kind.__name__} came.*tocsr"):
+        run(made_of(kind), SumUDF())
+    announced = made_of(kind)
+    announced._meta = kind(NOTHING.shape, dtype="f4")
+    with pytest.raises(ud.ArgumentTypeError, match=rf"are of type {kind.__name__}.*tocsr"):
+        ud.run_udf(announced, SumUDF(), sig_dims=1)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix, sp.coo_matrix])
+def test_matrices_are_for_one_axis_each(kind):
+    whole = X.rechunk(-1)
+    announced = made_of(kind, NOTHING, whole)
+    announced._meta = kind(NOTHING.shape, dtype="f4")
+    with pytest.raises(ud.ArgumentValueError, match=r"each row is a frame.*sig_dims=1, not 2 dim"):
+        ud.run_udf(announced, SumUDF(), sig_dims=2)
+    with pytest.raises(ud.UDFError, match=r"each row is a frame, where chunks have 0 navigation"):
+        run(made_of(kind, NOTHING, whole), SumUDF(), sig_dims=2)
+
+
+@pytest.mark.parametrize("kind", [sparse.COO, sp.csr_array, sp.coo_array])
+def test_wrong_shapes_and_dtypes(kind):
+    with pytest.raises(ud.UDFError, match=r"shape \(3, 10\) was announced, but one of .*\(2, 10\)"):
+        run(made_of(lambda b: kind(b[:2])), SumUDF())
+    with pytest.raises(ud.UDFError, match=r"dtype float32 was announced, but one of .*complex64"):
+        run(made_of(lambda b: kind(b.astype("c8"))), SumUDF())
+    for fits in ("f8", "u1"):
+        (found,) = run(made_of(lambda b, to=fits: kind(b.astype(to))), SumUDF())
+        np.testing.assert_array_equal(found["intensity"], DATA.sum(axis=0))
+
+
+@pytest.mark.parametrize("native", [names.SPARSE_COO, names.SPARSE_GCXS, names.SCIPY_CSR_ARRAY])
+@pytest.mark.parametrize("shape", [(6, 0), (0, 20), (0, 0)])
+def test_nothing_at_all(native, shape):
+    x = chunks_in(da.zeros(shape, dtype="f4"), native, 1)
+    total, seen = run(x, SumUDF(), Wants(names.SCIPY_CSC))
+    assert total["intensity"].shape == shape[1:]
+    assert not total["intensity"].any()
+    assert seen["seen"].shape == shape
+
+
+@pytest.mark.parametrize("backend", sorted(names.CPU_BACKENDS - {"numpy"}))
+@pytest.mark.parametrize("dtype", ["e", "g", "M8[s]", "m8[ns]"])
+def test_dtypes_that_a_format_has_not(backend, dtype):
+    x = X.astype(dtype)
+    has = backend in {names.SPARSE_COO, names.SPARSE_DOK} or dtype == "g"
+    if has and dtype in "eg" and backend != names.SPARSE_GCXS:
+        np.testing.assert_array_equal(run(x, Wants(backend))[0]["seen"], DATA)
+        return
+
+    class Keeps(Wants):
+        def get_result_buffers(self):
+            return {"n": self.buffer("nav")}
+
+    with pytest.raises(ud.ArgumentTypeError, match=rf"{backend}, which has no dtype .*restrict"):
+        ud.run_udf(x, Keeps(backend), sig_dims=1)
+
+
+def test_sparse_dates():
+    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("M8[s]")), X.astype("M8[s]"))
+    with pytest.raises(
+        ud.ArgumentTypeError, match=r"sparse arrays of dates, dtype datetime64\[s\]"
+    ):
+        ud.run_udf(x, SumUDF(), sig_dims=1)
+
+
+def test_half_precision():
+    """SciPy has none: UDFs are given it where they ask for it, by default single precision."""
+    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
+    total, seen, rows = run(
+        x, SumUDF(), Wants(names.SPARSE_COO), Wants(names.SCIPY_CSR, dtype="f4")
+    )
+    np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
+    assert seen["seen"].dtype == "e"
+    np.testing.assert_array_equal(seen["seen"], DATA)
+    np.testing.assert_array_equal(rows["seen"], DATA)
+
+
+@pytest.mark.parametrize("backends", ["scipy", ("numpy", "lil"), [3], [["numpy"]], [], ""])
+def test_names_that_are_none(backends):
+    with pytest.raises(ud.ArgumentValueError, match=r"get_backends.* is no array backend; choose"):
+        ud.run_udf(X, Wants(backends), sig_dims=1)
+    with pytest.raises(ud.ArgumentValueError, match=r"backends=.* is no array backend; choose"):
+        ud.run_udf(X, SumUDF(), backends=backends, sig_dims=1)
+
+
+@pytest.mark.parametrize("backends", [None, 3, iter(["numpy"])])
+def test_no_names(backends):
+    with pytest.raises(ud.ArgumentTypeError, match=r"the name of an array backend, or a tuple"):
+        ud.run_udf(X, Wants(backends), sig_dims=1)
+
+
+def test_nothing_in_common():
+    with pytest.raises(ud.ArgumentValueError, match=r"'sparse.COO', but .*backends=\('numpy',\)"):
+        ud.run_udf(X, Wants("sparse.COO"), backends="numpy", sig_dims=1)
