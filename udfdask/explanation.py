@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dask.utils import format_bytes
 
-from udfdask.backends.names import DENSE_BACKENDS, SPARSE_BACKENDS
+from udfdask.backends.names import CUPY_BACKENDS, DENSE_BACKENDS, SPARSE_BACKENDS
 from udfdask.plan import Plan
 from udfdask.recipe import CORRECTIONS, Recipe, UDFRecipe
 from udfdask.tiling import TilingScheme
@@ -148,9 +148,12 @@ def _made(native: str, backend: str, corrected: bool) -> str:
         return f"{backend}, corrected and dense before"
     if backend == native:
         return f"{backend} as it is"
+    steps = []
     if native in SPARSE_BACKENDS and backend in DENSE_BACKENDS:
-        return f"{backend}, a tile made dense at a time"
-    return f"{backend}, converted"
+        steps.append("made dense a tile at a time")
+    if (native in CUPY_BACKENDS) != (backend in CUPY_BACKENDS):
+        steps.append(f"moved to the {'device' if backend in CUPY_BACKENDS else 'host'}")
+    return f"{backend}, {' and '.join(steps) or 'converted'}"
 
 
 def _passes(plan: Plan) -> str:

@@ -317,8 +317,12 @@ def test_it_is_said_where_udfs_run(cupy):
 
     both = [Both(), Frames(("numpy",))]
     assert backends(host, both) == "numpy"
-    assert backends(there, both) == "cupy; Frames: numpy"
-    assert backends(host, [Both(("cupy",)), Resident(), Frames()]) == "numpy; Both, Resident: cupy"
+    assert backends(there, both) == (
+        "cupy chunks; Both is given cupy as it is; Frames is given numpy, moved to the host"
+    )
+    assert backends(host, [Both(("cupy",)), Frames(("numpy",))]) == (
+        "numpy chunks; Both is given cupy, moved to the device; Frames is given numpy as it is"
+    )
 
 
 def test_udfs_that_know_no_device_run_over_cupy_chunks(cupy):

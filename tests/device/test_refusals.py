@@ -2,6 +2,7 @@
 
 import sys
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -36,8 +37,11 @@ def no_device(monkeypatch):
 
 def test_cuda_without_a_device(no_device):
     result = ud.run_udf(X, WithCuda())
-    with pytest.raises(DeviceError, match=r"carry the resource tag CUDA=1.*offer 'numpy'"):
+    with pytest.raises(DeviceError, match=r"this machine shows none.*resources CUDA=1"):
         result.compute()
+    # dask's own doors come to the first task
+    with pytest.raises(DeviceError, match=r"carry the resource tag CUDA=1.*offer 'numpy'"):
+        dask.compute(result["total"])
 
 
 def test_cuda_with_a_device(monkeypatch):
@@ -65,8 +69,10 @@ def test_cuda_on_a_worker_that_carries_the_tag(no_device):
 
 def test_cupy_without_cupy(no_device):
     result = ud.run_udf(X, Both(), backends="cupy")
-    with pytest.raises(DeviceError, match=r"pip install 'udfdask\[cupy\]'"):
+    with pytest.raises(DeviceError, match=r"this machine shows none"):
         result.compute()
+    with pytest.raises(DeviceError, match=r"pip install 'udfdask\[cupy\]'"):
+        dask.compute(result["rows"])
 
 
 @pytest.mark.parametrize("dtype", ["datetime64[s]", "longdouble"])
