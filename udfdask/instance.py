@@ -41,6 +41,7 @@ class Instance:
         "aux",
         "backend",
         "cursor",
+        "on_device",
         "recipe",
         "sig_aux",
         "udf",
@@ -63,6 +64,7 @@ class Instance:
         self.recipe = recipe
         self.where = declared
         self.backend = backend
+        self.on_device = backend in CUPY_BACKENDS  # whether it is given CuPy arrays
         self.cursor = Cursor(first, stop, n_rows)
         udf = made_anew(declared.cls, declared.kwargs)
         udf.meta = UDFMeta(
@@ -94,11 +96,6 @@ class Instance:
     def takes_sparse(self) -> bool:
         """Whether it is given sparse data."""
         return self.backend in SPARSE_BACKENDS
-
-    @property
-    def on_device(self) -> bool:
-        """Whether it is given CuPy arrays."""
-        return self.backend in CUPY_BACKENDS
 
     def view_whole_aux(self) -> None:
         """Show the UDF all aux data, as far as they are known: of nav ones shape and dtype."""

@@ -154,8 +154,10 @@ class Recipe:
 
     def merge_backend(self, number: int) -> str:
         """Return the array backend in which the results of the chunks of a UDF are merged."""
+        if not self.on_device:
+            return NUMPY
         mine = self.backends_over(self.native)[number]
-        return CUPY if self.on_device and mine in CUPY_BACKENDS else NUMPY
+        return CUPY if mine in CUPY_BACKENDS else NUMPY
 
     def outputs_on_device(self, dtype: np.dtype[Any]) -> bool:
         """Return whether blocks of results of a dtype are CuPy arrays."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from device_modules import cupy_is
 from udfdask.backends import device
 from udfdask.errors import ArgumentValueError, DeviceError
 from udfdask.testing import numpy_standing_in_for_cupy
@@ -173,3 +174,18 @@ def test_buffers_are_not_handed_on_after_an_error():
             fail()
         assert done
         assert cupy.cuda.get_current_stream() is shared
+
+
+@pytest.mark.gpu
+def test_a_device():
+    with cupy_is("cupy") as xp:
+        assert device.cupy() is xp
+        assert device.n_devices() == xp.cuda.runtime.getDeviceCount()
+        there = device.share_on_device(np.arange(6, dtype=">i2"))
+        assert device.is_on_device(there)
+        assert device.array_module(there) is xp
+        with device.using_device(own_stream=True):
+            assert xp.cuda.Device().id == device.device_number()
+            assert xp.cuda.get_current_stream() != xp.cuda.Stream.null
+            doubled = there * 2
+        assert device.to_host(doubled).tolist() == [0, 2, 4, 6, 8, 10]

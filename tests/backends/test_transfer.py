@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from device_modules import cupy_is
 from udfdask.backends import transfer
 from udfdask.backends.device import using_device
 from udfdask.errors import DeviceError
@@ -76,3 +77,22 @@ def test_what_cannot_go_there_is_refused():
         pytest.raises(DeviceError, match=r"no arrays of dtype datetime64\[s\]"),
     ):
         transfer.tile_to_device(np.zeros((2, 2), "datetime64[s]"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [1 << 16, 8 << 20])
+def test_tiles_arrive_on_a_device(monkeypatch, size):
+    """While it is busy with others."""
+    monkeypatch.setattr(transfer, "STAGING_BYTES", size)
+    rng = np.random.default_rng(2)
+    tiles = [rng.integers(0, 1000, (n, 300, 301), dtype="uint16")[..., 1:] for n in range(1, 30)]
+    with cupy_is("cupy") as xp, using_device(own_stream=True):
+        ballast = xp.ones((4000, 4000), dtype="float32")
+        there = []
+        for tile in tiles:
+            ballast = ballast @ ballast * 0
+            there.append(transfer.tile_to_device(tile))
+        sums = [int(copy.sum(dtype="int64")) for copy in there]
+        for tile, copy in zip(tiles, there, strict=True):
+            np.testing.assert_array_equal(copy.get(), tile)
+    assert sums == [int(tile.sum(dtype="int64")) for tile in tiles]
