@@ -32,6 +32,7 @@ class SparseRows:
     Parameters
     ----------
     array : sparse array, shape (frames, *sig part), or a matrix of shape (frames, pixels)
+        The frames.
     sig : tuple of int
         Shape of the part of the signal.
     """
