@@ -15,14 +15,14 @@ errors types
 optional replacing stores
 config per_process shapes axes slices grid roi
 backends
-numeric
+numeric on_device
 corrections
 tiling buffers params auxdata meta
 masks threads
 udf
 tokens
 udfs
-recipe declaring preparing partial sources instance pieces sparse_pieces processing
+recipe declaring preparing partial sources device_tasks instance pieces sparse_pieces processing
 chunk
 merge finish
 second_pass
@@ -59,7 +59,7 @@ HEAVY = {
     "sparse": {"backends", "masks", "io"},
     "sparseconverter": {"backends"},
     "llvmlite": {"numeric"},
-    "numba": {"numeric"},
+    "numba": {"numeric", "backends"},
     "xarray": LABELLED,
     "hyperspy": LABELLED,
     "rsciio": LABELLED,

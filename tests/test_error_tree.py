@@ -79,6 +79,18 @@ RAISED = {
         r"nothing here reads scan\.xyz: its suffix '\.xyz' is none of",
         no_file,
     ),
+    "DeviceError": (
+        RuntimeError,
+        r"CuPy has no arrays of dtype .*, only of .*: convert the data, or leave CuPy out with",
+        lambda _: ud.run_udf(
+            X,
+            idle(
+                {},
+                get_backends=lambda self: "cupy",
+                get_preferred_input_dtype=lambda self: np.longdouble,
+            ),
+        ),
+    ),
     "UDFWarning": (
         UserWarning,
         r"the roi has dtype int64 and is cast to bool",

@@ -5,6 +5,7 @@ from udfdask.axes import Axis
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    DeviceError,
     FileFormatError,
     InvalidMaskError,
     MissingMergeError,
@@ -42,6 +43,7 @@ __all__ = [
     "ArgumentValueError",
     "AuxData",
     "Axis",
+    "DeviceError",
     "Explanation",
     "FileFormatError",
     "InvalidMaskError",

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.device import cupy, has_dtype
+from udfdask.backends.names import CUPY_BACKENDS, NUMPY
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.grid import BoolArray, Grid
 from udfdask.types import AnyArray, Kind, Use, Where
@@ -44,9 +46,15 @@ class BufferSpec:
             return (*sig, *self.extra_shape)
         return self.extra_shape or (1,)
 
-    def allocate(self, n_rows: int, sig: tuple[int, ...]) -> AnyArray:
+    def on_device(self, backend: str) -> bool:
+        """Return whether the buffer is a CuPy array in a UDF that is given such a backend."""
+        return self.where == "device" and backend in CUPY_BACKENDS and has_dtype(self.dtype)
+
+    def allocate(self, n_rows: int, sig: tuple[int, ...], backend: str = NUMPY) -> AnyArray:
         """Return a fresh zeroed array for so many rows and a frame of that shape."""
-        return np.zeros(self.shape(n_rows, sig), dtype=self.dtype)
+        xp = cupy() if self.on_device(backend) else np
+        array: AnyArray = xp.zeros(self.shape(n_rows, sig), dtype=self.dtype)
+        return array
 
     def nbytes(self, n_rows: int, sig: tuple[int, ...]) -> int:
         """Return the size in bytes for so many rows and a frame of that shape."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from udfdask.auxdata import block_of, rows_of_block
+from udfdask.backends.device import to_device, to_host
+from udfdask.backends.kinds import backend_of
+from udfdask.backends.names import NUMPY
+from udfdask.device_tasks import chunk_device, merge_device
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.instance import Instance, held_threads
 from udfdask.params import TaskData
@@ -34,11 +39,11 @@ def run_chunk(
     same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape).
     """
     recipe = recipe.now
-    with held_threads(recipe):
+    with held_threads(recipe), _device(recipe, blocks[0]):
         source = _source(recipe, chunk, blocks, recipe.sig_chunks)
         instances = _start_all(recipe, chunk, aux, source.backend)
         process(instances, source, chunk)
-        return tuple(_finish(instance) for instance in instances)
+        return tuple(_finish(instance, number) for number, instance in enumerate(instances))
 
 
 def run_part(
@@ -48,7 +53,7 @@ def run_part(
 
     Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
     """
-    with held_threads(recipe):
+    with held_threads(recipe), _device(recipe, block):
         window = _windows(recipe)[number]
         sizes = tuple((w.stop - w.start,) for w in window)
         source = _source(recipe, chunk, [block], sizes)
@@ -58,7 +63,7 @@ def run_part(
             for name, spec in instance.where.allocated.items():
                 if spec.kind == "sig":  # a copy, which lets the whole frame go
                     instance.arrays[name] = instance.arrays[name][window].copy()
-        return tuple(_finish(instance) for instance in instances)
+        return tuple(_finish(instance, number) for number, instance in enumerate(instances))
 
 
 def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
@@ -68,22 +73,32 @@ def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
     `_adds_signal_parts`.
     """
     recipe = recipe.now
-    windows = _windows(recipe)
-    sig = recipe.shape.sig
-    n_rows = int(recipe.grid.counts[chunk])
-    joined = []
-    for k, declared in enumerate(recipe.udfs):
-        arrays = {}
-        for name, spec in declared.allocated.items():
-            whole = spec.allocate(n_rows, sig)
-            for window, part in zip(windows, parts, strict=True):
-                if spec.kind == "sig":
-                    whole[window] = part[k].arrays[name]
-                else:
-                    whole += part[k].arrays[name]
-            arrays[name] = whole
-        joined.append(Partial(arrays, chunk, chunk + 1, parts[0][k].aux))
-    return tuple(joined)
+    with merge_device(recipe):
+        return tuple(
+            _join(recipe, number, chunk, [part[number] for part in parts])
+            for number in range(len(recipe.udfs))
+        )
+
+
+def _join(recipe: Recipe, number: int, chunk: int, parts: Sequence[Partial]) -> Partial:
+    """Return the partial result of a UDF over a whole chunk."""
+    n_rows, sig = int(recipe.grid.counts[chunk]), recipe.shape.sig
+    arrays = {}
+    for name, spec in recipe.udfs[number].allocated.items():
+        whole = spec.allocate(n_rows, sig, recipe.merge_backend(number))
+        for window, part in zip(_windows(recipe), parts, strict=True):
+            if spec.kind == "sig":
+                whole[window] = part.arrays[name]
+            else:
+                whole += part.arrays[name]
+        arrays[name] = whole
+    return Partial(arrays, chunk, chunk + 1, parts[0].aux)
+
+
+def _device(recipe: Recipe, block: Any) -> AbstractContextManager[None]:
+    """Return the context in which a chunk is processed of which a block is given."""
+    native = backend_of(block)
+    return chunk_device(recipe.backends_over(native), native)
 
 
 def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
@@ -156,12 +171,17 @@ def _shared_task_data(instance: Instance, number: int) -> dict[str, Any]:
         cursor, udf.meta.cursor = udf.meta.cursor, None
         instance.view_whole_aux()
         try:
-            return _as_dict(instance, "get_shared_task_data")
+            made = _as_dict(instance, "get_shared_task_data")
+            if instance.on_device:  # other threads, on other streams, take it as it is
+                udf.xp.cuda.get_current_stream().synchronize()
+            return made
         finally:
             udf.meta.cursor = cursor
             instance.view_all()
 
-    made: dict[str, Any] = _shared.get((run, number, instance.backend), make) if run else make()
+    # arrays of CuPy belong to the module that made them, and in tests that is not always the same
+    key = (run, number, instance.backend, udf.xp)
+    made: dict[str, Any] = _shared.get(key, make) if run else make()
     return made
 
 
@@ -175,7 +195,7 @@ def _as_dict(instance: Instance, method: str) -> dict[str, Any]:
     return dict(given)
 
 
-def _finish(instance: Instance) -> Partial:
+def _finish(instance: Instance, number: int) -> Partial:
     """Return the partial result of a UDF that has seen the whole chunk."""
     udf, cursor = instance.udf, instance.cursor
     cursor.part, cursor.part_index = None, 0
@@ -188,4 +208,16 @@ def _finish(instance: Instance) -> Partial:
     if overrides(udf, "cleanup"):
         instance.call("cleanup")
     aux = instance.aux if instance.where.carries_aux else {}
-    return Partial(instance.arrays, *cursor.chunks, dict(aux))
+    return Partial(_kept(instance, number), *cursor.chunks, dict(aux))
+
+
+def _kept(instance: Instance, number: int) -> dict[str, AnyArray]:
+    """Return the buffers of a UDF where they are merged: on the device over chunks that are."""
+    backend = instance.recipe.merge_backend(number)
+    if backend == NUMPY and not instance.on_device:
+        return instance.arrays
+    specs = instance.where.allocated
+    return {
+        name: to_device(array) if specs[name].on_device(backend) else to_host(array)
+        for name, array in instance.arrays.items()
+    }

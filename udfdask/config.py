@@ -1,7 +1,8 @@
 """The settings that udfdask reads from dask's configuration, with their defaults.
 
 Set them as any dask setting, `dask.config.set({"udfdask.tile-bytes": "512 KiB"})` or
-`DASK_UDFDASK__TILE_BYTES`. They are read once, in the plan: a worker's own settings do not count.
+`DASK_UDFDASK__TILE_BYTES`. They are read once, in the plan: a worker's own settings do not count,
+but for `cuda-device`, which is about the worker.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ DEFAULTS: dict[str, Any] = {
     "threads-per-task": 1,
     "worker-memory": None,
     "scatter-bytes": "1 MB",
+    "device-tile-bytes": "128 MiB",
+    "cuda-device": 0,
 }
 
 
@@ -57,6 +60,16 @@ def _get_int(name: str, least: int) -> int:
 def tile_bytes() -> int:
     """Return how large a tile may be, in bytes of converted data."""
     return _get_bytes("tile-bytes")
+
+
+def device_tile_bytes() -> int:
+    """Return how large a tile on a CUDA device may be, in bytes of converted data."""
+    return _get_bytes("device-tile-bytes")
+
+
+def cuda_device() -> int:
+    """Return the number of this process's CUDA device among those that it may use."""
+    return _get_int("cuda-device", 0)
 
 
 def scatter_bytes() -> int:

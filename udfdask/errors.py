@@ -10,6 +10,7 @@ The tree, with the builtin that each can also be caught as::
     ├── UndeclaredBufferError  KeyError             a result that was never declared
     ├── NotAvailableError      AttributeError       asked for before it exists
     ├── FileFormatError        ValueError           a file that nothing can read
+    ├── DeviceError            RuntimeError         CUDA was asked for and cannot be had
     └── UDFRunCancelled                             a run that was stopped from outside
 
     UDFWarning (UserWarning)                        a plan that will run, but badly
@@ -52,6 +53,10 @@ class NotAvailableError(UDFError, AttributeError):
 
 class FileFormatError(UDFError, ValueError):
     """A file exists, but nothing here can read it as it was asked for."""
+
+
+class DeviceError(UDFError, RuntimeError):
+    """CUDA was asked for, but CuPy, a device, or arrays of that dtype on it cannot be had."""
 
 
 class UDFRunCancelled(UDFError):

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.device import array_module, cupy, to_host, using_device
 from udfdask.backends.locking import locked
 from udfdask.buffers import BufferSpec, Results
+from udfdask.device_tasks import as_output, merge_device
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -39,7 +41,7 @@ def finish(
     None), `whole` the merged sig and single buffers. `merged` says which rows of the run have been
     merged, if not all; `aux` has the aux data of its frames, if not the partials.
     """
-    with held_threads(recipe):
+    with held_threads(recipe), merge_device(recipe):
         grid = recipe.grid
         span = (0, grid.n_chunks) if chunk is None else (chunk, chunk + 1)
         declared = recipe.udfs[number]
@@ -53,15 +55,15 @@ def finish(
         for name, spec in instance.where.allocated.items():
             if spec.kind != "nav":
                 assert whole is not None
-                instance.arrays[name][...] = whole.arrays[name]
+                instance.arrays[name][...] = to_host(whole.arrays[name])
                 continue
             target = instance.arrays[name]
             for partial in rows:
                 if chunk is None:
                     where = as_index(grid.rows_of(partial.first, partial.stop))
-                    target[where] = partial.arrays[name]
+                    target[where] = to_host(partial.arrays[name])
                 else:
-                    target[...] = rows_of_chunk(recipe, partial, name, chunk)
+                    target[...] = to_host(rows_of_chunk(recipe, partial, name, chunk))
         if chunk is None:
             instance.view_all(grid)
         returned = instance.call("get_results")
@@ -159,7 +161,7 @@ def _fit(
     Nav results may come as rows, in full navigation shape, or in any shape of either size.
     """
     declared, grid = instance.where, instance.recipe.grid
-    array = np.asarray(value)
+    array = to_host(value)
     if array.dtype.kind != spec.dtype.kind and not (spec.dtype.kind == "O"):
         raise UDFError(
             f"{declared.name}.get_results() returned {name!r} with dtype {array.dtype}, but the "
@@ -196,7 +198,7 @@ def _fit_mask(
 ) -> AnyArray:
     """Return a valid mask in the shape of its fitted result."""
     declared = instance.where
-    given = np.asarray(mask)
+    given = to_host(mask)
     if given.dtype != bool:
         raise InvalidMaskError(
             f"{declared.name}.get_results() gave {name!r} a mask of dtype {given.dtype}: a valid "
@@ -222,11 +224,14 @@ def block_of_rows(
     """Return the block of a chunk in data set shape, positions outside the ROI filled."""
     shape = recipe.grid.bounds(chunk)[1]
     mask = recipe.grid.mask(chunk)
-    if mask is None:
-        return rows.reshape((*shape, *spec.extra_shape))
-    block = np.full((mask.size, *spec.extra_shape), fill, dtype=rows.dtype)
-    block[mask] = rows
-    return block.reshape((*shape, *spec.extra_shape))
+    with merge_device(recipe):
+        rows = as_output(recipe, rows)
+        if mask is None:
+            return rows.reshape((*shape, *spec.extra_shape))
+        full = (mask.size, *spec.extra_shape)
+        block: AnyArray = array_module(rows).full(full, fill, dtype=rows.dtype)
+        block[np.flatnonzero(mask)] = rows
+        return block.reshape((*shape, *spec.extra_shape))
 
 
 def nav_block(recipe: Recipe, number: int, name: str, chunk: int, source: Any) -> AnyArray:
@@ -266,21 +271,36 @@ def _finished_rows(recipe: Recipe, source: Finished, array: AnyArray, chunk: int
 
 
 def fill_block(
-    shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any, after: object = None
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    fill: Any,
+    on_device: bool = False,
+    after: object = None,
 ) -> AnyArray:
     """Return the block of a chunk without a selected frame; `after` has to happen before."""
-    return np.full(shape, fill, dtype=dtype)
+    if not on_device:
+        return np.full(shape, fill, dtype=dtype)
+    with using_device(own_stream=False):
+        block: AnyArray = cupy().full(shape, fill, dtype=dtype)
+        return block
 
 
 def visited_block(recipe: Recipe, chunk: int, source: Any) -> AnyArray:
     """Return a block that says that a chunk has been processed by a UDF without results."""
-    return np.ones(recipe.grid.bounds(chunk)[1], dtype=bool)
+    with merge_device(recipe):
+        return as_output(recipe, np.ones(recipe.grid.bounds(chunk)[1], dtype=bool))
 
 
 def whole_result(recipe: Recipe, number: int, name: str, source: Any) -> AnyArray:
     """Return a sig or single result, in the shape of `res[name]`."""
     spec = recipe.udfs[number].buffers[name]
     return _unboxed(spec, source.arrays[name])
+
+
+def whole_block(recipe: Recipe, number: int, name: str, source: Any) -> AnyArray:
+    """Return the block of a sig or single result."""
+    with merge_device(recipe):
+        return as_output(recipe, whole_result(recipe, number, name, source))
 
 
 def whole_mask(recipe: Recipe, number: int, name: str, source: Finished) -> AnyArray:
@@ -290,6 +310,12 @@ def whole_mask(recipe: Recipe, number: int, name: str, source: Finished) -> AnyA
     if mask is None:
         mask = np.ones(spec.shape(0, recipe.shape.sig), dtype=bool)
     return _unboxed(spec, mask)
+
+
+def whole_mask_block(recipe: Recipe, number: int, name: str, source: Finished) -> AnyArray:
+    """Return the block of the valid mask of a sig or single result."""
+    with merge_device(recipe):
+        return as_output(recipe, whole_mask(recipe, number, name, source))
 
 
 def _unboxed(spec: BufferSpec, array: AnyArray) -> AnyArray:

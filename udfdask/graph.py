@@ -32,8 +32,8 @@ from udfdask.finish import (
     nav_block,
     nav_mask_block,
     visited_block,
-    whole_mask,
-    whole_result,
+    whole_block,
+    whole_mask_block,
 )
 from udfdask.lazy_params import lazy_recipe
 from udfdask.merge_graph import add_finish, add_merges, partials_of
@@ -129,7 +129,7 @@ def _outputs(
         else:
             assert whole is not None
             layer = run.name(spec.kind, udf, name)
-            arrays[name] = _whole_array(run, layer, whole, spec, spec.dtype, whole_result, what)
+            arrays[name] = _whole_array(run, layer, whole, spec, spec.dtype, whole_block, what)
         if udf.finish:
             layer = run.name("mask", udf, name)
             flag = np.dtype(bool)
@@ -137,7 +137,7 @@ def _outputs(
                 masks[name] = _nav_array(run, layer, rows, spec, flag, False, nav_mask_block, what)
             else:
                 assert whole is not None
-                masks[name] = _whole_array(run, layer, whole, spec, flag, whole_mask, what)
+                masks[name] = _whole_array(run, layer, whole, spec, flag, whole_mask_block, what)
     visited = None
     if not arrays:
         spec = BufferSpec(kind="nav", extra_shape=(), dtype=np.dtype(bool))
@@ -180,7 +180,8 @@ def _nav_array(
             key = (name, *place, *zeros)
             if key not in tasks:
                 sizes = tuple(n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
-                block = (fill_block, (*sizes, *extra), dtype, fill)
+                there = run.recipe.outputs_on_device(dtype)
+                block = (fill_block, (*sizes, *extra), dtype, fill, there)
                 if after is None:
                     tasks[key] = Task(key, *block)
                 else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from udfdask.auxdata import AuxWhole
 from udfdask.backends.locking import locked
-from udfdask.backends.names import NUMPY, SPARSE_BACKENDS
+from udfdask.backends.names import CUPY_BACKENDS, NUMPY, SPARSE_BACKENDS
 from udfdask.buffers import Results
 from udfdask.declaring import made_anew
 from udfdask.errors import NotAvailableError, UDFError
@@ -86,7 +86,7 @@ class Instance:
         self._declare()
         sig = recipe.shape.sig
         self.arrays: dict[str, AnyArray] = {
-            name: spec.allocate(n_rows, sig) for name, spec in declared.allocated.items()
+            name: spec.allocate(n_rows, sig, backend) for name, spec in declared.allocated.items()
         }
         self.view_all()
 
@@ -94,6 +94,11 @@ class Instance:
     def takes_sparse(self) -> bool:
         """Whether it is given sparse data."""
         return self.backend in SPARSE_BACKENDS
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it is given CuPy arrays."""
+        return self.backend in CUPY_BACKENDS
 
     def view_whole_aux(self) -> None:
         """Show the UDF all aux data, as far as they are known: of nav ones shape and dtype."""

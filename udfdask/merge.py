@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from udfdask.auxdata import together
+from udfdask.backends.converting import as_backend_of
 from udfdask.backends.locking import locked
 from udfdask.buffers import BufferSpec, PartialViews, Views
+from udfdask.device_tasks import merge_device
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.grid import BoolArray
 from udfdask.instance import Instance, held_threads
@@ -22,7 +25,7 @@ from udfdask.udf import overrides
 
 def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
     """Return the partials merged, in their order, into fresh preprocessed buffers."""
-    with held_threads(recipe):
+    with held_threads(recipe), merge_device(recipe):
         aux = together([p.aux for p in partials])
         dest = _fresh(recipe, number, partials[0].first, partials[-1].stop, aux)
         for partial in partials:
@@ -41,7 +44,7 @@ def merge_link(
 
     `merged` says which rows of the run have been merged before, if not those of all chunks before.
     """
-    with held_threads(recipe):
+    with held_threads(recipe), merge_device(recipe):
         dest = _fresh(recipe, number, partial.first, partial.stop, partial.aux)
         if before is not None:
             for name, spec in dest.where.allocated.items():
@@ -53,7 +56,7 @@ def merge_link(
 
 def empty(recipe: Recipe, number: int) -> Partial:
     """Return what a run over no frame at all merges to: preprocessed buffers."""
-    with held_threads(recipe):
+    with held_threads(recipe), merge_device(recipe):
         return _handed_on(_fresh(recipe, number, 0, 0, no_rows(recipe.udfs[number])))
 
 
@@ -69,7 +72,7 @@ def _fresh(
     recipe: Recipe, number: int, first: int, stop: int, aux: dict[str, AnyArray]
 ) -> Instance:
     """Return a UDF with preprocessed buffers over the rows of the chunks `first` to `stop`."""
-    instance = Instance(recipe, number, first, stop, aux)
+    instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
     if overrides(instance.udf, "preprocess"):
         instance.call("preprocess")
     return instance
@@ -104,12 +107,13 @@ def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | Bool
     dest.call("merge", Views(into), Views(source))
 
 
-def _writable(array: AnyArray, as_is: bool) -> AnyArray:
+def _writable(array: Any, as_is: bool) -> Any:
     """Return a copy of an array, or with `as_is` the array itself if it is writable.
 
     What has travelled may not be, and a kernel would be compiled anew for it.
     """
-    return array if as_is and array.flags.writeable else array.copy()
+    writable = not isinstance(array, np.ndarray) or array.flags.writeable
+    return array if as_is and writable else array.copy()
 
 
 def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: bool) -> Partial:
@@ -118,7 +122,7 @@ def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: b
     With `check` the same partials are also merged in two uneven parts, which must agree: in a tree
     `merge_all` is called on its own results.
     """
-    with held_threads(recipe):
+    with held_threads(recipe), merge_device(recipe):
         in_tree = recipe.udfs[number].split_every is not None
         merged = _merge_all(recipe, number, partials, in_tree)
         if check and len(partials) > 1:
@@ -138,7 +142,7 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
     """Return the partials merged by one call, cast to what was declared."""
     first, stop = partials[0].first, partials[-1].stop
     aux = together([p.aux for p in partials])
-    instance = Instance(recipe, number, first, stop, aux)
+    instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
     instance.cursor.merged = (first, stop)
     declared = instance.where
     ordered = {
@@ -168,7 +172,7 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
                 )
             continue
         target = instance.arrays[name]
-        value = np.asarray(merged[name])
+        value = as_backend_of(merged[name], target)
         _check_kind(value, spec, name, f"{declared.name}.merge_all()")
         if value.size != target.size:
             raise ArgumentValueError(

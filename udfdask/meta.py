@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.device import device_number
 from udfdask.backends.kinds import device_class
 from udfdask.backends.names import NUMPY
 from udfdask.corrections import CorrectionSet
@@ -139,6 +140,11 @@ class UDFMeta:
         if self._threads is None:
             raise self._missing("threads_per_worker", "on a worker")
         return self._threads
+
+    @property
+    def device_number(self) -> int | None:
+        """The CUDA device to use, as CUDA numbers those this process sees; None on the CPU."""
+        return device_number() if self.device_class == "cuda" else None
 
     @property
     def partition_shape(self) -> Shape:

@@ -11,6 +11,13 @@ from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
+from udfdask.backends.device import (
+    array_module,
+    cupy,
+    is_on_device,
+    to_device,
+    using_device,
+)
 from udfdask.grid import BoolArray, Grid
 from udfdask.types import AnyArray
 
@@ -43,7 +50,7 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
         lengths.append(whole if mask is None else int(np.count_nonzero(mask)))
     layers = {**array.dask.layers, name: MaterializedLayer(tasks)}
     graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
-    meta = np.empty((0,) * (1 + len(extra)), dtype=array.dtype)
+    meta = array_module(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
     return da.Array(graph, name, (tuple(lengths), *extra), meta=meta)
 
 
@@ -65,9 +72,24 @@ def default_mask(array: da.Array, grid: Grid, is_nav: bool) -> da.Array:
     """Return where a result is valid if the UDF does not say: everywhere in the ROI."""
     if not is_nav or grid.roi is None:
         everywhere: da.Array = da.ones(array.shape, dtype=bool, chunks=array.chunks)
-        return everywhere
+        return _beside(array, everywhere)
     mask = da.from_array(grid.roi, chunks=grid.nav_chunks)
     extra = array.ndim - mask.ndim
     mask = mask[(..., *(None,) * extra)]
     full: da.Array = da.broadcast_to(mask, array.shape, chunks=array.chunks)
-    return full
+    return _beside(array, full)
+
+
+def _beside(array: da.Array, mask: da.Array) -> da.Array:
+    """Return a mask whose blocks are on the device if those of an array are."""
+    if not is_on_device(array._meta):
+        return mask
+    meta = cupy().empty((0,) * mask.ndim, dtype=bool)
+    there: da.Array = da.map_blocks(_sent, mask, dtype=bool, meta=meta)
+    return there
+
+
+def _sent(block: AnyArray) -> Any:
+    """Return a block on the device."""
+    with using_device(own_stream=False):
+        return to_device(block)

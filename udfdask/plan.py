@@ -14,8 +14,9 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.auxdata import AuxData
+from udfdask.backends.device import check_dtype
 from udfdask.backends.kinds import backend_of, fill_value, is_unknown_sparse
-from udfdask.backends.names import D2_BACKENDS, SPARSE_BACKENDS, SPARSE_GCXS
+from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS, SPARSE_GCXS
 from udfdask.declaring import check_split_every, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.preparing import MANY_BLOCKS, make_recipe
@@ -79,6 +80,7 @@ def make_plan(
         sig_chunks=array.chunks[n_nav:],
         roi=normalize_roi(roi, nav),
         tile_bytes=config.tile_bytes(),
+        device_tile_bytes=config.device_tile_bytes(),
         split_every=fan_in,
         threads=config.threads_per_task(),
         lazy_params=lazy,
@@ -176,6 +178,9 @@ def _check_formats(recipe: Recipe) -> None:
                 f"{udf.name} is to be given {backend}, which has no dtype {udf.input_dtype}: "
                 "return another dtype from get_preferred_input_dtype(), or restrict backends="
             )
+        if backend in CUPY_BACKENDS:
+            check_dtype(udf.input_dtype)
+            check_dtype(recipe.dtype)
 
 
 def _missing_dtypes(backend: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.names import NUMPY
+from udfdask.backends.choosing import choose_backends
+from udfdask.backends.names import CUPY, CUPY_BACKENDS, NUMPY
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.checked import checked
 from udfdask.corrections.neighbours import straddles
@@ -24,7 +25,7 @@ from udfdask.grid import BoolArray, Grid
 from udfdask.meta import UDFMeta
 from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.shapes import Shape
-from udfdask.tiling import TILE_BYTES, choose_tiling, whole_tiling
+from udfdask.tiling import DEVICE_TILE_BYTES, TILE_BYTES, choose_tiling, whole_tiling
 from udfdask.udf import UDF, UDFMethod
 
 MANY_BLOCKS = 4
@@ -41,6 +42,7 @@ def make_recipe(
     sig_chunks: Sequence[Sequence[int]] | None = None,
     roi: BoolArray | None = None,
     tile_bytes: int = TILE_BYTES,
+    device_tile_bytes: int = DEVICE_TILE_BYTES,
     split_every: int | bool = 8,
     threads: int = 1,
     lazy_params: Sequence[Sequence[str]] | None = None,
@@ -72,6 +74,10 @@ def make_recipe(
         parts.append(part)
         preferences.append(preference)
     max_frames = int(grid.counts.max()) if grid.n_chunks else 1
+    chosen = choose_backends(native, [p.backends for p in parts], corrected=corrections is not None)
+    on_device = CUPY_BACKENDS.issuperset(chosen)
+    if on_device:
+        tile_bytes = device_tile_bytes
     limits: dict[str, Any] = {
         "whole_frames": any(
             u.whole_frames and p.method is UDFMethod.TILE for u, p in _pair(udfs, parts)
@@ -86,7 +92,8 @@ def make_recipe(
         **limits,
         tile_bytes=tile_bytes,
         keep_frames=any(p.method is UDFMethod.FRAME for p in parts),
-        streamed=_can_stream(udfs, parts, dt, corrections is not None),
+        streamed=_stay_where_they_are(native, chosen)
+        and _can_stream(udfs, parts, dt, corrections is not None),
     )
     blocks = math.prod(len(c) for c in sigs)
     heaviest = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
@@ -111,6 +118,13 @@ def make_recipe(
         corrections=corrections,
         native=native,
     )
+
+
+def _stay_where_they_are(native: str, chosen: Sequence[str]) -> bool:
+    """Return whether no tile is moved between host and device, nor made dense."""
+    if native in CUPY_BACKENDS:
+        return native == CUPY and CUPY_BACKENDS.issuperset(chosen)
+    return CUPY_BACKENDS.isdisjoint(chosen)
 
 
 def _can_stream(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.names import CUPY_BACKENDS
 from udfdask.instance import Instance
 from udfdask.pieces import DensePieces
 from udfdask.sources.frames import FrameSource
@@ -55,7 +56,7 @@ def _process_dense(instances: list[Instance], source: FrameSource, chunk: int) -
     whole = frames
     if tiling.whole_frames or not tiles:
         whole = tiles + frames
-        if source.together and source.n_blocks == 1:
+        if _as_views(instances, source) and source.n_blocks == 1:
             depth = tiling.depth
     else:
         for number in range(recipe.n_blocks):
@@ -65,6 +66,12 @@ def _process_dense(instances: list[Instance], source: FrameSource, chunk: int) -
     if partitions:
         n_rows = int(recipe.grid.counts[chunk])
         _process_whole(partitions, DensePieces(source.frames(0, n_rows)), 0, n_rows)
+
+
+def _as_views(instances: list[Instance], source: FrameSource) -> bool:
+    """Return whether tiles are views of the blocks, which no UDF has moved to its own side."""
+    here = source.backend in CUPY_BACKENDS
+    return source.together and all(instance.on_device == here for instance in instances)
 
 
 def _process_sparse(instances: list[Instance], source: SparseSource, chunk: int) -> None:
@@ -124,7 +131,8 @@ def _process_dense_tiles(
     parts = recipe.tiling.sig_parts
     corner = next(part.origin for part, block in parts if block == number)
     place = number if source.n_blocks > 1 else 0
-    depth = recipe.tiling.depth if source.together else recipe.tiling.gathered_depth
+    as_views = _as_views(instances, source)
+    depth = recipe.tiling.depth if as_views else recipe.tiling.gathered_depth
     stacks = list(_stacks(instances, chunk, depth))
     for index, (part, block) in enumerate(parts):
         if block != number:

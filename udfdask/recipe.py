@@ -16,7 +16,8 @@ import numpy as np
 from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
 from udfdask.backends.choosing import choose_backends
-from udfdask.backends.names import CUDA_BACKENDS, NUMPY
+from udfdask.backends.device import has_dtype
+from udfdask.backends.names import CUDA_BACKENDS, CUPY, CUPY_BACKENDS, NUMPY
 from udfdask.buffers import BufferSpec
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.checked import PLANES, lazy_planes, with_planes
@@ -145,6 +146,20 @@ class Recipe:
         """Return the array backend that each UDF is given over a chunk of backend `native`."""
         offers = [u.backends for u in self.udfs]
         return choose_backends(native, offers, corrected=self.corrections is not None)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the chunks are on a CUDA device, and the results with them."""
+        return self.native in CUPY_BACKENDS
+
+    def merge_backend(self, number: int) -> str:
+        """Return the array backend in which the results of the chunks of a UDF are merged."""
+        mine = self.backends_over(self.native)[number]
+        return CUPY if self.on_device and mine in CUPY_BACKENDS else NUMPY
+
+    def outputs_on_device(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether blocks of results of a dtype are CuPy arrays."""
+        return self.on_device and has_dtype(dtype)
 
     @property
     def aux_slots(self) -> tuple[tuple[int, str], ...]:

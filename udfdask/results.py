@@ -15,6 +15,7 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
 from udfdask.axes import Axis
+from udfdask.backends.device import to_host
 from udfdask.buffers import BufferSpec
 from udfdask.errors import UDFError, UndeclaredBufferError
 from udfdask.explanation import Explanation
@@ -573,7 +574,7 @@ def _computed(
 ) -> Result:
     """Return a computed result from the blocks of its arrays."""
     values = [
-        np.asarray(gather(b, *extra)) for b, (gather, extra) in zip(blocks, gathers, strict=True)
+        to_host(gather(b, *extra)) for b, (gather, extra) in zip(blocks, gathers, strict=True)
     ]
     arrays = dict(zip(names, values[: len(names)], strict=True))
     masks = dict(zip(mask_names, values[len(names) : len(names) + len(mask_names)], strict=True))

@@ -13,6 +13,7 @@ from dask.base import tokenize
 from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
+from udfdask.backends.device import cupy
 from udfdask.chunk_layers import Key
 from udfdask.lazy_params import lazy_recipe
 from udfdask.output_task import OutputTask
@@ -115,5 +116,6 @@ class RunLayers:
                 dependencies[layer] = set(own_layers.dependencies[layer])
             todo.extend(dependencies[layer])
         graph = HighLevelGraph(layers, dependencies)
-        meta = np.empty((0,) * len(chunks), dtype=dtype)
+        xp = cupy() if self.recipe.outputs_on_device(dtype) else np
+        meta = xp.empty((0,) * len(chunks), dtype=dtype)
         return da.Array(graph, name, chunks, meta=meta)

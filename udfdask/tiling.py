@@ -20,6 +20,12 @@ It is more than most caches near a core hold, but each tile costs a turn at Pyth
 threads, four times as many tiles took up to 1.6 times as long.
 """
 
+DEVICE_TILE_BYTES = 128 << 20
+"""The same on a CUDA device: `udfdask.device-tile-bytes` says otherwise.
+
+Python takes longer to ask for work on a tile than a device to do it on one of a few MiB.
+"""
+
 DEPTH_DEFAULT = 16
 """Frames of a tile, at least, where frames are cut into parts."""
 

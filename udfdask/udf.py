@@ -13,6 +13,7 @@ from udfdask.auxdata import AuxData, make_aux
 from udfdask.axes import Axis
 from udfdask.backends import names as backends
 from udfdask.backends.converting import as_backend_of
+from udfdask.backends.device import cupy
 from udfdask.buffers import BufferSpec, Results, Views, declare
 from udfdask.errors import ArgumentTypeError, NotAvailableError
 from udfdask.meta import UDFMeta
@@ -194,8 +195,10 @@ class UDF:
 
     @property
     def xp(self) -> Any:
-        """The array module of the current backend."""
-        return np
+        """The array module of the current backend: CuPy where the data are its arrays, or NumPy."""
+        meta = self.__dict__.get("meta")
+        on_device = meta is not None and meta.array_backend in backends.CUPY_BACKENDS
+        return cupy() if on_device else np
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the result buffers.
@@ -371,7 +374,8 @@ class UDF:
         dtype : dtype-like
             Any NumPy dtype.
         where : {None, "device"}
-            Keep the buffer on the device until the chunk is done.
+            Make the buffer a CuPy array where the UDF is given such data, until the chunk is done;
+            over CuPy chunks, in merges too. By default it is a NumPy array: see `forbuf`.
         use : {None, "private", "result_only"}
             `private` buffers are no results; `result_only` ones are filled by `get_results`.
         fill_value : scalar, optional
@@ -486,8 +490,9 @@ class UDF:
 
         Returns
         -------
-        numpy.ndarray
-            The values, in the shape of `target`.
+        array
+            The values, in the shape of `target`: a NumPy array, or a CuPy array for a buffer on the
+            device.
 
         Examples
         --------

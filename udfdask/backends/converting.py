@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends import names
+from udfdask.backends.device import to_device, to_host
 from udfdask.backends.gcxs import gcxs_to_csr, is_rows
 from udfdask.backends.kinds import backend_of, converter
 
@@ -22,7 +23,7 @@ def to_backend(array: Any, backend: str, shape: tuple[int, ...]) -> Any:
         if source == names.SPARSE_GCXS and is_rows(array):
             array, source = gcxs_to_csr(array), names.SCIPY_CSR_ARRAY
         if source != backend:
-            array = converter(f"converting to {backend}").for_backend(array, backend)
+            array = _converted(array, source, backend)
     target = (shape[0], math.prod(shape[1:])) if backend in names.D2_BACKENDS else shape
     return array if array.shape == target else reshaped(array, backend, target)
 
@@ -39,7 +40,16 @@ def reshaped(array: Any, backend: str, shape: tuple[int, ...]) -> Any:
 
 def as_backend_of(array: Any, target: Any) -> Any:
     """Return an array, a number or a sparse array in the backend of another array."""
-    wanted = backend_of(target)
-    if backend_of(array) == wanted:
+    wanted, source = backend_of(target), backend_of(array)
+    if source == wanted:
         return np.asarray(array) if wanted == names.NUMPY else array
-    return converter(f"converting to {wanted}").for_backend(array, wanted)
+    return _converted(array, source, wanted)
+
+
+def _converted(array: Any, source: str, backend: str) -> Any:
+    """Return an array of backend `source` in another one."""
+    if source == names.CUPY and backend == names.NUMPY:
+        return to_host(array)
+    if source == names.NUMPY and backend == names.CUPY:
+        return to_device(array)
+    return converter(f"converting to {backend}").for_backend(array, backend)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends import names
+from udfdask.backends.device import is_on_device
 from udfdask.optional import missing_package
 
-_ROOTS = frozenset({"cupy", "cupyx", "scipy", "sparse"})
+_ROOTS = frozenset({"cupyx", "scipy", "sparse"})
 """Packages whose arrays `sparseconverter` knows by type."""
 
 
@@ -22,9 +23,7 @@ def backend_of(array: Any) -> str:
         return names.NUMPY
     root = type(array).__module__.partition(".")[0]
     if root not in _ROOTS:
-        return names.NUMPY
-    if root == "cupy":
-        return names.CUPY
+        return names.CUPY if is_on_device(array) else names.NUMPY
     found = converter(f"{root}.{type(array).__name__} blocks").get_backend(array)
     return str(found) if found in names.BACKENDS else names.NUMPY
 

@@ -28,7 +28,7 @@ class PixelPlanes:
     """What the difference is multiplied by, flat."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class TilePlanes:
     """What the correction of one signal part of frames takes, for tiles of one dtype."""
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from udfdask.backends.device import to_host
 from udfdask.grid import BoolArray
 from udfdask.merge import empty, merge_all, merge_link
 from udfdask.partial import Partial
@@ -87,7 +88,7 @@ class _Merged:
         offsets = recipe.grid.offsets
         window = slice(int(offsets[partial.first]), int(offsets[partial.stop]))
         for name, rows in self.rows.items():
-            rows[window] = partial.arrays[name]
+            rows[window] = to_host(partial.arrays[name])
 
     def freeze(self) -> Frozen:
         rows, whole, number, merges = self.rows, self.whole, self.number, self.mode != "none"

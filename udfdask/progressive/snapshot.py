@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.device import to_host
 from udfdask.finish import finish, whole_mask, whole_result
 from udfdask.grid import BoolArray, Grid, as_index
 from udfdask.partial import Finished
@@ -150,12 +151,12 @@ def _made(recipe: Recipe, number: int, parts: Parts, valid: BoolArray, aux: AuxR
     for name, spec in udf.outputs.items():
         if spec.kind != "nav":
             assert whole is not None
-            arrays[name] = whole.arrays[name].copy()
+            arrays[name] = to_host(whole.arrays[name].copy())
             continue
         arrays[name] = spec.allocate(recipe.grid.n_frames, recipe.shape.sig)
         for part in rows:
             where = as_index(recipe.grid.rows_of(part.first, part.stop))
-            arrays[name][where] = part.arrays[name]
+            arrays[name][where] = to_host(part.arrays[name])
     return Finished(arrays, {}, None)
 
 

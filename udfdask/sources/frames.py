@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.device import array_module
 from udfdask.backends.locking import locked
 from udfdask.errors import UDFError
 from udfdask.grid import BoolArray
@@ -48,6 +49,7 @@ class FrameSource(ABC):
         self._sig_chunks = sig_chunks
         self._dtype = dtype
         self._sig = tuple(sum(c) for c in sig_chunks)
+        self._xp = array_module(blocks[0])
         sizes = itertools.product(*sig_chunks)
         self._blocks = [
             self._read(self._checked(block, size))
@@ -101,7 +103,7 @@ class FrameSource(ABC):
 
         `places` are those in a frame, int, (sig dims, m).
         """
-        out = np.empty((stop - start, places.shape[1]), dtype=self._dtype)
+        out = self._xp.empty((stop - start, places.shape[1]), dtype=self._dtype)
         starts = [np.cumsum((0, *sizes[:-1])) for sizes in self._sig_chunks]
         block_of = [
             np.searchsorted(first, place, side="right") - 1
@@ -110,7 +112,7 @@ class FrameSource(ABC):
         local = [p - first[k] for p, first, k in zip(places, starts, block_of, strict=True)]
         numbers = np.ravel_multi_index(block_of, [len(sizes) for sizes in self._sig_chunks])
         for number in np.unique(numbers):
-            these = numbers == number
+            these = np.flatnonzero(numbers == number)
             out[:, these] = self._pixels(number, start, stop, tuple(p[these] for p in local))
         return locked(out)
 
@@ -119,7 +121,7 @@ class FrameSource(ABC):
         everything = (slice(None),) * len(self._sig)
         if len(self._blocks) == 1:
             return self.tile(start, stop, 0, everything)
-        out = np.empty((stop - start, *self._sig), dtype=self._dtype)
+        out = self._xp.empty((stop - start, *self._sig), dtype=self._dtype)
         ends = [list(itertools.accumulate(c)) for c in self._sig_chunks]
         windows = itertools.product(
             *(

@@ -13,6 +13,7 @@ from udfdask.backends.kinds import backend_of, fill_value, is_unknown_sparse
 from udfdask.errors import UDFError
 from udfdask.grid import BoolArray
 from udfdask.sources.dense import DenseSource
+from udfdask.sources.device import DeviceSource
 from udfdask.sources.frames import FrameSource
 from udfdask.sources.sparse import SparseSource
 
@@ -35,7 +36,9 @@ def source_of(
         block if backend_of(block) == backend else to_backend(block, backend, block.shape)
         for block in blocks
     ]
-    kind = SparseSource if backend in names.SPARSE_BACKENDS else DenseSource
+    kind = DeviceSource if backend == names.CUPY else DenseSource
+    if backend in names.SPARSE_BACKENDS:
+        return SparseSource(alike, nav_shape, sig_chunks, mask, dtype)
     return kind(alike, nav_shape, sig_chunks, mask, dtype)
 
 

@@ -8,12 +8,14 @@ from udfdask.testing.equality import assert_eq
 from udfdask.testing.faults import UDFCheckError
 from udfdask.testing.laziness import raise_if_dask_computes
 from udfdask.testing.reference import run_reference
+from udfdask.testing.stand_in import numpy_standing_in_for_cupy
 
 __all__ = [
     "CheckReport",
     "UDFCheckError",
     "assert_eq",
     "check_udf",
+    "numpy_standing_in_for_cupy",
     "raise_if_dask_computes",
     "run_reference",
 ]

@@ -11,6 +11,7 @@ from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.masks.container import MaskContainer
+from udfdask.masks.device_product import DeviceMaskProduct
 from udfdask.masks.product import MaskProduct, check_masks, product_dtype
 from udfdask.udf import UDF
 from udfdask.udfs.shifts import as_shifts, check_axes, check_known, whole_pixels
@@ -124,7 +125,11 @@ class ApplyMasksUDF(UDF):
     def get_backends(self) -> Any:
         """Return the array backends asked for."""
         asked = self.params.backends
-        return (self.BACKEND_NUMPY,) if asked is None else asked
+        if asked is not None:
+            return asked
+        # on the device masks are dense and tiles are not moved
+        on_host = self.params.use_sparse or isinstance(self._kwargs["shifts"], AuxData)
+        return self.BACKEND_NUMPY if on_host else (self.BACKEND_NUMPY, self.BACKEND_CUPY)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the products; computes the masks unless told their dtype and number."""
@@ -134,7 +139,11 @@ class ApplyMasksUDF(UDF):
         if self.params.mask_dtype is None or self.params.mask_count is None:
             check_masks(masks, sig, self.params.mask_dtype)
         dtype = product_dtype(self.meta.input_dtype, masks.dtype)
-        return {"intensity": self.buffer(kind="nav", extra_shape=(len(masks),), dtype=dtype)}
+        return {
+            "intensity": self.buffer(
+                kind="nav", extra_shape=(len(masks),), dtype=dtype, where="device"
+            )
+        }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Return that the extra dimension counts masks."""
@@ -144,11 +153,9 @@ class ApplyMasksUDF(UDF):
         """Compute and check the masks, and choose how to multiply."""
         check_masks(self._container, self.meta.dataset_shape.sig, self.params.mask_dtype)
         data = self.meta.input_dtype
-        return {
-            "product": MaskProduct(
-                self._container, data, product_dtype(data, self._container.dtype)
-            )
-        }
+        on_device = self.meta.array_backend == self.BACKEND_CUPY
+        kind = DeviceMaskProduct if on_device else MaskProduct
+        return {"product": kind(self._container, data, product_dtype(data, self._container.dtype))}
 
     def process_tile(self, tile: Any) -> None:
         """Add the products with a tile."""

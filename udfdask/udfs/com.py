@@ -13,6 +13,7 @@ from udfdask.axes import Axis
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.numeric import vector_field
+from udfdask.on_device.first_moments import add_first_moments
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -182,6 +183,10 @@ class CoMUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare sums and moments, and what `get_results` makes of them."""
         p = self.params
@@ -205,7 +210,9 @@ class CoMUDF(UDF):
             results["regression"] = self.buffer(
                 kind="single", extra_shape=(3, 2), dtype="float64", use="result_only"
             )
-        moments = self.buffer(kind="nav", extra_shape=(3,), dtype="float64", use="private")
+        moments = self.buffer(
+            kind="nav", extra_shape=(3,), dtype="float64", use="private", where="device"
+        )
         return {"moments": moments, **results}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
@@ -257,7 +264,9 @@ class CoMUDF(UDF):
         return circular(cx, cy, nx, ny, radius=p.r)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of the mask, row by row."""
+        """Return the pixels of the mask, row by row; on the device the mask."""
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            return {"mask": self.xp.asarray(self._mask())}
         from udfdask.numeric.frame_moments import spans_of
 
         return {"spans": spans_of(self._mask()), "cut": OncePerProcess(2048)}
@@ -265,6 +274,11 @@ class CoMUDF(UDF):
     def process_tile(self, tile: Any) -> None:
         """Add sums and moments of the part of each frame."""
         if not tile.size:
+            return
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            part = self.meta.sig_slice
+            mask = self.task_data.mask[part.get()]
+            add_first_moments(tile, mask, part.origin, self.results.moments)
             return
         from udfdask.numeric.byte_order import as_native
         from udfdask.numeric.frame_moments import add_moments, cover

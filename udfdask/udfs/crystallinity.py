@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.device import to_device
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks, circular
 from udfdask.numeric.spectra import frequencies, half_spectra
+from udfdask.on_device.spectra import write_moduli
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udfs.ring_arguments import centre_given, check_frames, ring_radii
@@ -80,6 +82,10 @@ class CrystallinityUDF(UDF):
             real_rad = checks.radius("real_rad", real_rad)
         super().__init__(rad_in=rad_in, rad_out=rad_out, real_center=real_center, real_rad=real_rad)
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums."""
         check_frames("CrystallinityUDF", self.meta, "biuf")
@@ -97,7 +103,7 @@ class CrystallinityUDF(UDF):
                 f"{self.params.real_center} covers frames of shape "
                 f"{tuple(self.meta.dataset_shape.sig)}: nothing is left of them; make it smaller"
             )
-        return {"intensity": self.buffer(kind="nav", dtype="float32")}
+        return {"intensity": self.buffer(kind="nav", dtype="float32", where="device")}
 
     def _disc(self) -> AnyArray | None:
         """Return which pixels of a frame are set to 0, if any."""
@@ -120,11 +126,17 @@ class CrystallinityUDF(UDF):
         disc = self._disc()
         keep = None if disc is None else ~disc
         ky, kx = np.nonzero(self._ring())
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            there = None if keep is None else to_device(keep)
+            return {"keep": there, "ky": to_device(ky), "kx": to_device(kx)}
         return {"keep": keep, "ky": ky, "kx": kx, "columns": int(kx.max()) + 1}
 
     def process_tile(self, tile: Any) -> None:
         """Transform whole frames."""
         known = self.task_data
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            write_moduli(tile, known.keep, known.ky, known.kx, self.results.intensity)
+            return
         frames = tile if known.keep is None else np.where(known.keep, tile, 0)
         spectra = half_spectra(frames, known.columns)
         moduli = np.abs(spectra[:, known.ky, known.kx])

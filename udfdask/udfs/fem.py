@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.device import to_device
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentValueError
 from udfdask.masks import ring
 from udfdask.numeric.dtypes import compiled_dtype
+from udfdask.on_device import spreading as on_device
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udfs.ring_arguments import centre_given, check_frames, ring_radii
@@ -71,6 +73,10 @@ class FEMUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the standard deviation, and what it is made of."""
         check_frames("FEMUDF", self.meta, "biufc")
@@ -82,9 +88,9 @@ class FEMUDF(UDF):
             )
         wide = "complex128" if self.meta.input_dtype.kind == "c" else "float64"
         return {
-            "intensity": self.buffer(kind="nav", dtype="float32"),
-            "mean": self.buffer(kind="nav", dtype=wide, use="private"),
-            "spread": self.buffer(kind="nav", dtype="float64", use="private"),
+            "intensity": self.buffer(kind="nav", dtype="float32", where="device"),
+            "mean": self.buffer(kind="nav", dtype=wide, use="private", where="device"),
+            "spread": self.buffer(kind="nav", dtype="float64", use="private", where="device"),
         }
 
     def _ring(self) -> AnyArray:
@@ -94,20 +100,26 @@ class FEMUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each part of a frame that count, and how many come before them."""
+        there = self.meta.array_backend == self.BACKEND_CUPY
         mask, found, before = self._ring(), [], 0
         scheme = self.meta.tiling_scheme
         for k in range(len(scheme)):
             ys, xs = np.nonzero(mask[scheme[k].get()])
-            found.append((ys, xs, before))
+            places = (to_device(ys), to_device(xs)) if there else (ys, xs)
+            found.append((*places, before))
             before += ys.size
         return {"parts": found, "pixels": before}
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of the ring that lie in this part."""
-        from udfdask.numeric.spreading import add_spread  # loads numba
-
         ys, xs, before = self.task_data.parts[self.meta.tiling_scheme_idx]
-        if ys.size:
+        if not ys.size:
+            return
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            on_device.add_spread(tile, ys, xs, before, self.results.mean, self.results.spread)
+        else:
+            from udfdask.numeric.spreading import add_spread  # loads numba
+
             known = tile.astype(compiled_dtype(tile.dtype), copy=False)
             add_spread(known, ys, xs, before, self.results.mean, self.results.spread)
 

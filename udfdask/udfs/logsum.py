@@ -9,6 +9,7 @@ import numpy as np
 
 from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import ArgumentTypeError
+from udfdask.on_device import log_products as on_device
 from udfdask.udf import UDF
 
 
@@ -44,6 +45,10 @@ class LogsumUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and the product that it is the logarithm of."""
         data = self.meta.input_dtype
@@ -54,8 +59,8 @@ class LogsumUDF(UDF):
             )
         return {
             "logsum": self.buffer(kind="sig", dtype=np.float32, use="result_only"),
-            "mantissa": self.buffer(kind="sig", dtype=np.float64, use="private"),
-            "exponent": self.buffer(kind="sig", dtype=np.int64, use="private"),
+            "mantissa": self.buffer(kind="sig", dtype=np.float64, use="private", where="device"),
+            "exponent": self.buffer(kind="sig", dtype=np.int64, use="private", where="device"),
         }
 
     def preprocess(self) -> None:
@@ -68,22 +73,31 @@ class LogsumUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Multiply by the frames of a tile."""
+        results = self.results
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            on_device.multiply_heights(tile, results.mantissa, results.exponent)
+            return
         from udfdask.numeric.log_products import multiply_heights
 
-        pending, results = self.task_data.pending, self.results
+        pending = self.task_data.pending
         pending[0] = multiply_heights(tile, results.mantissa, results.exponent, pending[0])
+
+    @property
+    def _products(self) -> Any:
+        """The functions for products of arrays where these are."""
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            return on_device
+        from udfdask.numeric import log_products
+
+        return log_products
 
     def postprocess(self) -> None:
         """Normalise the products of a chunk."""
-        from udfdask.numeric.log_products import normalize_products
-
-        normalize_products(self.results.mantissa, self.results.exponent)
+        self._products.normalize_products(self.results.mantissa, self.results.exponent)
 
     def merge(self, dest: Views, src: Views) -> None:
         """Multiply by a partial product."""
-        from udfdask.numeric.log_products import merge_products
-
-        merge_products(dest.mantissa, dest.exponent, src.mantissa, src.exponent)
+        self._products.merge_products(dest.mantissa, dest.exponent, src.mantissa, src.exponent)
 
     def get_results(self) -> Mapping[str, Any]:
         """Return the logarithm."""

@@ -41,6 +41,10 @@ class NoOpUDF(UDF):
         asked = self.params.preferred_input_dtype
         return self.USE_NATIVE_DTYPE if asked is None else asked
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare nothing."""
         return {}

@@ -44,6 +44,10 @@ class PickUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the frames."""
         roi = self.meta.roi
@@ -58,7 +62,9 @@ class PickUDF(UDF):
                 stacklevel=2,
             )
         shape = (n, *self.meta.dataset_shape.sig)
-        return {"intensity": self.buffer(kind="single", extra_shape=shape, dtype=dtype)}
+        return {
+            "intensity": self.buffer(kind="single", extra_shape=shape, dtype=dtype, where="device")
+        }
 
     def process_tile(self, tile: Any) -> None:
         """Copy the frames of a tile to their rows."""

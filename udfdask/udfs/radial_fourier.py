@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from udfdask.axes import Axis
+from udfdask.backends.device import share_on_device
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.on_device.ring_products import add_ring_products
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -101,12 +103,20 @@ class RadialFourierUDF(UDF):
             raise ArgumentValueError(f"max_order must be 0 or more, not {max_order!r}")
         super().__init__(cy=cy, cx=cx, r=r, ri=ri, n_bins=n_bins, max_order=max_order)
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the coefficients."""
         two_axes(self)
         check_rings_reach(self, self.params.r, self.params.ri)
         number = self.params.n_bins * (self.params.max_order + 1)
-        return {"coefficients": self.buffer(kind="nav", extra_shape=(number,), dtype="complex64")}
+        return {
+            "coefficients": self.buffer(
+                kind="nav", extra_shape=(number,), dtype="complex64", where="device"
+            )
+        }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Return the axis of rings and orders."""
@@ -133,12 +143,22 @@ class RadialFourierUDF(UDF):
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         real = np.float64 if tile.dtype.itemsize > 4 else np.float32
         data, n_orders = self.task_data, self.params.max_order + 1
-        waves = data.waves.get(
-            (origin, shape),
-            lambda: _waves(data.members, centre_of(self), origin, shape, n_orders, real),
-        )
-        pixels = tile.reshape(len(tile), -1)
+        on_device = self.meta.array_backend == self.BACKEND_CUPY
+
+        def make() -> list[tuple[Any, Any]]:
+            made = _waves(data.members, centre_of(self), origin, shape, n_orders, real)
+            return (
+                [(share_on_device(p), share_on_device(w)) for p, w in made] if on_device else made
+            )
+
+        waves = data.waves.get((origin, shape), make)
+        pixels = tile.reshape(tile.shape[0], -1)
         found = self.results.coefficients
+        if on_device:
+            sums = self.xp.zeros((len(tile), self.params.n_bins, 2 * n_orders))
+            add_ring_products(pixels, waves, sums)
+            found += sums.view(np.complex128).reshape(found.shape)
+            return
         for b, (places, wave) in enumerate(waves):
             if len(places):
                 # as a real product: the data have no imaginary part to multiply

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 
 from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
+from udfdask.backends.device import share_on_device
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.on_device.ring_products import add_ring_products
 from udfdask.per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -117,6 +120,11 @@ class RadialProfileUDF(UDF):
             r = max(math.ceil(farthest + 0.5), p.ri + 1)
         return r, p.ri, number_of_bins(p.n_bins, r, p.ri)
 
+    def get_backends(self) -> Any:
+        """Return NumPy, and CuPy unless each frame has a centre of its own."""
+        own = self._kwargs["centers"] is not None
+        return self.BACKEND_NUMPY if own else (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the profiles; with a centre for each frame, sums and weights beside them."""
         two_axes(self)
@@ -129,6 +137,7 @@ class RadialProfileUDF(UDF):
             extra_shape=(number,),
             dtype="float64",
             use="result_only" if own else None,
+            where="device",
         )
         if not own:
             return {"intensity": profile}
@@ -148,11 +157,16 @@ class RadialProfileUDF(UDF):
         if self.params.centers is not None:
             return {}
         members = find_members(centre_of(self), two_axes(self), *self._rings())
-        return {"members": members, "totals": members.totals, "cut": OncePerProcess(2048)}
+        # postprocess divides by them where the sums are
+        totals = self.xp.asarray(members.totals)
+        return {"members": members, "totals": totals, "cut": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
         """Add the part of each frame to its rings."""
         if not tile.size:
+            return
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            self._process_on_device(tile)
             return
         from udfdask.numeric.pixel_rows import rows_in_memory
         from udfdask.numeric.ring_sums import RingPlaces, add_ring_sums, add_rings_about
@@ -184,6 +198,23 @@ class RadialProfileUDF(UDF):
             self.results.sums,
             self.results.covered,
         )
+
+    def _process_on_device(self, tile: Any) -> None:
+        """Add the part of each frame to its rings."""
+        data, origin, shape = self.task_data, self.meta.sig_slice.origin, tile.shape[1:]
+
+        def cut() -> list[tuple[Any, Any]]:
+            here = data.members.within(origin, shape)
+            places = (here.y - origin[0]) * shape[1] + here.x - origin[1]
+            rings = itertools.pairwise(here.bounds)
+            return [
+                (share_on_device(places[a:b]), share_on_device(here.weight[a:b, np.newaxis]))
+                for a, b in rings
+            ]
+
+        rings = data.cut.get((origin, shape), cut)
+        frames = tile.reshape(tile.shape[0], -1)
+        add_ring_products(frames, rings, self.results.intensity[..., np.newaxis])
 
     def postprocess(self) -> None:
         """Divide by the weight of each ring; of a part of the signal as well, which adds up."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import ArgumentTypeError
+from udfdask.on_device import moments as on_device
 from udfdask.udf import UDF
 
 
@@ -78,6 +79,10 @@ class StdDevUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare sums, and what is made of them."""
         data, real = self.meta.input_dtype, np.dtype(self.params.dtype)
@@ -86,8 +91,10 @@ class StdDevUDF(UDF):
         paired = data.kind == "c"
         mean = np.result_type(real, np.complex64) if paired else real
         return {
-            "sum": self.buffer(kind="sig", dtype=np.complex128 if paired else np.float64),
-            "varsum": self.buffer(kind="sig", dtype=np.float64),
+            "sum": self.buffer(
+                kind="sig", dtype=np.complex128 if paired else np.float64, where="device"
+            ),
+            "varsum": self.buffer(kind="sig", dtype=np.float64, where="device"),
             "num_frames": self.buffer(kind="single", dtype=np.int64),
             "var": self.buffer(kind="sig", dtype=real, use="result_only"),
             "std": self.buffer(kind="sig", dtype=real, use="result_only"),
@@ -98,23 +105,28 @@ class StdDevUDF(UDF):
         """Return how many frames each part of the signal has seen."""
         return {"seen": {}}
 
+    @property
+    def _moments(self) -> Any:
+        """The functions for moments of arrays where these are."""
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            return on_device
+        from udfdask.numeric import moments
+
+        return moments
+
     def process_tile(self, tile: Any) -> None:
         """Merge the moments of a tile."""
-        from udfdask.numeric.moments import add_moments
-
         seen, part = self.task_data.seen, self.meta.tiling_scheme_idx
         before = seen.get(part, 0)
-        add_moments(tile, before, self.results.sum, self.results.varsum)
+        self._moments.add_moments(tile, before, self.results.sum, self.results.varsum)
         seen[part] = before + len(tile)
         if part == 0:  # once: tasks of other signal chunks have these frames as well
             self.results.num_frames += len(tile)
 
     def merge(self, dest: Views, src: Views) -> None:
         """Merge moments of other frames."""
-        from udfdask.numeric.moments import merge_moments
-
         before, count = int(dest.num_frames[0]), int(src.num_frames[0])
-        merge_moments(before, dest.sum, dest.varsum, count, src.sum, src.varsum)
+        self._moments.merge_moments(before, dest.sum, dest.varsum, count, src.sum, src.varsum)
         dest.num_frames += src.num_frames
 
     def get_results(self) -> Mapping[str, Any]:

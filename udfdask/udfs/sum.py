@@ -9,6 +9,7 @@ import numpy as np
 
 from udfdask.buffers import BufferSpec, Views
 from udfdask.corrections.uncorrected import UncorrectedTile
+from udfdask.on_device import sums as on_device
 from udfdask.udf import UDF
 from udfdask.udfs.sum_dtype import sum_dtypes
 
@@ -58,24 +59,30 @@ class SumUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and where it is added up if that is wider."""
         roi = self.meta.roi
         n = self.meta.dataset_shape.nav.size if roi is None else int(np.count_nonzero(roi))
         exact, dtype = sum_dtypes(self.meta.input_dtype, self.params.dtype, n)
-        buffers = {"intensity": self.buffer(kind="sig", dtype=dtype)}
+        buffers = {"intensity": self.buffer(kind="sig", dtype=dtype, where="device")}
         if exact != dtype:
-            buffers["exact"] = self.buffer(kind="sig", dtype=exact, use="private")
+            buffers["exact"] = self.buffer(kind="sig", dtype=exact, use="private", where="device")
         return buffers
 
     def process_tile(self, tile: Any) -> None:
         """Add the frames of a tile."""
-        from udfdask.numeric.frame_sums import add_frames
-
         total = self.results.exact if "exact" in self.results else self.results.intensity
         if isinstance(tile, UncorrectedTile):
             total += tile.sum()
+        elif self.meta.array_backend == self.BACKEND_CUPY:
+            on_device.add_frames(tile, total)
         else:
+            from udfdask.numeric.frame_sums import add_frames
+
             add_frames(tile, total)
 
     def postprocess(self) -> None:

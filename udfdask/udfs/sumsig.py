@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from udfdask.buffers import BufferSpec
+from udfdask.on_device import sums as on_device
 from udfdask.udf import UDF
 from udfdask.udfs.sum_dtype import sum_dtypes
 
@@ -52,21 +53,28 @@ class SumSigUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums, and where they are added up if that is wider."""
         n = self.meta.dataset_shape.sig.size
         exact, dtype = sum_dtypes(self.meta.input_dtype, self.params.dtype, n)
-        buffers = {"intensity": self.buffer(kind="nav", dtype=dtype)}
+        buffers = {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
         if exact != dtype:
-            buffers["exact"] = self.buffer(kind="nav", dtype=exact, use="private")
+            buffers["exact"] = self.buffer(kind="nav", dtype=exact, use="private", where="device")
         return buffers
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of each frame's part."""
-        from udfdask.numeric.pixel_sums import add_pixels
+        total = self.results.exact if "exact" in self.results else self.results.intensity
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            on_device.add_pixels(tile, total)
+        else:
+            from udfdask.numeric.pixel_sums import add_pixels
 
-        results = self.results
-        add_pixels(tile, results.exact if "exact" in results else results.intensity)
+            add_pixels(tile, total)
 
     def postprocess(self) -> None:
         """Round the sums of a chunk."""

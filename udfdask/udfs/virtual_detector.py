@@ -8,12 +8,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from udfdask.backends.device import to_device
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks.container import MaskContainer
 from udfdask.masks.discs import circular, ring
 from udfdask.masks.product import MaskProduct, product_dtype
 from udfdask.masks.rectangles import rectangular, window
+from udfdask.on_device.sums import add_within
 from udfdask.shapes import Shape
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -122,6 +124,10 @@ class VirtualDetectorUDF(UDF):
         """Return that the data are wanted as they are."""
         return self.USE_NATIVE_DTYPE
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums; looks at the mask."""
         shape, numbers = self._detector()
@@ -132,7 +138,7 @@ class VirtualDetectorUDF(UDF):
                 f"{_text(shape, numbers)}: numbers are in pixels, x to the right and y down"
             )
         dtype = product_dtype(self.meta.input_dtype, np.dtype(bool))
-        return {"intensity": self.buffer(kind="nav", dtype=dtype)}
+        return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute the mask and choose how to multiply."""
@@ -140,6 +146,8 @@ class VirtualDetectorUDF(UDF):
         mask: Callable[[], AnyArray] = partial(
             detector_mask, shape, self.meta.dataset_shape.sig, **numbers
         )
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            return {"inside": to_device(mask())}
         data = self.meta.input_dtype
         dtype = product_dtype(data, np.dtype(bool))
         container = MaskContainer([mask])
@@ -149,6 +157,9 @@ class VirtualDetectorUDF(UDF):
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of a tile."""
         data, part = self.task_data, self.meta.sig_slice
+        if self.meta.array_backend == self.BACKEND_CUPY:
+            add_within(tile, data.inside[part.get()], self.results.intensity)
+            return
         found = np.zeros_like(self.results.intensity)
         with np.errstate(invalid="ignore"):  # of infinite pixels
             data.product.add(tile, part, found[:, np.newaxis])

@@ -1,0 +1,16 @@
+import dask
+import pytest
+
+from udfdask.testing import numpy_standing_in_for_cupy
+
+
+@pytest.fixture
+def cupy():
+    with numpy_standing_in_for_cupy() as module:
+        yield module
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield

@@ -1,0 +1,132 @@
+"""UDFs for CuPy, and for any backend: the same numbers on both."""
+
+import numpy as np
+
+import udfdask as ud
+
+
+def sent(cupy, lazy):
+    """The same dask array with chunks on the device."""
+    meta = cupy.empty((0,) * lazy.ndim, dtype=lazy.dtype.newbyteorder("="))
+    return lazy.map_blocks(cupy.asarray, meta=meta)
+
+
+class Both(ud.UDF):
+    """Rows on the device and on the host, a frame, and a number, by tiles."""
+
+    merge_assigns_nav = True
+
+    def __init__(self, offers=("numpy", "cupy"), native=False):
+        super().__init__(offers=offers, native=native)
+
+    def get_backends(self):
+        return tuple(self.params.offers)
+
+    def get_preferred_input_dtype(self):
+        return self.USE_NATIVE_DTYPE if self.params.native else np.float32
+
+    def get_result_buffers(self):
+        return {
+            "rows": self.buffer("nav", dtype="float64", where="device"),
+            "two": self.buffer("nav", extra_shape=2, dtype="float64"),
+            "frame": self.buffer("sig", dtype="float64", where="device"),
+            "most": self.buffer("single", dtype="float64", where="device"),
+            "count": self.buffer("single", dtype="int64"),
+        }
+
+    def preprocess(self):
+        self.results.most[:] = -1
+
+    def process_tile(self, tile):
+        xp, results = self.xp, self.results
+        assert isinstance(tile, xp.ndarray)
+        axes = tuple(range(1, tile.ndim))
+        sums = xp.sum(tile, axis=axes, dtype="float64")
+        results.rows[:] += sums
+        results.two[:, 0] += self.forbuf(sums, results.two[:, 0])
+        results.two[:, 1] += self.forbuf(2 * sums, results.two[:, 1])
+        results.frame[:] += xp.sum(tile, axis=0, dtype="float64")
+        if tile.size:
+            results.most[:] = xp.maximum(results.most, tile.max())
+        if self.meta.tiling_scheme_idx == 0:
+            results.count += len(tile)
+
+    def merge(self, dest, src):
+        dest.rows[:] = src.rows
+        dest.two[:] = src.two
+        dest.frame[:] += src.frame
+        dest.most[:] = self.xp.maximum(dest.most, src.most)
+        dest.count[:] += src.count
+
+
+class Parts(Both):
+    """The same where each signal chunk has a task of its own."""
+
+    _adds_signal_parts = True
+
+    def get_result_buffers(self):
+        buffers = super().get_result_buffers()
+        return {name: buffers[name] for name in ("rows", "two", "frame")}
+
+    def preprocess(self):
+        pass
+
+    def process_tile(self, tile):
+        sums = self.xp.sum(tile, axis=(1, 2), dtype="float64")
+        self.results.rows[:] += sums
+        self.results.two[:, 1] += self.forbuf(sums, self.results.two[:, 1])
+        self.results.frame[:] += self.xp.sum(tile, axis=0, dtype="float64")
+
+    def merge(self, dest, src):
+        dest.rows[:] = src.rows
+        dest.two[:] = src.two
+        dest.frame[:] += src.frame
+
+
+class Frames(ud.UDF):
+    """By frames, without a merge."""
+
+    def __init__(self, offers=("cupy", "numpy")):
+        super().__init__(offers=offers)
+
+    def get_backends(self):
+        return tuple(self.params.offers)
+
+    def get_result_buffers(self):
+        return {"peak": self.buffer("nav", dtype="float32", where="device")}
+
+    def process_frame(self, frame):
+        self.results.peak[:] = frame.max()
+
+
+class Partitions(ud.UDF):
+    """By partitions, with a merge_all, and get_results on the host."""
+
+    def __init__(self, offers=("cupy", "numpy")):
+        super().__init__(offers=offers)
+
+    def get_backends(self):
+        return tuple(self.params.offers)
+
+    def get_result_buffers(self):
+        return {
+            "total": self.buffer("sig", dtype="float64", where="device"),
+            "mean": self.buffer("sig", dtype="float64", use="result_only"),
+            "n": self.buffer("single", dtype="int64", where="device"),
+        }
+
+    def process_partition(self, partition):
+        self.results.total[:] += partition.sum(axis=0, dtype="float64")
+        self.results.n[:] += len(partition)
+
+    def merge_all(self, ordered_results):
+        parts = list(ordered_results.values())
+        return {
+            "total": self.xp.stack([p.total for p in parts]).sum(axis=0),
+            "n": self.xp.stack([p.n for p in parts]).sum(axis=0),
+        }
+
+    def get_results(self):
+        assert self.xp is np
+        assert self.meta.array_backend == "numpy"
+        return {"mean": self.results.total / np.maximum(self.results.n, 1)}

@@ -1,0 +1,34 @@
+"""Sums over frames and over pixels: the values are widened as they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.backends.device import array_module
+from udfdask.on_device.blocks import blocks_of
+
+
+def add_frames(tile: Any, total: Any) -> None:
+    """Add the frames of a tile, shape (n, *part), to `total`, shape `part`, in its dtype."""
+    total += tile.sum(axis=0, dtype=total.dtype)
+
+
+def add_pixels(tile: Any, sums: Any) -> None:
+    """Add the pixels of each frame of a tile, shape (n, *part), to `sums`, shape (n,)."""
+    sums += tile.sum(axis=tuple(range(1, tile.ndim)), dtype=sums.dtype)
+
+
+def add_within(tile: Any, mask: Any, sums: Any) -> None:
+    """Add the pixels of each frame of a tile within a mask, shape `part`, to `sums`, shape (n,).
+
+    Pixels outside do not count, NaN neither. Floats are added up in double precision.
+    """
+    xp, axes, first = array_module(tile), tuple(range(1, tile.ndim)), 0
+    wide = np.result_type(sums.dtype, np.float64) if sums.dtype.kind in "fc" else sums.dtype
+    for block in blocks_of(tile, tile.itemsize):
+        inside = xp.where(mask, block, tile.dtype.type(0))
+        rows = sums[first : first + block.shape[0]]
+        rows += inside.sum(axis=axes, dtype=wide).astype(sums.dtype, copy=False)
+        first += block.shape[0]

@@ -1,0 +1,11 @@
+"""A stand-in for CuPy made of NumPy: code for a device runs without one, and its mistakes show.
+
+It is as strict as CuPy where that matters: nothing becomes a NumPy array by itself, arrays of the
+two do not mix, and a copy out of pinned memory happens when its stream is waited for.
+"""
+
+from udfdask.testing.stand_in.context import numpy_standing_in_for_cupy
+from udfdask.testing.stand_in.ledger import Ledger
+from udfdask.testing.stand_in.module import NumpyStandIn
+
+__all__ = ["Ledger", "NumpyStandIn", "numpy_standing_in_for_cupy"]

@@ -1,0 +1,242 @@
+"""Arrays on a device that is none: NumPy arrays that behave as CuPy's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from udfdask.testing.stand_in.ledger import Ledger
+from udfdask.testing.stand_in.streams import Stream, current_stream
+from udfdask.types import AnyArray
+
+DTYPES = "?bhilqBHILQefdFD"
+"""Characters of the dtypes that CuPy has."""
+
+NO_ARGUMENTS = frozenset({"where", "initial", "like", "subok"})
+"""Arguments of NumPy's functions that CuPy's do not take."""
+
+_METHODS = frozenset(
+    """
+    all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot fill flatten
+    max mean min nonzero prod ravel repeat round searchsorted sort squeeze std sum swapaxes take
+    trace transpose var view
+    """.split()
+)
+_FACTS = frozenset("dtype shape ndim size nbytes itemsize strides".split())
+
+
+class PinnedMemory(bytearray):
+    """Memory of the host from which the device takes data by itself."""
+
+
+class StandInArray(NDArrayOperatorsMixin):
+    """An array of NumPy's that is taken for one on a device; made by a subclass per module."""
+
+    ledger: ClassVar[Ledger]
+    module: ClassVar[Any]
+
+    __array_priority__ = 100
+
+    def __init__(self, array: AnyArray) -> None:
+        if array.dtype.char not in DTYPES or not array.dtype.isnative:
+            raise ValueError(f"Unsupported dtype {array.dtype}")
+        self._array = array
+        self.ledger.holds(array)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> AnyArray:
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct "
+            "a NumPy array explicitly."
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            return NotImplemented
+        return call(type(self), ufunc, *inputs, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
+        found = self.module
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return NotImplemented if found is None else found(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _FACTS:
+            return getattr(self._array, name)
+        if name not in _METHODS:
+            raise AttributeError(f"CuPy's arrays have no attribute {name!r} here")
+        method = getattr(np.ndarray, name)
+        return lambda *args, **kwargs: call(type(self), method, self, *args, **kwargs)
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        """Return the array in another shape."""
+        return call(type(self), np.ndarray.reshape, self, *shape, order=order)
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        """The array with its axes in reverse."""
+        return self.transpose()
+
+    @property
+    def real(self) -> Any:
+        """Its real part."""
+        return type(self)(self._array.real)
+
+    @property
+    def imag(self) -> Any:
+        """Its imaginary part."""
+        return type(self)(np.asarray(self._array.imag))
+
+    @property
+    def flags(self) -> Any:
+        """Its order in memory; there is no writeable here."""
+        return _Flags(self._array)
+
+    def get(self, stream: Any = None, order: str = "C", out: AnyArray | None = None) -> AnyArray:
+        """Return a copy on the host."""
+        (current_stream() if stream is None else stream).run()
+        self.ledger.fetched(self._array.nbytes)
+        copy = self._array.copy(order="C")
+        if out is None:
+            return copy
+        out[...] = copy
+        return out
+
+    def set(self, array: AnyArray, stream: Stream | None = None) -> None:
+        """Take the values of an array on the host."""
+        own = self._array
+        if type(array) is not np.ndarray:
+            raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
+        if array.dtype != own.dtype:
+            raise TypeError(f"{array.dtype} array cannot be set to {own.dtype} array")
+        if array.shape != own.shape:
+            raise ValueError(f"Shape mismatch. Old shape: {own.shape}, new shape: {array.shape}")
+        if not own.flags.c_contiguous:
+            raise RuntimeError("Cannot set to non-contiguous array")
+        stream = current_stream() if stream is None else stream
+        self.ledger.sent(array.nbytes)
+        if is_pinned(array):
+            stream.put(lambda: np.copyto(own, array))
+        else:
+            stream.run()
+            own[...] = array
+
+    def item(self, *args: Any) -> Any:
+        """Return the only value."""
+        return self.get().item(*args)
+
+    def tolist(self) -> Any:
+        """Return the values as lists."""
+        return self.get().tolist()
+
+    def __getitem__(self, index: Any) -> Any:
+        place = self._index(index)
+        parts = place if isinstance(place, tuple) else (place,)
+        if any(isinstance(part, (np.ndarray, list)) for part in parts):
+            current_stream().run()  # a copy; views are made without the device
+        return type(self)(np.asarray(self._array[place]))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        current_stream().run()
+        self._array[self._index(index)] = bare(type(self), value)
+
+    def _index(self, index: Any) -> Any:
+        """Return an index for NumPy; arrays of the host are sent to the device for it."""
+        parts = index if isinstance(index, tuple) else (index,)
+        found = []
+        for part in parts:
+            if isinstance(part, (np.ndarray, list)):
+                self.ledger.sent(np.asarray(part).nbytes)
+            found.append(part._array if isinstance(part, StandInArray) else part)
+        return tuple(found) if isinstance(index, tuple) else found[0]
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self.get())
+
+    def __int__(self) -> int:
+        return int(self.get())
+
+    def __float__(self) -> float:
+        return float(self.get())
+
+    def __complex__(self) -> complex:
+        return complex(self.get())
+
+    def __index__(self) -> int:
+        return int(self.get().__index__())
+
+    def __repr__(self) -> str:
+        return f"StandInArray({self._array!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (again, (self.get(),))
+
+
+class _Flags:
+    """The flags that CuPy's arrays have."""
+
+    def __init__(self, array: AnyArray) -> None:
+        self.c_contiguous = array.flags.c_contiguous
+        self.f_contiguous = array.flags.f_contiguous
+        self.owndata = array.flags.owndata
+
+
+def again(array: AnyArray) -> Any:
+    """Return an array on the device from its values, when it is unpickled."""
+    from udfdask.backends.device import cupy
+
+    return cupy().asarray(array)
+
+
+def is_pinned(array: AnyArray) -> bool:
+    """Return whether an array lies in pinned memory."""
+    base: Any = array
+    while isinstance(base, (np.ndarray, memoryview)):
+        base = base.base if isinstance(base, np.ndarray) else base.obj
+    return isinstance(base, PinnedMemory)
+
+
+def call(kind: type[StandInArray], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return what a function of NumPy's makes of arrays on the device, as such arrays."""
+    refused = NO_ARGUMENTS & {name for name, value in kwargs.items() if value is not None}
+    if refused:
+        raise TypeError(f"CuPy's {function.__name__} takes no argument {sorted(refused)}")
+    current_stream().run()
+    given = {name: bare(kind, value) for name, value in kwargs.items()}
+    with np.errstate(all="ignore"):  # a device does not say what came of a division by 0
+        returned = function(*(bare(kind, value) for value in args), **given)
+    out = kwargs.get("out")
+    if out is not None:
+        return out[0] if isinstance(out, tuple) else out
+    return dressed(kind, returned)
+
+
+def bare(kind: type[StandInArray], value: Any) -> Any:
+    """Return an argument as NumPy takes it; arrays of the host are refused."""
+    if isinstance(value, kind):
+        return value._array
+    if isinstance(value, (np.ndarray, StandInArray)):
+        raise TypeError(f"Unsupported type {type(value)}")
+    if type(value) in (list, tuple):
+        return type(value)(bare(kind, v) for v in value)
+    return value
+
+
+def dressed(kind: type[StandInArray], value: Any) -> Any:
+    """Return what NumPy gives as CuPy does: numbers are arrays without axes."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return kind(np.asarray(value))
+    if isinstance(value, (list, tuple)):
+        parts = [dressed(kind, v) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
