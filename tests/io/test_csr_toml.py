@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from commands import call
 from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
@@ -71,3 +72,12 @@ def test_a_file_that_is_not_there(file):
     (file.parent / "coords.dat").unlink()
     with pytest.raises(FileNotFoundError, match=r"there is no file .*coords\.dat"):
         open_file(file)
+
+
+def test_a_command_runs_over_it(file, values, tmp_path):
+    out = tmp_path / "out.npz"
+    call("run", file, "--udf", "sum", "--udf", "com:r=4", "--chunks", "1,3,4,5", "--out", out)
+    with np.load(out) as done:
+        (name,) = (name for name in done if "intensity" in name)
+        np.testing.assert_array_equal(done[name], values.sum(axis=(0, 1)))
+    assert "sparse.GCXS chunks" in call("explain", file, "--udf", "radial-profile:r=2")

@@ -303,7 +303,7 @@ def test_results_of_every_dtype():
 
 def test_the_report_prints_what_was_checked():
     text = str(check_udf(SumUDF(), skip=["runs"]))
-    assert text.startswith("SumUDF keeps 22 laws:")
+    assert text.startswith("SumUDF keeps 23 laws:")
     assert "  chunks_do_not_show: However the scan is chunked, the results are the same." in text
     assert "left out: runs" in text
 
@@ -331,3 +331,55 @@ def test_hypothesis_is_needed_by_the_strategies_alone():
         "check_udf(SumUDF())\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Offers(ud.UDF):
+    """Sums of frames on several backends; `wrong` where it forgets one."""
+
+    def __init__(self, backends, wrong=None):
+        super().__init__(backends=backends, wrong=wrong)
+
+    def get_backends(self):
+        return self.params.backends
+
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        factor = 2 if self.meta.array_backend == self.params.wrong else 1
+        self.results.sums[:] = factor * float(frame.sum())
+
+
+class OffersTiles(Offers):
+    """The same a tile of matrices at a time."""
+
+    process_frame = None
+
+    def get_method(self):
+        return self.UDF_METHOD.TILE
+
+    def process_tile(self, tile):
+        self.results.sums += np.asarray(tile.reshape((tile.shape[0], -1)).sum(axis=1)).reshape(-1)
+
+
+@pytest.mark.parametrize(
+    "udf",
+    [
+        Offers("sparse.COO"),
+        Offers(("numpy", "sparse.COO", "scipy.sparse.csr_array")),
+        OffersTiles("scipy.sparse.csr_matrix"),
+        OffersTiles(("scipy.sparse.csc_array", "numpy")),
+    ],
+    ids=["frames", "frames of any kind", "tiles", "tiles of two kinds"],
+)
+def test_udfs_that_want_sparse_data(udf):
+    report = check_udf(udf)
+    assert "backends_do_not_show" in report.laws
+    assert not report.notes
+
+
+@pytest.mark.parametrize("backend", ["scipy.sparse.csr_matrix", "sparse.COO"])
+def test_a_backend_that_gives_something_else(backend):
+    udf = Offers(("numpy", backend), wrong=backend)
+    with pytest.raises(UDFCheckError, match=rf"get_backends\(\) offers {backend}, on which 'sums'"):
+        check_udf(udf)
