@@ -81,6 +81,7 @@ class Guard:
         try:
             workers = workers_of(self._client)
         except OSError:  # a scheduler that is gone is told about by the futures
+            self._waiting_since = None
             return
         missing = _unmet(self._demands, workers)
         if not missing:
