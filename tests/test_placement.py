@@ -9,6 +9,7 @@ import udfdask as ud
 from counting import Heavy, MeanFrame, SubtractMean
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import from_raw, on_workers, open_file
+from udfdask.presence import workers_of
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
 
@@ -32,7 +33,7 @@ def stamped():
 
 @pytest.fixture
 def addresses(client):
-    return sorted(client.scheduler_info(n_workers=-1)["workers"])
+    return sorted(workers_of(client))
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ def test_what_the_user_annotates_holds_for_other_tasks(stamped, wanted, addresse
 
 
 def test_hosts(stamped, client, addresses):
-    host = client.scheduler_info(n_workers=-1)["workers"][addresses[0]]["host"]
+    host = workers_of(client)[addresses[0]]["host"]
     (values,) = ud.compute(on_workers(stamped, [host]), scheduler=client)
     assert set(values.ravel()) <= {int(a.rpartition(":")[2]) for a in addresses}
 

@@ -112,18 +112,14 @@ def _join(
     return Partial(arrays, chunk, chunk + 1, ours[0].aux)
 
 
-def _numbers(recipe: Recipe, group: Group | None) -> Sequence[int]:
-    """Return the places in the run of the UDFs of a group, or of all."""
-    return range(len(recipe.udfs)) if group is None else group.numbers
-
-
 def _device(recipe: Recipe, block: Any, group: Group | None) -> AbstractContextManager[None]:
     """Return the context in which a group sees a chunk of which a block is given."""
     native = backend_of(block)
     backends = recipe.backends_over(native)
+    ours = backends if group is None else [backends[number] for number in group.numbers]
     # what is merged on the device is sent there, if a block is none of those that were announced
     where = recipe.native if recipe.on_device else native
-    return chunk_device([backends[k] for k in _numbers(recipe, group)], where)
+    return chunk_device(ours, where)
 
 
 def join_groups(payloads: Sequence[Payload]) -> Payload:
@@ -155,7 +151,7 @@ def _start_all(
     recipe: Recipe, chunk: int, aux: Sequence[Any], native: str, group: Group | None
 ) -> list[Instance]:
     """Return the UDFs of a group, or all, ready to process a chunk of backend `native`."""
-    numbers = _numbers(recipe, group)
+    numbers = range(len(recipe.udfs)) if group is None else group.numbers
     rows: list[dict[str, AnyArray]] = [{} for _ in recipe.udfs]
     for (number, name), given in zip(recipe.aux_slots, aux, strict=True):
         if number not in numbers:
@@ -232,7 +228,9 @@ def _as_dict(instance: Instance, method: str) -> dict[str, Any]:
 
 def _payload(recipe: Recipe, instances: list[Instance], group: Group | None) -> Payload:
     """Return the partial results of UDFs that have seen the whole chunk."""
-    numbers = _numbers(recipe, group)
+    if group is None:
+        return tuple([_finish(instance, number) for number, instance in enumerate(instances)])
+    numbers = group.numbers
     found = {k: _finish(i, k) for k, i in zip(numbers, instances, strict=True)}
     return tuple(found.get(number) for number in range(len(recipe.udfs)))
 

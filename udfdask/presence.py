@@ -78,7 +78,11 @@ class Guard:
         if not self._demands or now < self._look_at:
             return
         self._look_at = now + self._pause
-        workers = workers_of(self._client)
+        try:
+            workers = workers_of(self._client)
+        except OSError:  # a scheduler that is gone is told about by the futures
+            self._waiting_since = None
+            return
         missing = _unmet(self._demands, workers)
         if not missing:
             self._waiting_since = None
@@ -109,7 +113,9 @@ class Guard:
 
 def workers_of(client: Any) -> Mapping[str, Any]:
     """Return the workers of a cluster by address, as its scheduler describes them."""
-    found: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    # client.scheduler_info() returns what the client last heard, and in the background it asks for
+    # no workers every two seconds: now and then there seem to be none
+    found: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
     return found
 
 

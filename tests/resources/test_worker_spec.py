@@ -11,6 +11,7 @@ import pytest
 
 from udfdask.cluster import visible_devices, worker_commands, worker_spec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.presence import workers_of
 from udfdask.testing import numpy_standing_in_for_cupy
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
@@ -22,7 +23,7 @@ def setting(name):
 
 
 def test_workers_of_a_cluster(mixed):
-    info = mixed.scheduler_info(n_workers=-1)["workers"]
+    info = workers_of(mixed)
     resources = {str(worker["id"]): worker["resources"] for worker in info.values()}
     assert resources == {"cuda-0": {"CUDA": 1}, "cpu-0": {}, "cpu-1": {}}
     names = {address: worker["id"] for address, worker in info.items()}
@@ -129,13 +130,13 @@ def test_what_a_command_line_starts(mixed, tmp_path):
     ) as process:
         try:
             mixed.wait_for_workers(4, timeout=60)
-            info = mixed.scheduler_info(n_workers=-1)["workers"].values()
+            info = workers_of(mixed).values()
             (new,) = [worker for worker in info if str(worker["id"]).endswith("-cuda-0")]
             assert new["resources"] == {"CUDA": 1}
         finally:
             process.terminate()
             process.communicate(timeout=60)
-            while len(mixed.scheduler_info(n_workers=-1)["workers"]) > 3:
+            while len(workers_of(mixed)) > 3:
                 time.sleep(0.05)
 
 
