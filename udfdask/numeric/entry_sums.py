@@ -18,13 +18,9 @@ def add_entries(entries: Entries, total: AnyArray) -> None:
 
     `total` is uint64, int64, float64 or complex128 as the kind of the data asks for.
     """
-    narrow = wider(entries.values.dtype)
-    flat = total.reshape(-1)
-    if (
-        narrow is None
-        or narrow.itemsize >= total.itemsize
-        or len(entries.values) < MANY * len(flat)
-    ):
+    narrow, flat = wider(entries.values.dtype), total.reshape(-1)
+    few = len(entries.values) < MANY * len(flat)
+    if few or narrow is None or narrow.itemsize >= flat.itemsize:
         _scatter(entries.pixels, entries.values, flat)
         return
     for some in entries.cut(MOST):  # half as many bytes are more likely in a cache
