@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from udfdask.backends.gcxs import gcxs_to_csr
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io import from_raw_csr
+from udfdask.io import csr_files, from_raw_csr
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, shapes
 from udfdask.udfs import SumUDF
@@ -142,6 +142,23 @@ def test_pixels_out_of_order_and_twice(tmp_path):
     array = files.open(1, 4)
     np.testing.assert_array_equal(dense(array), [[1, 0, 2, 1]])
     assert gcxs_to_csr(array.compute()).has_canonical_format
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_indices_are_looked_at_once_unless_the_file_is_fresh(tmp_path, settled, monkeypatch):
+    calls = []
+    look = csr_files.in_order
+    monkeypatch.setattr(csr_files, "in_order", lambda *given: calls.append(1) or look(*given))
+    files = write(tmp_path, np.eye(6, dtype="u2"), 1)
+    if settled:
+        for path in files[:3]:
+            os.utime(path, ns=(0, Path(path).stat().st_mtime_ns - 10**10))
+    for _ in range(3):
+        np.testing.assert_array_equal(dense(files.open(6, 6, chunks=(3, -1))), np.eye(6))
+    assert len(calls) == (2 if settled else 6)
+    os.utime(files.indices, ns=(0, 10**9))  # another file, for all one knows
+    dense(files.open(6, 6, chunks=(3, -1)))
+    assert len(calls) == (4 if settled else 8)
 
 
 def test_automatic_chunks_hold_so_many_entries(files, values):

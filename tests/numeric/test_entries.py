@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparse_data import FORMATS, MATRIX_FORMATS, as_matrix, maker, sprinkled
+from udfdask.numeric import entry_sums
 from udfdask.numeric.entries import Entries, entries_of, values_of
 from udfdask.numeric.entry_products import moved_entries
 from udfdask.numeric.row_order import in_order
@@ -138,3 +139,15 @@ def test_rows_in_order(rows, width):
 def test_few_frames_are_one_group():
     entries = Entries(np.array([0, 1]), np.array([3], "u4"), np.array([2.0]))
     assert entries.cut(5) == [entries]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "i4"])
+def test_sums_of_many_frames_fit_narrow_sums_in_between(dtype, monkeypatch):
+    """As many of the largest values as 32 bits hold, and more."""
+    monkeypatch.setattr(entry_sums, "MOST", 3)
+    frames = 40
+    for extreme in (np.iinfo(dtype).min, np.iinfo(dtype).max):
+        values = np.full((frames, 5), extreme, dtype)
+        total = np.zeros(5, "u8" if dtype[0] == "u" else "i8")
+        entry_sums.add_entries(entries_of(maker("COO", 1)(values)), total)
+        np.testing.assert_array_equal(total, values.sum(axis=0, dtype=total.dtype))

@@ -212,7 +212,8 @@ def test_stored_zeros_and_frames_without_entries():
 
     entries = np.array([0, 3, 0], "i4"), np.array([1, 2, 0], "i8"), np.array([0, 0, 2, 2, 3], "i8")
     block = sparse.GCXS(entries, shape=(4, 1, 3), compressed_axes=(0,))
-    x = da.from_array(block, chunks=-1, asarray=False)
+    meta = maker("GCXS", 1)(np.zeros((0, 1, 3), "i4"))
+    x = da.zeros((4, 1, 3), dtype="i4", chunks=-1).map_blocks(lambda _: block, meta=meta)
     compare(block.todense(), x, udfs_for((1, 3), "i4")[:6])
 
 

@@ -31,8 +31,8 @@ class SparseRows:
 
     Parameters
     ----------
-    array : sparse array, shape (frames, *sig part), or a matrix of shape (frames, pixels)
-        The frames, in any format.
+    array : sparse array
+        The frames, shape (frames, *sig part), or (frames, pixels) of a matrix.
     sig : tuple of int
         Shape of the part of the signal.
     """

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from udfdask.numeric.compiled import kernel
 from udfdask.numeric.entries import Entries
+from udfdask.numeric.rows import MOST, wider
 from udfdask.types import AnyArray
+
+MANY = 4
+"""Entries for each pixel from which it pays to add up in a narrow dtype first."""
 
 
 def add_entries(entries: Entries, total: AnyArray) -> None:
@@ -12,8 +18,15 @@ def add_entries(entries: Entries, total: AnyArray) -> None:
 
     `total` is uint64, int64, float64 or complex128 as the kind of the data asks for.
     """
-    if len(entries.values):
-        _scatter(entries.pixels, entries.values, total.reshape(-1))
+    narrow, flat = wider(entries.values.dtype), total.reshape(-1)
+    few = len(entries.values) < MANY * len(flat)
+    if few or narrow is None or narrow.itemsize >= flat.itemsize:
+        _scatter(entries.pixels, entries.values, flat)
+        return
+    for some in entries.cut(MOST):  # half as many bytes are more likely in a cache
+        sums = np.zeros(len(flat), narrow)
+        _scatter(some.pixels, some.values, sums)
+        flat += sums
 
 
 def add_entries_inside(entries: Entries, inside: AnyArray, total: AnyArray) -> None:
