@@ -52,7 +52,7 @@ def test_types_that_change_from_chunk_to_chunk():
         row, column = block_info[0]["chunk-location"]
         return block_in(block, kinds[(shift + 2 * row + column) % len(kinds)], 1)
 
-    for shift in range(len(kinds)):  # noqa: B007  # `make` reads it
+    for shift in range(0, len(kinds), 2):  # noqa: B007  # `make` reads it
         gives_the_numbers(made_of(make))
 
 

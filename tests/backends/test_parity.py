@@ -1,7 +1,5 @@
 """The same UDF gives the same numbers whatever chunks are made of and whatever it is given."""
 
-import itertools
-
 import dask
 import dask.array as da
 import numpy as np
@@ -28,7 +26,7 @@ METHODS = ("tile", "frame", "partition")
 DTYPES = ("uint16", "int8", "int64", "float32", "float64", "complex64", "bool")
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-few = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+few = settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
 
 offers = st.lists(st.sampled_from(ON_HOST), min_size=1, max_size=3, unique=True).map(tuple)
 
@@ -89,7 +87,7 @@ def wanting(draw):
 
 
 @given(runs(dtypes=DTYPES[:-1]), st.lists(wanting(), min_size=1, max_size=3))
-@settings(few, max_examples=200)
+@settings(few, max_examples=80)
 def test_every_pixel_arrives(run, asked):
     agree(run, asked)
 
@@ -186,10 +184,12 @@ SPECTRUM = (12,)
 @pytest.mark.parametrize("native", [*NATIVES, *MATRICES])
 @pytest.mark.parametrize("make", BUILT_IN.values(), ids=BUILT_IN)
 def test_built_in_udfs_on_chunks_of_anything(make, native):
-    for dtype, (roi, chunks) in itertools.product(
-        ("uint8", "float32", "complex64"),
-        [(None, (7, 12)), (None, (3, 5)), (np.arange(7) % 3 == 1, (2, 12)), (np.zeros(7, bool), 4)],
-    ):
+    for dtype, roi, chunks in [
+        ("uint8", None, (7, 12)),
+        ("float32", np.arange(7) % 3 == 1, (2, 5)),
+        ("complex64", None, (3, 5)),
+        ("int32", np.zeros(7, bool), (4, 12)),
+    ]:
         data = np.random.default_rng(2).poisson(0.5, (7, 12)).astype(dtype)
         if dtype == "complex64":
             if make in (BUILT_IN["auto"], BUILT_IN["logsum"]):
