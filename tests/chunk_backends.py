@@ -4,7 +4,6 @@ import importlib.util
 import math
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from udfdask.backends import names
 from udfdask.backends.converting import to_backend
@@ -66,6 +65,7 @@ def block_in(block, backend, sig_dims):
 def gcxs(block, nav_dims):
     """A block as `from_raw_csr` gives it, without what `sparse` would compile for that."""
     import sparse
+    from scipy.sparse import csr_array
 
     if nav_dims == 0:
         return sparse.GCXS.from_numpy(block)
