@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 import udfdask as ud
 from device_modules import MODULES, cupy_is
 from device_udfs import sent
-from udfdask.masks import circular, ring
+from udfdask.masks import DiscTemplate, circular, ring
 from udfdask.testing import numpy_standing_in_for_cupy
 from udfdask.udfs import (
     FEMUDF,
     ApplyMasksUDF,
     CoMUDF,
+    CorrelationUDF,
     CrystallinityUDF,
     LogsumUDF,
     NoOpUDF,
@@ -178,3 +179,33 @@ def test_other_numbers(name, dtype, native, module):
         else:
             size = np.abs(wanted[key]).max()
             np.testing.assert_allclose(value, wanted[key], rtol=1e-5, atol=1e-6 * size)
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("native", ["numpy", "cupy"])
+@pytest.mark.parametrize("log_scale", [True, False])
+@pytest.mark.parametrize("chunks", [(2, 6, 24, 26), (4, 3, 7, 26), (1, 6, 24, 9)])
+@pytest.mark.parametrize("tile_bytes", [3000, 1 << 20])
+def test_discs_are_found_where_they_are(module, native, log_scale, chunks, tile_bytes):
+    """Near the border, in frames that move, and in some whose shift is not known."""
+    rng = np.random.default_rng(8)
+    template, peaks = DiscTemplate(radius=3), [(7, 8), (18, 5)]
+    shifts = rng.integers(-2, 3, (4, 6, 2)).astype("float64")
+    y, x = np.ogrid[:24, :26]
+    frames = rng.random((4, 6, 24, 26), dtype="float32")
+    for place, (dy, dx) in zip(np.ndindex(4, 6), shifts.reshape(-1, 2), strict=True):
+        for py, px in peaks:
+            frames[place] += 50 * (np.hypot(y - py - dy, x - px - dx) < 3)
+    shifts[1, 2] = np.nan
+    lazy = da.from_array(frames, chunks=chunks)
+    moved = ud.UDF.aux_data(shifts, kind="nav", extra_shape=(2,), dtype="float64")
+    udf = CorrelationUDF(peaks, template, steps=3, zero_shift=moved, log_scale=log_scale)
+    wanted = ud.run_udf(lazy, udf).compute()
+    with cupy_is(module) as cupy, dask.config.set({"udfdask.device-tile-bytes": tile_bytes}):
+        there = sent(cupy, lazy) if native == "cupy" else lazy
+        found = ud.run_udf(there, udf, backends="cupy").compute()
+    known = ~np.isnan(shifts[..., 0])
+    expected = (np.array(peaks) + shifts[:, :, np.newaxis])[known]
+    np.testing.assert_array_equal(found["centers"][known], expected)
+    for name in ("centers", "refineds", "peak_values", "peak_elevations"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-4, atol=1e-4)

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from udfdask.axes import Axis
+from udfdask.backends.device import share_on_device, to_host
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import DiscTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
+from udfdask.on_device.windows import add_window_products
 from udfdask.shapes import Shape
 from udfdask.slices import Slice
 from udfdask.types import AnyArray
@@ -23,6 +25,7 @@ from udfdask.udfs.correlation_checks import (
     checked_steps,
     checked_template,
 )
+from udfdask.udfs.tile_backends import dense_backends
 
 
 class CorrelationUDF(UDF):
@@ -129,13 +132,21 @@ class CorrelationUDF(UDF):
         # the minimum of a part of a frame would depend on how frames are cut
         vars(self)["whole_frames"] = bool(log_scale)
 
+    def get_backends(self) -> Any:
+        """Return NumPy and CuPy."""
+        return dense_backends(self, CorrelationUDF)
+
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the maps and what is found in them."""
         self._check_data()
         n, side = len(self.params.peaks), 2 * self.params.steps + 1
         return {
             "maps": self.buffer(
-                "nav", extra_shape=(n, side, side), dtype=self.meta.input_dtype, use="private"
+                "nav",
+                extra_shape=(n, side, side),
+                dtype=self.meta.input_dtype,
+                where="device",
+                use="private",
             ),
             "centers": self.buffer("nav", extra_shape=(n, 2), dtype="int32"),
             "refineds": self.buffer("nav", extra_shape=(n, 2), dtype="float32"),
@@ -161,12 +172,12 @@ class CorrelationUDF(UDF):
         # A run with a sparse mask of the frame for each peak and shift takes about 1.5 times as
         # long (20 peaks, 81 shifts), and such masks cannot follow frames that move.
         window = Slice((0, 0), Shape(self._window(), sig_dims=2))
-        return {"templates": MaskContainer(stack).get_for_sig_slice(window, transpose=False)}
+        templates = MaskContainer(stack).get_for_sig_slice(window, transpose=False)
+        on_device = self.meta.array_backend == self.BACKEND_CUPY
+        return {"templates": share_on_device(templates) if on_device else templates}
 
     def process_tile(self, tile: Any) -> None:
         """Add what lies in a tile to the maps."""
-        from udfdask.numeric.windows import cut_windows
-
         shifts, _ = self._shifts()
         corners = self._corners(shifts) - self._template_centre() - self.meta.sig_slice.origin
         window = self._window()
@@ -176,23 +187,40 @@ class CorrelationUDF(UDF):
             return
         with np.errstate(invalid="ignore"):  # of infinite pixels
             if self.params.log_scale:
-                tile = _log_scaled(tile)
-            windows = np.empty((len(tile), len(which), *window), dtype=tile.dtype)
-            cut_windows(tile, np.ascontiguousarray(corners[:, which]), windows)
-            maps = self.results.maps
-            found = windows.reshape((-1, windows[0, 0].size)) @ self.task_data.templates.T
-            maps[:, which] += found.reshape((len(tile), len(which), *maps.shape[2:]))
+                tile = _log_scaled(self.xp, tile)
+            if self.meta.array_backend == self.BACKEND_CUPY:
+                self._correlate_on_device(tile, corners, which)
+            else:
+                self._correlate(tile, corners, which)
+
+    def _correlate(self, tile: AnyArray, corners: AnyArray, which: AnyArray) -> None:
+        """Add the products of the windows of some peaks with all templates."""
+        from udfdask.numeric.windows import cut_windows
+
+        maps, window = self.results.maps, self._window()
+        windows = np.empty((len(tile), len(which), *window), dtype=tile.dtype)
+        cut_windows(tile, np.ascontiguousarray(corners[:, which]), windows)
+        found = windows.reshape((-1, windows[0, 0].size)) @ self.task_data.templates.T
+        maps[:, which] += found.reshape((len(tile), len(which), *maps.shape[2:]))
+
+    def _correlate_on_device(self, tile: Any, corners: AnyArray, which: AnyArray) -> None:
+        """Do the same with CuPy arrays."""
+        maps, templates = self.results.maps, self.task_data.templates
+        found = self.xp.zeros((tile.shape[0], len(which), templates.shape[0]), dtype=maps.dtype)
+        add_window_products(tile, corners[:, which], self._window(), templates.T, found)
+        maps[:, which] += found.reshape((tile.shape[0], len(which), *maps.shape[2:]))
 
     def postprocess(self) -> None:
         """Find the maxima of the maps."""
         from udfdask.numeric.maxima import find_maxima
 
         results = self.results
+        maps = to_host(results.maps)
         shifts, known = self._shifts()
         if not known.all():
-            results.maps[~known if len(known) > 1 else ...] = np.nan
+            maps[~known if len(known) > 1 else ...] = np.nan
         find_maxima(
-            results.maps,
+            maps,
             self._corners(shifts),
             results.centers,
             results.refineds,
@@ -242,8 +270,8 @@ class CorrelationUDF(UDF):
             )
 
 
-def _log_scaled(frames: AnyArray) -> AnyArray:
-    """Return `log(frame - min(frame) + 1)` of whole frames, shape (n, *sig)."""
-    scaled: AnyArray = frames - frames.min(axis=(1, 2), keepdims=True)
+def _log_scaled(xp: Any, frames: Any) -> Any:
+    """Return `log(frame - min(frame) + 1)` of whole frames, shape (n, *sig), of an array module."""
+    scaled = frames - frames.min(axis=(1, 2), keepdims=True)
     scaled += 1
-    return np.log(scaled, out=scaled)
+    return xp.log(scaled, out=scaled)

@@ -16,6 +16,7 @@ from udfdask.on_device.spectra import write_moduli
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udfs.ring_arguments import centre_given, check_frames, ring_radii
+from udfdask.udfs.tile_backends import dense_backends
 
 
 class CrystallinityUDF(UDF):
@@ -84,7 +85,7 @@ class CrystallinityUDF(UDF):
 
     def get_backends(self) -> Any:
         """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        return dense_backends(self, CrystallinityUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums."""

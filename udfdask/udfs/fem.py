@@ -16,6 +16,7 @@ from udfdask.on_device import spreading as on_device
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udfs.ring_arguments import centre_given, check_frames, ring_radii
+from udfdask.udfs.tile_backends import dense_backends
 
 
 class FEMUDF(UDF):
@@ -75,7 +76,7 @@ class FEMUDF(UDF):
 
     def get_backends(self) -> Any:
         """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        return dense_backends(self, FEMUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the standard deviation, and what it is made of."""

@@ -11,6 +11,7 @@ from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import ArgumentTypeError
 from udfdask.on_device import log_products as on_device
 from udfdask.udf import UDF
+from udfdask.udfs.tile_backends import dense_backends
 
 
 class LogsumUDF(UDF):
@@ -47,7 +48,7 @@ class LogsumUDF(UDF):
 
     def get_backends(self) -> Any:
         """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        return dense_backends(self, LogsumUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sum, and the product that it is the logarithm of."""

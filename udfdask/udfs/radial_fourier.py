@@ -22,6 +22,7 @@ from udfdask.udfs.frame_geometry import (
     check_rings_reach,
     two_axes,
 )
+from udfdask.udfs.tile_backends import dense_backends
 
 if TYPE_CHECKING:
     from udfdask.masks.members import BinMembers
@@ -105,7 +106,7 @@ class RadialFourierUDF(UDF):
 
     def get_backends(self) -> Any:
         """Return NumPy and CuPy."""
-        return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        return dense_backends(self, RadialFourierUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the coefficients."""

@@ -25,6 +25,7 @@ from udfdask.udfs.frame_geometry import (
     is_lazy,
     two_axes,
 )
+from udfdask.udfs.tile_backends import dense_backends
 
 
 class RadialProfileUDF(UDF):
@@ -122,8 +123,8 @@ class RadialProfileUDF(UDF):
 
     def get_backends(self) -> Any:
         """Return NumPy, and CuPy unless each frame has a centre of its own."""
-        own = self._kwargs["centers"] is not None
-        return self.BACKEND_NUMPY if own else (self.BACKEND_NUMPY, self.BACKEND_CUPY)
+        one = self._kwargs["centers"] is None
+        return dense_backends(self, RadialProfileUDF, on_device=one)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the profiles; with a centre for each frame, sums and weights beside them."""

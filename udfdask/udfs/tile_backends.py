@@ -21,10 +21,22 @@ def tile_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple[
     stay with NumPy, as does what has no sums. `on_device` says whether CuPy is offered at all.
     """
     host = (UDF.BACKEND_NUMPY,)
-    dtype = udf.meta.input_dtype
-    if udf.get_method() is not UDFMethod.TILE or dtype.kind not in "biufc" or dtype.char in "gG":
-        return host
-    if getattr(udf.process_tile, "__func__", None) is not vars(own)["process_tile"]:
+    if not _is_own(udf, own):
         return host
     device = (UDF.BACKEND_CUPY,) if on_device else ()
     return host + device + SPARSE_TILES
+
+
+def dense_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple[str, ...]:
+    """Return NumPy and, where `process_tile` of the built-in `own` runs, CuPy."""
+    host = (UDF.BACKEND_NUMPY,)
+    return (*host, UDF.BACKEND_CUPY) if on_device and _is_own(udf, own) else host
+
+
+def _is_own(udf: UDF, own: type[UDF]) -> bool:
+    """Return whether a built-in's own `process_tile` runs, on numbers that compiled code knows."""
+    dtype = udf.meta.input_dtype
+    if udf.get_method() is not UDFMethod.TILE or dtype.kind not in "biufc" or dtype.char in "gG":
+        return False
+    runs: object = getattr(udf.process_tile, "__func__", None)
+    return runs is vars(own)["process_tile"]
