@@ -50,12 +50,40 @@ _BY_REASON = {
     "it counts what a process makes once, which an earlier run has made": """
         udfs/test_apply_masks::test_the_plan_need_not_compute_them
     """,
+    "it makes its own chunks of every sparse format": """
+        udfs/test_sparse_chunks
+    """,
     "about the dense memory of chunks: views of it, its strides, its byte order": """
         interface/test_dtypes::test_data_in_the_wanted_dtype_are_not_copied
         udfs/test_sum::test_frames_that_must_be_copied_are_copied_a_tile_at_a_time
     """,
 }
 
+_NOT_ON_DEVICE = {
+    "a device multiplies with dense masks: NaN outside of one makes the product NaN": """
+        udfs/test_apply_masks::test_mostly_empty_masks_are_multiplied_sparse
+    """,
+    "cuBLAS adds up float32 as it likes": """
+        udfs/test_apply_masks::test_products_are_as_accurate_as_pairwise_sums
+    """,
+    "tiles on a device have another size": """
+        udfs/test_sum::test_tiles_are_deep
+    """,
+}
+_NOT_ON_STAND_IN = {
+    "tasks run in other processes, where nothing stands in for CuPy": """
+        interface/test_hooks::test_mixins_and_lambdas_made_in_a_function
+        interface/test_mapping::test_mixins_and_lambdas_made_in_a_function
+        udfs/test_apply_masks::test_on_a_cluster
+        udfs/test_record::test_a_cluster
+        udfs/test_record::test_processes
+    """,
+}
+
+NOT_ON_DEVICE = {n: reason for reason, names in _NOT_ON_DEVICE.items() for n in names.split()}
+"""Why a test is not run on CuPy chunks."""
+NOT_ON_STAND_IN = {n: reason for reason, names in _NOT_ON_STAND_IN.items() for n in names.split()}
+"""Why a test is not run with NumPy standing in for CuPy."""
 UNCHANGED = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}
 """Why a test, or a whole file of tests, is not run on other backends."""
 

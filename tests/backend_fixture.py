@@ -19,8 +19,18 @@ from collections import defaultdict
 import dask.array as da
 import pytest
 
-from backend_exceptions import MATRIX_TESTS, UNCHANGED
-from chunk_backends import ANY_SHAPE, MATRICES, ON_DEVICE, can_hold, chunks_in, why_no_device
+from backend_exceptions import MATRIX_TESTS, NOT_ON_DEVICE, NOT_ON_STAND_IN, UNCHANGED
+from chunk_backends import (
+    ANY_SHAPE,
+    MATRICES,
+    ON_DEVICE,
+    STAND_IN,
+    can_hold,
+    chunks_in,
+    why_no_device,
+)
+from udfdask.backends.device import is_on_device, to_host
+from udfdask.testing import numpy_standing_in_for_cupy
 
 DOORS = {
     "run_udf": "udfdask.run",
@@ -51,8 +61,10 @@ def backends_of(test):
     """The backends that a test function runs on, NumPy first."""
     if test in UNCHANGED or test.partition("::")[0] in UNCHANGED:
         return ("numpy",)
-    more = (*MATRICES, *ON_DEVICE[1:]) if test in MATRIX_TESTS else ()
-    return (*ANY_SHAPE, *ON_DEVICE[:1], *more)
+    matrices = (*MATRICES, *ON_DEVICE[1:]) if test in MATRIX_TESTS else ()
+    device = () if test in NOT_ON_DEVICE else ON_DEVICE[:1]
+    stand_in = () if test in NOT_ON_DEVICE or test in NOT_ON_STAND_IN else (STAND_IN,)
+    return (*ANY_SHAPE, *stand_in, *device, *matrices)
 
 
 def _param(backend):
@@ -92,6 +104,10 @@ def chunk_backend(request, monkeypatch):
     missing = why_no_device() if name in ON_DEVICE else None
     if missing:
         pytest.skip(missing)
+    if name == STAND_IN:
+        request.getfixturevalue("stand_in_for_cupy")
+    if name == STAND_IN or name in ON_DEVICE:
+        _bring_to_host(monkeypatch)
     brought = []
     for door, room in DOORS.items():
         _replace(monkeypatch, door, getattr(sys.modules[room], door), name, brought)
@@ -101,6 +117,29 @@ def chunk_backend(request, monkeypatch):
             f"the test brings no dask array to {', '.join(DOORS)}, so that it shows nothing about "
             "backends: add it to UNCHANGED in tests/backend_exceptions.py with a reason"
         )
+
+
+@pytest.fixture
+def stand_in_for_cupy():
+    """NumPy in the place of CuPy."""
+    with numpy_standing_in_for_cupy():
+        yield
+
+
+def _bring_to_host(monkeypatch):
+    """Let computed arrays be NumPy's, which tests compare with."""
+    original = da.Array.__dask_postcompute__
+
+    def on_host(self):
+        finalize, extra = original(self)
+
+        def brought(results, *args):
+            array = finalize(results, *args)
+            return to_host(array) if is_on_device(array) else array
+
+        return brought, extra
+
+    monkeypatch.setattr(da.Array, "__dask_postcompute__", on_host)
 
 
 def _replace(monkeypatch, door, original, backend, brought):

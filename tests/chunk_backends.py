@@ -9,6 +9,8 @@ from udfdask.backends import names
 from udfdask.backends.converting import to_backend
 
 READ_ONLY = "read-only"
+STAND_IN = "stand-in"
+"""CuPy's, with NumPy standing in for it."""
 ANY_SHAPE = ("numpy", READ_ONLY, names.SPARSE_COO, names.SPARSE_GCXS)
 MATRICES = (
     names.SCIPY_CSR,
@@ -59,7 +61,8 @@ def block_in(block, backend, sig_dims):
         return view
     if backend == names.SPARSE_GCXS:
         return gcxs(np.asarray(block), block.ndim - sig_dims)
-    return to_backend(np.asarray(block), backend, block.shape)
+    name = names.CUPY if backend == STAND_IN else backend
+    return to_backend(np.asarray(block), name, block.shape)
 
 
 def gcxs(block, nav_dims):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from udfdask.backends.device import to_host
 from udfdask.backends.locking import locked
 from udfdask.buffers import extra_axes, known_kind
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
@@ -227,7 +228,7 @@ def block_of(values: AnyArray, grid: Grid, chunk: int) -> AnyArray:
 def rows_of_block(block: Any, aux: AuxData, grid: Grid, chunk: int) -> AnyArray:
     """Return the values of the selected frames of a chunk, shape (frames, *extra_shape)."""
     n = math.prod(grid.bounds(chunk)[1])
-    rows: AnyArray = np.asarray(block).reshape((n, *aux.extra_shape))
+    rows: AnyArray = to_host(block).reshape((n, *aux.extra_shape))
     mask = grid.mask(chunk)
     rows = rows if mask is None else rows[mask]
     return locked(rows.astype(aux.dtype, copy=False))

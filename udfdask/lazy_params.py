@@ -10,6 +10,7 @@ from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
+from udfdask.backends.device import is_on_device, to_host
 from udfdask.chunk_layers import Key
 from udfdask.output_task import OutputTask
 from udfdask.recipe import Recipe
@@ -63,8 +64,12 @@ def _refs(keys: Any) -> Any:
 
 
 def _gathered(gather: Callable[..., Any], extra: tuple[Any, ...], blocks: Any) -> Any:
-    """Return the computed value of a dask collection from the results of its keys."""
-    return gather(blocks, *extra)
+    """Return the computed value of a dask collection from the results of its keys.
+
+    An array on a device comes to the host, where UDFs and corrections expect it.
+    """
+    value = gather(blocks, *extra)
+    return to_host(value) if is_on_device(value) else value
 
 
 def _filled(recipe: Recipe, lazy: list[tuple[int, str]], values: list[Any]) -> Recipe:

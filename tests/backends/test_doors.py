@@ -105,7 +105,7 @@ def test_explain(x, native):
     text = str(ud.explain(x, asked[1:]))
     assert f"backend   {native} chunks; Wants is given {native} as it is; " in text
     assert "Wants is given scipy.sparse.csr_matrix, converted; " in text
-    assert "Wants is given numpy, a tile made dense at a time" in text
+    assert "Wants is given numpy, made dense a tile at a time" in text
     assert "reads     1.64 kiB if they were dense, in one pass" in text
     assert "dask knows the dense size of sparse chunks alone" in text
     assert f"backend   {native}\n" in str(ud.explain(x, Wants(native)))

@@ -14,6 +14,7 @@ from dask.core import flatten
 from dask.highlevelgraph import HighLevelGraph
 from dask.local import get_sync
 
+from udfdask.backends.device import to_host
 from udfdask.results import Result
 from udfdask.testing.differences import Tolerance, differing, show
 from udfdask.types import AnyArray
@@ -115,7 +116,7 @@ def _computed(named: list[tuple[str, Any]]) -> list[AnyArray]:
     for k, (_, array) in enumerate(named):
         if k not in done:
             found = array.compute(scheduler="sync") if is_dask_collection(array) else array
-            done[k] = np.asarray(found)
+            done[k] = to_host(found)
     return [done[k] for k in range(len(named))]
 
 
@@ -126,7 +127,7 @@ def _assembled(label: str, array: da.Array, blocks: Any) -> AnyArray:
     places = itertools.product(*(range(len(sizes)) for sizes in array.chunks))
     grid = np.empty(array.numblocks, dtype=object)
     for place, block in zip(places, blocks, strict=True):
-        found = np.asarray(block)
+        found = to_host(block)
         shape = tuple(sizes[i] for sizes, i in zip(array.chunks, place, strict=True))
         if known and found.shape != shape:
             raise AssertionError(

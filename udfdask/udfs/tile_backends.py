@@ -34,9 +34,13 @@ def dense_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple
 
 
 def _is_own(udf: UDF, own: type[UDF]) -> bool:
-    """Return whether a built-in's own `process_tile` runs, on numbers that compiled code knows."""
-    dtype = udf.meta.input_dtype
-    if udf.get_method() is not UDFMethod.TILE or dtype.kind not in "biufc" or dtype.char in "gG":
-        return False
-    runs: object = getattr(udf.process_tile, "__func__", None)
-    return runs is vars(own)["process_tile"]
+    """Return whether a built-in's own `process_tile` runs, on numbers that compiled code knows.
+
+    Where data are yet unknown, they are taken for such.
+    """
+    if "meta" in vars(udf):
+        dtype = udf.meta.input_dtype
+        if dtype.kind not in "biufc" or dtype.char in "gG":
+            return False
+    runs: object = getattr(getattr(udf, "process_tile", None), "__func__", None)
+    return udf.get_method() is UDFMethod.TILE and runs is vars(own)["process_tile"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import dask.array.dispatch as lookups
-import numpy as np
+from dask.array.backends import _numel_arraylike
 from dask.sizeof import sizeof
 
 from udfdask.backends.device import stand_in
@@ -65,6 +65,6 @@ lookups.take_lookup.register(StandInArray, lambda a, *args, **kw: _module(a).tak
 lookups.tensordot_lookup.register(
     StandInArray, lambda a, b, *args, **kw: _module(a).tensordot(a, b, *args, **kw)
 )
-lookups.numel_lookup.register(StandInArray, lookups.numel_lookup.dispatch(np.ndarray))
+lookups.numel_lookup.register(StandInArray, _numel_arraylike)  # as for CuPy
 lookups.to_numpy_dispatch.register(StandInArray, lambda array, **_: array.get())
 sizeof.register(StandInArray)(lambda array: int(array.nbytes))
