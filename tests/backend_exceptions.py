@@ -53,8 +53,9 @@ _BY_REASON = {
     "it makes its own chunks of every sparse format": """
         udfs/test_sparse_chunks
     """,
-    "about the dense memory of chunks: views of it, its strides, its byte order": """
+    "about the dense memory of chunks: views of it, its strides, its tiles": """
         interface/test_dtypes::test_data_in_the_wanted_dtype_are_not_copied
+        udfs/test_sum::test_tiles_are_deep
         udfs/test_sum::test_frames_that_must_be_copied_are_copied_a_tile_at_a_time
     """,
 }
@@ -65,9 +66,6 @@ _NOT_ON_DEVICE = {
     """,
     "cuBLAS adds up float32 as it likes": """
         udfs/test_apply_masks::test_products_are_as_accurate_as_pairwise_sums
-    """,
-    "tiles on a device have another size": """
-        udfs/test_sum::test_tiles_are_deep
     """,
 }
 _NOT_ON_STAND_IN = {

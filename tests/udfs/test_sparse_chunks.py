@@ -65,7 +65,9 @@ def udfs_for(sig, dtype):
     if len(sig) == 2:
         found += [VirtualDetectorUDF("disk", r=1.5), VirtualDetectorUDF("point", x=0, y=0)]
         if np.dtype(dtype).kind != "c":
-            found += [CoMUDF(), CoMUDF(r=1.5), CoMUDF(r=9, ri=0.5)]
+            found += [CoMUDF(), CoMUDF(r=1.5)]
+            if sig != (1, 1):  # whose pixel is in no ring
+                found.append(CoMUDF(r=9, ri=0.5))
     return found
 
 

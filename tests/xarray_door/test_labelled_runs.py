@@ -135,8 +135,9 @@ def test_several_udfs_are_a_tuple_of_datasets(array):
 
 def test_arguments_of_run_udf_are_passed_on(array):
     corrections = ud.corrections.CorrectionSet(dark=np.ones((8, 10)))
-    total = array.udf.run_udf(SumUDF(), corrections=corrections, split_every=2, backends="numpy")
-    plain = ud.run_udf(array.data, SumUDF(), corrections=corrections, split_every=2)
+    arguments = {"corrections": corrections, "split_every": 2, "backends": "numpy"}
+    total = array.udf.run_udf(SumUDF(), **arguments)
+    plain = ud.run_udf(array.data, SumUDF(), **arguments)
     assert total["intensity"].data.name == plain["intensity"].name
 
 

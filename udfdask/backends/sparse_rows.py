@@ -89,7 +89,11 @@ class SparseRows:
     def _again(self, rows: Any) -> SparseRows:
         """Return compressed rows in the format of the block."""
         shape = (rows.shape[0], *self.sig)
-        return SparseRows(locked_sparse(to_backend(rows, self.backend, shape)), self.sig)
+        if self.backend == names.SPARSE_GCXS:
+            array = gcxs_rows((rows.data, rows.indices, rows.indptr), shape, (0,))
+        else:
+            array = to_backend(rows, self.backend, shape)
+        return SparseRows(locked_sparse(array), self.sig)
 
     def _cut(self, start: int, stop: int) -> Any:
         """Return some frames of compressed rows: values and places stay where they are."""
