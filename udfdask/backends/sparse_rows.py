@@ -8,6 +8,7 @@ from typing import Any
 
 from udfdask.backends import names
 from udfdask.backends.converting import reshaped, to_backend
+from udfdask.backends.coo import coo_rows, coo_starts, coo_take
 from udfdask.backends.gcxs import gcxs_rows, is_rows
 from udfdask.backends.kinds import backend_of
 from udfdask.backends.locking import locked_sparse
@@ -62,6 +63,11 @@ class SparseRows:
         kin = names.CUPY_SCIPY_CSR if self._on_device else names.SCIPY_CSR_ARRAY
         return to_backend(self.array, kin, (len(self), *self.sig))
 
+    @cached_property
+    def _starts(self) -> AnyArray:
+        """Where the entries of each frame begin in `sparse.COO`."""
+        return coo_starts(self.array)
+
     @property
     def _on_device(self) -> bool:
         return self.backend in names.CUPY_BACKENDS
@@ -70,6 +76,8 @@ class SparseRows:
         """Return some of the frames, by their places."""
         if self.backend == names.SPARSE_GCXS:
             return self._again(self._csr[places])
+        if self.backend == names.SPARSE_COO:
+            return SparseRows(locked_sparse(coo_take(self.array, self._starts, places)), self.sig)
         if self.backend in _COORDINATES:
             rows = to_backend(self.array, _ROW_FORMAT[self.backend], self.array.shape)[places]
             return self._again(rows)
@@ -81,6 +89,8 @@ class SparseRows:
             return self.array
         if self.backend == names.SPARSE_GCXS or self.backend in _SORTED:
             return self._cut(start, stop)
+        if self.backend == names.SPARSE_COO:
+            return locked_sparse(coo_rows(self.array, self._starts, start, stop))
         if self.backend in _COORDINATES:
             rows = to_backend(self.array, _ROW_FORMAT[self.backend], self.array.shape)[start:stop]
             return self._again(rows).array

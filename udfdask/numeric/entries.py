@@ -10,6 +10,7 @@ import numpy as np
 
 from udfdask.backends import names
 from udfdask.backends.converting import to_backend
+from udfdask.backends.coo import coo_starts
 from udfdask.backends.gcxs import is_rows
 from udfdask.backends.kinds import backend_of
 from udfdask.backends.locking import locked
@@ -61,7 +62,7 @@ def entries_of(tile: Any) -> Entries:
     coordinates become pixels; other formats are converted first.
     """
     if backend_of(tile) == names.SPARSE_COO:
-        return Entries(_coo_starts(tile), _coo_pixels(tile), _values(tile))
+        return Entries(locked(coo_starts(tile)), _coo_pixels(tile), _values(tile))
     rows = _as_rows(tile)
     return Entries(_starts(rows), _unsigned(rows.indices), _values(rows))
 
@@ -69,7 +70,7 @@ def entries_of(tile: Any) -> Entries:
 def values_of(tile: Any) -> tuple[AnyArray, AnyArray]:
     """Return the starts and values of `entries_of`, where it does not matter at which pixels."""
     if backend_of(tile) == names.SPARSE_COO:
-        return _coo_starts(tile), _values(tile)
+        return locked(coo_starts(tile)), _values(tile)
     rows = _as_rows(tile)
     return _starts(rows), _values(rows)
 
@@ -102,13 +103,6 @@ def _values(tile: Any) -> AnyArray:
     return locked(values.astype(compiled_dtype(values.dtype), copy=False))
 
 
-def _coo_starts(tile: Any) -> AnyArray:
-    """Return where the entries of each frame begin, from coordinates in C order."""
-    starts = np.empty(tile.shape[0] + 1, np.int64)
-    _search(locked(tile.coords[0]), starts)
-    return locked(starts)
-
-
 def _coo_pixels(tile: Any) -> AnyArray:
     """Return the pixel of each entry from coordinates."""
     sizes = np.array(tile.shape[1:], np.uint64)
@@ -116,21 +110,6 @@ def _coo_pixels(tile: Any) -> AnyArray:
     flat = np.empty(tile.coords.shape[1], np.uint32 if pixels <= 2**32 else np.uint64)
     _flatten(locked(tile.coords[1:]), sizes, flat)
     return locked(flat)
-
-
-@kernel
-def _search(frames: AnyArray, starts: AnyArray) -> None:
-    """Write where each frame begins in a sorted array of frames; NumPy would convert all of it."""
-    low = 0
-    for f in range(len(starts)):
-        high = len(frames)
-        while low < high:
-            middle = (low + high) // 2
-            if frames[middle] < f:
-                low = middle + 1
-            else:
-                high = middle
-        starts[f] = low
 
 
 @kernel

@@ -1,0 +1,46 @@
+"""Frames cut out of coordinates, beside NumPy's."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfdask.backends.coo import coo_rows, coo_starts, coo_take
+
+sparse = pytest.importorskip("sparse")
+
+fast = settings(deadline=None, max_examples=60)
+
+
+@st.composite
+def frames(draw):
+    """A dense array with many zeros, and the same as coordinates, of a narrow dtype too."""
+    n = draw(st.integers(1, 300))
+    sig = tuple(draw(st.lists(st.integers(1, 4), max_size=2)))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    filled = rng.random((n, *sig)) < draw(st.sampled_from([0, 0.05, 0.5]))
+    dense = np.where(filled, rng.integers(1, 9, (n, *sig)), 0)
+    dtypes = [None, "int32", "uint16", *(["uint8"] if n < 256 else [])]
+    dtype, filled = draw(st.sampled_from(dtypes)), np.nonzero(dense)
+    return dense, sparse.COO(np.array(filled), dense[filled], dense.shape, idx_dtype=dtype)
+
+
+@fast
+@given(frames(), st.data())
+def test_neighbouring_frames(both, data):
+    dense, coo = both
+    first, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(dense))] * 2)))
+    cut = coo_rows(coo, coo_starts(coo), first, stop)
+    np.testing.assert_array_equal(cut.todense(), dense[first:stop])
+    np.testing.assert_array_equal((cut + cut).todense(), 2 * dense[first:stop])
+
+
+@fast
+@given(frames(), st.data())
+def test_frames_in_any_order(both, data):
+    dense, coo = both
+    places = data.draw(st.permutations(range(len(dense))))
+    places = np.array(places[: data.draw(st.integers(0, len(dense)))], dtype=int)
+    cut = coo_take(coo, coo_starts(coo), places)
+    np.testing.assert_array_equal(cut.todense(), dense[places])
+    np.testing.assert_array_equal((cut + cut).todense(), 2 * dense[places])
