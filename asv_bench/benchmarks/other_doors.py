@@ -1,4 +1,4 @@
-"""Progressive runs, functions of frames, and what building a graph costs."""
+"""Progressive runs, functions of frames, the check of a UDF, and what building a graph costs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 
 import udfdask as ud
 from benchmarks.layouts import LAYOUTS, dataset
+from udfdask.testing import check_udf
 from udfdask.udfs import SumSigUDF, SumUDF
 
 
@@ -50,6 +51,18 @@ class Frames:
 
     def peakmem_fft(self) -> None:
         self.time_fft()
+
+
+class Check:
+    """`check_udf` on its own data: it is for the test suite of whoever writes a UDF."""
+
+    timeout = 600
+
+    def setup(self) -> None:
+        self.udf = SumUDF()
+
+    def time_check_udf(self) -> None:
+        check_udf(self.udf)
 
 
 class Graph:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import dask.array as da
 import numpy as np
@@ -126,9 +125,7 @@ def lawful():
 
 @pytest.mark.parametrize("udf", list(lawful()), ids=lambda udf: type(udf).__name__)
 def test_no_false_alarm(udf):
-    began = time.process_time()
     report = check_udf(udf)
-    assert time.process_time() - began < 5
     assert isinstance(report, CheckReport)
     assert not report.skipped
     assert not report.notes
