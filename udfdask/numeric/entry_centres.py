@@ -8,6 +8,7 @@ import numpy as np
 
 from udfdask.numeric.compiled import inner_kernel, summing_kernel
 from udfdask.numeric.entries import Entries
+from udfdask.numeric.prefetch import AHEAD, LINE, prefetch
 from udfdask.types import AnyArray
 
 
@@ -40,6 +41,16 @@ def _place(pixel: Any, each: float, width: float) -> Any:
     return y, place - y * width
 
 
+@inner_kernel
+def _ask_ahead(part: AnyArray) -> None:
+    """Ask for as many bytes as a part of an array has, further on.
+
+    It is for loops that wait for memory; one that looks up where a pixel lies has enough to do.
+    """
+    for k in range(0, len(part), LINE // part.itemsize):
+        prefetch(part, k + AHEAD // part.itemsize)
+
+
 @summing_kernel
 def _add_all(
     starts: AnyArray,
@@ -54,6 +65,8 @@ def _add_all(
     wide, each = np.float64(width), 1.0 / np.float64(width)
     for f in range(len(out)):
         here, some = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]
+        _ask_ahead(here)
+        _ask_ahead(some)
         total, along_y, along_x = 0.0, 0.0, 0.0
         for k in range(len(some)):
             value = np.float64(some[k])
