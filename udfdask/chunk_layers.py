@@ -91,9 +91,10 @@ class ChunkBlockwise(Blockwise):
         tasks are not fused with what loads these.
         With `data`, the blocks of an array that lie in the graph themselves, tasks hold their
         block: dask would fuse them at the cost of an alias and a small graph for each, and its
-        local schedulers take quadratic time to start where they are not fused.
+        local schedulers take quadratic time to start where they are not fused. Then aux data would
+        be fused with them, which may be made on any worker.
         """
-        kind = Task if alone else OutputTask
+        kind = Task if alone and (data is None or aux is None) else OutputTask
         tasks: dict[Key, Task] = {}
         for key, place in self.places.items():
             source = (self.array_name, *key[1:])

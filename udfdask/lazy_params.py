@@ -40,12 +40,14 @@ def lazy_recipe(recipe: Recipe, name: str) -> LazyRecipe | None:
     depends: set[str] = set()
     for k, param in lazy:
         value = recipe.lazy_value(k, param)
-        graph = value.__dask_graph__()
-        if not isinstance(graph, HighLevelGraph):
-            graph = HighLevelGraph.from_collections(tokenize(value), graph, dependencies=())
+        graph, own = value.__dask_graph__(), set(value.__dask_layers__())
+        if not isinstance(graph, HighLevelGraph):  # as of a Delayed that has been persisted
+            given = f"given-{tokenize(value)}"
+            own = {given}
+            graph = HighLevelGraph.from_collections(given, graph, dependencies=())
         layers.update(graph.layers)
         dependencies.update({n: set(d) for n, d in graph.dependencies.items()})
-        depends.update(value.__dask_layers__())
+        depends.update(own)
         gather, extra = value.__dask_postcompute__()
         key: Key = (name, k, param)
         tasks[key] = OutputTask(key, _gathered, gather, extra, _refs(value.__dask_keys__()))

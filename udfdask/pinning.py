@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import dask.array as da
 from dask import base
-from dask._task_spec import Task
+from dask._task_spec import GraphNode, Task, convert_legacy_graph
 from dask.core import flatten
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
@@ -56,9 +57,8 @@ def pin(
     collections, repack = base.unpack_collections(*results)
     if not any(is_limited(collection.__dask_graph__()) for collection in collections):
         return results, Orders(options=dict(options)), None
-    expression = base.collections_to_expr(collections).optimize()
-    tasks = dict(expression.__dask_graph__())
-    limits = limits_of(tasks, set(flatten(expression.__dask_keys__())))
+    tasks, computed, wanted = _optimized(collections)
+    limits = limits_of(tasks, wanted)
     guard = Guard(client)
     orders = make_orders(limits, client, options, guard)
     # dask optimises once more, which must not fuse these tasks into others
@@ -68,13 +68,37 @@ def pin(
             tasks[key] = OutputTask(
                 key, task.func, *task.args, _data_producer=task.data_producer, **task.kwargs
             )
-    graph = _layered(tasks)
+    # in one layer: those of the names that tasks have may depend on each other both ways
+    layer = MaterializedLayer(tasks | computed)
     pinned = []
     for collection in collections:
+        name = "pinned"
+        if not isinstance(collection, (da.Array, Mapping)):  # a bag's item looks for its own name
+            name = layer_name(next(flatten(collection.__dask_keys__())))
         rebuild, state = collection.__dask_postpersist__()
-        pinned.append(rebuild(graph, *state))
+        pinned.append(rebuild(HighLevelGraph({name: layer}, {name: set()}), *state))
     packed: tuple[Any, ...] = repack(pinned)
-    return packed, orders, guard if limits.groups else None
+    return packed, orders, guard if limits else None
+
+
+def _optimized(collections: Any) -> tuple[dict[Any, GraphNode], dict[Any, Any], set[Any]]:
+    """Return the tasks that are needed for collections, as dask optimises them.
+
+    And the futures of what a cluster has computed already, and the keys of the collections.
+    """
+    expression = base.collections_to_expr(collections).optimize()
+    wanted = set(flatten(expression.__dask_keys__()))
+    # legacy tasks and bare values may be left in it, and tasks that nobody needs any more
+    given = dict(expression.__dask_graph__())
+    every = convert_legacy_graph(given)
+    tasks: dict[Any, GraphNode] = {}
+    todo = list(wanted)
+    while todo:
+        key = todo.pop()
+        if key in every and key not in tasks:
+            tasks[key] = every[key]
+            todo.extend(every[key].dependencies)
+    return tasks, {key: given[key] for key in given.keys() - every.keys()}, wanted
 
 
 def make_orders(limits: Limits, client: Any, options: Mapping[str, Any], guard: Guard) -> Orders:
@@ -87,27 +111,33 @@ def make_orders(limits: Limits, client: Any, options: Mapping[str, Any], guard: 
     if loose is False:
         check_present(limits.workers, client)
     workers = ByKey(limits.workers, given.get("workers") or [])
+    demands = {
+        key: Demand(workers=tuple(sorted(allowed)))
+        for key, allowed in limits.workers.items()
+        if not _of(loose, key) and not _listed(options.get("workers"))
+    }
     if not limits.groups:
+        guard.require(demands)
         return Orders(annotations={"workers": workers} if limits.workers else {}, options=left)
     # what a cluster would put in the place of annotations
     for name in ("workers", "allow_other_workers", "resources"):
         left.pop(name, None)
-    if options.get("workers"):
+    if _listed(options.get("workers")):
         workers = ByKey({}, options["workers"])
     asked = options.get("resources") or given.get("resources") or {}
     needs = {key: {**group.resources, **_of(asked, key)} for key, group in limits.groups.items()}
-    demands = {
-        key: Demand(udfs=group.names, resources=_pairs(needs[key]), workers=_listed(workers(key)))
-        for key, group in limits.groups.items()
-    }
-    wished = {key for key in demands if _of(loose, key)}
+    for key, group in limits.groups.items():
+        demands[key] = Demand(
+            udfs=group.names, resources=_pairs(needs[key]), workers=_listed(workers(key))
+        )
+    wished = {key for key in needs if _of(loose, key)}
     if wished:  # a wish for the data only: no other worker can run the task
         present = workers_of(client)
         vain = {d for d in set(map(demands.get, wished)) if d and not d.is_met_in(present)}
         free = [key for key in wished if demands[key] in vain]
         workers = ByKey({**workers.where, **{key: [] for key in free}}, workers.otherwise)
         demands.update({key: demands[key].anywhere for key in free})
-    guard.require(demands.values())
+    guard.require(demands)
     annotations = {
         "workers": workers,
         "resources": ByKey(needs, asked),
@@ -127,18 +157,7 @@ def _pairs(resources: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
 
 
 def _listed(workers: Any) -> tuple[str, ...]:
-    """Return one worker or several as a value."""
-    return (workers,) if isinstance(workers, str) else tuple(sorted(map(str, workers)))
-
-
-def _layered(tasks: dict[Any, Any]) -> HighLevelGraph:
-    """Take optimised tasks; return them in layers named after them."""
-    grouped: dict[str, dict[Any, Any]] = {}
-    depends: dict[str, set[str]] = {}
-    for key, task in tasks.items():
-        name = layer_name(key)
-        grouped.setdefault(name, {})[key] = task
-        needed = {layer_name(k) for k in task.dependencies if k in tasks}
-        depends.setdefault(name, set()).update(needed - {name})
-    layers = {name: MaterializedLayer(group) for name, group in grouped.items()}
-    return HighLevelGraph(layers, depends)
+    """Return one worker or several, by address or name, as a value; none for None."""
+    if workers is None:
+        return ()
+    return (str(workers),) if isinstance(workers, (str, int)) else tuple(sorted(map(str, workers)))

@@ -8,25 +8,29 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from udfdask import config
 from udfdask.backends.device import n_devices
-from udfdask.errors import ArgumentValueError, DeviceError, UDFWarning
+from udfdask.errors import ArgumentValueError, DeviceError, UDFError, UDFWarning
 
 LONGEST_PAUSE = 3.0
 """Seconds between two looks at the workers of a cluster, at most."""
+
+UNFINISHED = frozenset({"waiting", "queued", "no-worker", "processing"})
+"""States, on a scheduler, of tasks that have still to run; others wait to be forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """What some tasks need of a worker."""
 
-    udfs: tuple[str, ...]
-    """Names of the UDFs that need it."""
-    resources: tuple[tuple[str, float], ...]
+    udfs: tuple[str, ...] = ()
+    """Names of the UDFs that need the resources."""
+    resources: tuple[tuple[str, float], ...] = ()
     """Resources by name, in the amount that each task takes."""
-    workers: tuple[str, ...]
+    workers: tuple[str, ...] = ()
     """Addresses, names or hosts of the workers that may run the tasks; any if there is none."""
 
     def is_met_by(self, address: str, worker: Mapping[str, Any]) -> bool:
@@ -52,47 +56,62 @@ class Guard:
         self._client = client
         self._timeout = config.resources_timeout()
         self._pause = min(LONGEST_PAUSE, max(0.05, self._timeout / 20))
-        self._demands: set[Demand] = set()
+        self._keys: dict[Demand, list[Any]] = {}
         self._look_at = 0.0
         self._waiting_since: float | None = None
 
-    def require(self, demands: Iterable[Demand]) -> None:
+    def require(self, demands: Mapping[Any, Demand]) -> None:
         """Add what tasks need that are about to be sent; raise if no worker will ever have it.
 
         Where workers may still come, as on an empty or an adaptive cluster, warn, and begin to
         wait: an adaptive cluster grows once it has been sent tasks.
         """
-        fresh = set(demands) - self._demands
-        self._demands |= fresh
+        fresh = set(demands.values()) - self._keys.keys()
+        for key, demand in demands.items():
+            self._keys.setdefault(demand, []).append(key)
+        if not fresh:
+            return
         workers = workers_of(self._client)
         missing = _unmet(fresh, workers)
         if not missing:
             return
         if workers and not is_adaptive(self._client):
-            raise DeviceError(_what_is_missing(missing, workers))
+            raise _error(missing, workers)
         self._wait(missing, workers)
 
     def look(self) -> None:
         """Raise if tasks have waited for a worker for too long; to be called now and then."""
         now = time.monotonic()
-        if not self._demands or now < self._look_at:
+        if not self._keys or now < self._look_at:
             return
         self._look_at = now + self._pause
         try:
             workers = workers_of(self._client)
+            missing = _unmet(self._keys, workers)
+            waited = 0.0 if self._waiting_since is None else now - self._waiting_since
+            if self._waiting_since is None or waited >= self._timeout:
+                missing = self._still_missing(missing)
         except OSError:  # a scheduler that is gone is told about by the futures
             self._waiting_since = None
             return
-        missing = _unmet(self._demands, workers)
         if not missing:
             self._waiting_since = None
         elif self._waiting_since is None:  # workers have gone
             self._wait(missing, workers)
-        elif now - self._waiting_since >= self._timeout:
-            raise DeviceError(
-                f"{_what_is_missing(missing, workers)}. None came within {self._timeout:g} s "
-                "(config udfdask.resources-timeout)"
+        elif waited >= self._timeout:
+            raise _error(
+                missing,
+                workers,
+                f". None came within {self._timeout:g} s (config udfdask.resources-timeout)",
             )
+
+    def _still_missing(self, missing: list[Demand]) -> list[Demand]:
+        """Return those of some demands of which tasks have still to run."""
+        if not missing:
+            return []
+        keys = [self._keys[demand] for demand in missing]
+        left = self._client.run_on_scheduler(partial(_have_to_run, keys))
+        return [demand for demand, needed in zip(missing, left, strict=True) if needed]
 
     def wait(self) -> None:
         """Wait for workers that may still come; raise if they do not."""
@@ -104,11 +123,17 @@ class Guard:
         """Begin to wait, and say so."""
         self._waiting_since = time.monotonic()
         warnings.warn(
-            f"{_what_is_missing(missing, workers)}. Waiting for one for {self._timeout:g} s "
+            f"{_error(missing, workers)}. Waiting for one for {self._timeout:g} s "
             "(config udfdask.resources-timeout)",
             UDFWarning,
             stacklevel=2,
         )
+
+
+def _have_to_run(groups: list[list[Any]], dask_scheduler: Any) -> list[bool]:
+    """Return for groups of keys whether any of the tasks has still to run on this scheduler."""
+    tasks = dask_scheduler.tasks
+    return [any(k in tasks and tasks[k].state in UNFINISHED for k in keys) for keys in groups]
 
 
 def workers_of(client: Any) -> Mapping[str, Any]:
@@ -173,19 +198,26 @@ def _unmet(demands: Iterable[Demand], workers: Mapping[str, Any]) -> list[Demand
     )
 
 
-def _what_is_missing(missing: list[Demand], workers: Mapping[str, Any]) -> str:
-    """Return which UDFs need what, what there is, and what can be done, in words."""
-    demand = missing[0]
-    udfs = ", ".join(dict.fromkeys(name for d in missing for name in d.udfs))
+def _error(missing: list[Demand], workers: Mapping[str, Any], more: str = "") -> UDFError:
+    """Return which tasks need what, what there is, and what can be done, as an error."""
+    tagged = [demand for demand in missing if demand.resources]
+    if not tagged:
+        return ArgumentValueError(
+            f"blocks may only be loaded on {list(missing[0].workers)}, but the cluster has the "
+            f"workers {sorted(workers)}: start one of these workers, correct workers=, or pass "
+            f"allow_other_workers=True{more}"
+        )
+    demand = tagged[0]
+    udfs = ", ".join(dict.fromkeys(name for d in tagged for name in d.udfs))
     tags = ",".join(f"{name}={amount:g}" for name, amount in demand.resources)
     able = demand.anywhere.is_met_in(workers)
     where = f" among {list(demand.workers)}, to which they are restricted," if able else ""
-    return (
+    return DeviceError(
         f"{udfs} can run on a CUDA device alone: the tasks need a worker{where} with the resources "
         f"{tags}, but {_described(workers)}. Start such a worker, "
         f"'dask worker <scheduler> --resources {tags}' on a machine with a device, or a cluster of "
         "udfdask.cluster.worker_spec(); or let the UDF run without a device, by 'numpy' in its "
-        "get_backends() and in backends=, if you pass that"
+        f"get_backends() and in backends=, if you pass that{more}"
     )
 
 

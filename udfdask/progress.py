@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -167,7 +168,9 @@ class _Job:
     def _compute_on_cluster(self, watch: Watch) -> Any:
         """Compute, and look meanwhile how it is getting on."""
         collections, repack = base.unpack_collections(*self._bare)
-        options = {k: v for k, v in self._orders.options.items() if k != "scheduler"}
+        # what local schedulers alone know, such as num_workers, dask.compute drops as well
+        known = inspect.signature(self._client.compute).parameters
+        options = {k: v for k, v in self._orders.options.items() if k in known}
         futures = self._client.compute(collections, **options)
         try:
             watch.wait(futures)

@@ -22,6 +22,7 @@ from udfdask.explanation import Explanation
 from udfdask.grid import Grid
 from udfdask.outputs import default_mask, flat_rows
 from udfdask.progress import compute as compute_with_progress
+from udfdask.progress import persist as persist_with_progress
 from udfdask.reporting.state import Progress
 
 if TYPE_CHECKING:
@@ -252,6 +253,33 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         (done,) = compute_with_progress(self, progress=progress, **kwargs)
         assert isinstance(done, Result)
         return done
+
+    def persist(self, progress: Progress = False, **kwargs: Any) -> Result:
+        """Return the same result as blocks in memory, computed in one pass over the data.
+
+        Parameters
+        ----------
+        progress : bool, callable or ProgressReporter
+            As in `udfdask.persist`.
+        **kwargs
+            Passed on to `dask.persist`.
+
+        Returns
+        -------
+        Result
+            Holding lazy dask arrays, whose blocks have been computed or are about to be.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> kept = ud.run_udf(da.ones((5, 5, 2, 2)), SumUDF()).persist()
+        >>> kept["intensity"].sum().compute()
+        np.float64(100.0)
+        """
+        (kept,) = persist_with_progress(self, progress=progress, **kwargs)
+        assert isinstance(kept, Result)
+        return kept
 
     def plot(
         self,

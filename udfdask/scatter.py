@@ -29,7 +29,7 @@ def scatter_recipes(graph: HighLevelGraph, client: Any, sent: dict[int, Any]) ->
         if recipe is None or recipe.nbytes < limit:
             continue
         if id(recipe) not in sent:
-            sent[id(recipe)] = client.scatter(recipe, hash=False)
+            sent[id(recipe)] = scattered(recipe, client)
         future = sent[id(recipe)]
         if isinstance(layer, ChunkBlockwise):
             layers[name] = layer.as_tasks(future)
@@ -45,3 +45,11 @@ def scatter_recipes(graph: HighLevelGraph, client: Any, sent: dict[int, Any]) ->
     if all(layers[n] is layer for n, layer in graph.layers.items()):
         return graph
     return HighLevelGraph(layers, graph.dependencies)
+
+
+def scattered(recipe: Recipe, client: Any) -> Any:
+    """Return a recipe as a future of a cluster; as it is where there is no worker to hold it.
+
+    A cluster waits for a worker then, but an adaptive one starts none for data alone.
+    """
+    return client.scatter(recipe, hash=False) if client.nthreads() else recipe

@@ -15,12 +15,14 @@ from typing import Any
 from udfdask.chunk import Payload
 from udfdask.config import scatter_bytes
 from udfdask.graph import Tasks
-from udfdask.limits import NONE, limits_of
+from udfdask.groups import groups_of
+from udfdask.limits import NONE, Limits, limits_of
 from udfdask.pinning import make_orders
 from udfdask.presence import Guard
 from udfdask.progressive.arrivals import Arrivals, Closed
 from udfdask.progressive.source import Job
 from udfdask.recipe import Recipe
+from udfdask.scatter import scattered
 
 TASKS_PER_THREAD = 2
 """Chunks on their way for each thread of the cluster: one runs, one waits for it to end."""
@@ -76,12 +78,20 @@ class ClusterChunks:
         """Compute lazy parameters."""
         tasks = self._job.parameters()
         if tasks is not None:
+            self._check_devices()
             (future,) = self._submit(tasks.dsk, tasks.keys, tasks.keys)
             try:
                 self._watch(future)
                 self._job.live.fill(self._client.gather(self._wait()[0]))
             finally:
                 _release([future])
+
+    def _check_devices(self) -> None:
+        """Raise if nobody can run the chunks, before anything is computed for them."""
+        recipe = self._job.live.now
+        needy = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
+        limits = Limits(workers={}, groups={group.names: group for group in needy})
+        make_orders(limits, self._client, self._options, self._guard)
 
     def _current_graph(self) -> _Graph:
         """Return the graph, in which a heavy recipe is a future of the cluster."""
@@ -91,7 +101,7 @@ class ClusterChunks:
         light = not heavy and self._scattered is None
         if self._graph is not None and (light or recipe is self._sent):
             return self._graph
-        self._scattered = self._client.scatter(recipe, hash=False) if heavy else None
+        self._scattered = scattered(recipe, self._client) if heavy else None
         given = self._scattered if heavy else self._job.live
         graph = _Graph(self._job.chunks(given), self._graph)
         self._graph, self._sent = graph, recipe
