@@ -105,6 +105,12 @@ class Heavy(Cuda):
         self.results.total += tile.sum(axis=0)
 
 
+class HeavyRows(Heavy):
+    """The same without a device."""
+
+    offers = ("numpy",)
+
+
 def numbers(array):
     """What `Rows` gives."""
     values = np.asarray(array)

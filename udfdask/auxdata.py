@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from udfdask.backends.converting import to_backend
 from udfdask.backends.device import to_host
+from udfdask.backends.kinds import backend_of
 from udfdask.backends.locking import locked
+from udfdask.backends.names import NUMPY, SPARSE_BACKENDS
 from udfdask.buffers import extra_axes, known_kind
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
 from udfdask.grid import Grid
@@ -179,13 +182,15 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
         elif not isinstance(data, (np.ndarray, np.generic)):
             raise ArgumentTypeError(
                 f"aux_data takes a NumPy or dask array, not a {type(data).__name__}: convert it "
-                "with np.asarray(...), or pass its .data"
+                "with np.asarray(...), pass its .data, or make it dense with .todense()"
             )
         data = np.asarray(data)
     elif not isinstance(getattr(data, "chunks", None), tuple):
         raise ArgumentTypeError(
             f"aux_data takes a NumPy or dask array, not a {type(data).__name__}"
         )
+    elif backend_of(data._meta) in SPARSE_BACKENDS:
+        data = data.map_blocks(_dense, meta=np.empty((0,) * data.ndim, data.dtype))
     if data.dtype.newbyteorder("=") != declared.newbyteorder("="):
         raise ArgumentTypeError(
             f"aux_data got data of dtype {data.dtype}, but dtype={declared} was declared: pass "
@@ -205,6 +210,12 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
         data=data,
         shape=tuple(data.shape),
     )
+
+
+def _dense(block: Any) -> AnyArray:
+    """Return a sparse block as a NumPy array."""
+    dense: AnyArray = to_backend(block, NUMPY, block.shape)
+    return dense
 
 
 def check_size(aux: AuxData, shape: Shape, where: str) -> None:

@@ -7,15 +7,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-import dask.array as da
 from dask import base
 from dask._task_spec import GraphNode, Task, convert_legacy_graph
 from dask.core import flatten
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
-from udfdask.limits import Limits, is_limited, layer_name, limits_of
+from udfdask.limits import Limits, is_limited, limits_of
 from udfdask.output_task import OutputTask
 from udfdask.presence import Demand, Guard, check_present, workers_of
+
+_PINNED = "pinned"
+"""Name of the layer of all tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +70,11 @@ def pin(
             tasks[key] = OutputTask(
                 key, task.func, *task.args, _data_producer=task.data_producer, **task.kwargs
             )
-    # in one layer: those of the names that tasks have may depend on each other both ways
-    layer = MaterializedLayer(tasks | computed)
+    graph = _in_one_layer(tasks | computed, collections)
     pinned = []
     for collection in collections:
-        name = "pinned"
-        if not isinstance(collection, (da.Array, Mapping)):  # a bag's item looks for its own name
-            name = layer_name(next(flatten(collection.__dask_keys__())))
         rebuild, state = collection.__dask_postpersist__()
-        pinned.append(rebuild(HighLevelGraph({name: layer}, {name: set()}), *state))
+        pinned.append(rebuild(graph, *state))
     packed: tuple[Any, ...] = repack(pinned)
     return packed, orders, guard if limits else None
 
@@ -99,6 +97,20 @@ def _optimized(collections: Any) -> tuple[dict[Any, GraphNode], dict[Any, Any], 
             tasks[key] = every[key]
             todo.extend(every[key].dependencies)
     return tasks, {key: given[key] for key in given.keys() - every.keys()}, wanted
+
+
+def _in_one_layer(tasks: dict[Any, Any], collections: Any) -> HighLevelGraph:
+    """Return a graph of which all tasks are in one layer: no name depends on another.
+
+    Layers that collections look for are there as well, empty: those of their names, and of delayed
+    values and items of bags the one that is called as their key.
+    """
+    layers = {_PINNED: MaterializedLayer(tasks)}
+    for collection in collections:
+        first = next(flatten(collection.__dask_keys__()))
+        for name in (*collection.__dask_layers__(), first):
+            layers[name] = MaterializedLayer({})
+    return HighLevelGraph(layers, {name: {_PINNED} - {name} for name in layers})
 
 
 def make_orders(limits: Limits, client: Any, options: Mapping[str, Any], guard: Guard) -> Orders:

@@ -15,8 +15,8 @@ from dask.utils import format_bytes
 from udfdask import config
 from udfdask.auxdata import AuxData
 from udfdask.backends.device import check_dtype
-from udfdask.backends.kinds import backend_of, fill_value, is_unknown_sparse
-from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS, SPARSE_GCXS
+from udfdask.backends.kinds import backend_of, fill_value, holds, is_unknown_sparse
+from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS
 from udfdask.declaring import check_split_every, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.preparing import MANY_BLOCKS, make_recipe
@@ -173,7 +173,7 @@ def _check_rows(array: da.Array, sig_dims: int) -> None:
 def _check_formats(recipe: Recipe) -> None:
     """Raise if a UDF would be given a dtype in a format that does not have it."""
     for udf, backend in zip(recipe.udfs, recipe.backends_over(recipe.native), strict=True):
-        if udf.input_dtype.char in _missing_dtypes(backend):
+        if not holds(backend, udf.input_dtype):
             raise ArgumentTypeError(
                 f"{udf.name} is to be given {backend}, which has no dtype {udf.input_dtype}: "
                 "return another dtype from get_preferred_input_dtype(), or restrict backends="
@@ -181,15 +181,6 @@ def _check_formats(recipe: Recipe) -> None:
         if backend in CUPY_BACKENDS:
             check_dtype(udf.input_dtype)
             check_dtype(recipe.dtype)
-
-
-def _missing_dtypes(backend: str) -> str:
-    """Return the codes of the dtypes that a format does not have: dates, and odd floats."""
-    if backend == SPARSE_GCXS:  # compiled by numba
-        return "mMegG"
-    if backend in D2_BACKENDS:
-        return "mMe"
-    return "mM" if backend in SPARSE_BACKENDS else ""
 
 
 def check_sig_dims(sig_dims: Any, ndim: int) -> None:

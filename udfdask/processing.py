@@ -77,10 +77,10 @@ def _as_views(instances: list[Instance], source: FrameSource) -> bool:
 def _process_sparse(instances: list[Instance], source: SparseSource, chunk: int) -> None:
     """Run the processing method of UDFs over sparse data as they are."""
     recipe, tiling = instances[0].recipe, instances[0].recipe.sparse_tiling
-    tiles, whole, partitions = _by_method(instances)
-    sig = tuple(recipe.shape.sig)
+    tiles, frames, partitions = _by_method(instances)
+    sig, whole = tuple(recipe.shape.sig), frames
     if tiling.whole_frames:
-        whole = tiles + whole
+        whole = tiles + frames
     elif tiles:
         for number in range(recipe.n_blocks):
             _process_sparse_tiles(tiles, source, chunk, number)

@@ -17,6 +17,7 @@ from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
 from udfdask.backends.choosing import choose_backends
 from udfdask.backends.device import has_dtype
+from udfdask.backends.kinds import holds
 from udfdask.backends.names import CUDA_BACKENDS, CUPY, CUPY_BACKENDS, NUMPY
 from udfdask.buffers import BufferSpec
 from udfdask.corrections import CorrectionSet
@@ -144,7 +145,11 @@ class Recipe:
 
     def backends_over(self, native: str) -> tuple[str, ...]:
         """Return the array backend that each UDF is given over a chunk of backend `native`."""
-        offers = [u.backends for u in self.udfs]
+        # one that does not have the dtype is chosen only where the plan will say so
+        offers = [
+            tuple(name for name in u.backends if holds(name, u.input_dtype)) or u.backends
+            for u in self.udfs
+        ]
         return choose_backends(native, offers, corrected=self.corrections is not None)
 
     @property

@@ -53,8 +53,8 @@ def frames_of(stack: Any, backend: str, writable: bool = False) -> Iterable[Any]
     if backend in names.DENSE_BACKENDS:
         frames: Iterable[Any] = stack
         return frames
-    sig = tuple(stack.shape[1:])
-    rows = SparseRows.of_block(stack, 1)
+    rows = SparseRows.of_stack(stack)
+    sig = rows.sig
     singles = (rows.rows(i, i + 1) for i in range(len(rows)))
     if backend not in names.D2_BACKENDS:
         singles = (to_backend(single.reshape(sig), backend, sig) for single in singles)

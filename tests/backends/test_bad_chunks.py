@@ -10,7 +10,8 @@ import udfdask as ud
 from backend_udfs import Wants
 from chunk_backends import ON_HOST, block_in, chunks_in
 from udfdask.backends import names
-from udfdask.udfs import SumSigUDF, SumUDF
+from udfdask.errors import UDFError
+from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 
 DATA = np.random.default_rng(0).poisson(0.5, (6, 20)).astype("f4")
 NOTHING = DATA[:0, :0]
@@ -230,3 +231,88 @@ def test_no_names(backends):
 def test_nothing_in_common():
     with pytest.raises(ud.ArgumentValueError, match=r"'sparse.COO', but .*backends=\('numpy',\)"):
         ud.run_udf(X, Wants("sparse.COO"), backends="numpy", sig_dims=1)
+
+
+@pytest.mark.parametrize("place", [20, 10**9, -1])
+@pytest.mark.parametrize("cls", [sp.csr_array, sp.csc_matrix, sp.coo_array])
+def test_places_outside_of_a_matrix(cls, place):
+    """SciPy takes them, and kernels would read or write there."""
+
+    def make(block):
+        made = cls(np.asarray(block))
+        if cls is sp.coo_array:
+            made.coords = (made.coords[0], np.full_like(made.coords[1], place))
+        else:
+            made.indices[0] = place
+        return made
+
+    whole = da.from_array(DATA, chunks=-1)
+    for udf in (SumUDF(), SumSigUDF(), Wants("numpy", "frame")):
+        with pytest.raises(UDFError, match="whose places do not fit its shape"):
+            run(made_of(make, cls((1, 1), dtype="f4")[:0, :0], whole), udf)
+
+
+def test_indices_in_another_byte_order():
+    def make(block):
+        made = sp.csr_array(np.asarray(block))
+        made.indices, made.indptr = made.indices.astype(">i4"), made.indptr.astype(">i4")
+        return made
+
+    gives_the_numbers(made_of(make, sp.csr_array((0, 0), dtype="f4")))
+
+
+@pytest.mark.parametrize("dtype", ["i2", "u1", "u2", "i4", "u4", "i8", "u8"])
+def test_indices_of_any_dtype(dtype):
+    def make(block):
+        return sparse.GCXS.from_numpy(np.asarray(block), compressed_axes=(0,), idx_dtype=dtype)
+
+    empty = sparse.GCXS.from_numpy(NOTHING, compressed_axes=(0,))
+    gives_the_numbers(made_of(make, empty))
+
+
+@pytest.mark.parametrize("method", ["tile", "frame", "partition"])
+def test_half_precision_in_every_method(method):
+    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
+    (seen,) = run(x, Wants(names.SPARSE_COO, method))
+    np.testing.assert_array_equal(seen["seen"], DATA)
+
+
+def test_a_format_that_has_the_dtype_is_chosen():
+    """Nearest to DOK are SciPy's, which have no half precision."""
+    x = made_of(sparse.DOK.from_numpy, sparse.DOK((0, 0), dtype="e"), X.astype("e"))
+    (total,) = run(x, SumUDF())
+    np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
+
+
+@pytest.mark.parametrize("make", [sparse.COO.from_numpy, sp.csr_array])
+def test_aux_data_out_of_sparse_chunks(make):
+    class Weighted(ud.UDF):
+        def get_result_buffers(self):
+            return {"sums": self.buffer("nav")}
+
+        def process_tile(self, tile):
+            assert isinstance(self.params.weights, np.ndarray)
+            self.results.sums += (tile * self.params.weights).sum(axis=1)
+
+    weights = DATA.sum(axis=1, dtype="f4")[:, np.newaxis]
+    lazy = da.from_array(weights, chunks=(2, 1)).map_blocks(make, meta=make(weights[:1])[:0])
+    aux = ud.UDF.aux_data(lazy, "nav", extra_shape=(1,), dtype="float32")
+    (found,) = run(X, Weighted(weights=aux))
+    np.testing.assert_allclose(found["sums"], (DATA * weights).sum(axis=1), rtol=1e-6)
+
+
+def test_sparse_aux_data_in_memory():
+    with pytest.raises(ud.ArgumentTypeError, match=r"make it dense with \.todense\(\)"):
+        ud.UDF.aux_data(sparse.COO.from_numpy(DATA), "nav", extra_shape=(20,), dtype="float32")
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("g", {}), ("G", {}), ("g", {"use_sparse": True}), ("g", {"shifts": (3,)})],
+)
+def test_masks_in_long_double_precision(kind, options):
+    x = made_of(sparse.COO, sparse.COO(NOTHING))
+    mask = np.linspace(0, 1, 20, dtype=kind)
+    thin, thick = (run(a, ApplyMasksUDF([lambda: mask], **options))[0] for a in (x, X))
+    assert thin["intensity"].dtype == thick["intensity"].dtype == np.dtype(kind)
+    np.testing.assert_allclose(thin["intensity"], thick["intensity"], rtol=1e-15)

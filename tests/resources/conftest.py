@@ -10,7 +10,7 @@ from udfdask.cluster import worker_spec
 def mixed():
     distributed = pytest.importorskip("distributed", reason="distributed is an extra")
     spec = worker_spec(cuda_devices=[0], cpu_workers=2, dashboard=False)
-    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False}}
+    scheduler = {"cls": distributed.Scheduler, "options": {"port": 0, "dashboard_address": ":0"}}
     with (
         distributed.SpecCluster(workers=spec, scheduler=scheduler, silence_logs=30) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import dask
@@ -12,8 +12,9 @@ import pytest
 
 import udfdask as ud
 import udfdask.testing
-from cuda_udfs import Cuda, Cupy, Rows, numbers
+from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, loaded, numbers
 from udfdask.errors import ArgumentValueError, DeviceError, UDFError, UDFWarning
+from udfdask.io import on_workers
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
 
@@ -75,7 +76,7 @@ def check_forgotten(client):
 @contextmanager
 def cluster(workers=None, worker=None):
     """A client of a cluster whose workers live in this process."""
-    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False}}
+    scheduler = {"cls": distributed.Scheduler, "options": {"port": 0, "dashboard_address": ":0"}}
     workers = {k: {"cls": distributed.Worker, "options": v} for k, v in (workers or {}).items()}
     worker = None if worker is None else {"cls": distributed.Worker, "options": worker}
     with (
@@ -186,6 +187,87 @@ def leave(client, folder):
     while not list(Path(folder).iterdir()):
         time.sleep(0.01)
     client.retire_workers(names=["device"])
+
+
+@pytest.mark.parametrize("door", [computed, with_progress, persisted])
+def test_a_worker_that_is_needed_no_more(door, patience, folder):
+    """An adaptive cluster lets such a worker go while others have hours of work."""
+    workers = {"plain": {"nthreads": 1}, "device": {"nthreads": 1, "resources": {"CUDA": 1}}}
+    slow = ud.run_udf(da.from_array(DATA, chunks=(1, 3, 4, 4)), Rows(folder, pause=0.5))
+    fast = ud.run_udf(da.from_array(DATA[:1] + 1, chunks=(1, 3, 4, 4)), Cuda(folder))
+    more = {"progress": lambda state: None} if door is with_progress else {}
+    with cluster(workers) as client:
+        left = threading.Thread(target=leave_when_done, args=(client, folder))
+        left.start()
+        go = ud.persist if door is persisted else ud.compute
+        found = ud.compute(*go(fast, slow, scheduler=client, **more), scheduler=client)
+        left.join()
+    for result, data in zip(found, (DATA[:1] + 1, DATA), strict=True):
+        np.testing.assert_array_equal(result["sums"], numbers(data)[0])
+
+
+def leave_when_done(client, folder):
+    """Take the worker with the device away once no task needs it any more."""
+    while not list(Path(folder).glob("cuda-*")) or client.run_on_scheduler(unfinished):
+        time.sleep(0.01)
+    client.retire_workers(names=["device"])
+
+
+def unfinished(dask_scheduler):
+    """How many tasks of a UDF that needs a device have still to run."""
+    tasks = dask_scheduler.tasks.items()
+    return sum("cuda" in str(k) and t.state not in ("memory", "released") for k, t in tasks)
+
+
+@pytest.mark.parametrize("cls", [Heavy, HeavyRows])
+@pytest.mark.parametrize("door", ["compute", "iter"])
+def test_a_heavy_parameter_where_there_is_no_worker_yet(cls, door, folder):
+    array, udf = lazy(folder)[0], cls(folder, np.ones(300_000, int))
+    with cluster(worker={"nthreads": 1, "resources": {"CUDA": 1}}) as client:
+        client.cluster.adapt(minimum=0, maximum=1, interval="100ms")
+        warned = pytest.warns(UDFWarning, match="Waiting") if cls is Heavy else nullcontext()
+        with warned:
+            if door == "iter":
+                *_, last = ud.run_udf_iter(array, udf, scheduler=client)
+                found = last.buffers[0]
+            else:
+                (found,) = ud.compute(ud.run_udf(array, udf), scheduler=client)
+    np.testing.assert_array_equal(found["sums"], numbers(DATA)[0] + 300_000)
+
+
+def test_nothing_is_computed_for_chunks_that_nobody_can_run(client, folder):
+    (param,) = lazy(folder)[:1]
+    param = param.map_blocks(loaded, folder=folder, dtype="int64", meta=np.empty(0, "int64"))
+    with pytest.raises(DeviceError, match=r"^Heavy can run on a CUDA device alone"):
+        list(ud.run_udf_iter(lazy(folder)[0], Heavy(folder, param), scheduler=client))
+    assert not list(Path(folder).iterdir())
+
+
+@pytest.mark.parametrize("beside", [(), (Cuda,)])
+def test_the_worker_of_placed_blocks_is_lost(beside, patience, folder):
+    workers = {
+        "device": {"nthreads": 1},
+        "other": {"nthreads": 1, "resources": {"CUDA": 1}},
+    }
+    repeated = da.from_array(np.repeat(DATA, 20, axis=0), chunks=(1, 3, 4, 4))
+    array = on_workers(repeated.map_blocks(slowly, meta=np.empty(0, "int64")), "device")
+    udfs = [cls(folder, pause=0.1) for cls in (Rows, *beside)]
+    with cluster(workers) as client:
+        left = threading.Thread(target=leave, args=(client, folder))
+        left.start()
+        with (
+            pytest.warns(UDFWarning, match=r"may only be loaded on \['device'\]"),
+            pytest.raises(ArgumentValueError, match=r"may only be loaded on.*None came within 0.5"),
+        ):
+            ud.compute(*ud.run_udf(array, udfs), scheduler=client)
+        left.join()
+        check_forgotten(client)
+
+
+def slowly(block):
+    """The block, after a while."""
+    time.sleep(0.05)
+    return block
 
 
 def test_other_work_goes_on_beside(client, folder):

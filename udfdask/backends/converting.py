@@ -49,6 +49,6 @@ def _converted(array: Any, source: str, backend: str) -> Any:
         return to_host(array)
     if source == names.NUMPY and backend == names.CUPY:
         return to_device(array)
-    if source == names.NUMPY and not array.dtype.isnative:  # sparse has no other byte order
+    if not array.dtype.isnative:  # sparse has no other byte order, nor have kernels of SciPy
         array = array.astype(array.dtype.newbyteorder("="))
     return converter(f"converting to {backend}").for_backend(array, backend)

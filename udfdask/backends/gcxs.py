@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.types import AnyArray
+
 
 def gcxs_to_csr(frames: Any) -> Any:
     """Return a sparse.GCXS array as a scipy.sparse.csr_array without copying anything.
@@ -51,3 +53,16 @@ def _empty(shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) 
 def is_rows(frames: Any) -> bool:
     """Return whether a sparse.GCXS array is compressed over its first axis alone."""
     return frames.ndim > 1 and tuple(frames.compressed_axes) == (0,)
+
+
+def like_scipy(indices: AnyArray, starts: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return indices and pointers in the same of the dtypes that SciPy has: int32 or int64.
+
+    The package `sparse` takes any dtype of integers. Arrays in such a dtype are returned as such.
+    """
+    small = np.dtype(np.int32)
+    if indices.dtype == starts.dtype and indices.dtype in (small, np.dtype(np.int64)):
+        return indices, starts
+    short = all(a.dtype.itemsize < 4 or a.dtype == small for a in (indices, starts))
+    dtype = small if short else np.dtype(np.int64)
+    return indices.astype(dtype), starts.astype(dtype)

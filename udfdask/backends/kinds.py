@@ -31,7 +31,7 @@ def backend_of(array: Any) -> str:
 def is_unknown_sparse(array: Any) -> bool:
     """Return whether this is a sparse array in a format that no backend stands for, as LIL is."""
     root = type(array).__module__.partition(".")[0]
-    if root not in _ROOTS - {"cupy"}:
+    if root not in _ROOTS:
         return False
     purpose = f"{root}.{type(array).__name__} blocks"
     return converter(purpose).get_backend(array) not in names.BACKENDS
@@ -61,3 +61,15 @@ def device_class(backend: str) -> str:
 def fill_value(array: Any) -> Any:
     """Return what a sparse array holds where nothing is stored, 0 for all others."""
     return getattr(array, "fill_value", 0) if not isinstance(array, np.ndarray) else 0
+
+
+def holds(backend: str, dtype: np.dtype[Any]) -> bool:
+    """Return whether a format has a dtype: sparse ones have no dates, and not all floats."""
+    missing = ""
+    if backend == names.SPARSE_GCXS:  # compiled by numba
+        missing = "mMegG"
+    elif backend in names.D2_BACKENDS:
+        missing = "mMe"
+    elif backend in names.SPARSE_BACKENDS:
+        missing = "mM"
+    return dtype.char not in missing

@@ -25,6 +25,8 @@ CUPY_BACKENDS = frozenset({CUPY, CUPY_SCIPY_COO, CUPY_SCIPY_CSR, CUPY_SCIPY_CSC}
 """Arrays of CuPy."""
 CUDA_BACKENDS = CUPY_BACKENDS | {CUDA}
 """What needs a CUDA device; `cuda` itself gets NumPy arrays."""
+CSR_BACKENDS = frozenset({SCIPY_CSR, SCIPY_CSR_ARRAY})
+"""Matrices of compressed rows, of the host."""
 DENSE_BACKENDS = frozenset({NUMPY, CUPY, CUDA})
 """Dense arrays."""
 ND_BACKENDS = DENSE_BACKENDS | {SPARSE_COO, SPARSE_GCXS, SPARSE_DOK}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from functools import cached_property
 from typing import Any
@@ -9,13 +10,12 @@ from typing import Any
 from udfdask.backends import names
 from udfdask.backends.converting import reshaped, to_backend
 from udfdask.backends.coo import coo_rows, coo_starts, coo_take
-from udfdask.backends.gcxs import gcxs_rows, is_rows
+from udfdask.backends.gcxs import gcxs_rows, is_rows, like_scipy
 from udfdask.backends.kinds import backend_of
 from udfdask.backends.locking import locked_sparse
+from udfdask.errors import UDFError
 from udfdask.types import AnyArray
 
-_SORTED = frozenset({names.SCIPY_CSR, names.SCIPY_CSR_ARRAY})
-_COORDINATES = frozenset({names.SCIPY_COO, names.SCIPY_COO_ARRAY, names.CUPY_SCIPY_COO})
 _ROW_FORMAT = {
     names.SCIPY_COO: names.SCIPY_CSR,
     names.SCIPY_COO_ARRAY: names.SCIPY_CSR_ARRAY,
@@ -47,7 +47,12 @@ class SparseRows:
     def of_block(cls, block: Any, nav_dims: int) -> SparseRows:
         """Return the frames of a block, shape (*nav, *sig part)."""
         sig = tuple(block.shape[nav_dims:])
-        return cls(locked_sparse(_summed(_native(_flat(block, nav_dims)))), sig)
+        return cls(locked_sparse(_summed(_native(_flat(_checked(block), nav_dims)))), sig)
+
+    @classmethod
+    def of_stack(cls, stack: Any) -> SparseRows:
+        """Return the frames of what has been cut out of such rows, and perhaps converted."""
+        return cls(locked_sparse(_flat(stack, 1)), tuple(stack.shape[1:]))
 
     def __len__(self) -> int:
         return int(self.array.shape[0])
@@ -64,6 +69,11 @@ class SparseRows:
         return to_backend(self.array, kin, (len(self), *self.sig))
 
     @cached_property
+    def _sorted(self) -> Any:
+        """The frames of coordinates in the kindred format out of which rows can be cut."""
+        return to_backend(self.array, _ROW_FORMAT[self.backend], self.array.shape)
+
+    @cached_property
     def _starts(self) -> AnyArray:
         """Where the entries of each frame begin in `sparse.COO`."""
         return coo_starts(self.array)
@@ -78,22 +88,20 @@ class SparseRows:
             return self._again(self._csr[places])
         if self.backend == names.SPARSE_COO:
             return SparseRows(locked_sparse(coo_take(self.array, self._starts, places)), self.sig)
-        if self.backend in _COORDINATES:
-            rows = to_backend(self.array, _ROW_FORMAT[self.backend], self.array.shape)[places]
-            return self._again(rows)
+        if self.backend in _ROW_FORMAT:
+            return self._again(self._sorted[places])
         return SparseRows(locked_sparse(self.array[places]), self.sig)
 
     def rows(self, start: int, stop: int) -> Any:
         """Return the frames from `start` to `stop`, in the format of the block."""
         if (start, stop) == (0, len(self)):
             return self.array
-        if self.backend == names.SPARSE_GCXS or self.backend in _SORTED:
+        if self.backend == names.SPARSE_GCXS or self.backend in names.CSR_BACKENDS:
             return self._cut(start, stop)
         if self.backend == names.SPARSE_COO:
             return locked_sparse(coo_rows(self.array, self._starts, start, stop))
-        if self.backend in _COORDINATES:
-            rows = to_backend(self.array, _ROW_FORMAT[self.backend], self.array.shape)[start:stop]
-            return self._again(rows).array
+        if self.backend in _ROW_FORMAT:
+            return self._again(self._sorted[start:stop]).array
         return locked_sparse(self.array[start:stop])
 
     def _again(self, rows: Any) -> SparseRows:
@@ -143,6 +151,35 @@ def csr_rows(cls: type, values: Any, pixels: Any, starts: Any, width: int) -> An
     return matrix
 
 
+def _checked(block: Any) -> Any:
+    """Return a block whose places lie within it; SciPy takes others, and kernels do not look.
+
+    The indices of matrices are brought into the byte order of the machine.
+    """
+    backend = backend_of(block)
+    if backend not in names.D2_BACKENDS or backend in names.CUPY_BACKENDS:
+        return block
+    twin = copy.copy(block)  # shallow: the user's keeps its own indices
+    try:
+        if backend in _ROW_FORMAT:
+            _check_coordinates(twin)
+        else:
+            twin.check_format(full_check=True)
+    except ValueError as error:
+        raise UDFError(
+            f"a chunk of type {type(block).__name__} came whose places do not fit its shape "
+            f"{block.shape}: {error}"
+        ) from None
+    return twin
+
+
+def _check_coordinates(matrix: Any) -> None:
+    """Raise if a matrix of coordinates has any beyond its shape."""
+    for axis, places in enumerate((matrix.row, matrix.col)):
+        if len(places) and (places.min() < 0 or places.max() >= matrix.shape[axis]):
+            raise ValueError(f"indices of axis {axis} must be >= 0 and < {matrix.shape[axis]}")
+
+
 def _flat(block: Any, nav_dims: int) -> Any:
     """Return a block with its navigation in one dimension."""
     backend = backend_of(block)
@@ -159,9 +196,10 @@ def _flat(block: Any, nav_dims: int) -> Any:
             block = sparse.GCXS.from_coo(block.tocoo().reshape((1, *sig)), compressed_axes=(0,))
         elif tuple(block.compressed_axes or ()) != tuple(range(nav_dims)):
             block = block.change_compressed_axes(tuple(range(nav_dims)))
-        if is_rows(block):
+        indices, starts = like_scipy(block.indices, block.indptr)
+        if is_rows(block) and indices is block.indices and starts is block.indptr:
             return block
-        return gcxs_rows((block.data, block.indices, block.indptr), (n, *sig), (0,))
+        return gcxs_rows((block.data, indices, starts), (n, *sig), (0,))
     return reshaped(block, backend, (n, *sig))
 
 

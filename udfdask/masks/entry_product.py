@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfdask.backends.sparse_rows import csr_rows
 from udfdask.masks.matrix import Region
 from udfdask.masks.product import EXACT, EXACT_SINGLE, MaskProduct, highest
 from udfdask.slices import Slice
@@ -56,8 +57,21 @@ class EntryProduct(MaskProduct):
         """Add products of what frames store at `part` of the masks."""
         from udfdask.numeric.entry_products import add_entry_products
 
+        if self._dtype.char in "gG":
+            out += self._long_products(stored, part)
+            return
         masks, wide = self._within(part)
         add_entry_products(stored, masks, wide, out.view(self._real) if self._split else out)
+
+    def _long_products(self, stored: Any, part: Slice) -> AnyArray:
+        """Return products in long double precision, which SciPy has and compiled code has not."""
+        from scipy.sparse import csr_array
+
+        masks = self._container.get(part, dtype=self._dtype, sparse_backend=False)
+        places = stored.pixels.view(f"i{stored.pixels.itemsize}")
+        rows = csr_rows(csr_array, stored.values, places, stored.starts, len(masks))
+        products: AnyArray = rows @ masks
+        return products
 
     def _cut_dense(self, part: Slice) -> _Weights:
         """Return a dense matrix, of integers in a floating dtype where that is exact."""

@@ -18,9 +18,6 @@ from udfdask.numeric.compiled import kernel
 from udfdask.numeric.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
-_ROWS = frozenset({names.SCIPY_CSR, names.SCIPY_CSR_ARRAY})
-"""Matrices of compressed rows."""
-
 
 class Entries(NamedTuple):
     """The entries of sparse frames, those of frame f from ``starts[f]`` up to ``starts[f + 1]``.
@@ -78,7 +75,7 @@ def values_of(tile: Any) -> tuple[AnyArray, AnyArray]:
 def _as_rows(tile: Any) -> Any:
     """Return a tile as a sparse.GCXS array or a matrix of compressed rows."""
     backend = backend_of(tile)
-    if backend in _ROWS or (backend == names.SPARSE_GCXS and is_rows(tile)):
+    if backend in names.CSR_BACKENDS or (backend == names.SPARSE_GCXS and is_rows(tile)):
         return tile
     return to_backend(tile, names.SCIPY_CSR_ARRAY, tuple(tile.shape))
 

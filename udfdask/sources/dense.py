@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ class DenseSource(FrameSource):
         if len(self._nav_shape) == 1:
             return array
         try:
-            flat = array.reshape((-1, *array.shape[len(self._nav_shape) :]), copy=False)
+            n = math.prod(self._nav_shape)
+            flat = array.reshape((n, *array.shape[len(self._nav_shape) :]), copy=False)
         except ValueError:
             return array
         return locked(flat)
