@@ -109,6 +109,17 @@ def test_fan_in_does_not_show(case, split_every):
             np.testing.assert_array_equal(result[name], value)
 
 
+@pytest.mark.parametrize("cls", [udf_zoo.ZOO[0], udf_zoo.MergeAllNav], ids=lambda c: c.__name__)
+def test_no_navigation_and_an_empty_signal_chunk(cls):
+    frame = np.arange(5 * 4 * 3).reshape(5, 4, 3)
+    cut, whole = (
+        ud.run_udf(da.from_array(frame, chunks=(c, 4, 3)), cls(), sig_dims=3).compute()
+        for c in ((3, 0, 2), 5)
+    )
+    for name in whole:
+        np.testing.assert_array_equal(cut[name], whole[name])
+
+
 def test_bits_are_equal_on_every_scheduler(pool):
     data = np.random.default_rng(1).random((6, 5, 4, 3))
     array = da.from_array(data, chunks=(2, 3, 4, 2))

@@ -261,6 +261,23 @@ def test_rounding_is_no_disagreement():
     np.testing.assert_allclose(result["total"], data.astype("f4").sum(axis=0), rtol=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_nor_is_that_of_numbers_with_an_infinite_part(seed):
+    class Complex(MergeAllSum):
+        def get_preferred_input_dtype(self):
+            return self.USE_NATIVE_DTYPE
+
+        def get_result_buffers(self):
+            return {"total": self.buffer("sig", dtype="complex128")}
+
+    real, imag = np.random.default_rng(seed).normal(size=(2, 12, 3, 3))
+    data = real + 1j * imag
+    data[0] = complex(np.inf, 0.3)
+    result = ud.run_udf(da.from_array(data, chunks=(1, 3, 3)), Complex()).compute()
+    np.testing.assert_array_equal(result["total"].real, np.inf)
+    np.testing.assert_allclose(result["total"].imag, data.imag.sum(axis=0))
+
+
 def test_merge_gets_what_it_may_write_to():
     class Rude(udf_zoo.TileTree):
         split_every = 2
