@@ -47,6 +47,8 @@ GOALS = dict.fromkeys(("sum", "sumsig", "com"), TIMES)
 """At least so many times faster udfdask sets out to be."""
 FEWER = ("made dense", "dense file")
 """Who works on a share of the frames."""
+PART = 2
+"""Chunks for each thread that are made dense."""
 EXECUTORS = ("threads", "dask")
 
 Results = dict[str, np.ndarray]
@@ -63,7 +65,9 @@ def contestants(
     found = {
         "udfdask": lambda: compute(by_udfdask.run(events.open(), case)),
         "dense file": lambda: compute(by_udfdask.run(events.open_dense(), case)),
-        "made dense": lambda: compute(by_udfdask.run(events.open_part(), case, backends="numpy")),
+        "made dense": lambda: compute(
+            by_udfdask.run(events.open_part(PART * threads), case, backends="numpy")
+        ),
     }
     for executor in EXECUTORS if peer is not None else ():
         found[f"LiberTEM {executor}"] = lambda e=executor: _by_libertem(case, events, peer, e)
@@ -160,7 +164,10 @@ def main(arguments: list[str] | None = None) -> int:
     lines, outcomes, failed = [HEAD, "|---" * (HEAD.count("|") - 1) + "|"], {}, False
     with folder as made, LiberTEM(args.threads) if libertem else nullcontext() as peer:
         events = make_events(args.frames, args.dense_frames, Path(made))
-        sizes = {"made dense": len(events.open_part()), "dense file": len(events.open_dense())}
+        sizes = {
+            "made dense": len(events.open_part(PART * args.threads)),
+            "dense file": len(events.open_dense()),
+        }
         shares = {name: events.lines / size for name, size in sizes.items()}
         about = (
             f"Measured {time.strftime('%Y-%m-%d')} with {args.threads} threads, best of "

@@ -53,10 +53,9 @@ class Events:
         array: da.Array = open_file(self.description).array
         return array
 
-    def open_part(self) -> da.Array:
-        """Return the first sparse chunks, about as many frames."""
-        array = self.open()
-        part: da.Array = array.blocks[: max(1, self.dense_lines // array.chunks[0][0])]
+    def open_part(self, chunks: int) -> da.Array:
+        """Return the first sparse chunks."""
+        part: da.Array = self.open().blocks[:chunks]
         return part
 
     def open_dense(self) -> da.Array:

@@ -163,7 +163,7 @@ def test_indices_are_looked_at_once_unless_the_file_is_fresh(tmp_path, settled, 
 
 def test_automatic_chunks_hold_so_many_entries(files, values):
     stored = np.count_nonzero(values) * 6
-    with dask.config.set({"array.chunk-size": f"{8 * stored // 2}B"}):
+    with dask.config.set({"array.chunk-size": f"{4 * stored // 2}B"}):
         assert files.open((4, 6), (5, 7)).chunks == ((2, 2), (6,), (5,), (7,))
     with dask.config.set({"array.chunk-size": "1B"}):  # a frame at least
         assert files.open((4, 6), (5, 7)).npartitions == 24
@@ -173,7 +173,7 @@ def test_automatic_chunks_hold_not_much_more_than_dense_ones(tmp_path):
     almost_empty = np.zeros((4, 6, 5, 7), "u2")
     almost_empty[2, 3, 4, 5] = 1
     files = write(tmp_path, almost_empty, 2)
-    with dask.config.set({"array.chunk-size": f"{almost_empty.nbytes // 8}B"}):
+    with dask.config.set({"array.chunk-size": f"{almost_empty.nbytes // 16}B"}):
         assert files.open((4, 6), (5, 7)).chunks == ((2, 2), (6,), (5,), (7,))
 
 

@@ -141,13 +141,57 @@ def test_few_frames_are_one_group():
     assert entries.cut(5) == [entries]
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "i4"])
-def test_sums_of_many_frames_fit_narrow_sums_in_between(dtype, monkeypatch):
-    """As many of the largest values as 32 bits hold, and more."""
-    monkeypatch.setattr(entry_sums, "MOST", 3)
-    frames = 40
-    for extreme in (np.iinfo(dtype).min, np.iinfo(dtype).max):
-        values = np.full((frames, 5), extreme, dtype)
-        total = np.zeros(5, "u8" if dtype[0] == "u" else "i8")
-        entry_sums.add_entries(entries_of(maker("COO", 1)(values)), total)
-        np.testing.assert_array_equal(total, values.sum(axis=0, dtype=total.dtype))
+@pytest.mark.parametrize("dtype", ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "c8"])
+@given(st.data())
+@settings(deadline=None, max_examples=30)
+def test_sums_of_frames_are_those_of_their_values(dtype, draw):
+    """Whatever is added up in a narrow dtype first, and however often that is full."""
+    frames, pixels = draw.draw(st.integers(0, 700)), draw.draw(st.integers(0, 5))
+    largest = 1 if dtype == "?" else draw.draw(st.sampled_from([1, 2, 3, 50, 127]))
+    kind = np.dtype(dtype).kind
+    rng = np.random.default_rng(draw.draw(st.integers(0, 99)))
+    values = rng.integers(-largest if kind in "ifc" else 0, largest + 1, (frames, pixels))
+    values = sprinkled(values.astype(dtype), draw.draw(st.sampled_from([0.01, 0.5, 1.0])))
+    before = {"b": "u8", "u": "u8", "i": "i8", "f": "f8", "c": "c16"}[kind]
+    total = np.arange(pixels).astype(before)
+    expected = total + values.sum(axis=0, dtype=before)
+    entry_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
+    np.testing.assert_array_equal(total, expected)
+
+
+LARGEST = [
+    (dtype, value)
+    for dtype in ("u1", "i1", "u2", "i2", "u4", "i4")
+    for value in sorted(
+        {np.iinfo(dtype).min, np.iinfo(dtype).max, 1, 15, 16, 127, 128, 255, 256, -1, -127}
+    )
+    if np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
+]
+
+
+@pytest.mark.parametrize(("dtype", "value"), LARGEST)
+def test_narrow_sums_hold_as_many_of_the_largest_values_as_they_can(dtype, value):
+    """Frames just as many as fit into each, and a few more."""
+    for frames in (1, 127, 128, 255, 256, 32768, 65537):
+        values = np.full((frames, 2), value, dtype)
+        total = np.zeros(2, "u8" if dtype[0] == "u" else "i8")
+        entry_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
+        np.testing.assert_array_equal(total, int(value) * frames)
+
+
+@pytest.mark.parametrize(
+    ("frames", "largest", "dtypes"),
+    [
+        (1_000_000, 3, ["uint8", "uint16", "uint32"]),
+        (1_000_000, 300, ["uint16", "uint32"]),
+        (1_000_000, 60_000, ["uint32"]),
+        (1_000, 3, ["uint8", "uint16"]),
+        (70, 3, ["uint8"]),
+        (10, 3, []),
+    ],
+)
+def test_narrow_dtypes_are_those_that_are_not_full_at_once(frames, largest, dtypes):
+    """One of 100 pixels in each frame, and no wider dtype than holds all of them."""
+    starts = np.arange(frames + 1)
+    entries = Entries(starts, np.zeros(frames, "u4"), np.full(frames, largest, "u4"))
+    assert [np.dtype(dtype).name for dtype, _ in entry_sums._steps(entries, 100)] == dtypes

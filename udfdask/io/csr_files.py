@@ -97,11 +97,13 @@ class CSRFiles:
 
 def _runs(shape: tuple[int, ...], block: tuple[slice, ...]) -> list[tuple[int, int]]:
     """Take the scan's shape and a part of it; return first and last + 1 of frames in one piece."""
-    ranges = [np.arange(part.start, part.stop) for part in block]
-    strides = np.cumprod([1, *reversed(shape[1:])])[::-1]
-    frames = reduce(np.add.outer, [r * s for r, s in zip(ranges, strides, strict=True)]).ravel()
-    breaks = np.flatnonzero(np.diff(frames) != 1) + 1
-    return [(int(run[0]), int(run[-1]) + 1) for run in np.split(frames, breaks)]
+    cut = [part.stop - part.start < size for part, size in zip(block, shape, strict=True)]
+    along = max((axis for axis, less in enumerate(cut) if less), default=0)
+    steps = [math.prod(shape[axis + 1 :]) for axis in range(along + 1)]  # axes behind are whole
+    firsts = [np.arange(p.start, p.stop) * s for p, s in zip(block, steps[:-1], strict=False)]
+    outer = reduce(np.add.outer, firsts, np.zeros((), np.int64)).ravel().tolist()
+    start, stop = block[along].start * steps[-1], block[along].stop * steps[-1]
+    return [(first + start, first + stop) for first in outer]
 
 
 def _joined(parts: list[Values]) -> Values:

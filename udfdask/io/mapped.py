@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import operator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,8 +37,9 @@ class MappedArray:
         if 0 in self.shape:  # an empty file cannot be mapped
             nothing: np.ndarray[Any, Any] = np.empty(self.shape, self.dtype)[index]
             return nothing
-        file = np.memmap(self.path, np.uint8, "r")
-        whole = np.ndarray(self.shape, self.dtype, file, self.offset, self.strides)
+        with Path(self.path).open("rb") as file:  # np.memmap takes twice as long
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        whole = np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
         part: np.ndarray[Any, Any] = whole[index]
         return part
 

@@ -20,7 +20,7 @@ from udfdask.io.source import choose_chunks, chunk_bytes, lazy_array
 from udfdask.optional import missing_package
 from udfdask.placement import Workers, on_workers
 
-STORED_SHARE, DENSE_SHARE = 1 / 8, 4
+STORED_SHARE, DENSE_SHARE = 1 / 4, 8
 """Sizes of an automatic chunk, as stored and as if it were dense, in those of dask."""
 
 
@@ -60,8 +60,8 @@ def from_raw_csr(
         Types of the three files, with the byte order: ``"<i8"``, ``"<i4"``, ``"<u2"``.
     chunks : int, str or tuple
         Chunks in any form that dask takes, with whole frames. ``"auto"``: frames whose entries take
-        about an eighth of dask's ``array.chunk-size`` (128 MiB), but no more frames than would take
-        four times that size if they were dense.
+        about a quarter of dask's ``array.chunk-size`` (128 MiB), but no more frames than would take
+        eight times that size if they were dense.
     workers : str, sequence, mapping or callable, optional
         Which workers of a cluster may load which block, as in `on_workers`.
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from udfdask.numeric.compiled import kernel
+from udfdask.numeric.compiled import inner_kernel, kernel
 from udfdask.numeric.entries import Entries
-from udfdask.numeric.rows import MOST, wider
+from udfdask.numeric.prefetch import AHEAD, LINE, prefetch
 from udfdask.types import AnyArray
 
-MANY = 4
-"""Entries for each pixel from which it pays to add up in a narrow dtype first."""
+NARROW: dict[str, tuple[type[np.integer[Any]], ...]] = {
+    "u": (np.uint8, np.uint16, np.uint32),
+    "i": (np.int8, np.int16, np.int32),
+}
+"""What integers may be added up in before they go into a wider sum, by kind."""
+
+FULL = 0.5
+"""Entries for each pixel from which it pays to add narrow sums to wider ones."""
 
 
 def add_entries(entries: Entries, total: AnyArray) -> None:
@@ -18,15 +26,41 @@ def add_entries(entries: Entries, total: AnyArray) -> None:
 
     `total` is uint64, int64, float64 or complex128 as the kind of the data asks for.
     """
-    narrow, flat = wider(entries.values.dtype), total.reshape(-1)
-    few = len(entries.values) < MANY * len(flat)
-    if few or narrow is None or narrow.itemsize >= flat.itemsize:
+    flat = total.reshape(-1)
+    # an eighth of the bytes is more likely in a cache: events of a detector are small numbers
+    steps = _steps(entries, len(flat))
+    if not steps:
         _scatter(entries.pixels, entries.values, flat)
         return
-    for some in entries.cut(MOST):  # half as many bytes are more likely in a cache
-        sums = np.zeros(len(flat), narrow)
-        _scatter(some.pixels, some.values, sums)
+    (dtype, frames), *wider = steps
+    narrow = np.zeros(len(flat), dtype)
+    if not wider:
+        _scatter_in_turns(*entries, frames, narrow, flat)
+        return
+    dtype, most = wider[0]
+    for some in entries.cut(most):
+        sums = np.zeros(len(flat), dtype)
+        _scatter_in_turns(*some, frames, narrow, sums)
         flat += sums
+
+
+def _steps(entries: Entries, pixels: int) -> list[tuple[type[Any], int]]:
+    """Return in what to add up first, and how many frames fit; narrow dtypes before wider ones.
+
+    No pixel is twice in a frame.
+    """
+    count, values = len(entries.values), entries.values
+    if not count or count < FULL * pixels or values.dtype.kind not in NARROW:
+        return []
+    largest = max(1, int(values.max()), -int(values.min()) if values.dtype.kind == "i" else 0)
+    steps: list[tuple[type[Any], int]] = []
+    for dtype in NARROW[values.dtype.kind]:
+        frames = min(entries.frames, np.iinfo(dtype).max // largest)
+        if frames * count >= FULL * pixels * entries.frames:
+            steps.append((dtype, frames))
+            if frames == entries.frames:
+                break
+    return steps
 
 
 def add_entries_inside(entries: Entries, inside: AnyArray, total: AnyArray) -> None:
@@ -38,11 +72,49 @@ def add_entries_inside(entries: Entries, inside: AnyArray, total: AnyArray) -> N
         _gather(*entries, inside, total)
 
 
+@inner_kernel
+def _ask_ahead(flat: AnyArray, first: int) -> None:
+    """Ask for as many bytes as `LINE` values have, some way behind the first."""
+    for k in range(first, first + LINE, LINE // flat.itemsize):
+        prefetch(flat, k + AHEAD // flat.itemsize)
+
+
+@inner_kernel
+def _add_each(pixels: AnyArray, values: AnyArray, total: AnyArray) -> None:
+    """Add each value to its pixel. Slices in the loop would cost as much as the sums."""
+    whole = len(values) // LINE * LINE
+    for first in range(0, whole, LINE):
+        _ask_ahead(pixels, first)
+        _ask_ahead(values, first)
+        for k in range(first, first + LINE):
+            total[pixels[k]] += values[k]
+    for k in range(whole, len(values)):
+        total[pixels[k]] += values[k]
+
+
 @kernel
 def _scatter(pixels: AnyArray, values: AnyArray, total: AnyArray) -> None:
     """Add each value to its pixel."""
-    for k in range(len(values)):
-        total[pixels[k]] += values[k]
+    _add_each(pixels, values, total)
+
+
+@kernel
+def _scatter_in_turns(
+    starts: AnyArray,
+    pixels: AnyArray,
+    values: AnyArray,
+    most: int,
+    sums: AnyArray,
+    total: AnyArray,
+) -> None:
+    """Add so many frames at a time to `sums`, which hold zeros, and these to `total`."""
+    frames = len(starts) - 1
+    for first in range(0, frames, most):
+        some = slice(starts[first], starts[min(first + most, frames)])
+        _add_each(pixels[some], values[some], sums)
+        for p in range(len(sums)):
+            total[p] += sums[p]
+        sums[:] = 0
 
 
 @kernel
