@@ -36,15 +36,16 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 def tokenize_value(value: Any) -> str:
     """Return a token of any value: functions and classes by code, dataclasses by all fields."""
-    return str(tokenize(_normal(value, set())))
+    # the text of plain values tells all of them apart, and dask would look at each by itself
+    return str(tokenize(repr(_normal(value, set()))))
 
 
 def _normal(value: Any, seen: set[int]) -> Any:
-    """Return a value for dask's tokenize in which code stands instead of functions and classes."""
-    if isinstance(value, _PLAIN):
+    """Return a value as plain ones: functions and classes as their code, others as dask's token."""
+    if type(value) in _PLAIN:
         return value
     if is_dask_collection(value):  # a Delayed would claim to have any attribute
-        return value
+        return ("token", tokenize(value))
     if isinstance(value, _CODE_LIKE) or hasattr(value, "py_func"):
         return _normal_code(value, seen)
     if dataclasses.is_dataclass(value):
@@ -63,7 +64,7 @@ def _normal(value: Any, seen: set[int]) -> Any:
             return _container(value, seen)
         finally:
             seen.discard(id(value))
-    return value
+    return ("token", tokenize(value))
 
 
 def _container(value: Any, seen: set[int]) -> Any:
