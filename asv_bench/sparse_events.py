@@ -7,8 +7,9 @@ About 1 % of the pixels of 256 x 256 are stored. All read files from the page ca
 threads, and take turns; each turn opens the files, builds what is to be computed, and computes it.
 Results are compared. It ends with status 1 if they differ.
 
-*Made dense* are the same sparse chunks with ``backends="numpy"``. Those and the *dense file* have
-fewer frames: their times are given for as many.
+*Made dense* are the same sparse chunks with ``backends="numpy"``. The *dense file* is read by
+udfdask, by plain dask expressions and by LiberTEM. These have fewer frames: their times are given
+for as many.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import dask
 import numpy as np
 
-from comparison import by_libertem, by_udfdask
+from comparison import by_dask, by_libertem, by_udfdask
 from comparison.by_libertem import LiberTEM
 from comparison.contest import agree
 from comparison.events import Events, make_events
 from peers import versions
 
 START, STOP = "<!-- sparse: start -->", "<!-- sparse: stop -->"
-HEAD = (
-    "| work | made dense | dense file | LiberTEM | udfdask | events/s | made dense / udfdask "
-    "| dense file / udfdask | LiberTEM / udfdask | results |"
-)
+OTHERS = ("LiberTEM", "made dense", "dense file", "dense file, dask", "dense file, LiberTEM")
+"""Who else does the work, as the tables call them."""
+HEAD = f"| work | udfdask | events/s | {' | '.join(OTHERS)} | results |"
 CASES = {
     "sum": "sum over the frames",
     "sumsig": "sum over the pixels",
@@ -42,11 +44,9 @@ CASES = {
     "stddev": "variance over the frames",
     "masks": "16 dense float32 masks",
 }
-TIMES = {"made dense": 20.0, "dense file": 20.0, "LiberTEM": 3.0}
+TIMES = {name: 3.0 if name == "LiberTEM" else 20.0 for name in OTHERS}
 GOALS = dict.fromkeys(("sum", "sumsig", "com"), TIMES)
 """At least so many times faster udfdask sets out to be."""
-FEWER = ("made dense", "dense file")
-"""Who works on a share of the frames."""
 PART = 2
 """Chunks for each thread that are made dense."""
 EXECUTORS = ("threads", "dask")
@@ -69,15 +69,20 @@ def contestants(
             by_udfdask.run(events.open_part(PART * threads), case, backends="numpy")
         ),
     }
+    found["dense file, dask"] = lambda: compute(by_dask.WORK[case][0](events.open_dense()))
     for executor in EXECUTORS if peer is not None else ():
-        found[f"LiberTEM {executor}"] = lambda e=executor: _by_libertem(case, events, peer, e)
+        for name, options in {
+            "LiberTEM": events.sparse,
+            "dense file, LiberTEM": events.raw,
+        }.items():
+            found[f"{name} {executor}"] = partial(_by_libertem, case, options, peer, executor)
     return found
 
 
-def _by_libertem(case: str, events: Events, peer: LiberTEM, executor: str) -> Results:
-    """Return what LiberTEM finds."""
+def _by_libertem(case: str, options: dict[str, Any], peer: LiberTEM, executor: str) -> Results:
+    """Return what LiberTEM finds in a data set that it loads with some options."""
     context = peer.context(executor)
-    dataset = context.load("raw_csr", path=str(events.description))
+    dataset = context.load(**options)
     (work,) = by_libertem.WORK[case]
     return {name: np.asarray(buffer.data) for name, buffer in work(context, dataset).items()}
 
@@ -96,16 +101,25 @@ def take_turns(
     return best, found
 
 
-def differences(found: dict[str, Results], events: Events) -> list[str]:
-    """Return who found something else than udfdask over the sparse frames."""
-    ours = found["udfdask"]
+def lines_of(name: str, sizes: dict[str, int]) -> int:
+    """Return how many lines of the scan somebody had; `sizes` go by beginnings of names."""
+    return next((n for start, n in sizes.items() if name.startswith(start)), sizes["udfdask"])
+
+
+def differences(found: dict[str, Results], sizes: dict[str, int]) -> list[str]:
+    """Return who found something else than udfdask, which had all lines of the scan.
+
+    `sizes` are the lines that each had, as `lines_of` takes them.
+    """
+    ours, lines = found["udfdask"], sizes["udfdask"]
     wrong = []
     for name, results in found.items():
+        size = lines_of(name, sizes)
         for key, values in results.items():
             expected = ours[key]
-            if name in FEWER and len(expected) == events.lines:  # a value for each frame
-                expected = expected[: len(values)]
-            elif name in FEWER and events.dense_lines != events.lines:
+            if len(expected) == lines:  # a value for each frame
+                expected = expected[:size]
+            elif size != lines:
                 continue  # over fewer frames
             if not agree(values, expected):
                 wrong.append(f"{name}: {key}")
@@ -114,19 +128,13 @@ def differences(found: dict[str, Results], events: Events) -> list[str]:
 
 def row(case: str, seconds: dict[str, float], entries: int, wrong: list[str]) -> str:
     """Return the line of a case."""
-
-    def cell(name: str) -> str:
-        return f"{seconds[name]:.3f} s" if name in seconds else ""
-
-    def ratio(name: str) -> str:
-        return f"{seconds[name] / seconds['udfdask']:.1f}" if name in seconds else ""
-
-    speed = f"{entries / seconds['udfdask'] / 1e6:.0f} million"
+    ours = seconds["udfdask"]
     results = "; ".join(f"DIFFERENT: {w}" for w in wrong) or "agree"
-    others = ("made dense", "dense file", "LiberTEM")
-    times = [*map(cell, others), cell("udfdask"), speed]
-    cells = [CASES[case], *times, *map(ratio, others), results]
-    return f"| {' | '.join(cells)} |"
+    times = [
+        f"{seconds[n]:.3f} s ({seconds[n] / ours:.1f})" if n in seconds else "" for n in OTHERS
+    ]
+    speed = f"{entries / ours / 1e6:.0f} million"
+    return f"| {' | '.join([CASES[case], f'{ours:.3f} s', speed, *times, results])} |"
 
 
 def goals_table(outcomes: dict[str, dict[str, float]]) -> str:
@@ -165,25 +173,27 @@ def main(arguments: list[str] | None = None) -> int:
     with folder as made, LiberTEM(args.threads) if libertem else nullcontext() as peer:
         events = make_events(args.frames, args.dense_frames, Path(made))
         sizes = {
+            "udfdask": events.lines,
             "made dense": len(events.open_part(PART * args.threads)),
-            "dense file": len(events.open_dense()),
+            "dense file": events.dense_lines,
         }
-        shares = {name: events.lines / size for name, size in sizes.items()}
         about = (
             f"Measured {time.strftime('%Y-%m-%d')} with {args.threads} threads, best of "
             f"{args.repeats}, {versions(libertem)}; {events.frames} frames of 256 x 256 uint16, "
             f"{events.entries / 1e6:.0f} million entries. Made dense: times "
-            f"{shares['made dense']:.1f}; dense file: times {shares['dense file']:.1f}."
+            f"{events.lines / sizes['made dense']:.1f}; dense file: times "
+            f"{events.lines / sizes['dense file']:.1f}."
         )
         print(about, *lines, sep="\n", flush=True)
         for case in cases:
             turns = contestants(case, events, args.threads, peer)
             seconds, found = take_turns(turns, args.repeats)
-            seconds |= {name: seconds[name] * shares[name] for name in FEWER}
-            theirs = [s for name, s in seconds.items() if name.startswith("LiberTEM ")]
-            if theirs:
-                seconds["LiberTEM"] = min(theirs)
-            wrong = differences(found, events)
+            for name in seconds:
+                seconds[name] *= events.lines / lines_of(name, sizes)
+            for name in ("LiberTEM", "dense file, LiberTEM"):
+                theirs = [seconds.pop(f"{name} {e}") for e in EXECUTORS if libertem]
+                seconds |= {name: min(theirs)} if theirs else {}
+            wrong = differences(found, sizes)
             failed |= bool(wrong)
             outcomes[case] = seconds
             lines.append(row(case, seconds, events.entries, wrong))

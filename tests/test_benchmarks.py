@@ -240,13 +240,15 @@ def test_sparse_events_agree_and_write_their_part_of_a_page(folder, tmp_path, mo
     assert page.count(events.START) == page.count(events.STOP) == 1
 
 
-def test_a_difference_between_sparse_and_dense_is_seen(folder, monkeypatch):
+def test_a_difference_between_sparse_and_dense_is_seen(monkeypatch):
     pytest.importorskip("sparse", reason="sparse is an extra")
     monkeypatch.syspath_prepend(FOLDER)
     events = importlib.import_module("sparse_events")
-    made = importlib.import_module("comparison.events").make_events(48, 48, folder)
-    found = {"udfdask": {"sum": np.ones(3)}, "dense file": {"sum": np.zeros(3)}}
-    assert events.differences(found, made) == ["dense file: sum"]
+    found = {"udfdask": {"sumsig": np.ones(3)}, "dense file, dask": {"sumsig": np.zeros(2)}}
+    sizes = {"udfdask": 3, "dense file": 2}
+    assert events.differences(found, sizes) == ["dense file, dask: sumsig"]
+    found["dense file, dask"] = {"sumsig": np.ones(2)}
+    assert events.differences(found, sizes) == []
 
 
 def test_a_difference_between_doors_is_seen(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -37,6 +38,17 @@ class Events:
     def description(self) -> Path:
         """The TOML file."""
         return self.folder / "events.toml"
+
+    @property
+    def sparse(self) -> dict[str, Any]:
+        """How LiberTEM loads the sparse frames."""
+        return {"filetype": "raw_csr", "path": str(self.description)}
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """How LiberTEM loads the dense frames."""
+        shapes = {"nav_shape": (self.dense_lines, self.line), "sig_shape": SIG}
+        return {"filetype": "raw", "path": str(self.folder / "dense.raw"), "dtype": "<u2", **shapes}
 
     @property
     def frames(self) -> int:
