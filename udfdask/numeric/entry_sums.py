@@ -24,7 +24,8 @@ FULL = 0.5
 def add_entries(entries: Entries, total: AnyArray) -> None:
     """Add all frames to `total`, shape `part`, contiguous.
 
-    `total` is uint64, int64, float64 or complex128 as the kind of the data asks for.
+    `total` is uint64, int64, float64 or complex128 as the kind of the data asks for. No pixel is
+    twice in a frame, or narrow sums of integers might overflow.
     """
     flat = total.reshape(-1)
     # an eighth of the bytes is more likely in a cache: events of a detector are small numbers
@@ -45,10 +46,7 @@ def add_entries(entries: Entries, total: AnyArray) -> None:
 
 
 def _steps(entries: Entries, pixels: int) -> list[tuple[type[Any], int]]:
-    """Return in what to add up first, and how many frames fit; narrow dtypes before wider ones.
-
-    No pixel is twice in a frame.
-    """
+    """Return in what to add up first, and how many frames fit; narrow dtypes before wider ones."""
     count, values = len(entries.values), entries.values
     if not count or count < FULL * pixels or values.dtype.kind not in NARROW:
         return []
