@@ -96,13 +96,15 @@ class FileIdentity:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Raise a FileFormatError if the file changes, or cannot be read, while others read it.
+        """Raise a FileFormatError if the file changes, or cannot be read, while a library reads it.
 
-        For libraries that open the file by its path themselves.
+        The library opens the file by its path itself.
         """
         os.close(self.open())
         try:
             yield
+        except FileFormatError:
+            raise
         except (OSError, ValueError, LookupError, TypeError, RuntimeError) as error:
             os.close(self.open())  # says so if the reason is that the file has changed
             raise FileFormatError(
