@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 
 from udfdask.axes import Axis
@@ -78,13 +80,7 @@ def open_hdf5(
         name = _dataset_name(opened, dataset, file=file.name)
         found = opened[name]
         axes = [_axis(found, dim) for dim in range(found.ndim)]
-        source = HDF5Dataset(
-            file=identity,
-            others=tuple(_others(found, file)),
-            dataset=name,
-            shape=found.shape,
-            dtype=found.dtype,
-        )
+        source = _source(found, name, identity)
         stored = found.chunks
         format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
     sig = choose_sig_dims(sig_dims, source.ndim)
@@ -95,6 +91,30 @@ def open_hdf5(
         reader=f"{format_name}, dataset {name}",
         title=file.stem,
         axes=name_axes(axes, sig),
+    )
+
+
+def hdf5_source(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
+    """Take a lazy array; return its HDF5 dataset if it is that of the file and nothing else.
+
+    Such an array holds the file open, so that it cannot be pickled, and nobody can write the file.
+    """
+    node = array.dask.get(f"original-{array.name}")
+    dataset = getattr(node, "value", node)
+    # what is not installed has not made it
+    if "h5py" not in sys.modules or not isinstance(dataset, sys.modules["h5py"].Dataset):
+        return None
+    return _source(dataset, dataset.name, identity)
+
+
+def _source(dataset: Any, name: str, identity: FileIdentity) -> HDF5Dataset:
+    """Take an open dataset, its path in the file, and the file; return what tasks read it with."""
+    return HDF5Dataset(
+        file=identity,
+        others=tuple(_others(dataset, Path(identity.path))),
+        dataset=name,
+        shape=dataset.shape,
+        dtype=dataset.dtype,
     )
 
 

@@ -2,19 +2,91 @@
 
 from __future__ import annotations
 
+import glob
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dask.array as da
+import numpy as np
+from dask._task_spec import execute_graph
+from dask.array.core import concatenate3
+from dask.core import flatten
 
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io.hdf5 import hdf5_source
+from udfdask.io.identity import FileIdentity
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
-from udfdask.io.source import choose_chunks
+from udfdask.io.source import Source, choose_chunks, lazy_array
 from udfdask.optional import missing_package
+from udfdask.per_process import OncePerProcess
+from udfdask.stores import METADATA
+
+
+_BELONGING = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
+"""What the names of other files that hold values or shapes have in place of a file's suffix."""
+
+_loaded = OncePerProcess(4)
+"""Signals of the last few files: some take seconds to load, even lazily."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperSpyArray:
+    """An array in a file that HyperSpy reads, loaded once in each process that slices it.
+
+    The lazy arrays that HyperSpy makes are named after the path alone or at random, and hold open
+    files, or none that a change could be seen of.
+    """
+
+    file: FileIdentity
+    """The file, or a store's metadata, as it was when it was opened."""
+    others: tuple[FileIdentity, ...]
+    """The same of the files that belong to it."""
+    path: str
+    """Absolute path of the file or store."""
+    number: int
+    """Which of the signals in it."""
+    shape: tuple[int, ...]
+    """Shape of the whole array."""
+    dtype: np.dtype[Any]
+    """Type of the values."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the part at `index`, as HyperSpy reads it."""
+        with ExitStack() as stack:
+            for file in (self.file, *self.others):
+                stack.enter_context(file.reading())
+            signals = _loaded.get((self.file, self.others), self._load)
+            part = da.asarray(signals[self.number].data)[index]
+            # A scheduler inside of a task would report its tasks as those of the computation.
+            keys = list(flatten(part.__dask_keys__()))
+            graph = dict(part.__dask_optimize__(part.dask, keys))
+            blocks = execute_graph(graph, keys=set(keys))
+            if len(keys) == 1:
+                return blocks[keys[0]]
+            return concatenate3(_nested(part.__dask_keys__(), blocks))  # chunked otherwise here
+
+    def _load(self) -> list[Any]:
+        """Return the signals in the file; none of a file that changes meanwhile is kept."""
+        signals = _load(Path(self.path))
+        for file in (self.file, *self.others):
+            os.close(file.open())
+        return signals
+
+
+def _nested(keys: Any, blocks: Mapping[Any, Any]) -> Any:
+    """Take keys in lists in lists; return their blocks in the same lists."""
+    return [_nested(key, blocks) if isinstance(key, list) else blocks[key] for key in keys]
 
 
 def open_with_hyperspy(
@@ -22,12 +94,25 @@ def open_with_hyperspy(
 ) -> OpenedFile:
     """Take a file and a signal's number or title in it, or None; return it opened."""
     format_name = _format_name(file)
+    identity, others = _identities(file)
     signals = _load(file)
     number = _choose(signals, dataset, file=file.name)
     signal = signals[number]
     manager = signal.axes_manager
     # Without navigation axes data is an array of its own; with them it is lazy already.
     array = da.asarray(signal.data)
+    source: Source | None = hdf5_source(array, identity)
+    if source is None:
+        source = HyperSpyArray(
+            file=identity,
+            others=others,
+            path=str(file),
+            number=number,
+            shape=array.shape,
+            dtype=array.dtype,
+        )
+        _loaded.get((identity, others), lambda: signals)
+    array = lazy_array(source, array.chunks, prefix="from-hyperspy")
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
     axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
     wanted = choose_chunks(array.shape, array.dtype, sig, chunks)
@@ -41,6 +126,14 @@ def open_with_hyperspy(
         title=signal.metadata.General.title or file.stem,
         axes=name_axes(axes, sig),
     )
+
+
+def _identities(file: Path) -> tuple[FileIdentity, tuple[FileIdentity, ...]]:
+    """Take a file, or a store in a folder; return what it is now, and what belongs to it."""
+    tail = _BELONGING.get(file.suffix.lower())
+    others = sorted(file.parent.glob(glob.escape(file.stem) + tail)) if tail else []
+    itself = next((file / name for name in METADATA if (file / name).is_file()), file)
+    return FileIdentity.of(itself), tuple(map(FileIdentity.of, others))
 
 
 def _format_name(file: Path) -> str:

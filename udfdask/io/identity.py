@@ -95,21 +95,22 @@ class FileIdentity:
         raise self._changed(found)
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self, part: str = "") -> Iterator[None]:
         """Raise a FileFormatError if the file changes, or cannot be read, while a library reads it.
 
-        The library opens the file by its path itself.
+        The library opens the file by its path itself. `part` says what is read, for the message.
         """
         os.close(self.open())
         try:
             yield
-        except FileFormatError:
+        except (FileFormatError, ImportError, MemoryError):
             raise
-        except (OSError, ValueError, LookupError, TypeError, RuntimeError) as error:
-            os.close(self.open())  # says so if the reason is that the file has changed
+        except Exception as error:
+            # Compression libraries raise whatever they like; and a changed file is no better.
+            os.close(self.open())
             raise FileFormatError(
-                f"{self.path} is as it was when it was opened, but part of it cannot be read "
-                f"({type(error).__name__}: {error}): is the file complete?"
+                f"{part or self.path} cannot be read ({type(error).__name__}: {error}), and "
+                f"{self.path} has not changed since it was opened: is all of it there and sound?"
             ) from error
         os.close(self.open())
 

@@ -115,7 +115,7 @@ class MappedArray:
     def _bytes(self, stream: Any, first: int, count: int) -> Values:
         """Take a place in the file; return so many bytes from there on."""
         memory = np.empty(count, np.uint8)
-        missing = memoryview(memory)
+        missing = memory.data
         stream.seek(first)
         while missing:  # one call gives at most 2 GiB
             got = stream.readinto(missing)
