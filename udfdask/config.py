@@ -1,8 +1,8 @@
 """The settings that udfdask reads from dask's configuration, with their defaults.
 
 Set them as any dask setting, `dask.config.set({"udfdask.tile-bytes": "512 KiB"})` or
-`DASK_UDFDASK__TILE_BYTES`. They are read once, in the plan, and `map-files` when a file is opened: a
-worker's own settings do not count, but for `cuda-device`, which is about the worker.
+`DASK_UDFDASK__TILE_BYTES`. They are read once, in the plan, and `map-files` when a file is opened:
+a worker's own settings do not count, but for `cuda-device`, which is about the worker.
 """
 
 from __future__ import annotations

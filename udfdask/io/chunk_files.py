@@ -47,7 +47,7 @@ class ChunkFiles:
         found = []
         for key in _keys(array, [range(count) for count in grid]):
             try:
-                state = os.stat(folder / key)
+                state = (folder / key).stat()
             except (FileNotFoundError, NotADirectoryError):
                 continue  # a chunk of fill values
             found.append((key, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
@@ -67,10 +67,10 @@ class ChunkFiles:
         for key in keys:
             path = folder / key
             try:
-                state = os.stat(path)
+                state = path.stat()
             except (FileNotFoundError, NotADirectoryError):
                 there = next(above for above in path.parents if above.is_dir())
-                if _latest(os.stat(there)) > self.opened_ns:
+                if _latest(there.stat()) > self.opened_ns:
                     raise FileFormatError(
                         f"there is no chunk {path}, and {there} has changed since the array was "
                         "opened: fill values would be read in its place. Put the chunk back, or "
@@ -85,7 +85,7 @@ class ChunkFiles:
 
 
 def touched_keys(array: Any, index: tuple[slice | int, ...]) -> Iterator[str]:
-    """Take an open zarr array and a part of it; give the paths of stored chunks inside its folder."""
+    """Take an open zarr array and a part of it; give the paths of the stored chunks it touches."""
     ranges = []
     for part, size, step in zip(index, array.shape, _steps(array), strict=True):
         start, stop, _ = part.indices(size) if isinstance(part, slice) else (part, part + 1, 1)

@@ -97,9 +97,9 @@ class CSRFiles:
         entries = self.data.shape[0]
         if pointers[0] < 0 or pointers[-1] > entries or (pointers[1:] < pointers[:-1]).any():
             raise FileFormatError(
-                f"{self.indptr.file.path} must increase from 0 to {entries}, the number of entries, "
-                f"but does not at frames {first} to {last - 1}, where it goes from {pointers[0]} to "
-                f"{pointers[-1]}: was it written anew? Open the files again"
+                f"{self.indptr.file.path} must increase from 0 to {entries}, the number of "
+                f"entries, but does not at frames {first} to {last - 1}, where it goes from "
+                f"{pointers[0]} to {pointers[-1]}: was it written anew? Open the files again"
             )
         return pointers
 

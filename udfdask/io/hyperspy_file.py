@@ -27,7 +27,6 @@ from udfdask.optional import missing_package
 from udfdask.per_process import OncePerProcess
 from udfdask.stores import METADATA
 
-
 _BELONGING = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
 """What the names of other files that hold values or shapes have in place of a file's suffix."""
 

@@ -51,7 +51,7 @@ class FileIdentity:
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> FileIdentity:
         """Return the identity of the file at `path` as it is now."""
-        found = os.stat(path)
+        found = Path(path).stat()
         return cls(
             path=os.fspath(path),
             size=found.st_size,
@@ -72,8 +72,8 @@ class FileIdentity:
             descriptor = os.open(self.path, _READING)
         except OSError as error:
             raise FileFormatError(
-                f"{self.path} had {self.size} bytes when it was opened, and now it cannot be opened "
-                f"({error.strerror}): put the file back, or open another one"
+                f"{self.path} had {self.size} bytes when it was opened, and now it cannot be "
+                f"opened ({error.strerror}): put the file back, or open another one"
             ) from error
         try:
             self.check(descriptor)

@@ -201,7 +201,7 @@ def _check_size(
     """Take a file and what should be in it; raise if its size is another one."""
     frame = header + math.prod(sig) * dtype.itemsize + footer
     expected = offset + math.prod(nav) * frame
-    size = file.size
+    name, size = Path(file.path).name, file.size
     if size == expected:
         return
     frames, rest = divmod(max(size - offset, 0), frame)
@@ -209,7 +209,7 @@ def _check_size(
     around = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
     raise FileFormatError(
         f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{around} ask "
-        f"for a file of {expected} bytes, but {Path(file.path).name} has {size}: after the offset it holds "
+        f"for a file of {expected} bytes, but {name} has {size}: after the offset it holds "
         f"{whole} frames of {frame} bytes"
         + (f" and {rest} bytes more" if rest else "")
         + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes "
