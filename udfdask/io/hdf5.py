@@ -94,17 +94,19 @@ def open_hdf5(
     )
 
 
-def hdf5_source(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
-    """Take a lazy array; return its HDF5 dataset if it is that of the file and nothing else.
+def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
+    """Take a lazy array; if it is a dataset of an HDF5 file as it is, close the file and return it.
 
-    Such an array holds the file open, so that it cannot be pickled, and nobody can write the file.
+    Such an array cannot be pickled, and as long as it holds the file open nobody can write it.
     """
     node = array.dask.get(f"original-{array.name}")
     dataset = getattr(node, "value", node)
     # what is not installed has not made it
     if "h5py" not in sys.modules or not isinstance(dataset, sys.modules["h5py"].Dataset):
         return None
-    return _source(dataset, dataset.name, identity)
+    source = _source(dataset, dataset.name, identity)
+    dataset.file.close()
+    return source
 
 
 def _source(dataset: Any, name: str, identity: FileIdentity) -> HDF5Dataset:

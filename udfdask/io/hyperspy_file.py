@@ -19,7 +19,7 @@ from dask.core import flatten
 
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
-from udfdask.io.hdf5 import hdf5_source
+from udfdask.io.hdf5 import take_over
 from udfdask.io.identity import FileIdentity
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
 from udfdask.io.source import Source, choose_chunks, lazy_array
@@ -100,7 +100,14 @@ def open_with_hyperspy(
     manager = signal.axes_manager
     # Without navigation axes data is an array of its own; with them it is lazy already.
     array = da.asarray(signal.data)
-    source: Source | None = hdf5_source(array, identity)
+    sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
+    axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
+    wanted = choose_chunks(array.shape, array.dtype, sig, chunks)
+    reader = f"HyperSpy ({format_name})"
+    if len(signals) > 1:
+        reader += f", signal {number}"
+    title = signal.metadata.General.title or file.stem
+    source: Source | None = take_over(array, identity)
     if source is None:
         source = HyperSpyArray(
             file=identity,
@@ -111,18 +118,13 @@ def open_with_hyperspy(
             dtype=array.dtype,
         )
         _loaded.get((identity, others), lambda: signals)
+    # HyperSpy's own chunks: it would read them whole for each of smaller ones.
     array = lazy_array(source, array.chunks, prefix="from-hyperspy")
-    sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
-    axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
-    wanted = choose_chunks(array.shape, array.dtype, sig, chunks)
-    reader = f"HyperSpy ({format_name})"
-    if len(signals) > 1:
-        reader += f", signal {number}"
     return OpenedFile(
         array=array if chunks is None else array.rechunk(wanted),
         sig_dims=sig,
         reader=reader,
-        title=signal.metadata.General.title or file.stem,
+        title=title,
         axes=name_axes(axes, sig),
     )
 
