@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from udfdask.errors import FileFormatError
 from udfdask.io import from_raw, from_raw_csr, open_file
+from udfdask.io.hyperspy_file import HyperSpyArray
 from udfdask.io.identity import FileIdentity
 from udfdask.udfs import SumSigUDF, SumUDF
 
@@ -486,3 +487,34 @@ def test_the_header_of_a_file_that_hyperspy_reads(tmp_path):
     append(tmp_path / "a.hdr", None)
     with pytest.raises(FileFormatError, match=r"a\.hdr has changed"):
         array.compute(scheduler="synchronous")
+
+
+def test_blocks_that_are_kept_stay_those_of_the_file_that_was_opened(tmp_path):
+    """A new file in its place leaves the old mapping; a block that is lost is not read from it."""
+    path = tmp_path / "scan.raw"
+    write_raw(path, scan())
+    array = open_raw(path)
+    kept = array.persist(scheduler="threads")
+    write_raw(tmp_path / "new", scan(2))
+    (tmp_path / "new").rename(path)
+    np.testing.assert_array_equal(kept.compute(scheduler="threads"), scan())
+    with pytest.raises(FileFormatError, match=str(path)):
+        array.blocks[1].compute(scheduler="threads")
+
+
+def test_parts_of_several_chunks_of_hyperspy(tmp_path):
+    """Where a worker's own settings cut the file into other chunks than those at opening."""
+    path = tmp_path / "scan.blo"
+    write_signal(path, scan())
+    with dask.config.set({"array.chunk-size": "200 B"}):
+        open_any(path)
+        source = HyperSpyArray(
+            file=FileIdentity.of(path),
+            others=(),
+            path=str(path),
+            number=0,
+            shape=SHAPE,
+            dtype=np.dtype("u1"),
+        )
+        index = (slice(1, 3), slice(0, 4), slice(0, 6), slice(2, 5))
+        np.testing.assert_array_equal(source[index], scan()[index])

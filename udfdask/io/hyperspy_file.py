@@ -65,7 +65,8 @@ class HyperSpyArray:
         with ExitStack() as stack:
             for file in (self.file, *self.others):
                 stack.enter_context(file.reading())
-            signals = _loaded.get((self.file, self.others), self._load)
+            files = (self.file, *self.others)
+            signals = _loaded.get(files, lambda: _load_unchanged(Path(self.path), files))
             part = da.asarray(signals[self.number].data)[index]
             # A scheduler inside of a task would report its tasks as those of the computation.
             keys = list(flatten(part.__dask_keys__()))
@@ -74,13 +75,6 @@ class HyperSpyArray:
             if len(keys) == 1:
                 return blocks[keys[0]]
             return concatenate3(_nested(part.__dask_keys__(), blocks))  # chunked otherwise here
-
-    def _load(self) -> list[Any]:
-        """Return the signals in the file; none of a file that changes meanwhile is kept."""
-        signals = _load(Path(self.path))
-        for file in (self.file, *self.others):
-            os.close(file.open())
-        return signals
 
 
 def _nested(keys: Any, blocks: Mapping[Any, Any]) -> Any:
@@ -94,7 +88,7 @@ def open_with_hyperspy(
     """Take a file and a signal's number or title in it, or None; return it opened."""
     format_name = _format_name(file)
     identity, others = _identities(file)
-    signals = _load(file)
+    signals = _load_unchanged(file, (identity, *others))
     number = _choose(signals, dataset, file=file.name)
     signal = signals[number]
     manager = signal.axes_manager
@@ -117,7 +111,7 @@ def open_with_hyperspy(
             shape=array.shape,
             dtype=array.dtype,
         )
-        _loaded.get((identity, others), lambda: signals)
+        _loaded.get((identity, *others), lambda: signals)
     # HyperSpy's own chunks: it would read them whole for each of smaller ones.
     array = lazy_array(source, array.chunks, prefix="from-hyperspy")
     return OpenedFile(
@@ -152,6 +146,14 @@ def _format_name(file: Path) -> str:
         "and those of HyperSpy's formats. If it holds plain frames, pass nav_shape, sig_shape and "
         "dtype"
     )
+
+
+def _load_unchanged(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
+    """Take a file and what it and those that belong to it were; return its signals, or raise."""
+    signals = _load(file)
+    for identity in identities:  # what changes in between must not be kept
+        os.close(identity.open())
+    return signals
 
 
 def _load(file: Path) -> list[Any]:

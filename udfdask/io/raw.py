@@ -37,6 +37,9 @@ def from_raw(
     The file is mapped into memory: a task reads its part of it and copies nothing. Headers and
     footers of frames are stepped over, so that blocks are views with strides.
 
+    A task that finds another file than the one that was opened raises a `FileFormatError`. With
+    dask's setting ``udfdask.map-files`` False, tasks read the file instead of mapping it.
+
     Parameters
     ----------
     path : str or path-like
