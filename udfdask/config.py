@@ -1,8 +1,8 @@
 """The settings that udfdask reads from dask's configuration, with their defaults.
 
 Set them as any dask setting, `dask.config.set({"udfdask.tile-bytes": "512 KiB"})` or
-`DASK_UDFDASK__TILE_BYTES`. They are read once, in the plan: a worker's own settings do not count,
-but for `cuda-device`, which is about the worker.
+`DASK_UDFDASK__TILE_BYTES`. They are read once, in the plan, and `map-files` when a file is opened:
+a worker's own settings do not count, but for `cuda-device`, which is about the worker.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ DEFAULTS: dict[str, Any] = {
     "device-tile-bytes": "128 MiB",
     "cuda-device": 0,
     "resources-timeout": 60,
+    "map-files": True,
 }
 
 
@@ -57,6 +58,14 @@ def _get_int(name: str, least: int) -> int:
             f"config udfdask.{name} must be an integer of at least {least}, not {value!r}"
         )
     return number
+
+
+def map_files() -> bool:
+    """Return whether tasks map files into memory; otherwise they read the parts they need."""
+    value = _get("map-files")
+    if not isinstance(value, bool):
+        raise ArgumentValueError(f"config udfdask.map-files must be True or False, not {value!r}")
+    return value
 
 
 def tile_bytes() -> int:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw
+from udfdask.io.identity import FileIdentity
 from udfdask.io.mapped import MappedArray, c_strides
 from udfdask.testing.strategies import chunkings, shapes
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -73,7 +74,11 @@ def test_one_frame(tmp_path):
 def test_blocks_are_views_of_the_mapped_file(file):
     shape = (5, 7, 6, 4)
     source = MappedArray(
-        path=str(file), shape=shape, dtype=np.dtype("u2"), offset=0, strides=c_strides(shape, 2)
+        file=FileIdentity.of(file),
+        shape=shape,
+        dtype=np.dtype("u2"),
+        offset=0,
+        strides=c_strides(shape, 2),
     )
     owner = source[2:4]
     while isinstance(owner, np.ndarray):

@@ -14,6 +14,7 @@ import numpy as np
 
 from udfdask.backends.gcxs import gcxs_rows, gcxs_to_csr
 from udfdask.errors import FileFormatError
+from udfdask.io.identity import FileIdentity
 from udfdask.io.mapped import MappedArray
 from udfdask.numeric.row_order import in_order
 from udfdask.per_process import OncePerProcess
@@ -42,8 +43,6 @@ class CSRFiles:
     """Pixel of each entry in the flattened frame, shape (entries,)."""
     data: MappedArray
     """Value of each entry, shape (entries,)."""
-    written: tuple[int, ...]
-    """When each file was written, ns: the array is named after it."""
 
     @property
     def ndim(self) -> int:
@@ -51,9 +50,9 @@ class CSRFiles:
         return len(self.shape)
 
     @property
-    def path(self) -> str:
-        """Absolute path of the file with the values."""
-        return self.data.path
+    def file(self) -> FileIdentity:
+        """The file with the values as it was when it was opened."""
+        return self.data.file
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -65,7 +64,7 @@ class CSRFiles:
         n_nav = self.ndim - self.sig_dims
         nav, sig = self.shape[:n_nav], self.shape[n_nav:]
         runs = _runs(nav, index[:n_nav])
-        pointers = [self.indptr[first : last + 1] for first, last in runs]
+        pointers = [self._pointers(first, last) for first, last in runs]
         parts = [self._entries(int(some[0]), int(some[-1])) for some in pointers]
         indices = _joined([_signed(i) for i, _ in parts])
         if indices.size > np.iinfo(indices.dtype).max:
@@ -82,13 +81,27 @@ class CSRFiles:
 
     def _once(self, runs: list[tuple[int, int]], look: Callable[[], bool]) -> bool:
         """Return what `look` finds in the indices of some frames; it is called once per process."""
-        states = [Path(part.path).stat() for part in (self.indptr, self.indices)]
+        states = [Path(part.file.path).stat() for part in (self.indptr, self.indices)]
         if time.time_ns() - max(state.st_mtime_ns for state in states) < SETTLED:
             return look()
-        files = tuple((state.st_dev, state.st_ino, state.st_mtime_ns) for state in states)
+        # The time of the last change as well: whoever sets back the other one cannot set it.
+        files = tuple((s.st_dev, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for s in states)
         types = (self.indptr.dtype, self.indices.dtype)
         found: bool = _looks.get((files, types, self.shape, self.sig_dims, tuple(runs)), look)
         return found
+
+    def _pointers(self, first: int, last: int) -> Values:
+        """Return where entries of some frames begin, and where the last ones end, int64."""
+        # A copy: what was checked stays as it is when the mapped file is written to.
+        pointers = self.indptr[first : last + 1].astype(np.int64)
+        entries = self.data.shape[0]
+        if pointers[0] < 0 or pointers[-1] > entries or (pointers[1:] < pointers[:-1]).any():
+            raise FileFormatError(
+                f"{self.indptr.file.path} must increase from 0 to {entries}, the number of "
+                f"entries, but does not at frames {first} to {last - 1}, where it goes from "
+                f"{pointers[0]} to {pointers[-1]}: was it written anew? Open the files again"
+            )
+        return pointers
 
     def _entries(self, start: int, stop: int) -> tuple[Values, Values]:
         """Return pixels and values of some entries, views of the mapped files."""
@@ -128,7 +141,7 @@ def _check_pixels(
     if indices.size and (indices.min() < 0 or indices.max() >= math.prod(sig)):
         wrong = indices[(indices < 0) | (indices >= math.prod(sig))][0]
         raise FileFormatError(
-            f"{Path(source.indices.path).name} has pixel {wrong} among frames {runs[0][0]} to "
+            f"{source.indices.file.path} has pixel {wrong} among frames {runs[0][0]} to "
             f"{runs[-1][1] - 1}, but a frame of shape {sig} has {math.prod(sig)} pixels: check "
             "sig_shape and indices_dtype"
         )

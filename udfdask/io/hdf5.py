@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 
 from udfdask.axes import Axis
 from udfdask.errors import FileFormatError
 from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.identity import FileIdentity
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
 from udfdask.io.source import choose_chunks, lazy_array
 from udfdask.optional import missing_package
@@ -28,8 +33,10 @@ class HDF5Dataset:
     An open h5py file can neither be pickled nor kept open without blocking those who write it.
     """
 
-    path: str
-    """Absolute path of the file."""
+    file: FileIdentity
+    """The file as it was when it was opened: a task that finds another one raises."""
+    others: tuple[FileIdentity, ...]
+    """The same of other files that the values of virtual, external or linked datasets lie in."""
     dataset: str
     """Path of the dataset inside the file."""
     shape: tuple[int, ...]
@@ -46,8 +53,13 @@ class HDF5Dataset:
         """Return the part at `index`, read from the file."""
         import h5py
 
-        with h5py.File(self.path, "r") as file:
-            part: np.ndarray[Any, Any] = file[self.dataset][index]
+        # A file of a virtual dataset that is gone would be read as fill values.
+        with ExitStack() as stack:
+            for file in (self.file, *self.others):
+                stack.enter_context(file.reading())
+            with h5py.File(self.file.path, "r") as opened:
+                part: np.ndarray[Any, Any] = opened[self.dataset][index]
+                self.file.check(opened.id.get_vfd_handle())
         return part
 
 
@@ -59,6 +71,7 @@ def open_hdf5(
         import h5py
     except ImportError as error:
         raise missing_package("h5py", purpose=f"reading {file.name}") from error
+    identity = FileIdentity.of(file)  # before looking inside: a change in between is noticed
     try:
         opened = h5py.File(file, "r")
     except OSError as error:
@@ -67,7 +80,7 @@ def open_hdf5(
         name = _dataset_name(opened, dataset, file=file.name)
         found = opened[name]
         axes = [_axis(found, dim) for dim in range(found.ndim)]
-        source = HDF5Dataset(path=str(file), dataset=name, shape=found.shape, dtype=found.dtype)
+        source = _source(found, name, identity)
         stored = found.chunks
         format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
     sig = choose_sig_dims(sig_dims, source.ndim)
@@ -79,6 +92,53 @@ def open_hdf5(
         title=file.stem,
         axes=name_axes(axes, sig),
     )
+
+
+def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
+    """Take a lazy array; if it is a dataset of an HDF5 file as it is, close the file and return it.
+
+    Such an array cannot be pickled, and as long as it holds the file open nobody can write it.
+    """
+    node = array.dask.get(f"original-{array.name}")
+    dataset = getattr(node, "value", node)
+    # what is not installed has not made it
+    if "h5py" not in sys.modules or not isinstance(dataset, sys.modules["h5py"].Dataset):
+        return None
+    source = _source(dataset, dataset.name, identity)
+    dataset.file.close()
+    return source
+
+
+def _source(dataset: Any, name: str, identity: FileIdentity) -> HDF5Dataset:
+    """Take an open dataset, its path in the file, and the file; return what tasks read it with."""
+    return HDF5Dataset(
+        file=identity,
+        others=tuple(_others(dataset, Path(identity.path))),
+        dataset=name,
+        shape=dataset.shape,
+        dtype=dataset.dtype,
+    )
+
+
+def _others(dataset: Any, file: Path) -> Iterator[FileIdentity]:
+    """Take a dataset and the file it was opened from; give the other files that it leads to."""
+    home = Path(dataset.file.filename)  # another one after an external link
+    names = [] if home == file else [str(home)]
+    if dataset.is_virtual:
+        names += [source.file_name for source in dataset.virtual_sources()]
+    names += [name for name, *_ in dataset.external or ()]
+    for name in dict.fromkeys(names):
+        if name == "." or "%" in name:  # the file itself, or a pattern for files to come
+            continue
+        # where HDF5 looks for it
+        places = (Path(name), home.parent / name, home.parent / Path(name).name)
+        found = next((place.resolve() for place in places if place.is_file()), None)
+        if found is None:
+            raise FileFormatError(
+                f"dataset {dataset.name} of {file} lies in {name}, too, and there is no such file: "
+                "fill values would be read in its place. Put the file back"
+            )
+        yield FileIdentity.of(found)
 
 
 def _dataset_name(opened: Any, dataset: str | int | None, *, file: str) -> str:

@@ -2,19 +2,84 @@
 
 from __future__ import annotations
 
+import glob
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dask.array as da
+import numpy as np
+from dask._task_spec import execute_graph
+from dask.array.core import concatenate3
+from dask.core import flatten
 
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io.hdf5 import take_over
+from udfdask.io.identity import FileIdentity
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
-from udfdask.io.source import choose_chunks
+from udfdask.io.source import Source, choose_chunks, lazy_array
 from udfdask.optional import missing_package
+from udfdask.per_process import OncePerProcess
+from udfdask.stores import METADATA
+
+_BELONGING = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
+"""What the names of other files that hold values or shapes have in place of a file's suffix."""
+
+_loaded = OncePerProcess(4)
+"""Signals of the last few files: some take seconds to load, even lazily."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperSpyArray:
+    """An array in a file that HyperSpy reads, loaded once in each process that slices it.
+
+    The lazy arrays that HyperSpy makes are named after the path alone or at random, and hold open
+    files, or none that a change could be seen of.
+    """
+
+    file: FileIdentity
+    """The file, or a store's metadata, as it was when it was opened."""
+    others: tuple[FileIdentity, ...]
+    """The same of the files that belong to it."""
+    path: str
+    """Absolute path of the file or store."""
+    number: int
+    """Which of the signals in it."""
+    shape: tuple[int, ...]
+    """Shape of the whole array."""
+    dtype: np.dtype[Any]
+    """Type of the values."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the part at `index`, as HyperSpy reads it."""
+        with ExitStack() as stack:
+            for file in (self.file, *self.others):
+                stack.enter_context(file.reading())
+            files = (self.file, *self.others)
+            signals = _loaded.get(files, lambda: _load_unchanged(Path(self.path), files))
+            part = da.asarray(signals[self.number].data)[index]
+            # A scheduler inside of a task would report its tasks as those of the computation.
+            keys = list(flatten(part.__dask_keys__()))
+            graph = dict(part.__dask_optimize__(part.dask, keys))
+            blocks = execute_graph(graph, keys=set(keys))
+            if len(keys) == 1:
+                return blocks[keys[0]]
+            return concatenate3(_nested(part.__dask_keys__(), blocks))  # chunked otherwise here
+
+
+def _nested(keys: Any, blocks: Mapping[Any, Any]) -> Any:
+    """Take keys in lists in lists; return their blocks in the same lists."""
+    return [_nested(key, blocks) if isinstance(key, list) else blocks[key] for key in keys]
 
 
 def open_with_hyperspy(
@@ -22,7 +87,8 @@ def open_with_hyperspy(
 ) -> OpenedFile:
     """Take a file and a signal's number or title in it, or None; return it opened."""
     format_name = _format_name(file)
-    signals = _load(file)
+    identity, others = _identities(file)
+    signals = _load_unchanged(file, (identity, *others))
     number = _choose(signals, dataset, file=file.name)
     signal = signals[number]
     manager = signal.axes_manager
@@ -34,13 +100,35 @@ def open_with_hyperspy(
     reader = f"HyperSpy ({format_name})"
     if len(signals) > 1:
         reader += f", signal {number}"
+    title = signal.metadata.General.title or file.stem
+    source: Source | None = take_over(array, identity)
+    if source is None:
+        source = HyperSpyArray(
+            file=identity,
+            others=others,
+            path=str(file),
+            number=number,
+            shape=array.shape,
+            dtype=array.dtype,
+        )
+        _loaded.get((identity, *others), lambda: signals)
+    # HyperSpy's own chunks: it would read them whole for each of smaller ones.
+    array = lazy_array(source, array.chunks, prefix="from-hyperspy")
     return OpenedFile(
         array=array if chunks is None else array.rechunk(wanted),
         sig_dims=sig,
         reader=reader,
-        title=signal.metadata.General.title or file.stem,
+        title=title,
         axes=name_axes(axes, sig),
     )
+
+
+def _identities(file: Path) -> tuple[FileIdentity, tuple[FileIdentity, ...]]:
+    """Take a file, or a store in a folder; return what it is now, and what belongs to it."""
+    tail = _BELONGING.get(file.suffix.lower())
+    others = sorted(file.parent.glob(glob.escape(file.stem) + tail)) if tail else []
+    itself = next((file / name for name in METADATA if (file / name).is_file()), file)
+    return FileIdentity.of(itself), tuple(map(FileIdentity.of, others))
 
 
 def _format_name(file: Path) -> str:
@@ -58,6 +146,14 @@ def _format_name(file: Path) -> str:
         "and those of HyperSpy's formats. If it holds plain frames, pass nav_shape, sig_shape and "
         "dtype"
     )
+
+
+def _load_unchanged(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
+    """Take a file and what it and those that belong to it were; return its signals, or raise."""
+    signals = _load(file)
+    for identity in identities:  # what changes in between must not be kept
+        os.close(identity.open())
+    return signals
 
 
 def _load(file: Path) -> list[Any]:

@@ -1,15 +1,20 @@
-"""NetCDF files of the classic format, 3, as xarray reads them with SciPy."""
+"""NetCDF files of the classic format, 3: described by xarray, their values mapped into memory."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
 from udfdask.axes import Axis
 from udfdask.errors import FileFormatError
 from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.identity import FileIdentity
+from udfdask.io.mapped import MappedArray
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.io.source import choose_chunks
+from udfdask.io.source import choose_chunks, lazy_array
 from udfdask.optional import missing_package
 
 SIGNATURES = (b"CDF\x01", b"CDF\x02")
@@ -20,6 +25,7 @@ def open_netcdf(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Take a NetCDF file and the variable's name in it, or None; return it opened."""
+    identity = FileIdentity.of(file)  # before looking inside: a change in between is noticed
     with _read(file) as opened:
         found = [
             Candidate(name=str(name), shape=variable.shape, dtype=variable.dtype)
@@ -31,10 +37,10 @@ def open_netcdf(
         variable = opened[name]
         axes = [_axis(opened, str(dim)) for dim in variable.dims]
         sig = choose_sig_dims(sig_dims, variable.ndim)
-        wanted = choose_chunks(variable.shape, variable.dtype, sig, chunks)
-        by_dim = dict(zip(variable.dims, wanted, strict=True))
+    source = _mapped(identity, name)
+    wanted = choose_chunks(source.shape, source.dtype, sig, chunks)
     return OpenedFile(
-        array=_read(file, by_dim)[name].data,
+        array=lazy_array(source, wanted, prefix="from-netcdf"),
         sig_dims=sig,
         reader=f"NetCDF, variable {name}",
         title=file.stem,
@@ -42,8 +48,29 @@ def open_netcdf(
     )
 
 
-def _read(file: Path, chunks: Any = None) -> Any:
-    """Take a NetCDF file and chunks by dimension; return its xarray.Dataset, values as stored."""
+def _mapped(identity: FileIdentity, name: str) -> MappedArray:
+    """Take a NetCDF file and a variable's name; return where the file has its values."""
+    from scipy.io import netcdf_file
+
+    with netcdf_file(identity.path, "r", mmap=True) as opened:
+        values = opened.variables[name].data
+        whole = values
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        offset = byte_bounds(values)[0] - byte_bounds(whole)[0]
+        source = MappedArray(
+            file=identity,
+            shape=values.shape,
+            dtype=values.dtype,
+            offset=offset,
+            strides=values.strides,
+        )
+        del values, whole  # SciPy cannot close the file before
+    return source
+
+
+def _read(file: Path) -> Any:
+    """Take a NetCDF file; return its xarray.Dataset, values as stored."""
     try:
         import scipy  # noqa: F401
         import xarray as xr
@@ -51,7 +78,7 @@ def _read(file: Path, chunks: Any = None) -> Any:
         package = error.name or "xarray"
         raise missing_package(package, purpose=f"reading {file.name}") from error
     try:
-        return xr.open_dataset(file, engine="scipy", decode_cf=False, chunks=chunks)
+        return xr.open_dataset(file, engine="scipy", decode_cf=False)
     except (ValueError, TypeError, OSError, IndexError, KeyError) as error:
         raise FileFormatError(
             f"{file.name} cannot be read as NetCDF ({type(error).__name__}: {error}): is the file "

@@ -9,6 +9,7 @@ import dask.array as da
 import numpy as np
 
 from udfdask.errors import FileFormatError
+from udfdask.io.identity import FileIdentity
 from udfdask.io.mapped import MappedArray
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
 from udfdask.io.source import choose_chunks, lazy_array
@@ -16,6 +17,7 @@ from udfdask.io.source import choose_chunks, lazy_array
 
 def open_npy(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
     """Take a .npy file; return it opened, its values mapped into memory task by task."""
+    identity = FileIdentity.of(file)  # before looking inside: a change in between is noticed
     try:
         mapped = np.lib.format.open_memmap(file, mode="r")
     except (ValueError, OSError, EOFError) as error:
@@ -24,7 +26,7 @@ def open_npy(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
             "numbers with numpy.save"
         ) from error
     source = MappedArray(
-        path=str(file),
+        file=identity,
         shape=mapped.shape,
         dtype=mapped.dtype,
         offset=mapped.offset,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io.identity import FileIdentity
 from udfdask.io.mapped import MappedArray, c_strides
 from udfdask.io.source import choose_chunks, lazy_array
 from udfdask.placement import Workers, on_workers
@@ -35,6 +36,9 @@ def from_raw(
 
     The file is mapped into memory: a task reads its part of it and copies nothing. Headers and
     footers of frames are stepped over, so that blocks are views with strides.
+
+    A task that finds another file than the one that was opened raises a `FileFormatError`. With
+    dask's setting ``udfdask.map-files`` False, tasks read the file instead of mapping it.
 
     Parameters
     ----------
@@ -106,12 +110,12 @@ def from_raw(
     start = _byte_count(offset, name="offset")
     header = _byte_count(frame_header, name="frame_header")
     footer = _byte_count(frame_footer, name="frame_footer")
-    file = plain_file(path)
+    file = FileIdentity.of(plain_file(path))
     _check_size(file, nav, sig, stored, offset=start, header=header, footer=footer)
     frame_strides = c_strides(sig, stored.itemsize)
     step = header + math.prod(sig) * stored.itemsize + footer
     source = MappedArray(
-        path=str(file),
+        file=file,
         shape=nav + sig,
         dtype=stored,
         offset=start + header,
@@ -188,7 +192,7 @@ def file_dtype(dtype: DTypeLike, *, name: str = "dtype") -> np.dtype[Any]:
 
 
 def _check_size(
-    file: Path,
+    file: FileIdentity,
     nav: tuple[int, ...],
     sig: tuple[int, ...],
     dtype: np.dtype[Any],
@@ -200,7 +204,7 @@ def _check_size(
     """Take a file and what should be in it; raise if its size is another one."""
     frame = header + math.prod(sig) * dtype.itemsize + footer
     expected = offset + math.prod(nav) * frame
-    size = file.stat().st_size
+    name, size = Path(file.path).name, file.size
     if size == expected:
         return
     frames, rest = divmod(max(size - offset, 0), frame)
@@ -208,7 +212,7 @@ def _check_size(
     around = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
     raise FileFormatError(
         f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{around} ask "
-        f"for a file of {expected} bytes, but {file.name} has {size}: after the offset it holds "
+        f"for a file of {expected} bytes, but {name} has {size}: after the offset it holds "
         f"{whole} frames of {frame} bytes"
         + (f" and {rest} bytes more" if rest else "")
         + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes "

@@ -14,8 +14,9 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io.csr_files import CSRFiles
+from udfdask.io.identity import FileIdentity
 from udfdask.io.mapped import MappedArray
-from udfdask.io.raw import existing_file, file_dtype, plain_file, sizes
+from udfdask.io.raw import file_dtype, plain_file, sizes
 from udfdask.io.source import choose_chunks, chunk_bytes, lazy_array
 from udfdask.optional import missing_package
 from udfdask.placement import Workers, on_workers
@@ -117,7 +118,6 @@ def from_raw_csr(
         indptr=_mapped(indptr, _index_dtype(indptr_dtype, name="indptr_dtype")),
         indices=_mapped(indices, _index_dtype(indices_dtype, name="indices_dtype")),
         data=_mapped(data, _value_dtype(dtype)),
-        written=tuple(existing_file(path).stat().st_mtime_ns for path in (indptr, indices, data)),
     )
     _check_files(source, math.prod(nav))
     room = _room(source, math.prod(nav))
@@ -182,22 +182,20 @@ def _value_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
     """Take a file and the type of its values; return it as an array of one dimension."""
-    file = plain_file(path)
-    count, rest = divmod(file.stat().st_size, dtype.itemsize)
+    file = FileIdentity.of(plain_file(path))
+    count, rest = divmod(file.size, dtype.itemsize)
     if rest:
         raise FileFormatError(
-            f"{file.name} has {file.stat().st_size} bytes, no multiple of the {dtype.itemsize} of "
+            f"{Path(file.path).name} has {file.size} bytes, no multiple of the {dtype.itemsize} of "
             f"{dtype.str!r}: check its dtype, and whether the file is complete"
         )
-    return MappedArray(
-        path=str(file), shape=(count,), dtype=dtype, offset=0, strides=(dtype.itemsize,)
-    )
+    return MappedArray(file=file, shape=(count,), dtype=dtype, offset=0, strides=(dtype.itemsize,))
 
 
 def _check_files(source: CSRFiles, frames: int) -> None:
     """Take sparse frames and how many there should be; raise if the files say otherwise."""
     indptr, indices, data = (
-        Path(part.path).name for part in (source.indptr, source.indices, source.data)
+        Path(part.file.path).name for part in (source.indptr, source.indices, source.data)
     )
     n_pointers, n_indices, n_values = (
         part.shape[0] for part in (source.indptr, source.indices, source.data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any, Protocol
 
 import dask
@@ -14,6 +13,7 @@ from dask.base import tokenize
 from dask.utils import parse_bytes
 
 from udfdask.errors import ArgumentValueError
+from udfdask.io.identity import FileIdentity
 
 Chunks = tuple[tuple[int, ...], ...]
 
@@ -22,8 +22,8 @@ class Source(Protocol):
     """A file's array: small, picklable, and opened by each task that slices it."""
 
     @property
-    def path(self) -> str:
-        """Absolute path of the file, or of a store's metadata."""
+    def file(self) -> FileIdentity:
+        """The file, or a store's metadata, as it was when it was opened."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -41,12 +41,10 @@ def lazy_array(source: Source, chunks: Chunks, *, prefix: str, meta: Any = None)
 
     `meta` is an empty block of blocks that are no NumPy arrays; they are handed on as they are.
     """
-    stat = Path(source.path).stat()
-    token = tokenize(source, chunks, stat.st_mtime_ns, stat.st_size)
     array: da.Array = da.from_array(
         source,
         chunks=chunks,
-        name=f"{prefix}-{token}",
+        name=f"{prefix}-{tokenize(source, chunks)}",
         # A few bytes in each task; a key of its own would keep loading and processing apart.
         inline_array=True,
         fancy=False,

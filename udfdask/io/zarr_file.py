@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.chunk_files import ChunkFiles, touched_keys
+from udfdask.io.identity import FileIdentity
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
 from udfdask.io.source import choose_chunks, lazy_array
 from udfdask.optional import missing_package
@@ -22,8 +25,10 @@ from udfdask.stores import METADATA
 class ZarrArray:
     """An array in a zarr store that is opened once in each process that slices it."""
 
-    path: str
-    """Absolute path of the array's metadata file: it is written anew when the array is."""
+    file: FileIdentity
+    """The array's metadata file as it was when it was opened."""
+    chunk_files: ChunkFiles
+    """When the files of stored chunks were last looked at."""
     shape: tuple[int, ...]
     """Shape of the whole array."""
     dtype: np.dtype[Any]
@@ -36,18 +41,22 @@ class ZarrArray:
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         """Return the part at `index`, read from the store."""
-        metadata = Path(self.path)
-        opened = _open_once(str(metadata.parent), metadata.stat().st_mtime_ns)
-        part: np.ndarray[Any, Any] = opened[index]
+        folder = Path(self.file.path).parent
+        with self.file.reading(f"{folder}, part {index},"):
+            opened = _open_once(self.file)
+            part: np.ndarray[Any, Any] = opened[index]
+            self.chunk_files.check(folder, touched_keys(opened, index))
         return part
 
 
 @lru_cache(maxsize=32)
-def _open_once(folder: str, written: int) -> Any:
-    """Take an array's folder and when its metadata was written; return it opened for reading."""
+def _open_once(metadata: FileIdentity) -> Any:
+    """Take an array's metadata file; return the array opened for reading."""
     import zarr
 
-    return zarr.open_array(folder, mode="r")
+    opened = zarr.open_array(str(Path(metadata.path).parent), mode="r")
+    os.close(metadata.open())  # what changes in between must not be kept
+    return opened
 
 
 def open_zarr(
@@ -78,8 +87,15 @@ def open_zarr(
         group = opened
         name, found = _member(opened, dataset, file=folder.name)
     inside = folder / name
-    metadata = next(inside / part for part in METADATA if (inside / part).is_file())
-    source = ZarrArray(path=str(metadata), shape=found.shape, dtype=found.dtype)
+    identity = FileIdentity.of(
+        next(inside / part for part in METADATA if (inside / part).is_file())
+    )
+    source = ZarrArray(
+        file=identity,
+        chunk_files=ChunkFiles.of(found, inside),
+        shape=found.shape,
+        dtype=found.dtype,
+    )
     sig = choose_sig_dims(sig_dims, source.ndim)
     stored = getattr(found, "shards", None) or found.chunks
     wanted = choose_chunks(source.shape, source.dtype, sig, chunks, stored=stored)

@@ -1,0 +1,520 @@
+"""Files that change after they were opened: an error with the path, never other numbers."""
+
+import gc
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from dask.core import flatten
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.errors import FileFormatError
+from udfdask.io import from_raw, from_raw_csr, open_file
+from udfdask.io.hyperspy_file import HyperSpyArray
+from udfdask.io.identity import FileIdentity
+from udfdask.udfs import SumSigUDF, SumUDF
+
+SHAPE = (3, 4, 6, 6)
+CHUNKS = (1, 4, 6, 6)
+
+
+def scan(seed=1):
+    """Frames that hold as many zeros whatever the seed, so that sparse files have equal sizes."""
+    rng = np.random.default_rng(seed)
+    frames = rng.integers(1, 200, SHAPE, dtype=np.uint8)
+    frames.reshape(12, -1)[:, rng.permutation(36)[:10]] = 0
+    return frames
+
+
+def write_raw(path, values):
+    values.tofile(path)
+
+
+def write_hdf5(path, values):
+    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("scan", data=values, chunks=(1, 1, *values.shape[2:]))
+
+
+def write_netcdf(path, values):
+    scipy_io = pytest.importorskip("scipy.io", reason="scipy comes with hyperspy")
+    with scipy_io.netcdf_file(path, "w") as file:
+        for dim, size in zip("yxvu", values.shape, strict=True):
+            file.createDimension(dim, size)
+        file.createVariable("scan", "i2", tuple("yxvu"))[:] = values
+
+
+def write_signal(path, values):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
+    signal = hs.signals.Signal2D(values)
+    for axis in signal.axes_manager._axes:
+        axis.units = "cm" if axis in signal.axes_manager.signal_axes else "nm"
+    signal.save(path, overwrite=True)
+
+
+def write_zarr(path, values):
+    zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
+    folder = path.parent
+    array = zarr.open_array(
+        str(folder), mode="w", shape=values.shape, chunks=CHUNKS, dtype=values.dtype
+    )
+    array[...] = values
+    assert path.is_file()
+
+
+def write_csr(path, values):
+    sparse = pytest.importorskip("scipy.sparse", reason="scipy comes with sparse")
+    pytest.importorskip("sparse", reason="sparse is an extra")
+    matrix = sparse.csr_array(values.reshape(values.shape[0] * values.shape[1], -1))
+    for name, dtype in (("indptr", "<i8"), ("indices", "<i4"), ("data", "<u1")):
+        if name == path.name or not (path.parent / name).exists():
+            getattr(matrix, name).astype(dtype).tofile(path.parent / name)
+
+
+def open_csr(path):
+    array = from_raw_csr(
+        *(path.parent / name for name in ("indptr", "indices", "data")),
+        nav_shape=SHAPE[:2],
+        sig_shape=SHAPE[2:],
+        indptr_dtype="<i8",
+        indices_dtype="<i4",
+        dtype="<u1",
+        chunks=CHUNKS,
+    )
+    return array.map_blocks(lambda block: block.todense(), meta=np.empty((0,) * 4, "u1"))
+
+
+def open_raw(path):
+    return from_raw(path, nav_shape=SHAPE[:2], sig_shape=SHAPE[2:], dtype="u1", chunks=CHUNKS)
+
+
+def open_any(path):
+    return open_file(path, chunks=CHUNKS).array
+
+
+def open_folder(path):
+    return open_any(path.parent)
+
+
+READERS = {
+    "scan.raw": (write_raw, open_raw),
+    "scan.npy": (np.save, open_any),
+    "indptr": (write_csr, open_csr),
+    "indices": (write_csr, open_csr),
+    "data": (write_csr, open_csr),
+    "scan.h5": (write_hdf5, open_any),
+    "scan.nc": (write_netcdf, open_any),
+    "zarr.json": (write_zarr, open_folder),
+    "scan.hspy": (write_signal, open_any),
+    "scan.blo": (write_signal, open_any),
+}
+
+
+@pytest.fixture(params=READERS)
+def recording(request, tmp_path):
+    """A file, what writes it anew, and what opens it."""
+    folder = tmp_path / "recording"
+    folder.mkdir()
+    write, open_it = READERS[request.param]
+    path = folder / request.param
+    write(path, scan())
+    return path, write, open_it
+
+
+def write_again(path, write):
+    write(path, scan(2))
+    state = path.stat()  # the clock of files is too slow for a test
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
+
+
+def put_in_place(path, write):
+    """Another file of the same size and time."""
+    state = path.stat()
+    path.rename(path.with_name("before"))
+    path.write_bytes(path.with_name("before").read_bytes())
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+def append(path, write):
+    with path.open("ab") as file:
+        file.write(b"more")
+
+
+def cut(path, write):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path, write):
+    os.truncate(path, 0)
+
+
+def delete(path, write):
+    path.unlink()
+
+
+def turn_into_folder(path, write):
+    path.unlink()
+    path.mkdir()
+
+
+def turn_into_pipe(path, write):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def turn_into_link(path, write):
+    path.rename(path.with_name("before"))
+    path.with_name("other").write_bytes(path.with_name("before").read_bytes())
+    path.symlink_to(path.with_name("other"))
+
+
+def turn_into_link_to_itself(path, write):
+    path.unlink()
+    path.symlink_to(path)
+
+
+def turn_into_text(path, write):
+    path.write_text("notes " * 1000)
+
+
+CHANGES = [
+    write_again,
+    put_in_place,
+    append,
+    cut,
+    empty,
+    delete,
+    turn_into_folder,
+    turn_into_pipe,
+    turn_into_link,
+    turn_into_link_to_itself,
+    turn_into_text,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_an_error_with_the_path(recording, change):
+    path, write, open_it = recording
+    array = open_it(path)
+    change(path, write)
+    with pytest.raises(FileFormatError, match=str(path)):
+        array.compute(scheduler="threads")
+
+
+def test_what_was_read_before_does_not_hide_a_change(recording):
+    path, write, open_it = recording
+    array = open_it(path)
+    np.testing.assert_array_equal(array.compute(scheduler="threads"), scan())
+    write_again(path, write)
+    with pytest.raises(FileFormatError, match="has changed since it was opened: expected"):
+        array.compute(scheduler="threads")
+
+
+def test_opened_again_it_is_read_anew_under_another_name(recording):
+    path, write, open_it = recording
+    before = open_it(path)
+    assert open_it(path).name == before.name
+    kept = before.persist(scheduler="threads")
+    shutil.rmtree(path.parent)
+    path.parent.mkdir()
+    write_again(path, write)
+    after = open_it(path)
+    assert after.name != kept.name
+    assert not set(flatten(after.__dask_keys__())) & set(kept.dask)
+    np.testing.assert_array_equal(after.compute(scheduler="threads"), scan(2))
+
+
+def test_no_layer_of_a_changed_file_has_the_name_it_had(recording):
+    path, write, open_it = recording
+    before = set(open_it(path).dask.layers)
+    write_again(path, write)
+    assert not before & set(open_it(path).dask.layers)
+
+
+def test_permissions_and_further_names_are_no_change(recording):
+    path, _, open_it = recording
+    array = open_it(path)
+    path.chmod(0o444)
+    os.link(path, path.with_name("further"))
+    np.testing.assert_array_equal(array.compute(scheduler="threads"), scan())
+
+
+def test_processes_say_it_too(recording, pool):
+    path, write, open_it = recording
+    total = open_it(path).sum(dtype="i8")
+    assert total.compute(scheduler="processes", pool=pool) == scan().sum(dtype="i8")
+    write_again(path, write)
+    with pytest.raises(FileFormatError, match=str(path)):
+        total.compute(scheduler="processes", pool=pool)
+
+
+@pytest.mark.parametrize("name", ["scan.raw", "scan.h5", "scan.blo"])
+def test_a_cluster_says_it_and_does_not_hang(tmp_path, client, name):
+    write, open_it = READERS[name]
+    path = tmp_path / name
+    write(path, scan())
+    array = open_it(path)
+    total = client.compute(ud.run_udf(array, SumUDF()), retries=1).result(timeout=60)
+    np.testing.assert_array_equal(total["intensity"], scan().sum(axis=(0, 1)))
+    write_again(path, write)
+    with pytest.raises(FileFormatError, match=str(path)):
+        client.compute(ud.run_udf(array, SumSigUDF()), retries=1).result(timeout=60)
+
+
+@pytest.mark.parametrize("name", ["scan.raw", "scan.h5", "scan.blo"])
+def test_live_results_say_it(tmp_path, name):
+    write, open_it = READERS[name]
+    path = tmp_path / name
+    write(path, scan())
+    array = open_it(path)
+    write_again(path, write)
+    with dask.config.set(scheduler="threads"), pytest.raises(FileFormatError, match=str(path)):
+        list(ud.run_udf_iter(array, SumSigUDF()))
+
+
+def test_a_change_between_two_snapshots(tmp_path):
+    path = tmp_path / "scan.raw"
+    rows = 64  # many more than are read ahead
+    np.ones((rows, 4, 6, 6), "u1").tofile(path)
+    array = from_raw(path, nav_shape=(rows, 4), sig_shape=(6, 6), dtype="u1", chunks=CHUNKS)
+    with dask.config.set(scheduler="synchronous"), ud.run_udf_iter(array, SumSigUDF()) as parts:
+        assert set(np.unique(next(parts).buffers[0]["intensity"].data)) == {0, 36}
+        write_again(path, lambda path, _: np.full((rows, 4, 6, 6), 2, "u1").tofile(path))
+        with pytest.raises(FileFormatError, match=str(path)):
+            list(parts)
+
+
+def test_a_file_opened_by_a_relative_path(tmp_path, monkeypatch):
+    for folder, seed in (("a", 1), ("b", 2)):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "scan.npy", scan(seed))
+    monkeypatch.chdir(tmp_path / "a")
+    array = open_any("scan.npy")
+    monkeypatch.chdir(tmp_path / "b")
+    np.testing.assert_array_equal(array.compute(scheduler="threads"), scan(1))
+
+
+def test_a_link_that_leads_elsewhere_later(tmp_path):
+    for seed in (1, 2):
+        np.save(tmp_path / f"{seed}.npy", scan(seed))
+    link = tmp_path / "latest.npy"
+    link.symlink_to(tmp_path / "1.npy")
+    array = open_any(link)
+    link.unlink()
+    link.symlink_to(tmp_path / "2.npy")
+    np.testing.assert_array_equal(array.compute(scheduler="threads"), scan(1))
+    assert open_any(link).name != array.name
+
+
+def computed(array):
+    """The values, or the error that came in their place."""
+    try:
+        return array.compute(scheduler="synchronous")
+    except FileFormatError as error:
+        return error
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=60)
+def test_right_values_or_an_error_whatever_is_written(data, tmp_path_factory):
+    name = data.draw(st.sampled_from(["scan.raw", "scan.npy", "indptr", "indices", "data"]))
+    write, open_it = READERS[name]
+    path = tmp_path_factory.mktemp("scan") / name
+    write(path, scan())
+    with dask.config.set({"udfdask.map-files": data.draw(st.booleans())}):
+        array = open_it(path)
+    before = path.read_bytes()
+    content = data.draw(
+        st.one_of(
+            st.just(before),
+            st.binary(max_size=400),
+            st.binary(min_size=len(before), max_size=len(before)),
+            st.integers(0, len(before)).map(lambda size: before[:size]),
+            st.just(before * 2),
+        )
+    )
+    if data.draw(st.booleans()):
+        path.unlink()
+    path.write_bytes(content)
+    state = path.stat()
+    late = data.draw(st.sampled_from([-(10**9), 0, 1, 10**12]))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + late))
+    values = computed(array)
+    if isinstance(values, FileFormatError):
+        assert str(path) in str(values)
+        return
+    # The clock of files stands still for some ms: what is written within the same tick, in place
+    # and with the same size, cannot be told apart. Pointers are checked all the same.
+    if content == before or late:
+        np.testing.assert_array_equal(values, scan())
+
+
+def test_identities_elsewhere(tmp_path):
+    """What another node sees of a shared file, of a copy, and of a copy with coarse times."""
+    path = tmp_path / "scan.raw"
+    write_raw(path, scan())
+    here = FileIdentity.of(path)
+    elsewhere = replace(here, machine="another", device=here.device, inode=here.inode + 1)
+    whole = here.mtime_ns // 10**9 * 10**9
+    good = [
+        here,
+        elsewhere,
+        replace(elsewhere, device=here.device + 1, ctime_ns=0),
+        replace(elsewhere, mtime_ns=whole),  # opened on a node with a copy by scp -p
+        replace(here, device=here.device + 1, inode=here.inode + 1, ctime_ns=0),  # another mount
+        replace(here, inode=here.inode + 1),  # a FUSE file system that invents inodes
+        replace(here, ctime_ns=0),  # chmod
+    ]
+    bad = [
+        replace(here, inode=here.inode + 1, ctime_ns=0),
+        replace(here, size=here.size + 1),
+        replace(here, mtime_ns=here.mtime_ns + 1),
+        replace(elsewhere, mtime_ns=here.mtime_ns + 1),
+        replace(elsewhere, mtime_ns=whole - 10**9),
+        replace(elsewhere, size=here.size + 1),
+    ]
+    for identity in good:
+        os.close(identity.open())
+    for identity in bad:
+        with pytest.raises(FileFormatError, match=r"scan\.raw has changed since it was opened"):
+            identity.open()
+
+
+def test_names_do_not_depend_on_the_machine(tmp_path):
+    write_raw(tmp_path / "scan.raw", scan())
+    here = FileIdentity.of(tmp_path / "scan.raw")
+    token = dask.base.tokenize(here)
+    assert token == dask.base.tokenize(replace(here, machine="another", device=0))
+    for field in ("path", "size", "mtime_ns", "ctime_ns", "inode"):
+        assert token != dask.base.tokenize(replace(here, **{field: 0}))
+
+
+def descriptors(path):
+    """How many descriptors of a file this process has."""
+    gc.collect()
+    return sum(os.path.realpath(entry) == str(path) for entry in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.parametrize("name", sorted(set(READERS) - {"scan.blo"}))  # RosettaSciIO keeps one
+def test_no_descriptor_stays_open(tmp_path, name):
+    write, open_it = READERS[name]
+    path = tmp_path / name
+    write(path, scan())
+    array = open_it(path)
+    array.compute(scheduler="synchronous")
+    assert not descriptors(path)
+    write_again(path, write)
+    with pytest.raises(FileFormatError):
+        array.compute(scheduler="synchronous")
+    assert not descriptors(path)
+
+
+def test_a_change_while_hdf5_reads(tmp_path, monkeypatch):
+    path = tmp_path / "scan.h5"
+    write_hdf5(path, scan())
+    array = open_any(path)
+    import h5py
+
+    true_open = h5py.File
+
+    def swapped(*args, **kwargs):
+        """Another file is there just when HDF5 opens it, and the right one again after that."""
+        shutil.copy(path, path.with_name("kept"))
+        path.rename(path.with_name("before"))
+        write_hdf5_quietly(path)
+        opened = true_open(*args, **kwargs)
+        path.with_name("before").rename(path)
+        return opened
+
+    def write_hdf5_quietly(path):
+        with true_open(path, "w") as file:
+            file["scan"] = scan(2)
+
+    monkeypatch.setattr(h5py, "File", swapped)
+    with pytest.raises(FileFormatError, match=r"scan\.h5 has changed"):
+        array[0].compute(scheduler="synchronous")
+
+
+@pytest.fixture
+def virtual(tmp_path):
+    """A virtual dataset over three files."""
+    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+    layout = h5py.VirtualLayout(SHAPE, "u1")
+    for row in range(3):
+        with h5py.File(tmp_path / f"row{row}.h5", "w") as file:
+            file["row"] = scan()[row]
+        layout[row] = h5py.VirtualSource(f"row{row}.h5", "row", SHAPE[1:])
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file.create_virtual_dataset("scan", layout, fillvalue=0)
+        file["link"] = h5py.ExternalLink("row1.h5", "row")
+    return tmp_path / "all.h5"
+
+
+def test_files_of_a_virtual_dataset(virtual):
+    array = open_any(virtual)
+    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), scan())
+    (virtual.parent / "row1.h5").unlink()
+    with pytest.raises(FileFormatError, match=r"row1\.h5 had .* cannot be opened \(No such file"):
+        array.compute(scheduler="synchronous")
+    with pytest.raises(FileFormatError, match=r"all\.h5 lies in row1\.h5, too, and there is no"):
+        open_any(virtual)
+
+
+def test_a_dataset_behind_an_external_link(virtual):
+    array = open_file(virtual, dataset="link").array
+    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), scan()[1])
+    append(virtual.parent / "row1.h5", None)
+    with pytest.raises(FileFormatError, match=r"row1\.h5 has changed"):
+        array.compute(scheduler="synchronous")
+
+
+def test_the_header_of_a_file_that_hyperspy_reads(tmp_path):
+    data = os.environ.get("UDFDASK_TEST_DATA")
+    if not data:
+        pytest.skip("UDFDASK_TEST_DATA names no folder with recordings")
+    pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
+    for suffix in (".mib", ".hdr"):
+        shutil.copyfile(f"{data}/001_4x2_6bit{suffix}", tmp_path / f"a{suffix}")
+    array = open_file(tmp_path / "a.mib").array
+    assert isinstance(array, da.Array)
+    append(tmp_path / "a.hdr", None)
+    with pytest.raises(FileFormatError, match=r"a\.hdr has changed"):
+        array.compute(scheduler="synchronous")
+
+
+def test_blocks_that_are_kept_stay_those_of_the_file_that_was_opened(tmp_path):
+    """A new file in its place leaves the old mapping; a block that is lost is not read from it."""
+    path = tmp_path / "scan.raw"
+    write_raw(path, scan())
+    array = open_raw(path)
+    kept = array.persist(scheduler="threads")
+    write_raw(tmp_path / "new", scan(2))
+    (tmp_path / "new").rename(path)
+    np.testing.assert_array_equal(kept.compute(scheduler="threads"), scan())
+    with pytest.raises(FileFormatError, match=str(path)):
+        array.blocks[1].compute(scheduler="threads")
+
+
+def test_parts_of_several_chunks_of_hyperspy(tmp_path):
+    """Where a worker's own settings cut the file into other chunks than those at opening."""
+    path = tmp_path / "scan.blo"
+    write_signal(path, scan())
+    with dask.config.set({"array.chunk-size": "200 B"}):
+        open_any(path)
+        source = HyperSpyArray(
+            file=FileIdentity.of(path),
+            others=(),
+            path=str(path),
+            number=0,
+            shape=SHAPE,
+            dtype=np.dtype("u1"),
+        )
+        index = (slice(1, 3), slice(0, 4), slice(0, 6), slice(2, 5))
+        np.testing.assert_array_equal(source[index], scan()[index])

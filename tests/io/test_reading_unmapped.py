@@ -1,0 +1,221 @@
+"""Files that are read instead of mapped: the same values, and errors in place of signals."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import dask
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io import from_raw, mapped, open_file
+from udfdask.io.identity import FileIdentity
+from udfdask.io.mapped import MappedArray
+from udfdask.udfs import SumSigUDF
+
+SCAN = np.random.default_rng(3).integers(0, 60000, (5, 7, 6, 4)).astype(">u2")
+
+
+@pytest.fixture
+def unmapped():
+    with dask.config.set({"udfdask.map-files": False}):
+        yield
+
+
+@pytest.fixture
+def file(tmp_path):
+    SCAN.tofile(tmp_path / "scan.raw")
+    return tmp_path / "scan.raw"
+
+
+def opened(file, **kwargs):
+    return from_raw(file, nav_shape=(5, 7), sig_shape=(6, 4), dtype=">u2", **kwargs)
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=150)
+def test_any_part_of_any_layout_is_what_mapping_gives(data, tmp_path_factory):
+    shape = data.draw(st.lists(st.integers(1, 6), max_size=4).map(tuple))
+    order = data.draw(st.permutations(range(len(shape))))
+    gaps = data.draw(st.lists(st.integers(0, 40), min_size=len(shape), max_size=len(shape)))
+    strides, step = [0] * len(shape), 3
+    for axis, gap in zip(order, gaps, strict=True):
+        strides[axis] = step + gap
+        step = strides[axis] * shape[axis]
+    path = tmp_path_factory.mktemp("any") / "file"
+    path.write_bytes(np.random.default_rng(1).bytes(11 + step))
+    layout = {
+        "file": FileIdentity.of(path),
+        "shape": shape,
+        "dtype": np.dtype("S3"),
+        "offset": 11,
+        "strides": tuple(strides),
+    }
+    index = tuple(
+        data.draw(st.one_of(st.integers(-size, size - 1), st.slices(size))) for size in shape
+    )
+    read = MappedArray(mapped=False, **layout)[index]
+    np.testing.assert_array_equal(read, MappedArray(mapped=True, **layout)[index])
+    assert not isinstance(read, np.ndarray) or not read.flags.writeable
+
+
+@pytest.mark.parametrize("chunks", ["auto", (2, 3, -1, -1), (5, 7, 4, 3), (5, 7, 1, 1)])
+def test_reads_what_is_in_the_file(unmapped, file, chunks):
+    np.testing.assert_array_equal(opened(file, chunks=chunks).compute(), SCAN)
+
+
+def test_results_are_the_same(unmapped, file):
+    result = ud.run_udf(opened(file, chunks=(2, 7, 6, 4)), SumSigUDF()).compute()
+    np.testing.assert_array_equal(result["intensity"], SCAN.sum(axis=(2, 3)))
+
+
+def test_the_setting_counts_when_the_file_is_opened(file, tmp_path):
+    with dask.config.set({"udfdask.map-files": False}):
+        kept = opened(file).persist(scheduler="synchronous")
+    os.truncate(file, 0)  # of mapped blocks, nothing but a signal would be left
+    np.testing.assert_array_equal(kept.compute(scheduler="synchronous"), SCAN)
+
+
+@pytest.mark.parametrize("value", ["yes", 0, None])
+def test_a_setting_that_is_none(file, value):
+    with (
+        dask.config.set({"udfdask.map-files": value}),
+        pytest.raises(ArgumentValueError, match=r"udfdask\.map-files must be True or False, not"),
+    ):
+        opened(file)
+
+
+def test_little_is_read_of_what_is_not_wanted(unmapped, tmp_path, monkeypatch):
+    frames = np.zeros((50, 64, 64), "u1")
+    np.save(tmp_path / "scan.npy", frames)
+    counted = []
+    true_bytes = MappedArray._bytes
+    monkeypatch.setattr(
+        MappedArray,
+        "_bytes",
+        lambda self, stream, first, count: (
+            counted.append(count) or true_bytes(self, stream, first, count)
+        ),
+    )
+    open_file(tmp_path / "scan.npy", chunks=(50, 8, 64)).array[:, :8].compute(scheduler="sync")
+    assert sum(counted) <= mapped._WASTE * 50 * 8 * 64
+    assert len(counted) <= 50
+
+
+@pytest.mark.parametrize("when", ["before", "while"])
+def test_a_file_that_ends_early(unmapped, file, monkeypatch, when):
+    """Cut after the comparison, before or while a task reads it."""
+    array = opened(file)
+    size = file.stat().st_size
+    true_bytes = MappedArray._bytes
+
+    def cut(self, stream, first, count):
+        os.truncate(file, 0 if when == "before" else size // 2)
+        return true_bytes(self, stream, first, count)
+
+    monkeypatch.setattr(MappedArray, "_bytes", cut)
+    with pytest.raises(FileFormatError, match=rf"{file} has changed .* expected {size} bytes"):
+        array.compute(scheduler="synchronous")
+
+
+def test_a_file_that_is_written_to_while_a_task_reads_it(unmapped, file, monkeypatch):
+    array = opened(file)
+    true_bytes = MappedArray._bytes
+
+    def write(self, stream, first, count):
+        memory = true_bytes(self, stream, first, count)
+        state = file.stat()
+        with file.open("r+b") as other:
+            other.write(b"other")
+        os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
+        return memory
+
+    monkeypatch.setattr(MappedArray, "_bytes", write)
+    with pytest.raises(FileFormatError, match=f"{file} has changed"):
+        array.compute(scheduler="synchronous")
+
+
+def test_a_disk_that_gives_less_than_it_says(unmapped, file, monkeypatch):
+    array = opened(file)
+
+    class Disk:
+        """Gives 7 bytes a time, and after a while none."""
+
+        def __init__(self, descriptor, *args, **kwargs):
+            self.left, self.descriptor = 70, descriptor
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *args):
+            pass
+
+        def seek(self, place):
+            pass
+
+        def fileno(self):
+            return self.descriptor
+
+        def readinto(self, memory):
+            self.left -= 7
+            return min(7, len(memory)) if self.left > 0 else 0
+
+    monkeypatch.setattr(mapped.os, "fdopen", Disk)
+    with pytest.raises(FileFormatError, match=rf"{file} ends \d+ bytes before the values"):
+        array.compute(scheduler="synchronous")
+
+
+def test_where_a_file_cannot_be_mapped(file, monkeypatch):
+    array = opened(file)
+
+    def refuse(*args, **kwargs):
+        raise OSError(19, "No such device")
+
+    monkeypatch.setattr(mapped.mmap, "mmap", refuse)
+    with pytest.raises(FileFormatError, match=rf"{file} cannot be mapped .*map-files\": False"):
+        array.compute(scheduler="synchronous")
+    with dask.config.set({"udfdask.map-files": False}):
+        np.testing.assert_array_equal(opened(file).compute(scheduler="synchronous"), SCAN)
+
+
+CUT_WHILE_A_TASK_WORKS = """
+import os, sys
+import dask
+from udfdask.io import from_raw
+
+path = sys.argv[1]
+
+def work(block):
+    os.truncate(path, 0)
+    return block.sum(keepdims=True)
+
+with dask.config.set({"udfdask.map-files": sys.argv[2] == "mapped", "scheduler": "synchronous"}):
+    scan = from_raw(path, nav_shape=8, sig_shape=(256, 256), dtype="u1", chunks=(4, 256, 256))
+    try:
+        scan.map_blocks(work, meta=scan[:0]._meta).compute()
+    except ValueError as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="this system has no such signal")
+def test_a_file_that_is_cut_while_a_task_works_on_it(tmp_path):
+    """The one thing that only reading prevents; the documentation says so."""
+    path = tmp_path / "scan.raw"
+    ends = {}
+    for how in ("mapped", "read"):
+        np.ones((8, 256, 256), "u1").tofile(path)
+        ends[how] = subprocess.run(
+            [sys.executable, "-c", CUT_WHILE_A_TASK_WORKS, str(path), how],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert ends["mapped"].returncode == -signal.SIGBUS
+    assert ends["read"].returncode == 0, ends["read"].stderr
+    assert ends["read"].stdout.startswith(f"FileFormatError {path} has changed since it was")
