@@ -18,9 +18,9 @@ backends
 numeric on_device
 corrections
 tiling buffers params auxdata meta
+tokens
 masks threads
 udf
-tokens
 udfs
 recipe groups declaring preparing partial sources device_tasks instance pieces sparse_pieces
 processing
