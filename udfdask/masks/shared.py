@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 import functools
+import threading
 import types
 from collections.abc import Hashable
 from typing import Any

@@ -26,7 +26,7 @@ from dask.base import is_dask_collection, tokenize
 
 from udfdask.tokens import origins
 from udfdask.tokens.arrays import array_digest, dtype_text
-from udfdask.tokens.origins import is_library, is_library_module, library_name
+from udfdask.tokens.origins import is_library_module, is_library_scope, library_name
 from udfdask.tokens.references import code_digest, references_of
 
 _PLAIN = frozenset({bool, float, complex, str, bytes, type(None), type(...)})
@@ -186,7 +186,7 @@ class _Walk:
             self.name(dict(function.__dict__)) if function.__dict__ else None,
             # a closure that a library made refers to the names of that library
             scope["__name__"]
-            if is_library(scope.get("__name__", ""))
+            if is_library_scope(scope)
             else self._references(function),
         )
 
@@ -226,7 +226,7 @@ class _Walk:
             names = vars(value)
             if attribute in names:
                 value = names[attribute]
-            elif is_library(value.__name__):  # perhaps loaded when it is first read
+            elif is_library_module(value):  # perhaps loaded when it is first read
                 return ("library", value.__name__, attribute)
             else:
                 return ("missing", attribute, self.name(names.get("__getattr__")))
@@ -252,13 +252,13 @@ class _Walk:
             for each in taken:
                 if not library and not hasattr(module, each):
                     importlib.import_module(f"{full}.{each}")
-        except Exception:  # whatever the user's module raises
+        except Exception:  # noqa: BLE001  # whatever the user's module raises
             return self.unnamed(full)
         return [self._reached(module, (each,)) for each in taken]
 
     def _module(self, module: types.ModuleType) -> Any:
         """Return a library by name; of a module of the user's all that is in it."""
-        if is_library(module.__name__):
+        if is_library_module(module):
             return ("library", module.__name__)
         return ("module", module.__name__, self._namespace(vars(module)))
 
@@ -354,7 +354,7 @@ class _Walk:
         reduce = copyreg.dispatch_table.get(kind)
         try:
             reduced = value.__reduce_ex__(4) if reduce is None else reduce(value)
-        except Exception:  # it cannot be sent, or the user's code for that fails
+        except Exception:  # noqa: BLE001  # it cannot be sent, or the user's code for that fails
             if hasattr(kind, "__dask_tokenize__"):
                 return ("object", self.name(kind), self.name(value.__dask_tokenize__()))
             return self.unnamed(value)

@@ -9,20 +9,18 @@ from __future__ import annotations
 import hashlib
 import importlib.machinery
 import importlib.util
-import os
 import sys
 import sysconfig
 import types
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-_INSTALLED = ("site-packages", "dist-packages")
-_STANDARD = tuple(
-    os.path.join(os.path.realpath(sysconfig.get_paths()[key]), "") for key in ("stdlib",)
-)
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
 
 
 def is_library(name: str) -> bool:
@@ -39,6 +37,12 @@ def is_library_module(module: types.ModuleType) -> bool:
     return sys.modules.get(module.__name__) is module and is_library(module.__name__)
 
 
+def is_library_scope(scope: Mapping[str, Any]) -> bool:
+    """Return whether these are the globals of a library's module."""
+    name = scope.get("__name__")
+    return isinstance(name, str) and is_library(name) and vars(sys.modules[name]) is scope
+
+
 @lru_cache(maxsize=1 << 14)
 def _lies_in_library(name: str, file: str | None) -> bool:
     """Return whether a module lies in a library, by its file, or by its name if it has none."""
@@ -47,14 +51,13 @@ def _lies_in_library(name: str, file: str | None) -> bool:
         return True
     if file is None:  # built into the interpreter; or made by hand, or a folder without __init__
         return top in sys.builtin_module_names or name in sys.stdlib_module_names
-    path = Path(os.path.abspath(file))
-    return not _is_users(path)
+    return not _is_users(Path(file))
 
 
 def _is_users(path: Path) -> bool:
     """Return whether a file belongs to the user."""
-    installed = any(part in _INSTALLED for part in path.parts)
-    return not installed and not os.path.realpath(path).startswith(_STANDARD)
+    real = path.resolve()
+    return _STANDARD not in real.parents and _INSTALLED.isdisjoint((*path.parts, *real.parts))
 
 
 def will_be_library(name: str) -> bool | None:
@@ -111,7 +114,7 @@ def extension_file(thing: Any) -> tuple[str, int, int] | None:
     file = getattr(sys.modules.get(getattr(thing, "__module__", None) or ""), "__file__", None)
     if file is None or not file.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
         return None
-    found = os.stat(file)
+    found = Path(file).stat()
     return (file, found.st_mtime_ns, found.st_size)
 
 
