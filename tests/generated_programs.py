@@ -42,7 +42,8 @@ HOLDERS = {
     "closure": ("def make{n}(a):\n    return lambda: a\n{n} = make{n}({v})", "{n}()"),
     "decorated": (
         (
-            "def deco{n}(f):\n    @functools.wraps(f)\n    def wrapped():\n        return f() + {v}\n"
+            "def deco{n}(f):\n    @functools.wraps(f)\n    def wrapped():\n"
+            "        return f() + {v}\n"
             "    return wrapped\n@deco{n}\ndef {n}():\n    return 1"
         ),
         "{n}()",

@@ -30,6 +30,7 @@ from udfdask.tokens.origins import is_library_module, is_library_scope, library_
 from udfdask.tokens.references import code_digest, references_of
 
 _PLAIN = frozenset({bool, float, complex, str, bytes, type(None), type(...)})
+_FLAT = _PLAIN | {int}
 _MISSING = object()
 
 
@@ -123,21 +124,20 @@ class _Walk:
         """Return the members of a list or tuple."""
         kind = type(value).__name__
         # nothing in it can lead back: it is not numbered, and equal copies have equal names
-        if all(type(v) in _PLAIN for v in value):
-            return (kind, list(value))
+        if all(type(v) in _FLAT for v in value):
+            return (kind, [self.name(v) for v in value])
         return self._again(value) or (kind, [self.name(v) for v in value])
 
     def _dict(self, value: Mapping[Any, Any]) -> Any:
         """Return the items of a dictionary, in their order, which code may go by."""
-        if all(type(k) in _PLAIN and type(v) in _PLAIN for k, v in value.items()):
-            return ("dict", list(value.items()))
-        pairs = list(value.items())
-        return self._again(value) or ("dict", [(self.name(k), self.name(v)) for k, v in pairs])
+        flat = all(type(k) in _FLAT and type(v) in _FLAT for k, v in value.items())
+        again = None if flat else self._again(value)
+        return again or ("dict", [(self.name(k), self.name(v)) for k, v in value.items()])
 
     def _set(self, value: Any) -> Any:
         """Return the members of a set in an order that does not follow their hashes."""
         kind = type(value).__name__
-        if all(type(v) in _PLAIN or type(v) is int for v in value):
+        if all(type(v) in _FLAT for v in value):
             return (kind, sorted(repr(self.name(v)) for v in value))
         again = self._again(value)
         return again or (kind, sorted(repr(self._apart(v)) for v in value))
