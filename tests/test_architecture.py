@@ -17,7 +17,7 @@ config per_process shapes axes slices grid roi
 backends
 numeric on_device
 corrections
-tiling buffers params auxdata meta
+tiling buffers params nested auxdata meta
 tokens
 masks threads
 udf

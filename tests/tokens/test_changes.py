@@ -1,6 +1,7 @@
 """Whatever changes what code does, in the process or in a file, changes its name."""
 
 import builtins
+import functools
 import importlib
 import itertools
 import math
@@ -218,6 +219,30 @@ def test_mean_and_median_side_by_side():
         found.append(ud.run_udf(x, scope["Stat"]())["stat"])
     mean, median = da.compute(*found)
     assert (mean.item(), median.item()) == (3.0, 1.5)
+
+
+def test_a_cell_that_is_run_again_makes_its_shared_data_anew():
+    """`get_shared_task_data` is kept per run: another factory is another run."""
+    text = """
+        import numpy as np, udfdask as ud
+        def factory():
+            return np.full((4, 4), {value})
+        class Masked(ud.UDF):
+            def get_shared_task_data(self):
+                return {{"mask": make()}}
+            def get_result_buffers(self):
+                return {{"total": self.buffer("nav", dtype="f8")}}
+            def process_frame(self, frame):
+                self.results.total[:] = (frame * self.task_data.mask).sum()
+    """
+    cell = textwrap.dedent(text)
+    notebook: dict = {"__name__": "__main__"}
+    x, totals = da.ones((1, 2, 4, 4)), []
+    for value in (1.0, 2.0):
+        exec(cell.format(value=value), notebook)
+        notebook["make"] = functools.lru_cache(notebook["factory"])
+        totals.append(ud.run_udf(x, notebook["Masked"]())["total"].compute()[0, 0])
+    assert totals == [16, 32]
 
 
 @pytest.mark.parametrize("attribute", ["split_every", "process_tile", "get_results"])
