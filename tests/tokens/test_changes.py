@@ -31,10 +31,12 @@ def load(tmp_path, monkeypatch):
     names = []
 
     def loaded(name, text):
-        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+        file = tmp_path / f"{name}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(textwrap.dedent(text))
         importlib.invalidate_caches()
-        names.append(name)
-        return importlib.import_module(name)
+        names.append(name.removesuffix("/__init__").replace("/", "."))
+        return importlib.import_module(names[-1])
 
     yield loaded
     for name in names:
@@ -123,12 +125,20 @@ CHANGES = {
     "an array's order": ("ARRAY2.tolist()", "prog.ARRAY2 = prog.ARRAY2.T"),
     "a set in an array": ("OBJECTS[0]", "prog.OBJECTS[0].add(4)"),
     "a text that runs together": ("TEXTS.tolist()", "prog.TEXTS = np.array(['a', 'b-c'], object)"),
+    "an attribute of a cached function": ("cached.__dict__.get('a')", "prog.cached.a = 1"),
+    "the seed of NumPy's functions": ("np.random.rand()", "np.random.seed(5)"),
+    "the environment": ("os.environ.get('A')", "monkeypatch.setenv('A', 'b')"),
+    "an object array that holds itself": ("LOOP[1]", "prog.LOOP[1] = 2"),
+    "a method of a library's class": ("INDEX(ARRAY)", "prog.INDEX = np.ndarray.max"),
+    "the package's next module": ("package.main.f()", "package_next.VALUE = 2"),
+    "the same, without a relative import": ("package.main.g()", "package_next.VALUE = 2"),
     "a count of calls": ("next(COUNTER)", "next(prog.COUNTER)"),
     "a bound builtin": ("APPEND.__self__", "prog.APPEND(1)"),
 }
 PROG = """
-    import math, re
+    import functools, math, os, re
     import numpy as np
+    import package.main
     from numpy import mean as stat
     import helper, lazy
     from helper import f, decorate
@@ -140,6 +150,12 @@ PROG = """
     TEXTS = np.array(["a-b", "c"], dtype=object)
     COUNTER = iter([1, 2, 3])
     APPEND = [].append
+    INDEX = np.ndarray.argmax
+    LOOP = np.array([None, 1], dtype=object)
+    LOOP[0] = LOOP
+    @functools.lru_cache
+    def cached():
+        return 1
     @decorate
     def decorated():
         return 1
@@ -162,6 +178,10 @@ def test_a_change_changes_the_name(load, change, monkeypatch):
     helper = load("helper", HELPER)
     lazy = load("lazy", "VALUES = {'anything': 1}\ndef __getattr__(name):\n    return VALUES[name]")
     load("starred", "def STARRED():\n    return 3\n")
+    load("package/__init__", "")
+    package_next = load("package/next", "VALUE = 1\n")
+    inside = "def f():\n    from . import next\n    return next.VALUE\n"
+    load("package/main", inside + "def g():\n    import package.next as n\n    return n.VALUE\n")
     other = load("other", "def f():\n    return 5\n")
     prog = load("prog", PROG.format(uses))
     space = {"level": 1}
@@ -170,6 +190,7 @@ def test_a_change_changes_the_name(load, change, monkeypatch):
     before = tokenize_value(prog.entry)
     assert before == tokenize_value(prog.entry)
     scope = {"prog": prog, "helper": helper, "lazy": lazy, "other": other, "space": space}
+    scope["package_next"] = package_next
     exec(does, {**globals(), **scope, "monkeypatch": monkeypatch})
     assert tokenize_value(prog.entry) != before
     assert tokenize_value(prog.entry) == tokenize_value(prog.entry)
@@ -272,6 +293,13 @@ def generator():
     yield 1
 
 
+class MakesAttributes(types.ModuleType):
+    @property
+    def anything(self):
+        return 1
+
+
+made_module = MakesAttributes("made_module")
 UNNAMED = {
     "a generator": generator(),
     "an open file": sys.__stdout__,
@@ -280,6 +308,8 @@ UNNAMED = {
     "a weak reference": weakref.ref(udf_zoo.NavSums),
     "code that is made later": lambda text: eval(text) + 1,
     "code that is run later": lambda text: exec(text + "\n"),
+    "code that is compiled later": lambda text: types.FunctionType(compile(text, "", "eval"), {}),
+    "a module that makes its attributes": lambda: made_module.anything,
     "a module that is chosen later": lambda name: importlib.import_module("a" + name),
     "the same by a builtin": lambda name: __import__("a" + name),
     "thread-local data": threading.local(),

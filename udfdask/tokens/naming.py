@@ -144,6 +144,9 @@ class _Walk:
 
     def _apart(self, value: Any) -> Any:
         """Return a value by a walk that goes on from here, and leaves no numbers behind."""
+        # nothing in it can be numbered: saves 10 us for each pixel of a set of them
+        if type(value) in _FLAT or (type(value) is tuple and all(type(v) in _FLAT for v in value)):
+            return self.name(value)
         walk = _Walk(self.unnamed)
         walk.numbers, walk.kept = dict(self.numbers), list(self.kept)
         return walk.name(value)
@@ -185,9 +188,7 @@ class _Walk:
             [self._cell(cell) for cell in function.__closure__ or ()],
             self.name(dict(function.__dict__)) if function.__dict__ else None,
             # a closure that a library made refers to the names of that library
-            scope["__name__"]
-            if is_library_scope(scope)
-            else self._references(function),
+            scope["__name__"] if is_library_scope(scope) else self._references(function),
         )
 
     def _cell(self, cell: types.CellType) -> Any:
@@ -228,6 +229,8 @@ class _Walk:
                 value = names[attribute]
             elif is_library_module(value):  # perhaps loaded when it is first read
                 return ("library", value.__name__, attribute)
+            elif type(value) is not types.ModuleType:  # its class may make attributes
+                return self.unnamed(value)
             else:
                 return ("missing", attribute, self.name(names.get("__getattr__")))
         return ("missing",) if value is _MISSING else self.name(value)
@@ -276,16 +279,18 @@ class _Walk:
 
     def _builtin(self, function: types.BuiltinFunctionType) -> Any:
         """Return a function that is not written in Python; a bound one with its object."""
-        owner = function.__self__
-        if owner is not None and not isinstance(owner, types.ModuleType):
-            return ("method", function.__name__, self.name(owner))
         found = library_name(function)
         if found is not None:
             return self.unnamed(function) if found in _UNFORESEEN else ("library", *found)
-        file = origins.extension_file(function)
-        if file is None:
-            return self.unnamed(function)
-        return ("compiled", function.__qualname__, origins.file_digest(*file))
+        owner = function.__self__
+        if owner is not None and not isinstance(owner, types.ModuleType):
+            return ("method", function.__name__, self.name(owner))
+        return ("compiled", function.__qualname__, self._file(function) or self.unnamed(function))
+
+    def _file(self, value: Any) -> str | None:
+        """Return a hash of the user's compiled module that something is from."""
+        file = origins.extension_file(value)
+        return None if file is None else origins.file_digest(*file)
 
     def _ufunc(self, ufunc: np.ufunc) -> Any:
         """Return a ufunc of a library by name."""
@@ -305,18 +310,19 @@ class _Walk:
     def _array(self, array: np.ndarray[Any, Any]) -> Any:
         """Return an array by shape, dtype and values; of another class with its attributes."""
         plain = np.asarray(array) if type(array) is np.ndarray else array.view(np.ndarray)
+        named = ("array", plain.shape, self._dtype(plain.dtype))
+        simple = type(array) in (np.ndarray, np.memmap)
+        if simple and not plain.dtype.hasobject:
+            return (*named, array_digest(plain))
+        again = self._again(array)
+        if again:
+            return again
         if plain.dtype.hasobject:
             values = [self.name(v) for v in plain.ravel().tolist()]
         else:
             values = [array_digest(plain)]
-        named = ("array", plain.shape, self._dtype(plain.dtype), values)
-        if type(array) in (np.ndarray, np.memmap):
-            return named
-        return self._again(array) or (
-            *named,
-            self.name(type(array)),
-            self.name(dict(getattr(array, "__dict__", {}))),
-        )
+        more = None if simple else self.name(dict(getattr(array, "__dict__", {})))
+        return (*named, values, self.name(type(array)), more)
 
     def _member(self, member: enum.Enum) -> Any:
         """Return a member of an Enum; what its class keeps about it has a leading underscore."""
@@ -358,8 +364,11 @@ class _Walk:
             if hasattr(kind, "__dask_tokenize__"):
                 return ("object", self.name(kind), self.name(value.__dask_tokenize__()))
             return self.unnamed(value)
-        if isinstance(reduced, str):  # found in its module under that name
-            return ("object", self.name(kind), reduced, self.name(getattr(value, "__dict__", None)))
+        if isinstance(reduced, str):  # it is what its module has under that name
+            if not origins.is_found(value, reduced):  # as a closure that Cython compiled
+                return self.unnamed(value)
+            more = self.name(getattr(value, "__dict__", None))
+            return ("object", self.name(kind), reduced, more, self._file(value))
         make, arguments, state, members, items, *rest = (*reduced, None, None, None, None)[:6]
         return (
             "object",
@@ -377,8 +386,15 @@ class _Walk:
         found = library_name(function)
         if found:
             return ("library", *found)
+        again = self._again(function)
+        if again:
+            return again
         options = list(function.cache_parameters().items())
-        return ("cached", self.name(function.__wrapped__), options)
+        # the other attributes are copies of those of the function
+        more = {
+            k: v for k, v in vars(function).items() if k[:2] != "__" and k != "cache_parameters"
+        }
+        return ("cached", self.name(function.__wrapped__), options, self.name(more))
 
     def _proxy(self, proxy: Mapping[Any, Any]) -> Any:
         """Return a read-only or weak view of a dictionary."""
@@ -456,6 +472,7 @@ _CONFIGURED = ("udfdask.udf", "udfdask.udfs.")
 # what they run or reach is known only when they are called
 _UNFORESEEN = frozenset(
     {
+        ("builtins", "compile"),
         ("builtins", "eval"),
         ("builtins", "exec"),
         ("builtins", "globals"),

@@ -89,10 +89,20 @@ def library_name(thing: Any) -> tuple[str, str] | None:
     name = getattr(thing, "__qualname__", None)
     if not (isinstance(module, str) and isinstance(name, str) and is_library(module)):
         return None
-    there: Any = sys.modules[module]
+    return (module, name) if _at(sys.modules[module], name) is thing else None
+
+
+def is_found(thing: Any, name: str) -> bool:
+    """Return whether an object is what its module has under a name."""
+    module = sys.modules.get(getattr(thing, "__module__", None) or "")
+    return _at(module, name) is thing
+
+
+def _at(there: Any, name: str) -> Any:
+    """Return what is found under a qualified name; None if there is nothing."""
     for part in name.split("."):
         there = getattr(there, part, None)
-    return (module, name) if there is thing else None
+    return there
 
 
 @lru_cache(maxsize=1024)
