@@ -98,7 +98,8 @@ values = dict(
     of_sets=frozenset([frozenset("ab")]),
     ufunc=np.add, mean=np.mean, upper=str.upper, space=types.SimpleNamespace(a={{"a", "b"}}),
     vectorized=np.vectorize(lambda a: a + 1), udf=udf_zoo.Floats(factor=np.arange(3)),
-    container=MaskContainer(masks), template=DiscTemplate(radius=2), range=range(3), slice=slice(1, "b"),
+    container=MaskContainer(masks), template=DiscTemplate(radius=2), range=range(3),
+    slice=slice(1, "b"),
     both=Plain.both, types={{int, str, Plain}}, typed=dict[str, Plain], module=udf_zoo,
 )
 for name, value in values.items():

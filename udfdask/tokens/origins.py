@@ -93,8 +93,8 @@ def library_name(thing: Any) -> tuple[str, str] | None:
 
 
 def is_found(thing: Any, name: str) -> bool:
-    """Return whether an object is what its module has under a name."""
-    module = sys.modules.get(getattr(thing, "__module__", None) or "")
+    """Return whether an object is what its module, by default that of builtins, calls so."""
+    module = sys.modules.get(getattr(thing, "__module__", None) or "builtins")
     return _at(module, name) is thing
 
 
