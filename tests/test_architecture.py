@@ -17,10 +17,10 @@ config per_process shapes axes slices grid roi
 backends
 numeric on_device
 corrections
-tiling buffers params auxdata meta
+tiling buffers params nested auxdata meta
+tokens
 masks threads
 udf
-tokens
 udfs
 recipe groups declaring preparing partial sources device_tasks instance pieces sparse_pieces
 processing

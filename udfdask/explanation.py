@@ -206,7 +206,8 @@ def _corrections(recipe: Recipe) -> str:
 def _notes(plan: Plan) -> list[str]:
     """Return what else is worth knowing."""
     names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(plan.recipe.udfs)}}
-    lazy = [f"{names[k]}.{p}" for k, p in plan.recipe.lazy_slots]
+    slots = [(k, p[0] if isinstance(p, tuple) else p) for k, p in plan.recipe.lazy_slots]
+    lazy = [f"{names[k]}.{p}" for k, p in dict.fromkeys(slots)]
     notes = []
     if plan.recipe.native in SPARSE_BACKENDS:
         notes.append(

@@ -13,7 +13,7 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from udfdask.backends.device import is_on_device, to_host
 from udfdask.chunk_layers import Key
 from udfdask.output_task import OutputTask
-from udfdask.recipe import Recipe
+from udfdask.recipe import Recipe, Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,6 @@ def _gathered(gather: Callable[..., Any], extra: tuple[Any, ...], blocks: Any) -
     return to_host(value) if is_on_device(value) else value
 
 
-def _filled(recipe: Recipe, lazy: list[tuple[int, str]], values: list[Any]) -> Recipe:
+def _filled(recipe: Recipe, lazy: list[Slot], values: list[Any]) -> Recipe:
     """Return a recipe with its lazy parameters filled in."""
     return recipe.with_params(dict(zip(lazy, values, strict=True)))

@@ -9,7 +9,6 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask.base import is_dask_collection
 from dask.utils import format_bytes
 
 from udfdask import config
@@ -19,6 +18,7 @@ from udfdask.backends.kinds import backend_of, fill_value, holds, is_unknown_spa
 from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS
 from udfdask.declaring import check_split_every, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.nested import hidden_collection, is_lazy, lazy_places
 from udfdask.preparing import MANY_BLOCKS, make_recipe
 from udfdask.recipe import Recipe
 from udfdask.roi import normalize_roi
@@ -210,13 +210,20 @@ def check_udfs(udfs: Any) -> None:
                 f"expected a UDF or a list of UDFs, got {type(udf).__name__}: subclass "
                 "udfdask.UDF, or run a plain function with map_frames"
             )
+        for name, value in udf._kwargs.items():
+            if kind := hidden_collection(value):
+                raise ArgumentTypeError(
+                    f"parameter {name!r} of {type(udf).__name__} has a dask collection inside of a "
+                    f"{kind}, where it would be computed again for each frame: pass it as a "
+                    "parameter of its own, in a list, tuple or dictionary, or compute it first"
+                )
 
 
 def _is_computed_first(value: Any) -> bool:
-    """Return whether a parameter is lazy and wanted whole by every task."""
+    """Return whether a parameter is lazy, or holds something lazy, and tasks want it whole."""
     if isinstance(value, AuxData):
         return value.is_lazy and value.kind != "nav"
-    return bool(is_dask_collection(value))
+    return is_lazy(value) or any(lazy_places(value))
 
 
 def _aligned(aux: AuxData, recipe: Recipe) -> Any:

@@ -23,10 +23,15 @@ from udfdask.buffers import BufferSpec
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.checked import PLANES, lazy_planes, with_planes
 from udfdask.grid import Grid
+from udfdask.nested import lazy_places, member_at, with_members
 from udfdask.shapes import Shape
 from udfdask.tiling import TilingScheme
 from udfdask.types import MergeMode
 from udfdask.udf import UDF, UDFMethod
+
+Slot = tuple[int, Any]
+"""Number of a UDF, or CORRECTIONS, and which lazy parameter of it: its name, followed by the place
+in the parameter if that is a list, tuple or dictionary with dask collections inside."""
 
 CORRECTIONS = -1
 """Stands for the corrections where a number says whose lazy parameter it is."""
@@ -174,13 +179,20 @@ class Recipe:
         return tuple((k, name) for k, u in enumerate(self.udfs) for name in u.nav_aux)
 
     @property
-    def lazy_slots(self) -> tuple[tuple[int, str], ...]:
-        """Number of the UDF, or CORRECTIONS, and name of each lazy parameter."""
-        own = [(k, name) for k, u in enumerate(self.udfs) for name in u.lazy_params]
+    def lazy_slots(self) -> tuple[Slot, ...]:
+        """The dask collections that are computed before the first chunk."""
+        own: list[Slot] = []
+        for k, u in enumerate(self.udfs):
+            for name in u.lazy_params:
+                inside = [(k, (name, *place)) for place in lazy_places(u.kwargs[name])]
+                own.extend(inside or [(k, name)])
         return (*own, *((CORRECTIONS, name) for name in lazy_planes(self.corrections)))
 
-    def lazy_value(self, number: int, name: str) -> Any:
+    def lazy_value(self, number: int, name: Any) -> Any:
         """Return the dask collection of one of `lazy_slots`."""
+        if isinstance(name, tuple):
+            first, *place = name
+            return member_at(self.udfs[number].kwargs[first], place)
         if number == CORRECTIONS:
             return getattr(self.corrections, name)
         value = self.udfs[number].kwargs[name]
@@ -198,7 +210,7 @@ class Recipe:
         planes = [getattr(self.corrections, name, None) for name in (*PLANES, "excluded_pixels")]
         return roi + _weight(planes) + sum(_weight(u.kwargs) for u in self.udfs)
 
-    def with_params(self, values: Mapping[tuple[int, str], Any]) -> Recipe:
+    def with_params(self, values: Mapping[Slot, Any]) -> Recipe:
         """Return the recipe with computed values in place of lazy parameters.
 
         Keys are those of `lazy_slots`.
@@ -212,20 +224,26 @@ class Recipe:
             if number == CORRECTIONS:
                 continue
             u = udfs[number]
-            is_aux = value is not None and name in u.aux
-            given = u.aux[name].with_data(value) if is_aux else value
+            if isinstance(name, tuple):
+                name, *place = name  # noqa: PLW2901
+                given = with_members(u.kwargs[name], {tuple(place): value})
+            else:
+                is_aux = value is not None and name in u.aux
+                given = u.aux[name].with_data(value) if is_aux else value
             udfs[number] = replace(u, kwargs={**u.kwargs, name: given})
         return replace(self, udfs=tuple(udfs), corrections=corrections)
 
 
-def _weight(value: Any) -> int:
-    """Return the bytes of the arrays and strings in a parameter."""
-    if hasattr(value, "__dask_graph__"):  # computed on a worker
+def _weight(value: Any, around: tuple[int, ...] = ()) -> int:
+    """Return the bytes of the arrays and strings in a parameter; `around` are containers' ids."""
+    # computed on a worker; or a list in itself
+    if hasattr(value, "__dask_graph__") or id(value) in around:
         return 0
+    inside = (*around, id(value))
     if isinstance(value, Mapping):
-        return sum(_weight(v) for v in value.values())
+        return sum(_weight(v, inside) for v in value.values())
     if isinstance(value, (list, tuple, set, frozenset)):
-        return sum(_weight(v) for v in value)
+        return sum(_weight(v, inside) for v in value)
     if isinstance(value, (str, bytes)):
         return len(value)
     size = getattr(value, "nbytes", 0)  # a descriptor of classes such as np.float32

@@ -143,6 +143,31 @@ class TestInOneProcess:
         sys.modules.pop("edited_masks")
         assert totals == [6, 12]
 
+    def test_what_a_factory_refers_to_makes_other_masks(self, tmp_path, monkeypatch):
+        """A notebook's cell is run again: the factory is the same, its radius or helper is not."""
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        text = "import numpy as np\nVALUE = 1\ndef filled(n): return np.full((2, 3), n)\n"
+        (tmp_path / "refers_to.py").write_text(text + "def make(): return filled(VALUE)\n")
+        module = importlib.import_module("refers_to")
+        totals = [MaskContainer(module.make).get(piece(3)).sum()]
+        module.VALUE = 2
+        totals.append(MaskContainer(module.make).get(piece(3)).sum())
+        module.filled = lambda n: np.full((2, 3), 10 * n)
+        totals.append(MaskContainer([module.make]).computed_masks.sum())
+        sys.modules.pop("refers_to")
+        assert totals == [6, 12, 120]
+
+    def test_what_cannot_be_named_is_no_excuse_for_the_rest(self):
+        """A generator has no name: it is known by its identity, all else by content."""
+        numbers = iter(lambda: 1, 0)  # cannot be pickled
+        assert np.isfinite(next(numbers))
+        table = np.ones((2, 3))
+        first = MaskContainer(lambda: table * next(numbers)).get(piece(3))
+        assert MaskContainer(lambda: table * next(numbers)).get(piece(3)).sum() == first.sum()
+        table[:] = 4
+        assert MaskContainer(lambda: table * next(numbers)).get(piece(3)).sum() == 4 * first.sum()
+
     def test_an_error_is_not_kept(self, label):
         def make(fail=[True]):  # noqa: B006  # kept from call to call
             if fail:

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dask.base import is_dask_collection
-
 from udfdask.auxdata import AuxData
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.nested import hidden_collection, is_lazy, lazy_places
 from udfdask.preparing import redeclare
 from udfdask.recipe import Recipe, UDFRecipe
 
@@ -108,9 +107,11 @@ def _check_value(udf: UDFRecipe, name: str, value: Any) -> None:
             f"{udf.name} has no parameter {name!r}: there are {sorted(udf.kwargs)}, the ones "
             "that were given to super().__init__"
         )
-    if is_dask_collection(value) or (isinstance(value, AuxData) and value.is_lazy):
+    lazy = value.is_lazy if isinstance(value, AuxData) else is_lazy(value)
+    if lazy or any(lazy_places(value)) or hidden_collection(value):
         raise ArgumentTypeError(
-            f"{where} cannot become a dask collection while a run goes on: compute it first"
+            f"{where} cannot become a dask collection, or hold one, while a run goes on: compute "
+            "it first"
         )
     old = udf.aux.get(name)
     if old is None and isinstance(value, AuxData):

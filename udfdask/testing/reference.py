@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
-from dask.base import compute, is_dask_collection
+from dask.base import compute
 
 from udfdask.auxdata import AuxData
 from udfdask.backends.choosing import choose_backends
@@ -20,6 +20,7 @@ from udfdask.declaring import known_backends
 from udfdask.errors import MissingMergeError
 from udfdask.grid import Grid
 from udfdask.meta import Cursor, UDFMeta
+from udfdask.nested import is_lazy, lazy_places
 from udfdask.params import Params, TaskData
 from udfdask.roi import normalize_roi
 from udfdask.shapes import Shape
@@ -106,7 +107,7 @@ def with_computed_params(udf: UDF) -> UDF:
     """Return a UDF whose lazy parameters are computed; itself if it has none."""
     given = udf._kwargs
     aux = {k: v for k, v in given.items() if isinstance(v, AuxData) and v.is_lazy}
-    lazy = {k: v for k, v in given.items() if is_dask_collection(v)}
+    lazy = {k: v for k, v in given.items() if is_lazy(v) or any(lazy_places(v))}
     if not lazy and not aux:
         return udf
     values, rows = compute(lazy, {k: v.data for k, v in aux.items()}, scheduler="sync")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from udfdask.auxdata import AuxData
 from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.nested import with_all
 from udfdask.udf import UDF
 
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -119,7 +121,7 @@ class AutoUDF(UDF):
                 for name, key in self._each.items()
                 if isinstance(aux := self._kwargs[key], AuxData)
             }
-            value = self.params.f(mock, **self.params.kwargs, **ones)
+            value = self.params.f(mock, **with_all(self.params.kwargs, _stand_in), **ones)
         except Exception as error:
             error.add_note(
                 "raised by the function on a frame of ones, which tells the shape and dtype of "
@@ -197,6 +199,18 @@ class AutoUDF(UDF):
                 f"the function returned {found.dtype} for this frame, but {result.dtype} for a "
                 "frame of ones: give output_dtype="
             )
+
+
+def _stand_in(lazy: Any) -> Any:
+    """Return what a function is given in place of a lazy parameter, to find out its result."""
+    if not isinstance(getattr(lazy, "dtype", None), np.dtype):  # a Delayed has any attribute
+        raise UDFError(
+            f"nothing is known of a {type(lazy).__name__} before it is computed, not even its "
+            "shape: give output_shape= and output_dtype="
+        )
+    if type(lazy).__module__.startswith("dask.") and not any(map(math.isnan, lazy.shape)):
+        return np.ones(lazy.shape, lazy.dtype)
+    return lazy
 
 
 def _value(view: Any) -> Any:

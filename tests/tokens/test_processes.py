@@ -1,0 +1,136 @@
+"""Names of ordinary UDFs and values are the same in every process, and never unique by accident."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import udf_zoo
+import udfdask as ud
+from udfdask import udfs
+
+SCRIPT = """
+import dataclasses, enum, functools, json, logging, sys, threading, types
+sys.path.insert(0, {tests!r})
+import dask.array as da, numba, numpy as np
+import udf_programs, udf_zoo, udfdask as ud
+from functools import partial
+from udfdask.masks import DiscTemplate, MaskContainer, circular, ring
+from udfdask.plan import make_plan
+from udfdask.tokens import tokenize_value
+from udfdask.udfs import *
+
+frame = dict(centerX=8, centerY=8, imageSizeX=16, imageSizeY=16)
+masks = [partial(circular, **frame, radius=3), lambda: np.ones((16, 16))]
+where = np.array([[3, 4], [9, 9]])
+builtins = [
+    ApplyMasksUDF(masks), AutoUDF(f=np.sum), AutoUDF(f=lambda frame: np.percentile(frame, 3)),
+    CoMUDF(cy=8, cx=8, r=4), CorrelationUDF(where, DiscTemplate(radius=2), steps=2),
+    CrystallinityUDF(rad_in=1, rad_out=3), FEMUDF(center=(8, 8), rad_in=1, rad_out=4),
+    LogsumUDF(), NoOpUDF(), PickUDF(), RadialFourierUDF(n_bins=2, max_order=3),
+    RadialProfileUDF(n_bins=3, r=4), RecordUDF("recorded.npy"), StdDevUDF(), SumSigUDF(),
+    SumUDF(), VirtualDetectorUDF("ring", ri=2, ro=4),
+]
+x = da.zeros((4, 4, 16, 16), dtype="uint16", chunks=(2, 4, 16, 16))
+found = {{}}
+for k, udf in enumerate([*builtins, *(cls() for cls in udf_zoo.ZOO)]):
+    def name():
+        return make_plan(x, [udf]).token
+    found[f"{{type(udf).__name__}} {{k}}"] = (name(), name())
+
+log = logging.getLogger(__name__)
+lock = threading.Lock()
+nothing = object()
+
+class Color(enum.Flag):
+    RED = 1
+    BLUE = 2
+Color.RED | Color.BLUE
+
+class Plain:
+    def __init__(self, by, *, of=nothing):
+        self.by, self.of = by, of
+    def method(self):
+        with lock:
+            log.debug("%s", self.by)
+            return self.by
+    def both(self):
+        return Color.RED | Color.BLUE
+
+@functools.lru_cache
+class Cached(Plain):
+    pass
+
+@functools.cache
+def cached(a):
+    return Plain(a)
+
+@functools.singledispatch
+def single(a):
+    return a
+@single.register
+def _(a: str):
+    return a * 2
+single("fills its cache")
+
+@numba.njit(fastmath={{"nnan", "contract", "arcp"}})
+def compiled(a):
+    return a + 1
+compiled(2)
+
+@dataclasses.dataclass
+class Options:
+    names: set = dataclasses.field(default_factory=lambda: {{"a", "b", "c"}})
+
+class Ring:
+    pass
+one, two = Ring(), Ring()
+one.next, two.next, one.all = two, one, {{"x", ("y", one), "z"}}
+listed = [1]
+listed.append(listed)
+values = dict(
+    member=Color.BLUE, members={{Color.RED, Color.BLUE}}, plain=Plain({{"a", "b"}}),
+    method=Plain(2).method, cached_class=Cached, cached=cached, single=single, compiled=compiled,
+    objects=np.array([{{"a", "b", "c"}}, frozenset("abc")], dtype=object), options=Options(),
+    ring=one, listed=listed, lambdas=[{{"f": lambda: Color.RED}}],
+    of_sets=frozenset([frozenset("ab")]),
+    ufunc=np.add, mean=np.mean, upper=str.upper, space=types.SimpleNamespace(a={{"a", "b"}}),
+    vectorized=np.vectorize(lambda a: a + 1), udf=udf_zoo.Floats(factor=np.arange(3)),
+    container=MaskContainer(masks), template=DiscTemplate(radius=2), range=range(3),
+    slice=slice(1, "b"),
+    both=Plain.both, types={{int, str, Plain}}, typed=dict[str, Plain], module=udf_zoo,
+)
+for name, value in values.items():
+    found[name] = (tokenize_value(value), tokenize_value(value))
+print(json.dumps(found))
+"""
+
+
+def names(seed):
+    """The names that a fresh interpreter finds, twice each."""
+    script = SCRIPT.format(tests=str(Path(udf_zoo.__file__).parent))
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_ordinary_things_have_one_name_in_all_processes():
+    one, other = names("1"), names("2")
+    unique = [what for what, (first, second) in one.items() if first != second]
+    assert not unique
+    assert {k: v for k, v in one.items() if other[k] != v} == {}
+    tokens = [first for first, _ in one.values()]
+    assert len(set(tokens)) == len(tokens)
+    # nothing that users are given has been left out
+    ready = {
+        n for n in udfs.__all__ if inspect.isclass(c := getattr(udfs, n)) and issubclass(c, ud.UDF)
+    }
+    assert ready | {cls.__name__ for cls in udf_zoo.ZOO} <= {what.split()[0] for what in one}

@@ -1,0 +1,67 @@
+"""Arrays, their elements and their dtypes by content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from dask.hashing import hash_buffer_hex
+
+from udfdask.tokens import origins
+from udfdask.tokens.objects import name_instance
+from udfdask.tokens.walk import Walk
+
+_SIMPLE = frozenset("biufcmMSU")
+"""Kinds of dtypes of which text such as ``<i4`` says all."""
+
+
+def _text(dtype: np.dtype[Any]) -> str | None:
+    """Return a dtype as text; None if it has fields, metadata or objects."""
+    return dtype.str if dtype.kind in _SIMPLE and dtype.metadata is None else None
+
+
+def _digest(array: np.ndarray[Any, Any]) -> str:
+    """Return a hash of the values in C order, however they lie in memory.
+
+    dask's hashes memory as it is, and gives a square and its transpose the same token.
+    """
+    if not array.nbytes:
+        return ""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return str(hash_buffer_hex(flat.view("u1")))
+
+
+def name_ufunc(walk: Walk, ufunc: np.ufunc) -> Any:
+    """Return a ufunc of a library by name."""
+    found = origins.ufunc_name(ufunc)
+    return walk.unnamed(ufunc) if found is None else ("library", *found)
+
+
+def name_dtype(walk: Walk, dtype: np.dtype[Any]) -> Any:
+    """Return a dtype."""
+    return ("dtype", _text(dtype) or name_instance(walk, dtype))
+
+
+def name_scalar(walk: Walk, scalar: np.generic) -> Any:
+    """Return a scalar of NumPy's."""
+    if scalar.dtype.char in "gG":  # long doubles have bytes that hold nothing
+        return ("scalar", name_dtype(walk, scalar.dtype), repr(scalar))
+    return ("scalar", name_dtype(walk, scalar.dtype), walk.name(np.asarray(scalar).tobytes()))
+
+
+def name_array(walk: Walk, array: np.ndarray[Any, Any]) -> Any:
+    """Return an array by shape, dtype and values; of another class with its attributes."""
+    plain = np.asarray(array) if type(array) is np.ndarray else array.view(np.ndarray)
+    named = ("array", plain.shape, name_dtype(walk, plain.dtype))
+    simple = type(array) in (np.ndarray, np.memmap)
+    if simple and not plain.dtype.hasobject:
+        return (*named, _digest(plain))
+    again = walk.again(array)
+    if again:
+        return again
+    if plain.dtype.hasobject:
+        values = [walk.name(v) for v in plain.ravel().tolist()]
+    else:
+        values = [_digest(plain)]
+    more = None if simple else walk.name(dict(getattr(array, "__dict__", {})))
+    return (*named, values, walk.name(type(array)), more)

@@ -1,0 +1,140 @@
+"""Names values: a hash of their content and code, by the function that knows their type."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import types
+import uuid
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+from dask.base import is_dask_collection, tokenize
+
+from udfdask.tokens.arrays import name_array, name_dtype, name_scalar, name_ufunc
+from udfdask.tokens.code import (
+    name_builtin,
+    name_cached,
+    name_class,
+    name_code,
+    name_function,
+    name_method,
+    name_module,
+)
+from udfdask.tokens.objects import (
+    name_dict,
+    name_instance,
+    name_member,
+    name_own,
+    name_parts,
+    name_proxy,
+    name_sequence,
+    name_set,
+)
+from udfdask.tokens.origins import own_version
+from udfdask.tokens.walk import Walk
+
+
+def tokenize_value(value: Any) -> str:
+    """Return a token of any value, equal for equal content and code in every process.
+
+    What cannot be named for certain, such as an open file, makes the token unique to the call.
+    """
+    value = (own_version(), value)
+    return _digest(value, lambda thing: ("unique", uuid.uuid4().hex))
+
+
+def identity_of(value: Any) -> Hashable:
+    """Return a key for caches of this process: content and code, as in a token.
+
+    What cannot be named for certain is known by its identity, and kept alive by the key.
+    """
+    found: dict[Identity, int] = {}
+
+    def by_identity(thing: Any) -> Any:
+        return ("identity", found.setdefault(Identity(thing), len(found)))
+
+    return (_digest(value, by_identity), *found)
+
+
+class Identity:
+    """Equal to another only if both are about the same object, which it keeps alive."""
+
+    __slots__ = ("_thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self._thing is other._thing
+
+    def __hash__(self) -> int:
+        return id(self._thing)
+
+
+def _digest(value: Any, unnamed: Callable[[Any], Any]) -> str:
+    """Return a hash of a value; `unnamed` gives what stands for an object without a name."""
+    try:
+        text = repr(Walk(unnamed, _describe).name(value))
+    except RecursionError:  # nested a few hundred levels deep
+        text = repr(unnamed(value))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _describe(walk: Walk, value: Any) -> Any:
+    """Return the name of a value that is not plain."""
+    kind = type(value)
+    by_kind = _BY_TYPE.get(kind)
+    if by_kind is not None:
+        return by_kind(walk, value)
+    if isinstance(value, type):
+        return name_class(walk, value)
+    for base, by_base in _BY_BASE:
+        if isinstance(value, base):
+            return by_base(walk, value)
+    # asked of the type, since a Delayed claims to have any attribute
+    if hasattr(kind, "__dask_graph__") and is_dask_collection(value):
+        return ("collection", tokenize(value))
+    if dataclasses.is_dataclass(value) and kind.__module__.startswith("udfdask."):
+        return name_own(walk, value)
+    return name_instance(walk, value)
+
+
+def _by_parts(base: type, *names: str) -> tuple[type, Callable[[Walk, Any], Any]]:
+    """Return a row of `_BY_BASE` for objects that some of their attributes describe."""
+    return (base, lambda walk, value: name_parts(walk, value, base, names))
+
+
+_BY_TYPE: dict[type, Callable[[Walk, Any], Any]] = {
+    list: name_sequence,
+    tuple: name_sequence,
+    dict: name_dict,
+    set: name_set,
+    frozenset: name_set,
+    types.FunctionType: name_function,
+    types.CodeType: name_code,
+    types.MethodType: name_method,
+    types.BuiltinFunctionType: name_builtin,
+    types.MappingProxyType: name_proxy,
+    type(functools.lru_cache(int)): name_cached,
+    np.ufunc: name_ufunc,
+}
+_BY_BASE: tuple[tuple[type, Callable[[Walk, Any], Any]], ...] = (
+    (types.ModuleType, name_module),
+    (np.ndarray, name_array),
+    (np.generic, name_scalar),
+    (np.dtype, name_dtype),
+    (enum.Enum, name_member),
+    _by_parts(staticmethod, "__func__"),
+    _by_parts(classmethod, "__func__"),
+    _by_parts(property, "fget", "fset", "fdel"),
+    _by_parts(functools.cached_property, "func", "attrname"),
+    # what it keeps after a call cannot be named
+    _by_parts(np.vectorize, "pyfunc", "otypes", "signature", "cache", "excluded"),
+    (weakref.WeakKeyDictionary, name_proxy),
+    (weakref.WeakValueDictionary, name_proxy),
+)

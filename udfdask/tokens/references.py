@@ -1,0 +1,90 @@
+"""What a code object refers to by name: globals with their attributes, and modules it imports."""
+
+from __future__ import annotations
+
+import dis
+import hashlib
+import types
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """The names in a code object and in those inside of it, sorted."""
+
+    chains: tuple[tuple[str, ...], ...]
+    """Each global name with the attributes that are read right after it: `np.linalg.norm`."""
+    imports: tuple[tuple[int, str, tuple[str, ...]], ...]
+    """Each import inside: level of a relative one, module, names that are taken from it."""
+
+
+@lru_cache(maxsize=4096)
+def references_of(code: types.CodeType) -> References:
+    """Return what a code object refers to."""
+    chains: set[tuple[str, ...]] = set()
+    imports: set[tuple[int, str, tuple[str, ...]]] = set()
+    chain: tuple[str, ...] = ()
+    before: list[Any] = [None, None]
+    for instruction in dis.get_instructions(code):
+        name, value = instruction.opname, instruction.argval
+        if name == "EXTENDED_ARG":  # a part of the next instruction
+            continue
+        if chain and name in _ATTRIBUTES:
+            chain = (*chain, value)
+            continue
+        if chain:
+            chains.add(chain)
+        chain = (value,) if name in _LOADS else ()
+        if name == "IMPORT_NAME":
+            imports.add((before[-2] or 0, value, tuple(before[-1] or ())))
+        before = [before[-1], value]
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            inner = references_of(constant)
+            chains.update(inner.chains)
+            imports.update(inner.imports)
+    return References(tuple(sorted(chains)), tuple(sorted(imports)))
+
+
+@lru_cache(maxsize=4096)
+def code_digest(code: types.CodeType) -> str | None:
+    """Return a hash of what decides the behavior of a code object; no file name, no line numbers.
+
+    None if it has constants that no compiler makes.
+    """
+    try:
+        constants = [_constant(c) for c in code.co_consts]
+    except TypeError:
+        return None
+    parts = (
+        code.co_code,
+        constants,
+        (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars),
+        (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),
+        code.co_exceptiontable,
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _constant(value: Any) -> Any:
+    """Return a constant as something whose text tells it from all others."""
+    if isinstance(value, types.CodeType):
+        digest = code_digest(value)
+        if digest is not None:
+            return ("code", digest)
+    if isinstance(value, tuple):
+        return ("tuple", [_constant(v) for v in value])
+    if isinstance(value, frozenset):  # its order follows the hashes of strings
+        return ("frozenset", sorted(repr(_constant(v)) for v in value))
+    if isinstance(value, slice):
+        return ("slice", [_constant(v) for v in (value.start, value.stop, value.step)])
+    if type(value) is int:
+        return ("int", hex(value))  # decimal digits are limited in number
+    if value is None or value is ... or type(value) in (bool, float, complex, str, bytes):
+        return value
+    raise TypeError
