@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from udfdask.auxdata import AuxData
 from udfdask.backends.device import check_dtype
 from udfdask.backends.kinds import backend_of, fill_value, holds, is_unknown_sparse
 from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS
+from udfdask.data_files import data_files
 from udfdask.declaring import check_split_every, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.preparing import MANY_BLOCKS, make_recipe
@@ -25,6 +27,7 @@ from udfdask.roi import normalize_roi
 from udfdask.second_pass import needs_whole_run, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
+from udfdask.writing import check_apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,8 @@ class Plan:
     array with the navigation chunks of the data."""
     second_pass: bool
     """Whether a parameter needs a result over the same data, which are then loaded again."""
+    files: tuple[str, ...]
+    """Files and stores that the data and lazy parameters are read from, as far as is known."""
     warnings: tuple[str, ...]
     """What will be slow or need much memory, and what to change."""
 
@@ -63,6 +68,9 @@ def make_plan(
     check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
+    files = data_files(array, *_collections_of(udfs))
+    check_apart([target for udf in udfs for target in udf._targets(files)])
+    udfs = [udf._for_run() for udf in udfs]
     allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
     _check_rows(array, sig_dims)
     n_nav = array.ndim - sig_dims
@@ -99,6 +107,7 @@ def make_plan(
         array_name=array.name,
         aux=aux,
         second_pass=second_pass,
+        files=files,
         warnings=tuple(_warnings(recipe, array, memory)),
     )
 
@@ -210,6 +219,13 @@ def check_udfs(udfs: Any) -> None:
                 f"expected a UDF or a list of UDFs, got {type(udf).__name__}: subclass "
                 "udfdask.UDF, or run a plain function with map_frames"
             )
+
+
+def _collections_of(udfs: Sequence[UDF]) -> list[Any]:
+    """Return the dask collections among the parameters."""
+    values = itertools.chain.from_iterable(udf._kwargs.values() for udf in udfs)
+    found = [value.data if isinstance(value, AuxData) else value for value in values]
+    return [value for value in found if is_dask_collection(value)]
 
 
 def _is_computed_first(value: Any) -> bool:
