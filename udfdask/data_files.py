@@ -21,8 +21,6 @@ import numpy as np
 from dask._task_spec import Alias, DataNode, Task, TaskRef
 from dask.blockwise import Blockwise
 
-from udfdask.stores import is_zarr
-
 MAX_DEPTH = 12
 """Objects in objects that are looked into: xarray wraps a file's name six times."""
 MAX_OBJECTS = 20_000
@@ -95,6 +93,8 @@ class _Search:
             return
         self._texts.add(text)
         path = Path(text.removeprefix("file://"))
+        from udfdask.stores import is_zarr  # not for runs over data in memory
+
         try:
             if path.is_file() or is_zarr(path):
                 self.found[str(path.absolute())] = None

@@ -27,7 +27,6 @@ from udfdask.roi import normalize_roi
 from udfdask.second_pass import needs_whole_run, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
-from udfdask.writing import check_apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +68,7 @@ def make_plan(
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
     files = data_files(array, *_collections_of(udfs))
-    check_apart([target for udf in udfs for target in udf._targets(files)])
+    _check_targets(udfs, files)
     udfs = [udf._for_run() for udf in udfs]
     allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
     _check_rows(array, sig_dims)
@@ -219,6 +218,15 @@ def check_udfs(udfs: Any) -> None:
                 f"expected a UDF or a list of UDFs, got {type(udf).__name__}: subclass "
                 "udfdask.UDF, or run a plain function with map_frames"
             )
+
+
+def _check_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:
+    """Raise if a file that a UDF writes must not be written."""
+    targets = [target for udf in udfs for target in udf._targets(sources)]
+    if targets:
+        from udfdask.writing import check_apart  # few runs need it
+
+        check_apart(targets)
 
 
 def _collections_of(udfs: Sequence[UDF]) -> list[Any]:

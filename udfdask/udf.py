@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from inspect import isfunction
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from udfdask.errors import ArgumentTypeError, NotAvailableError
 from udfdask.meta import UDFMeta
 from udfdask.params import Params, TaskData
 from udfdask.types import AnyArray, Kind, Use, Where
-from udfdask.writing import Target
+
+if TYPE_CHECKING:
+    from udfdask.writing import Target
 
 
 class UDFMethod(enum.Enum):

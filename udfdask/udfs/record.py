@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.udf import UDF
 from udfdask.udfs.npy_rows import KeptRows, NpyRows
-from udfdask.writing import NPY, Target, check_target
-from udfdask.writing.replacing import put_in_place
-from udfdask.writing.scratch import part_path, scratch_prefix
+
+if TYPE_CHECKING:
+    from udfdask.writing import Target
 
 _NO_FILE = np.iinfo(np.uint64).max
 
@@ -103,11 +103,15 @@ class RecordUDF(UDF):
 
     def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
         """Return the file that is written, checked."""
+        from udfdask.writing import NPY, check_target
+
         overwrite = self.params.overwrite
         return [check_target(self.params.filename, NPY, overwrite=overwrite, sources=sources)]
 
     def _for_run(self) -> UDF:
         """Return the same with a hidden file of its own: two runs never write to the same."""
+        from udfdask.writing.scratch import part_path
+
         part = part_path(self._target.path)
         return type(self)(self.params.filename, self.params.overwrite, _part=str(part))
 
@@ -174,6 +178,8 @@ class RecordUDF(UDF):
 
     def _finish(self, number: int) -> None:
         """Take the number of a complete file; give it its name, unless it has it already."""
+        from udfdask.writing.replacing import put_in_place
+
         part, target = self._part, self._target
         if part.exists() and part.stat().st_ino == number:
             with part.open("rb") as file:
@@ -193,6 +199,8 @@ class RecordUDF(UDF):
     @property
     def _part(self) -> Path:
         """The hidden file; one name for all runs that were not planned, as in `check_udf`."""
+        from udfdask.writing.scratch import scratch_prefix
+
         real, given = self._target.path, self.params._part
         part = Path(given) if given else real.with_name(f"{scratch_prefix(real)}unplanned.part")
         if not part.name.startswith(scratch_prefix(real)):
@@ -204,6 +212,8 @@ class RecordUDF(UDF):
     @property
     def _target(self) -> Target:
         """The file as it was checked in the plan."""
+        from udfdask.writing import NPY, Target
+
         named = Path(self.params.filename)
         real = Path(os.path.realpath(named))
         return Target(named=named, path=real, kind=NPY, overwrite=self.params.overwrite)

@@ -162,9 +162,9 @@ def check_target(
     _check_sources(named, real, sources)
     if not real.name:
         raise FileExistsError(f"{named} is a folder: choose another name")
-    if not real.parent.is_dir():
-        raise _no_folder(named, real.parent)
     try:
+        if not real.parent.is_dir():
+            raise _no_folder(named, real.parent)
         # by trying: permissions do not tell it on network disks, nor on Windows
         with scratch_for(real):
             clean_up(real)
