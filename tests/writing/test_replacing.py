@@ -131,6 +131,40 @@ def test_a_failure_leaves_what_was_there(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(5, "Input/output error")])
+def test_stopped_between_two_renames(tmp_path, monkeypatch, error):
+    """Ctrl-C, or a disk that fails: neither the old nor the new store is removed."""
+    target = tmp_path / "a.zarr"
+    write(target, "old")
+    monkeypatch.setattr("udfdask.writing.renaming._function", lambda: None)
+
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(sys.modules["udfdask.writing.replacing"], "rename_to_free", fail)
+    with pytest.raises(type(error)):
+        write(target, "new")
+    assert read(target) == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_a_result_that_cannot_take_its_place_is_kept(tmp_path, monkeypatch):
+    target = tmp_path / "a.npz"
+    write(target, "old")
+    checked = check_target(target, NPZ, overwrite=True)
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.replace", refuse)  # as in a folder where only owners replace
+    with pytest.raises(PermissionError) as error:
+        write_and(checked, "new", lambda: None)
+    assert read(target) == ["old"]
+    (kept,) = (path for path in tmp_path.iterdir() if path != target)
+    assert read(kept) == ["new"]
+    assert str(kept) in error.value.__notes__[0]
+
+
 @TARGETS
 def test_the_folder_of_a_living_writer_stays(tmp_path, name):
     target = tmp_path / name

@@ -113,7 +113,7 @@ class RecordUDF(UDF):
         from udfdask.writing.scratch import part_path
 
         part = part_path(self._target.path)
-        return type(self)(self.params.filename, self.params.overwrite, _part=str(part))
+        return type(self)(**{**self._kwargs, "_part": str(part)})
 
     def get_preferred_input_dtype(self) -> Any:
         """Use the dtype of the data."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -37,36 +38,41 @@ def put_in_place(new: Path, target: Target, old: Path) -> None:
 
     `old` is a free path next to it, for a folder that is replaced.
     """
-    while True:
-        try:
-            target.check()  # somebody may have written there since the first look
-        except (OSError, UDFError) as error:
+    try:
+        target.check()  # somebody may have written there since the first look
+        while not _rename(new, target, old):
+            target.check()  # another writer was quicker: may that one be replaced?
+    except (OSError, UDFError) as error:
+        if not os.path.lexists(old):  # or the scratch folder gives one of the two the name
             _keep(new, target, error)
-            raise
-        try:
-            _rename(new, target, old)
-        except (FileExistsError, FileNotFoundError):
-            if not os.path.lexists(new):
-                raise  # the whole folder has gone
-            continue  # another writer was quicker: may that one be replaced?
-        flush_folder(target.path.parent)
-        return
+        raise
+    flush_folder(target.path.parent)
 
 
-def _rename(new: Path, target: Target, old: Path) -> None:
-    """Rename to the target; raise FileExistsError if something appears there meanwhile."""
-    if not os.path.lexists(target.path):
-        rename_to_free(new, target.path)
-        return
-    shutil.copymode(target.path, new)
-    if not target.kind.is_folder:
-        new.replace(target.path)
-    elif not exchange(new, target.path):
-        _rename_twice(new, target.path, old)
+def _rename(new: Path, target: Target, old: Path) -> bool:
+    """Rename to the target; return False if something appeared there, or went, meanwhile."""
+    try:
+        if not os.path.lexists(target.path):
+            rename_to_free(new, target.path)
+            return True
+        with contextlib.suppress(OSError):  # not all file systems have permissions
+            shutil.copymode(target.path, new)
+        if not target.kind.is_folder:
+            new.replace(target.path)
+        elif not exchange(new, target.path):
+            _rename_twice(new, target.path, old)
+    except (FileExistsError, FileNotFoundError):
+        if not os.path.lexists(new):
+            raise  # the whole folder has gone
+        return False
+    return True
 
 
 def _rename_twice(new: Path, target: Path, old: Path) -> None:
-    """Replace a folder where two cannot be swapped in one step."""
+    """Replace a folder where two cannot be swapped in one step.
+
+    Whatever ends it in between, the scratch folder then gives one of them the name.
+    """
     target.rename(old)
     try:
         rename_to_free(new, target)
@@ -74,15 +80,16 @@ def _rename_twice(new: Path, target: Path, old: Path) -> None:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
             old.rename(old.with_name(uuid.uuid4().hex))  # a later one is there already
             raise FileExistsError(*error.args) from error
-        rename_to_free(old, target)
         raise
 
 
 def _keep(new: Path, target: Target, error: Exception) -> None:
-    """Give something that must not take its place a name of its own, and say so in the error.
+    """Give something that cannot take its place a name of its own, and say so in the error.
 
     It may have taken hours to compute.
     """
-    kept = target.path.with_name(f"{target.path.stem}-{uuid.uuid4().hex[:8]}{target.path.suffix}")
-    rename_to_free(new, kept)
-    error.add_note(f"The results have been computed, and are in {kept}")
+    name = f"{target.path.stem[:50]}-{uuid.uuid4().hex[:8]}{target.path.suffix}"
+    kept = target.path.with_name(name)
+    with contextlib.suppress(OSError):
+        rename_to_free(new, kept)
+        error.add_note(f"The results have been computed, and are in {kept}")

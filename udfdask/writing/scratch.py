@@ -42,8 +42,7 @@ def scratch_for(target: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        _remove(folder)
-        os.close(lock)
+        _give_up(folder, target, lock)
 
 
 def clean_up(target: Path) -> None:
@@ -57,11 +56,16 @@ def clean_up(target: Path) -> None:
         lock = _lock_of_dead(folder) if folder.is_dir() and not folder.is_symlink() else None
         if lock is None:
             continue
-        try:
-            _finish_swap(folder, target)
-            _remove(folder)
-        finally:
-            os.close(lock)
+        _give_up(folder, target, lock)
+
+
+def _give_up(folder: Path, target: Path, lock: int) -> None:
+    """Remove a folder and its lock, unless the only copy of the target is in it."""
+    try:
+        _finish_swap(folder, target)
+        _remove(folder)
+    finally:
+        os.close(lock)
 
 
 def part_path(target: Path) -> Path:
@@ -125,7 +129,7 @@ def _lock_of_dead(folder: Path) -> int | None:
 
 
 def _finish_swap(folder: Path, target: Path) -> None:
-    """Give a target back its name if its writer was killed while it replaced it in two steps."""
+    """Give a target back its name if its writer was stopped while it replaced it in two steps."""
     if (folder / OLD).exists() and not os.path.lexists(target):
         # once there is an old one, the new one is complete
         left = folder / NEW if (folder / NEW).exists() else folder / OLD
