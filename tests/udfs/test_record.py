@@ -272,6 +272,22 @@ def test_absent_or_complete(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), DATA)
 
 
+def test_a_file_that_appears_on_the_way_stays(tmp_path):
+    target = tmp_path / "a.npy"
+
+    def appear(block):
+        if list(tmp_path.glob(".*.part")):  # the first frames have been written
+            np.save(target, np.arange(3))
+        return block
+
+    x = da.from_array(DATA, chunks=(1, 6, 5, 7)).map_blocks(appear, meta=DATA[:0])
+    with pytest.raises(FileExistsError, match="is there already"):
+        ud.run_udf(x, RecordUDF(target)).compute(scheduler="sync")
+    np.testing.assert_array_equal(np.load(target), np.arange(3))
+    (kept,) = tmp_path.glob("a-*.npy")
+    np.testing.assert_array_equal(np.load(kept), DATA)
+
+
 def test_a_hidden_file_that_is_lost_on_the_way_is_noticed(tmp_path):
     def lose(block):
         if block[0, 0, 0, 0] == DATA[2, 0, 0, 0]:

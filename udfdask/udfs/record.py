@@ -184,7 +184,7 @@ class RecordUDF(UDF):
         if part.exists() and part.stat().st_ino == number:
             with part.open("rb") as file:
                 os.fsync(file.fileno())
-            put_in_place(part, target, part)
+            put_in_place(part, target, part.with_suffix(".old"))
         elif not target.path.exists() or target.path.stat().st_ino != number:
             raise UDFError(
                 f"{self.params.filename} was replaced or removed while it was being written"
