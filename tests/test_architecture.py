@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "udfdask"
 # before it; the lines only group them for reading.
 ROOMS = """
 errors types
-optional replacing stores
+optional stores writing scheduler_options
 config per_process shapes axes slices grid roi
 backends
 numeric on_device
@@ -26,7 +26,7 @@ recipe groups declaring preparing partial sources device_tasks instance pieces s
 processing
 chunk
 merge finish
-second_pass
+second_pass data_files
 plan output_task
 chunk_layers
 lazy_params scatter placement limits presence pinning
@@ -72,6 +72,7 @@ HEAVY = {
         "config",  # dask.config alone: our settings are dask settings
         "tokens",
         "second_pass",
+        "data_files",
         "plan",
         "chunk_layers",
         "output_task",

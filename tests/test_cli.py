@@ -121,9 +121,83 @@ def test_what_is_there_is_only_replaced_if_asked(file, tmp_path):
     call("run", file, "--out", store)
     assert "out.zarr is there already" in call("run", file, "--out", store, code=1)
     call("run", file, "--out", store, "--overwrite")
+    (tmp_path / "plots").mkdir()
     assert "no zarr store, so it is not replaced" in call(
-        "run", file, "--out", tmp_path, "--overwrite", code=1
+        "run", file, "--out", tmp_path / "plots", "--overwrite", code=1
     )
+
+
+def no_computing(*args, **kwargs):
+    raise AssertionError("something was computed")
+
+
+REFUSED = [
+    (["--plot", "scan.npy", "--overwrite"], "is the source of the data"),
+    (["--plot", "link.png", "--overwrite"], "is the source of the data"),
+    (["--out", "link.npz", "--overwrite"], "is the source of the data"),
+    (["--udf", "record:scan.npy,overwrite=true"], "is the source of the data"),
+    (["--udf", "record:link.npz,overwrite=true"], "is the source of the data"),
+    (["--plot", "notes.txt"], "notes.txt is there already and is not a PNG file"),
+    (["--plot", "notes.txt", "--overwrite"], "notes.txt is there already and is not a PNG file"),
+    (["--out", "notes.npz", "--overwrite"], "notes.npz is there already and is not an .npz file"),
+    (["--plot", "old.png"], "old.png is there already: choose another name"),
+    (["--udf", "record:old.npy"], "old.npy is there already: choose another name"),
+    (["--out", "a.npz", "--out", "a.npz"], "cannot both be written"),
+    (["--out", "a.npz", "--out", "sub/../A.npz"], "cannot both be written"),
+    (["--out", "a.zarr", "--plot", "a.zarr"], "cannot both be written"),
+    (["--out", "a.npz", "--udf", "record:a.npz"], "cannot both be written"),
+    (["--out", "."], "contains the source of the data"),
+    (["--out", "sub", "--overwrite"], "no zarr store, so it is not replaced"),
+    (["--out", "s3://bucket/a.zarr"], "no folder"),
+    (["--plot", "x" * 300], "File name too long"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED, ids=lambda value: " ".join(value)[:40])
+def test_what_is_refused_before_anything_runs(file, values, monkeypatch, options, words):
+    monkeypatch.chdir(file.parent)
+    (file.parent / "link.png").symlink_to("scan.npy")
+    (file.parent / "link.npz").hardlink_to("scan.npy")
+    (file.parent / "notes.txt").write_text("mine")
+    (file.parent / "notes.npz").write_text("mine")
+    (file.parent / "old.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    np.save("old.npy", values[0])
+    (file.parent / "sub").mkdir()
+    (file.parent / "sub" / "zarr.json").write_text("{}")
+    before = {path: path.read_bytes() for path in file.parent.rglob("*") if path.is_file()}
+    with dask.config.set(scheduler=no_computing):
+        output = call("run", "scan.npy", *options, code=1)
+    assert words in output
+    assert {p: p.read_bytes() for p in file.parent.rglob("*") if p.is_file()} == before
+
+
+def test_a_picture_is_only_replaced_if_asked(file, tmp_path):
+    picture = tmp_path / "a.png"
+    for more in ([], ["--overwrite"], ["--overwrite", "--live", "--every", 0]):
+        call("run", file, "--plot", picture, "--chunks", "2,-1,-1,-1", *more)
+    assert "is there already" in call("run", file, "--plot", picture, code=1)
+    picture.unlink()
+    call("run", file, "--plot", picture, "--live", "--every", 0, "--chunks", "2,-1,-1,-1")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.png", "scan.npy"}
+
+
+def test_one_output_that_fails_keeps_no_other_from_being_written(file, tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("udfdask.cli.outputs.write_zarr", fail)
+    outputs = ["--out", tmp_path / "a.zarr", "--out", tmp_path / "b.npz"]
+    assert "No space left" in call("run", file, *outputs, "--plot", tmp_path / "c.png", code=1)
+    assert {path.name for path in tmp_path.iterdir()} == {"scan.npy", "b.npz", "c.png"}
+
+
+def test_the_demo_replaces_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "udfdask-demo.png").write_bytes(b"\x89PNG\r\n\x1a\nmine")
+    with dask.config.set(scheduler=no_computing):
+        assert "is there already" in call("demo", "--plot", "udfdask-demo.png", code=1)
+    assert "wrote udfdask-demo-2.png" in call("demo", "--no-progress")
+    assert (tmp_path / "udfdask-demo.png").read_bytes().endswith(b"mine")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from udfdask.auxdata import AuxData
 from udfdask.backends.device import check_dtype
 from udfdask.backends.kinds import backend_of, fill_value, holds, is_unknown_sparse
 from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS
+from udfdask.data_files import data_files
 from udfdask.declaring import check_split_every, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.nested import hidden_collection, is_lazy, lazy_places
@@ -40,6 +42,8 @@ class Plan:
     array with the navigation chunks of the data."""
     second_pass: bool
     """Whether a parameter needs a result over the same data, which are then loaded again."""
+    files: tuple[str, ...]
+    """Files and stores that the data and lazy parameters are read from, as far as is known."""
     warnings: tuple[str, ...]
     """What will be slow or need much memory, and what to change."""
 
@@ -63,6 +67,9 @@ def make_plan(
     check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
+    files = data_files(array, *_collections_of(udfs))
+    _check_targets(udfs, files)
+    udfs = [udf._for_run() for udf in udfs]
     allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
     _check_rows(array, sig_dims)
     n_nav = array.ndim - sig_dims
@@ -99,6 +106,7 @@ def make_plan(
         array_name=array.name,
         aux=aux,
         second_pass=second_pass,
+        files=files,
         warnings=tuple(_warnings(recipe, array, memory)),
     )
 
@@ -217,6 +225,22 @@ def check_udfs(udfs: Any) -> None:
                     f"{kind}, where it would be computed again for each frame: pass it as a "
                     "parameter of its own, in a list, tuple or dictionary, or compute it first"
                 )
+
+
+def _check_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:
+    """Raise if a file that a UDF writes must not be written."""
+    targets = [target for udf in udfs for target in udf._targets(sources)]
+    if targets:
+        from udfdask.writing import check_apart  # few runs need it
+
+        check_apart(targets)
+
+
+def _collections_of(udfs: Sequence[UDF]) -> list[Any]:
+    """Return the dask collections among the parameters."""
+    values = itertools.chain.from_iterable(udf._kwargs.values() for udf in udfs)
+    found = [value.data if isinstance(value, AuxData) else value for value in values]
+    return [value for value in found if is_dask_collection(value)]
 
 
 def _is_computed_first(value: Any) -> bool:

@@ -24,6 +24,7 @@ from udfdask.outputs import default_mask, flat_rows
 from udfdask.progress import compute as compute_with_progress
 from udfdask.progress import persist as persist_with_progress
 from udfdask.reporting.state import Progress
+from udfdask.scheduler_options import COMPUTE_OPTIONS, check_options
 
 if TYPE_CHECKING:
     from udfdask.labels.layout import Layout
@@ -47,6 +48,8 @@ class About:
     """Extra dimensions of each result."""
     in_units: frozenset[str] = frozenset()
     """Names of the results in the unit of the data."""
+    files: tuple[str, ...] = ()
+    """Files and stores that the data are read from, as far as is known."""
 
     @property
     def nav_shape(self) -> tuple[int, ...]:
@@ -414,7 +417,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         rename : dict, optional
             Other names for variables, as in `to_xarray`.
         overwrite : bool
-            Replace a zarr store that is there already.
+            Replace a zarr store that is there already, if nothing else lies in it.
         zarr_format : {2, 3}, optional
             Format of the store; by default the newest that zarr writes.
         progress : bool
@@ -435,10 +438,13 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
             If the folder that `path` is to be in does not exist.
         ArgumentTypeError
             If a result has a type that zarr does not store, such as object; if `rename` is no
-            dictionary.
+            dictionary; if there is an argument that no scheduler takes.
         ArgumentValueError
-            If `path` is no local path, there is no such format, a result is called like a
+            If `path` is no local path; if it is a file or store that the data are read from,
+            contains one, or lies in one; if there is no such format, a result is called like a
             dimension, or `rename` cannot be.
+        OSError
+            If nothing can be written there, for example on a read-only disk.
         ImportError
             If xarray or zarr is not installed.
 
@@ -454,12 +460,15 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         """
         from udfdask.labels.zarr_store import with_validity, write_dataset
 
+        own = ("rename", "overwrite", "zarr_format", "progress")
+        check_options(kwargs, COMPUTE_OPTIONS, "Result.to_zarr", own)
         layout = self._default_layout(rename)
         dataset = self._labelled(layout, False)
         return write_dataset(
             with_validity(dataset, layout, self._masks, self._about.grid.roi),
             path,
             overwrite=overwrite,
+            sources=self._about.files,
             zarr_format=zarr_format,
             progress=progress,
             **kwargs,

@@ -195,6 +195,7 @@ def describe_results(plan: Plan, n_tasks: int) -> tuple[About, ...]:
             explanation=explanation,
             axes=u.axes,
             in_units=frozenset(u.cls.keeps_units),
+            files=plan.files,
         )
         for u in plan.recipe.udfs
     )

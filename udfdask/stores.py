@@ -1,16 +1,25 @@
-"""Folders that hold a zarr store: all of it or nothing."""
+"""Folders that hold a zarr store: how they are recognized, and what they can hold."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError
 
 METADATA = ("zarr.json", ".zarray", ".zgroup")
+
+_OWN = {3: {"zarr.json"}, 2: {".zarray", ".zgroup", ".zattrs", ".zmetadata"}}
+"""Names of metadata files by the format of the store."""
+
+# zarr writes each file under such a name first
+_UNFINISHED = re.compile(r".*\.[0-9a-f]{32}\.partial")
 
 
 def is_zarr(path: Path) -> bool:
@@ -18,28 +27,92 @@ def is_zarr(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in METADATA)
 
 
-def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Take where a store is to be; return it absolute, or raise if it cannot be written there."""
-    if "://" in str(path):
-        raise ArgumentValueError(
-            f"{path} is no local folder: stores elsewhere are written by xarray, with "
-            "result.to_xarray().to_zarr(...)"
-        )
-    target = Path(path).expanduser().absolute()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {target.parent} to write {target.name} in: make it first"
-        )
-    if target.exists() and not is_zarr(target):
-        raise FileExistsError(
-            f"{target} is there already and is no zarr store, so it is not replaced: "
-            "choose another name"
-        )
-    if target.exists() and not overwrite:
-        raise FileExistsError(
-            f"{target} is there already: choose another name, or ask for it to be overwritten"
-        )
-    return target
+def store_root(path: Path) -> Path:
+    """Take a path; return the outermost zarr group that it lies in, or the path itself."""
+    inside = path.parent if path.name in METADATA else path
+    if not is_zarr(inside):
+        return path
+    while is_zarr(inside.parent) and inside.parent != inside:
+        inside = inside.parent
+    return inside
+
+
+def foreign_entry(folder: Path) -> Path | None:
+    """Take a folder; return what in it is no part of a zarr store, None if all of it is."""
+    node = _read_node(folder)
+    if node is None:
+        return folder
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if entry.name in _OWN[node.zarr_format] and entry.is_file(follow_symlinks=False):
+            continue
+        inner = node.foreign(entry, "")
+        if inner is not None:
+            return inner
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """A folder that says of itself that it is a zarr array or group."""
+
+    zarr_format: int
+    """2 or 3."""
+    ndim: int | None
+    """Dimensions of an array; None for a group."""
+
+    def foreign(self, entry: os.DirEntry[str], above: str) -> Path | None:
+        """Take something in the node, and the folders between; return what is foreign in it."""
+        where = Path(entry.path)
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if self.ndim is None:
+            return foreign_entry(where) if is_folder else self._unless_unfinished(entry)
+        name = f"{above}{entry.name}"
+        if not is_folder:
+            return None if self._is_chunk(name) else self._unless_unfinished(entry)
+        if not self._may_hold_chunks(name):
+            return where
+        with os.scandir(where) as entries:
+            for inner in list(entries):
+                found = self.foreign(inner, f"{name}/")
+                if found is not None:
+                    return found
+        return None
+
+    def _is_chunk(self, name: str) -> bool:
+        """Whether a chunk of the array has such a name: ``c/3/0``, ``c.3.0``, ``3/0``, ``3.0``."""
+        prefix, *numbers = re.split(r"[./]", name)
+        if prefix != "c":
+            numbers = [prefix, *numbers]
+        # an array without dimensions has one chunk, called c or 0
+        wanted = self.ndim or int(prefix != "c")
+        return len(numbers) == wanted and all(re.fullmatch("[0-9]+", n) for n in numbers)
+
+    def _may_hold_chunks(self, name: str) -> bool:
+        """Whether chunks may lie in a folder of such a name within the array's."""
+        first, *numbers = name.split("/")
+        numbers = numbers if first == "c" else [first, *numbers]
+        return len(numbers) < (self.ndim or 0) and all(re.fullmatch("[0-9]+", n) for n in numbers)
+
+    def _unless_unfinished(self, entry: os.DirEntry[str]) -> Path | None:
+        """Return the path of a file, None if zarr was killed while it wrote it."""
+        is_file = entry.is_file(follow_symlinks=False)
+        return None if is_file and _UNFINISHED.fullmatch(entry.name) else Path(entry.path)
+
+
+def _read_node(folder: Path) -> _Node | None:
+    """Take a folder; return what its metadata say, None if there are none, or no valid ones."""
+    for name in METADATA:
+        try:
+            said = json.loads((folder / name).read_bytes())
+            zarr_format = int(said["zarr_format"])
+            is_array = name == ".zarray" or said.get("node_type") == "array"
+            if zarr_format == (3 if name == "zarr.json" else 2):
+                return _Node(zarr_format=zarr_format, ndim=len(said["shape"]) if is_array else None)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            continue
+    return None
 
 
 def check_storable(name: str, dtype: np.dtype[Any]) -> None:

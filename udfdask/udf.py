@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import isfunction
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from udfdask.errors import ArgumentTypeError, NotAvailableError
 from udfdask.meta import UDFMeta
 from udfdask.params import Params, TaskData
 from udfdask.types import AnyArray, Kind, Use, Where
+
+if TYPE_CHECKING:
+    from udfdask.writing import Target
 
 
 class UDFMethod(enum.Enum):
@@ -316,6 +319,14 @@ class UDF:
 
     def cleanup(self) -> None:
         """Release what the task of a chunk holds, such as task data, after everything else."""
+
+    def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
+        """Return the files that a run writes, checked; `sources` are those that it reads."""
+        return ()
+
+    def _for_run(self) -> UDF:
+        """Return the UDF that a run is planned with: itself, if it keeps nothing for one run."""
+        return self
 
     def merge(self, dest: Views, src: Views) -> None:
         """Merge partial results `src` into `dest`; the default copies nav buffers.

@@ -2,6 +2,7 @@
 
 import sys
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from counting import CountedChain, CountedData, CountedNav, counts
 from labelled_data import Kinds
 from making import SYNC, make
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.io import open_file
 from udfdask.testing.strategies import datasets
 from udfdask.udfs import CoMUDF, NoOpUDF, SumSigUDF, SumUDF
 
@@ -166,11 +168,41 @@ def test_a_failed_write_leaves_nothing(x, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
 
 
-def test_a_store_that_the_data_come_from(x, tmp_path):
+@pytest.mark.parametrize("after", [lambda r: r, lambda r: r.compute(**SYNC), lambda r: r.persist()])
+@pytest.mark.parametrize("name", ["a.zarr", "a.zarr/intensity", "a.zarr/new", "link", "."])
+def test_a_store_that_the_data_come_from(x, tmp_path, monkeypatch, after, name):
     store = ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "a.zarr")
-    sums = xr.open_zarr(store)["intensity"]
-    again = ud.run_udf(sums.data, SumUDF(), sig_dims=1)
-    np.testing.assert_array_equal(read(again.to_zarr(store, overwrite=True))["intensity"].shape, 6)
+    before = read(store)
+    (tmp_path / "link").symlink_to(store)
+    monkeypatch.chdir(tmp_path)
+    for array in (
+        xr.open_zarr("a.zarr")["intensity"].data,
+        da.from_zarr("a.zarr", component="intensity")[1:] + 1,
+        open_file("a.zarr", dataset="intensity").array.rechunk(2),
+    ):
+        result = after(ud.run_udf(array, SumUDF(), sig_dims=1))
+        with _nothing_runs(), pytest.raises(ArgumentValueError, match="the source of the data"):
+            result.to_zarr(name, overwrite=True)
+    xr.testing.assert_identical(read(store), before)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.zarr", "link"}
+
+
+@pytest.mark.parametrize("option", ["resume", "mode", "consolidated", "overwite", "nworkers"])
+def test_options_that_nothing_takes(x, tmp_path, option):
+    with _nothing_runs(), pytest.raises(ArgumentTypeError, match=rf"no argument '{option}'"):
+        ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", **{option: True})
+    with pytest.raises(ArgumentTypeError, match="did you mean 'overwrite'"):
+        ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", overwite=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scheduler_of_ones_own_takes_what_it_likes(x, tmp_path):
+    def get(graph, keys, mine=None, **kwargs):
+        assert mine == 7
+        return dask.get(graph, keys)
+
+    store = ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", scheduler=get, mine=7)
+    assert list(read(store)) == ["intensity"]
 
 
 def test_what_is_there_stays(x, tmp_path):
@@ -197,7 +229,7 @@ def test_places_that_cannot_be(x, tmp_path):
         result.to_zarr(tmp_path / "nowhere" / "a.zarr")
     with (
         _nothing_runs(),
-        pytest.raises(ArgumentValueError, match=r"no local folder.*to_xarray\(\)\.to_zarr"),
+        pytest.raises(ArgumentValueError, match=r"no local path.*to_xarray\(\)\.to_zarr"),
     ):
         result.to_zarr("s3://bucket/a.zarr")
 

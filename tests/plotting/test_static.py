@@ -131,7 +131,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 
 
 def test_a_folder_instead_of_a_file(tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder: pass the name of a PNG file"):
+    with pytest.raises(FileExistsError, match="is a folder: choose another name"):
         save_png(tmp_path, [panel(np.eye(3))])
 
 

@@ -23,7 +23,11 @@ class Entry:
     def parameters(self) -> dict[str, inspect.Parameter]:
         """What its constructor takes by name."""
         found = inspect.signature(self.udf).parameters
-        return {name: p for name, p in found.items() if p.kind is not p.VAR_KEYWORD}
+        return {
+            name: p
+            for name, p in found.items()
+            if p.kind is not p.VAR_KEYWORD and not name.startswith("_")
+        }
 
     @property
     def summary(self) -> str:

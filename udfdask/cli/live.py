@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import click
 
 from udfdask.io.opened import OpenedFile
 from udfdask.plotting.live import LivePlot
-from udfdask.plotting.panels import result_panels
+from udfdask.plotting.panels import Panel, result_panels
 from udfdask.plotting.static import save_png
 from udfdask.plotting.table import summary_table
 from udfdask.progressive import Snapshot, UDFIterator
@@ -92,20 +93,40 @@ class WindowView:
 class PictureView:
     """Draws the results so far into a PNG file, which viewers of images watch."""
 
-    def __init__(self, path: Path, names: Sequence[str], opened: OpenedFile) -> None:
-        self._path = path.expanduser().absolute()
+    def __init__(
+        self,
+        path: Path,
+        names: Sequence[str],
+        opened: OpenedFile,
+        *,
+        overwrite: bool = False,
+        sources: Sequence[str | os.PathLike[str]] = (),
+    ) -> None:
+        self._path = path
         self._names = names
         self._opened = opened
+        self._overwrite = overwrite
+        self._sources = sources
+        self._has_failed = False
 
     def __call__(self, snapshot: Snapshot) -> None:
         """Draw a snapshot."""
         opened = self._opened
         results = named_results(self._names, snapshot)
         panels = result_panels(results, opened.axes, opened.sig_dims)
-        if not panels:
+        if not panels or self._has_failed:
             return
-        # in one step, since somebody may be looking
-        unfinished = self._path.with_name(f".{self._path.name}.part")
         title = f"{opened.title}: {snapshot.n_merged} of {snapshot.n_chunks} chunks"
-        save_png(unfinished, panels, title=title)
-        unfinished.replace(self._path)
+        try:
+            self.save(panels, title)
+        except OSError as error:  # a full disk, for one, is no reason to lose the run
+            self._has_failed = True
+            click.echo(f"warning: no picture is drawn while the run goes on: {error}", err=True)
+
+    def save(self, panels: Sequence[Panel], title: str) -> Path:
+        """Draw panels into the file."""
+        saved = save_png(
+            self._path, panels, title=title, overwrite=self._overwrite, sources=self._sources
+        )
+        self._overwrite = True  # from now on it is one of ours
+        return saved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
 from udfdask.cli.one_pass import run_in_one_pass
 from udfdask.demo import make_recording
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.static import check_png, save_png
+from udfdask.plotting.static import figure_classes, save_png
 from udfdask.results import Result
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
+from udfdask.writing import PNG, check_target
 
 _BRIGHT_FIELD_RADIUS = 10.0
 
@@ -33,12 +35,12 @@ def centre_of_mass(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
-    default=Path("udfdask-demo.png"),
-    show_default=True,
+    show_default="udfdask-demo.png, or with a number if that is there already",
     help="The PNG file to draw.",
 )
+@click.option("--overwrite", is_flag=True, help="Replace the PNG file if it is there.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar; the default.")
-def demo(plot: Path, progress: bool) -> None:
+def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
     """Make a small 4D-STEM recording, run three UDFs over it in one pass, and draw what they find.
 
     Two of the UDFs are ready-made; the third is a plain function of one frame.
@@ -47,14 +49,24 @@ def demo(plot: Path, progress: bool) -> None:
     ny, nx, ky, kx = recording.shape
     with plain_warnings():
         with told_plainly(PLANNING):
-            check_png(plot)
+            figure_classes()
+            place = plot or _free_name(overwrite=overwrite)
+            check_target(place, PNG, overwrite=overwrite)
         click.echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}.\n")
         udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=centre_of_mass)}
         results = run_in_one_pass(recording, udfs, sig_dims=2, progress=progress)
         with told_plainly(PLANNING):
             title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
-            save_png(plot, _panels(results, ny * nx), title=title)
-    click.echo(f"wrote {plot}")
+            save_png(place, _panels(results, ny * nx), title=title, overwrite=overwrite)
+    click.echo(f"wrote {place}")
+
+
+def _free_name(*, overwrite: bool) -> Path:
+    """Return what to call the picture: a name that no file has yet, unless one may be replaced."""
+    names = itertools.chain(
+        ["udfdask-demo.png"], map("udfdask-demo-{}.png".format, itertools.count(2))
+    )
+    return next(Path(name) for name in names if overwrite or not Path(name).exists())
 
 
 def _panels(results: dict[str, Result], frames: int) -> list[Panel]:

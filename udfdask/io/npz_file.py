@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError
 from udfdask.io.variables import Variable, variable_name
-from udfdask.replacing import replacing
+from udfdask.writing import NPZ, check_target, replacing
 
 
 def write_npz(
@@ -19,6 +19,7 @@ def write_npz(
     results: Mapping[str, Mapping[str, Variable]],
     *,
     overwrite: bool = False,
+    sources: Sequence[str | os.PathLike[str]] = (),
 ) -> Path:
     """Write results to an .npz file that `numpy.load` reads.
 
@@ -33,7 +34,10 @@ def write_npz(
         For each UDF its buffers, as `result_variables` makes them. The arrays in the file are
         called like the buffers, and ``{udf}_{buffer}`` where there are several UDFs.
     overwrite : bool
-        Replace a file that is there already.
+        Replace an .npz file that is there already. Other files are never replaced.
+    sources : sequence of str or path-like
+        Files and stores that the results come from: nothing is written over them, with
+        `overwrite` neither.
 
     Returns
     -------
@@ -46,6 +50,10 @@ def write_npz(
         If there is something at `path` and it may not, or must not, be replaced.
     FileNotFoundError
         If the folder that `path` is to be in does not exist.
+    OSError
+        If nothing can be written there, for example on a read-only disk.
+    ArgumentValueError
+        If `path` is no local path, or it is one of `sources`, contains one, or lies in one.
     ArgumentTypeError
         If a result holds Python objects.
 
@@ -62,7 +70,7 @@ def write_npz(
     ...         print(arrays["intensity"][1])
     [3. 4. 5.]
     """
-    target = check_npz(path, overwrite=overwrite)
+    target = check_target(path, NPZ, overwrite=overwrite, sources=sources)
     arrays = {
         variable_name(udf, buffer, alone=len(results) == 1): variable.values
         for udf, buffers in results.items()
@@ -79,20 +87,4 @@ def write_npz(
         for name, values in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, values, allow_pickle=False)
-    return target
-
-
-def check_npz(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Take where a file is to be; return it absolute, or raise if it cannot be written there."""
-    target = Path(path).expanduser().absolute()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {target.parent} to write {target.name} in: make it first"
-        )
-    if target.is_dir():
-        raise FileExistsError(f"{target} is a folder: choose another name")
-    if target.exists() and not overwrite:
-        raise FileExistsError(
-            f"{target} is there already: choose another name, or ask for it to be overwritten"
-        )
-    return target
+    return target.named

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from udfdask import stores
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError
 from udfdask.io.variables import Variable, variable_name
 from udfdask.optional import missing_package, outdated_package
-from udfdask.replacing import replacing
 from udfdask.stores import check_storable
+from udfdask.writing import ZARR, check_target, replacing
 
 
 def write_zarr(
@@ -25,6 +24,7 @@ def write_zarr(
     axes: Sequence[Axis] = (),
     attrs: Mapping[str, str] | None = None,
     overwrite: bool = False,
+    sources: Sequence[str | os.PathLike[str]] = (),
 ) -> Path:
     """Write results to a zarr store that `xarray.open_zarr` reads.
 
@@ -43,7 +43,10 @@ def write_zarr(
     attrs : mapping of str to str, optional
         Attributes of the whole store.
     overwrite : bool
-        Replace a zarr store that is there already.
+        Replace a zarr store that is there already, if nothing else lies in it.
+    sources : sequence of str or path-like
+        Files and stores that the results come from: nothing is written over them, with
+        `overwrite` neither.
 
     Returns
     -------
@@ -56,10 +59,13 @@ def write_zarr(
         If there is something at `path` and it may not, or must not, be replaced.
     FileNotFoundError
         If the folder that `path` is to be in does not exist.
+    OSError
+        If nothing can be written there, for example on a read-only disk.
     ArgumentTypeError
         If a result has a type that zarr does not store, such as object.
     ArgumentValueError
-        If a dimension has two different sizes.
+        If a dimension has two different sizes; if `path` is no local path, or it is one of
+        `sources`, contains one, or lies in one.
     ImportError
         If xarray or zarr is not installed, or zarr is older than 3.
 
@@ -78,17 +84,17 @@ def write_zarr(
     ...     print(again.array.compute()[1], again.axes[1].unit, again.axes[1].scale)
     [3. 4. 5.] nm 0.5
     """
-    target = check_target(path, overwrite=overwrite)
+    check_packages()
+    target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
     dataset = _dataset(results, axes, attrs or {})
     with replacing(target) as unfinished:
         dataset.to_zarr(unfinished, mode="w", consolidated=False)
-    return target
+    return target.named
 
 
-def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Take where a store is to be; return it absolute, or raise if it cannot be written there."""
+def check_packages() -> None:
+    """Raise if the packages that write zarr stores are not installed, or too old."""
     _xarray()
-    return stores.check_target(path, overwrite=overwrite)
 
 
 def _dataset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +16,8 @@ from udfdask.grid import BoolArray
 from udfdask.labels.layout import Layout, free_name
 from udfdask.optional import missing_package
 from udfdask.progress import compute
-from udfdask.replacing import replacing
-from udfdask.stores import check_storable, check_target
+from udfdask.stores import check_storable
+from udfdask.writing import ZARR, check_target, replacing
 
 
 def write_dataset(
@@ -25,6 +25,7 @@ def write_dataset(
     path: str | os.PathLike[str],
     *,
     overwrite: bool,
+    sources: Sequence[str],
     zarr_format: Literal[2, 3] | None,
     progress: bool,
     **kwargs: Any,
@@ -36,7 +37,7 @@ def write_dataset(
     zarr = _zarr()
     if zarr_format not in (None, 2, 3):
         raise ArgumentValueError(f"zarr_format must be 2, 3 or None, not {zarr_format!r}")
-    target = check_target(path, overwrite=overwrite)
+    target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
     for name, variable in dataset.data_vars.items():
         check_storable(str(name), variable.dtype)
     storable = _encoded(_with_plain_text(_with_even_chunks(dataset)))
@@ -52,7 +53,7 @@ def write_dataset(
             # without it, every xr.open_zarr warns; with it, zarr does once, of format 3
             warnings.filterwarnings("ignore", message="Consolidated metadata")
             zarr.consolidate_metadata(str(unfinished))
-    return target
+    return target.named
 
 
 def with_validity(

@@ -12,25 +12,36 @@ from typing import Any
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting.drawing import INK, STRETCHED, draw_panel, extent, is_isotropic
 from udfdask.plotting.panels import Panel
+from udfdask.writing import PNG, check_target, replacing
 
 _TITLE_WIDTH = 32  # characters above each column of panels
 
 
 def save_png(
-    path: str | os.PathLike[str], panels: Sequence[Panel], *, title: str = "", dpi: int = 150
+    path: str | os.PathLike[str],
+    panels: Sequence[Panel],
+    *,
+    title: str = "",
+    dpi: int = 150,
+    overwrite: bool = False,
+    sources: Sequence[str | os.PathLike[str]] = (),
 ) -> Path:
     """Draw panels into a PNG file.
 
     Parameters
     ----------
     path : str or path-like
-        The file to write; one that is there is replaced.
+        The file to write. It appears when all of it has been written.
     panels : sequence of Panel
         What to draw, row by row.
     title : str
         A title above all panels.
     dpi : int
         Resolution, pixels per inch; a panel is about 4 inches wide.
+    overwrite : bool
+        Replace a PNG file that is there already. Other files are never replaced.
+    sources : sequence of str or path-like
+        Files and stores that the results come from: nothing is written over them.
 
     Returns
     -------
@@ -39,12 +50,15 @@ def save_png(
 
     Raises
     ------
+    FileExistsError
+        If there is something at `path` and it may not, or must not, be replaced.
     FileNotFoundError
         If the folder that `path` is to be in does not exist.
-    IsADirectoryError
-        If `path` is a folder itself.
+    OSError
+        If nothing can be written there, for example on a read-only disk.
     ArgumentValueError
-        If there are no panels, or the shape of one does not fit its style.
+        If there are no panels, or the shape of one does not fit its style; if `path` is no local
+        path, or it is one of `sources`, contains one, or lies in one.
     ImportError
         If matplotlib is not installed.
 
@@ -62,22 +76,12 @@ def save_png(
     ...     print(saved.name, saved.read_bytes()[1:4])
     ramp.png b'PNG'
     """
-    target = check_png(path)
-    draw(panels, title=title).savefig(target, dpi=dpi, format="png")
-    return target
-
-
-def check_png(path: str | os.PathLike[str]) -> Path:
-    """Take where a figure is to be; return it absolute, or raise if it cannot be drawn there."""
-    target = Path(path).expanduser().absolute()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {target.parent} to write {target.name} in: make it first"
-        )
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder: pass the name of a PNG file")
     figure_classes()
-    return target
+    target = check_target(path, PNG, overwrite=overwrite, sources=sources)
+    figure = draw(panels, title=title)
+    with replacing(target) as unfinished:
+        figure.savefig(unfinished, dpi=dpi, format="png")
+    return target.named
 
 
 def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dask.array as da
 from dask import base
 
 from udfdask.corrections import CorrectionSet
-from udfdask.errors import ArgumentTypeError, UDFWarning
+from udfdask.errors import UDFWarning
 from udfdask.plan import make_plan
 from udfdask.presence import check_device
 from udfdask.progressive.cluster import ClusterChunks
@@ -25,13 +25,8 @@ from udfdask.reporting.tally import Tally
 from udfdask.reporting.work import work_of_run
 from udfdask.results import About
 from udfdask.run import as_list, describe_results
+from udfdask.scheduler_options import OPTIONS, check_options
 from udfdask.udf import UDF
-
-OPTIONS = frozenset(
-    "num_workers pool initializer func_dumps func_loads rerun_exceptions_locally "
-    "workers allow_other_workers resources retries priority fifo_timeout actors".split()
-)
-"""What may be passed on to the schedulers of one machine and to those of clusters."""
 
 
 def run_udf_iter(
@@ -122,7 +117,7 @@ def run_udf_iter(
     """
     reporter = choose_reporter(progress)
     if not callable(scheduler):
-        _check_options(kwargs)
+        check_options(kwargs, OPTIONS, "run_udf_iter")
     udfs = as_list(udf)
     plan = make_plan(
         array,
@@ -163,16 +158,6 @@ def _drawing(plots: Any, abouts: Sequence[About]) -> Callable[[Snapshot], object
 
     live_plot = as_live_plot(plots, abouts)
     return None if live_plot is None else live_plot.update
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    """Raise on options that no scheduler has: they would be ignored, misspelt ones too."""
-    unknown = sorted(set(options) - OPTIONS)
-    if unknown:
-        raise ArgumentTypeError(
-            f"run_udf_iter() has no argument {', '.join(map(repr, unknown))}; schedulers take "
-            f"{', '.join(sorted(OPTIONS))}"
-        )
 
 
 def _scheduler(scheduler: Any, array: da.Array, needy: Sequence[str]) -> Callable[[], Any]:

@@ -6,7 +6,7 @@ import io
 import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,35 @@ import numpy as np
 from udfdask.types import AnyArray
 
 
-class NpyRows:
+class _Rows:
+    """An open .npy file in which rows have their places."""
+
+    _file: io.FileIO
+
+    def __init__(self, shape: Sequence[int], sig_dims: int, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._header = _header(shape, dtype)
+        self._row = math.prod(shape[len(shape) - sig_dims :]) * dtype.itemsize
+        self._size = len(self._header) + math.prod(shape) * dtype.itemsize
+
+    def _blocks(self, rows: slice | AnyArray, values: AnyArray) -> Iterator[tuple[int, memoryview]]:
+        """Return positions in the file, and the bytes of values that belong there."""
+        for first, start, stop in _neighbours(rows, len(values)):
+            block = np.ascontiguousarray(values[start:stop], dtype=self._dtype)
+            position = len(self._header) + first * self._row
+            yield position, block.reshape(-1).view(np.uint8).data
+
+    @property
+    def number(self) -> int:
+        """What tells the file from all others on its disk, whatever it is called."""
+        return os.fstat(self._file.fileno()).st_ino
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class NpyRows(_Rows):
     """An .npy file open for writing; it is made, or made anew, if it is not what it should be.
 
     Tasks need no lock: each sees to it that size and header are right, which they are alike for
@@ -36,34 +64,63 @@ class NpyRows:
     def __init__(
         self, path: str, shape: Sequence[int], sig_dims: int, dtype: np.dtype[Any]
     ) -> None:
-        self._dtype = dtype
-        header = _header(shape, dtype)
-        self._start = len(header)
-        self._row = math.prod(shape[len(shape) - sig_dims :]) * dtype.itemsize
-        size = self._start + math.prod(shape) * dtype.itemsize
+        super().__init__(shape, sig_dims, dtype)
         # a buffer would write back what it has read of others' rows
         self._file = io.FileIO(path, "r+b", opener=_open_or_make)
-        if os.fstat(self._file.fileno()).st_size != size:
-            self._file.truncate(size)
-        if self._file.read(self._start) != header:
-            self._write(0, header)
+        if os.fstat(self._file.fileno()).st_size != self._size:
+            self._file.truncate(self._size)
+        if self._file.read(len(self._header)) != self._header:
+            self._write(0, memoryview(self._header))
 
     def write(self, rows: slice | AnyArray, values: AnyArray) -> None:
         """Write rows, given by their numbers in C order, from an array of shape (rows, ...)."""
-        for first, start, stop in _neighbours(rows, len(values)):
-            block = np.ascontiguousarray(values[start:stop], dtype=self._dtype)
-            self._write(self._start + first * self._row, block.reshape(-1).view(np.uint8).data)
+        for position, block in self._blocks(rows, values):
+            self._write(position, block)
 
-    def _write(self, position: int, values: bytes | memoryview) -> None:
+    def _write(self, position: int, left: memoryview) -> None:
         """Write bytes; the operating system may take them in pieces."""
         self._file.seek(position)
-        left = memoryview(values)
         while left:
             left = left[self._file.write(left) :]
 
-    def close(self) -> None:
-        """Close the file."""
+
+class KeptRows(_Rows):
+    """A complete .npy file that is not written to: it must hold what is to be written.
+
+    Parameters are those of `NpyRows`.
+    """
+
+    def __init__(
+        self, path: str, shape: Sequence[int], sig_dims: int, dtype: np.dtype[Any]
+    ) -> None:
+        super().__init__(shape, sig_dims, dtype)
+        self._path = path
+        self._file = io.FileIO(path, "rb")
+        self._compare(0, memoryview(self._header))
+        if os.fstat(self._file.fileno()).st_size != self._size:
+            raise self._other()
+
+    def write(self, rows: slice | AnyArray, values: AnyArray) -> None:
+        """Raise unless rows, given by their numbers in C order, have these values already."""
+        for position, block in self._blocks(rows, values):
+            self._compare(position, block)
+
+    def _compare(self, position: int, left: memoryview) -> None:
+        """Raise unless the file has these bytes; the operating system may give them in pieces."""
+        self._file.seek(position)
+        while left:
+            piece = self._file.read(len(left))
+            if not piece or piece != left[: len(piece)]:
+                raise self._other()
+            left = left[len(piece) :]
+
+    def _other(self) -> FileExistsError:
+        """Return the error about a file that holds something else."""
         self._file.close()
+        return FileExistsError(
+            f"{self._path} is there already, with other frames: choose another name, or pass "
+            "overwrite=True"
+        )
 
 
 def _open_or_make(path: str, flags: int) -> int:

@@ -1,0 +1,218 @@
+"""Replacing files and stores: the old or the new is there, complete, whatever happens."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import writers
+from udfdask.io import Variable, write_npz
+from udfdask.writing import NPZ, ZARR, check_target, replacing
+from udfdask.writing.renaming import exchange, rename_to_free
+from writers import hidden, read, write
+
+unix = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL, and no fork")
+TARGETS = pytest.mark.parametrize("name", ["a.npz", "a.zarr"])
+
+
+def start(*args):
+    command = [sys.executable, writers.__file__, *map(str, args)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def result_of(*args):
+    with start(*args) as process:
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        return json.loads(output.splitlines()[-1])
+
+
+def write_and(checked, word, happens):
+    """Write a file or store, while something else happens."""
+    with replacing(checked) as new:
+        there = checked.path.with_name(f"elsewhere{checked.path.suffix}")
+        write(there, word)
+        there.rename(new)
+        happens()
+
+
+@unix
+@TARGETS
+@pytest.mark.parametrize("how", ["", "twice"], ids=["swapped", "renamed twice"])
+@pytest.mark.parametrize("first", ["first", ""], ids=["replaced", "new"])
+def test_killed_at_every_step(tmp_path, name, how, first):
+    old, new = ["old"] if first else [], ["new"]
+    found = result_of("kill", tmp_path / name, how, first)
+    assert len(found) > 20
+    for there, _, then, left in found:
+        if (name, how, first) == ("a.zarr", "twice", "first"):
+            assert there in (old, new, [])  # the documented gap, which the next writer closes
+        else:
+            assert there in (old, new)
+        assert then in (old, new)
+        assert left == []
+    assert any(left for _, left, _, _ in found)
+    assert found[0][0] == old
+    assert found[-1][0] == new
+
+
+@unix
+@TARGETS
+def test_whoever_looks_never_finds_it_missing_or_half(tmp_path, name):
+    target, stop = tmp_path / name, tmp_path / "stop"
+    write(target, "one")
+    if name == "a.zarr" and not exchange(target, target):
+        pytest.skip("this file system cannot swap two folders in one step")
+    with start("poll", target, stop) as poller, start("write", target, "two", 20) as writer:
+        assert poller.stdout.readline() == writer.stdout.readline() == "ready\n"
+        for _ in range(20):
+            write(target, "one")
+        assert writer.wait(60) == 0
+        stop.touch()
+        polls, absent, seen = json.loads(poller.communicate(timeout=60)[0])
+    assert polls > 50
+    assert absent == 0
+    assert {tuple(words) for words in seen} <= {("one",), ("two",)}
+    assert read(target) in (["one"], ["two"])
+    assert hidden(tmp_path) == []
+
+
+@unix
+@pytest.mark.parametrize("how", ["", "twice"], ids=["swapped", "renamed twice"])
+@TARGETS
+def test_two_writers_at_once(tmp_path, name, how):
+    target = tmp_path / name
+    with (
+        start("write", target, "one", 15, how) as first,
+        start("write", target, "two", 15, how) as second,
+    ):
+        assert first.wait(120) == second.wait(120) == 0
+    assert read(target) in (["one"], ["two"])
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@TARGETS
+@pytest.mark.parametrize("swaps", [True, False])
+def test_what_appears_on_the_way_stays_and_no_result_is_lost(tmp_path, monkeypatch, name, swaps):
+    if not swaps:
+        monkeypatch.setattr("udfdask.writing.renaming._function", lambda: None)
+    target = tmp_path / name
+    checked = check_target(target, NPZ if name == "a.npz" else ZARR)
+    with pytest.raises(FileExistsError, match="is there already") as error:
+        write_and(checked, "mine", lambda: write(target, "theirs"))
+    assert read(target) == ["theirs"]
+    (kept,) = (path for path in tmp_path.iterdir() if path != target)
+    assert read(kept) == ["mine"]
+    assert error.value.__notes__ == [f"The results have been computed, and are in {kept}"]
+
+
+def test_a_note_that_was_put_into_a_store_meanwhile_stays(tmp_path):
+    target = tmp_path / "a.zarr"
+    write(target, "old")
+    checked = check_target(target, ZARR, overwrite=True)
+    with pytest.raises(FileExistsError, match=r"also holds notes\.txt"):
+        write_and(checked, "new", lambda: (target / "notes.txt").write_text("mine"))
+    assert (target / "notes.txt").read_text() == "mine"
+    assert read(target) == ["old"]
+    assert len(list(tmp_path.iterdir())) == 2  # the new one has another name
+
+
+@TARGETS
+def test_a_failure_leaves_what_was_there(tmp_path, name):
+    target = tmp_path / name
+    write(target, "old")
+    checked = check_target(target, NPZ if name == "a.npz" else ZARR, overwrite=True)
+    with pytest.raises(ZeroDivisionError):
+        write_and(checked, "half", lambda: 1 / 0)
+    assert read(target) == ["old"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(5, "Input/output error")])
+def test_stopped_between_two_renames(tmp_path, monkeypatch, error):
+    """Ctrl-C, or a disk that fails: neither the old nor the new store is removed."""
+    target = tmp_path / "a.zarr"
+    write(target, "old")
+    monkeypatch.setattr("udfdask.writing.renaming._function", lambda: None)
+
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(sys.modules["udfdask.writing.replacing"], "rename_to_free", fail)
+    with pytest.raises(type(error)):
+        write(target, "new")
+    assert read(target) == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_a_result_that_cannot_take_its_place_is_kept(tmp_path, monkeypatch):
+    target = tmp_path / "a.npz"
+    write(target, "old")
+    checked = check_target(target, NPZ, overwrite=True)
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.replace", refuse)  # as in a folder where only owners replace
+    with pytest.raises(PermissionError) as error:
+        write_and(checked, "new", lambda: None)
+    assert read(target) == ["old"]
+    (kept,) = (path for path in tmp_path.iterdir() if path != target)
+    assert read(kept) == ["new"]
+    assert str(kept) in error.value.__notes__[0]
+
+
+@TARGETS
+def test_the_folder_of_a_living_writer_stays(tmp_path, name):
+    target = tmp_path / name
+    checked = check_target(target, NPZ if name == "a.npz" else ZARR)
+    write_and(checked, "word", lambda: check_target(target, checked.kind))
+    assert read(target) == ["word"]
+
+
+@TARGETS
+def test_permissions_are_kept(tmp_path, name):
+    target = tmp_path / name
+    write(target, "old")
+    target.chmod(0o750)
+    write(target, "new")
+    assert target.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_link_stays_and_leads_to_the_new_file(tmp_path):
+    (tmp_path / "far").mkdir()
+    write(tmp_path / "far" / "a.npz", "old")
+    (tmp_path / "a.npz").symlink_to("far/a.npz")
+    write(tmp_path / "a.npz", "new")
+    assert (tmp_path / "a.npz").is_symlink()
+    assert read(tmp_path / "far" / "a.npz") == ["new"]
+
+
+def test_a_full_disk(tmp_path, small_disk):
+    disk = small_disk("size=1m")
+    images = {"sum": {"image": Variable(dims=("x",), values=np.arange(40_000.0))}}
+    large = {"sum": {"image": Variable(dims=("x",), values=np.arange(400_000.0))}}
+    path = write_npz(disk / "a.npz", images)
+    before = path.read_bytes()
+    with pytest.raises(OSError, match="No space left on device"):
+        write_npz(path, large, overwrite=True)
+    assert path.read_bytes() == before
+    with pytest.raises(OSError, match="No space left on device"):
+        write_npz(disk / "b.npz", large)
+    assert [p.name for p in Path(disk).iterdir()] == ["a.npz"]
+
+
+def test_names_that_are_taken_are_not_renamed_to(tmp_path, monkeypatch):
+    for how in ("flags", "none"):
+        if how == "none":
+            monkeypatch.setattr("udfdask.writing.renaming._function", lambda: None)
+        (tmp_path / "a").write_text("a")
+        (tmp_path / "b").write_text("b")
+        with pytest.raises(FileExistsError):
+            rename_to_free(tmp_path / "a", tmp_path / "b")
+        assert (tmp_path / "b").read_text() == "b"
+        rename_to_free(tmp_path / "a", tmp_path / f"c{how}")
+        assert (tmp_path / f"c{how}").read_text() == "a"

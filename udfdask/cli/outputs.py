@@ -1,0 +1,86 @@
+"""The files and stores that a command is asked to write: checked before a run, written after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from udfdask.cli.live import PictureView
+from udfdask.io.npz_file import write_npz
+from udfdask.io.opened import OpenedFile
+from udfdask.io.variables import result_variables
+from udfdask.io.zarr_store import check_packages, write_zarr
+from udfdask.plotting.panels import result_panels
+from udfdask.plotting.static import figure_classes
+from udfdask.results import Result
+from udfdask.udf import UDF
+from udfdask.writing import NPZ, PNG, ZARR, check_apart, check_target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """What is written where."""
+
+    outs: Sequence[Path]
+    """Zarr stores, and NumPy files by their suffix."""
+    plot: Path | None
+    """A PNG file."""
+    overwrite: bool
+    """Whether those that are there may be replaced."""
+    sources: Sequence[str]
+    """Files and stores that are read."""
+
+    def check(self, udfs: Mapping[str, UDF]) -> None:
+        """Raise if one of them cannot be written; UDFs may write files, too."""
+        kinds = {out: NPZ if _is_npz(out) else ZARR for out in self.outs}
+        if ZARR in kinds.values():
+            check_packages()
+        if self.plot is not None:
+            figure_classes()
+        wanted = [(out, kinds[out]) for out in self.outs]
+        wanted += [] if self.plot is None else [(self.plot, PNG)]
+        targets = [
+            check_target(path, kind, overwrite=self.overwrite, sources=self.sources)
+            for path, kind in wanted
+        ]
+        own = [target for udf in udfs.values() for target in udf._targets(self.sources)]
+        check_apart([*targets, *own])
+
+    def picture(self, names: Sequence[str], opened: OpenedFile) -> PictureView | None:
+        """Return what draws the PNG file, while the run goes on as well; None without one."""
+        if self.plot is None:
+            return None
+        return PictureView(self.plot, names, opened, overwrite=self.overwrite, sources=self.sources)
+
+    def write(
+        self, results: dict[str, Result], opened: OpenedFile, picture: PictureView | None
+    ) -> None:
+        """Write computed results; what cannot be written keeps nothing else from being written."""
+        variables = result_variables(results, opened.axes, opened.sig_dims)
+        attrs = {"title": opened.title, "source": opened.reader}
+        replacing: dict[str, Any] = {"overwrite": self.overwrite, "sources": self.sources}
+        failures: list[Exception] = []
+        for out in self.outs:
+            try:
+                if _is_npz(out):
+                    write_npz(out, variables, **replacing)
+                else:
+                    write_zarr(out, variables, axes=opened.axes, attrs=attrs, **replacing)
+            except (OSError, ValueError, TypeError) as error:
+                failures.append(error)
+            else:
+                click.echo(f"wrote {out}")
+        if picture is not None:
+            picture.save(result_panels(results, opened.axes, opened.sig_dims), opened.title)
+            click.echo(f"wrote {self.plot}")
+        for failure in failures:
+            raise failure
+
+
+def _is_npz(out: Path) -> bool:
+    """Whether a NumPy file is asked for rather than a zarr store."""
+    return out.suffix.lower() == ".npz"

@@ -1,0 +1,94 @@
+"""Renames that need the operating system's help: swap two paths, or refuse to replace one."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_AT_FDCWD = -100
+# By system: the flags that refuse to replace, and that swap.
+_FLAGS = {"linux": (1, 2), "darwin": (4, 2)}
+# NFS, some FUSE file systems and old kernels know neither flag.
+_UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swap two paths in one step; return False if the file system cannot do that."""
+    return _rename(one, other, flag=1)
+
+
+def rename_to_free(source: Path, target: Path) -> None:
+    """Rename; raise FileExistsError if there is something at the target already."""
+    if _rename(source, target, flag=0):
+        return
+    # Between these two steps somebody else may still write there.
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    source.rename(target)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file, or all files of a folder, are on the disk.
+
+    Without it a power cut after the old file has been deleted could leave an empty new one.
+    """
+    for folder, _, files in os.walk(path):
+        for name in files:
+            _flush_one(Path(folder, name))
+        _flush_one(Path(folder))
+    if path.is_file():
+        _flush_one(path)
+
+
+def flush_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    _flush_one(path)
+
+
+def _flush_one(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    if sys.platform == "win32" and path.is_dir():
+        return  # Windows opens no folders
+    # Windows flushes only what is open for writing
+    descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # some network file systems do not flush folders
+        if error.errno not in _UNSUPPORTED or not path.is_dir():
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _rename(source: Path, target: Path, *, flag: int) -> bool:
+    """Rename with a flag out of `_FLAGS`; return False if the system does not know it."""
+    function = _function()
+    if function is None:
+        return False
+    flags = _FLAGS[sys.platform][flag]
+    names = os.fsencode(source), os.fsencode(target)
+    if sys.platform == "linux":
+        failed = function(_AT_FDCWD, names[0], _AT_FDCWD, names[1], flags)
+    else:
+        failed = function(*names, flags)
+    if not failed:
+        return True
+    number = ctypes.get_errno()
+    if number in _UNSUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), str(source), None, str(target))
+
+
+@cache
+def _function() -> Any:
+    """Return the C library's function that takes flags; None if it has none."""
+    if sys.platform not in _FLAGS:
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    return getattr(library, "renameat2" if sys.platform == "linux" else "renamex_np", None)
