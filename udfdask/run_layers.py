@@ -16,17 +16,17 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from udfdask.backends.device import cupy
 from udfdask.chunk_layers import Key
 from udfdask.groups import Group, groups_of
-from udfdask.lazy_params import lazy_recipe
 from udfdask.output_task import OutputTask
 from udfdask.plan import Plan
-from udfdask.recipe import UDFRecipe
+from udfdask.recipe import Recipe, UDFRecipe
+from udfdask.shared_recipe import shared_recipe
 
 
 class RunLayers:
     """Layers of tasks by name, and what all of them share.
 
-    `given` is what tasks take as their recipe, by default the recipe itself; `token` makes their
-    names, by default that of the plan.
+    `given` is the recipe that tasks take, by default that of the plan; or what stands for one, and
+    is an argument of every task. `token` makes their names, by default that of the plan.
     """
 
     def __init__(
@@ -42,7 +42,9 @@ class RunLayers:
         self.array = array
         self.layers: dict[str, Any] = {}
         self.depends: dict[str, set[str]] = {}
-        self.shared = self._recipe_argument() if given is None else given
+        self.shared_layers: set[str] = set()
+        """Layers that every task with a recipe depends on."""
+        self.shared = self._recipe_argument(self.recipe if given is None else given)
 
     def add(
         self,
@@ -69,19 +71,18 @@ class RunLayers:
         """Return the place of a UDF in the run."""
         return next(k for k, u in enumerate(self.recipe.udfs) if u is udf)
 
-    def _recipe_argument(self) -> Any:
-        """Return what tasks take as recipe: the value, or a task that fills lazy parameters in."""
-        lazy = lazy_recipe(self.recipe, self.name("recipe"))
-        if lazy is None:
-            return self.recipe
-        self.layers.update(lazy.layers)
-        self.depends.update(lazy.dependencies)
-        return TaskRef(lazy.key)
-
-    @property
-    def shared_layers(self) -> set[str]:
-        """Layers that every task with a recipe depends on."""
-        return {self.name("recipe")} if type(self.shared) is TaskRef else set()
+    def _recipe_argument(self, given: Any) -> Any:
+        """Return what tasks take as recipe: the value, or a reference to the task that has it."""
+        if not isinstance(given, Recipe):
+            return given
+        # a given one has another token after each update of its parameters
+        shared = shared_recipe(given, f"recipe-{given.token}")
+        if shared is None:
+            return given
+        self.layers.update(shared.layers)
+        self.depends.update(shared.dependencies)
+        self.shared_layers.add(shared.key[0])
+        return TaskRef(shared.key)
 
     def map(
         self,
