@@ -77,7 +77,7 @@ def build_graph(plan: Plan, array: da.Array) -> tuple[Outputs, ...]:
 def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
     """Return tasks that give the payload of each chunk, for whoever merges them outside of dask.
 
-    Tasks take `given`, a recipe or what stands for one; `token` makes their names.
+    `given` and `token` are those of `RunLayers`.
     """
     run = RunLayers(plan, array, given, token)
     keys = add_payloads(run)
@@ -88,8 +88,10 @@ def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
 
 def build_parameters(recipe: Recipe, token: str) -> Tasks | None:
     """Return tasks that give the recipe with its lazy parameters filled in; None without any."""
-    filled = shared_recipe(recipe, f"recipe-{token}") if recipe.lazy_slots else None
-    return None if filled is None else _optimized(filled.layers, filled.dependencies, [filled.key])
+    if not recipe.lazy_slots:
+        return None
+    filled = shared_recipe(recipe, f"recipe-{token}")
+    return _optimized(filled.layers, filled.dependencies, [filled.key])
 
 
 def _optimized(

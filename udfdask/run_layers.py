@@ -19,14 +19,15 @@ from udfdask.groups import Group, groups_of
 from udfdask.output_task import OutputTask
 from udfdask.plan import Plan
 from udfdask.recipe import Recipe, UDFRecipe
-from udfdask.shared_recipe import shared_recipe
+from udfdask.shared_recipe import is_small, shared_recipe
 
 
 class RunLayers:
     """Layers of tasks by name, and what all of them share.
 
-    `given` is the recipe that tasks take, by default that of the plan; or what stands for one, and
-    is an argument of every task. `token` makes their names, by default that of the plan.
+    `given` is a recipe that is a task of its own, or what stands for one and is an argument of
+    every task; by default the recipe of the plan is the one or the other. `token` makes the names
+    of tasks, by default that of the plan.
     """
 
     def __init__(
@@ -44,7 +45,12 @@ class RunLayers:
         self.depends: dict[str, set[str]] = {}
         self.shared_layers: set[str] = set()
         """Layers that every task with a recipe depends on."""
-        self.shared = self._recipe_argument(self.recipe if given is None else given)
+        if given is None:
+            given = self.recipe
+            is_argument = is_small(self.recipe)
+        else:
+            is_argument = not isinstance(given, Recipe)
+        self.shared = given if is_argument else self._recipe_task(given)
 
     def add(
         self,
@@ -71,14 +77,10 @@ class RunLayers:
         """Return the place of a UDF in the run."""
         return next(k for k, u in enumerate(self.recipe.udfs) if u is udf)
 
-    def _recipe_argument(self, given: Any) -> Any:
-        """Return what tasks take as recipe: the value, or a reference to the task that has it."""
-        if not isinstance(given, Recipe):
-            return given
-        # a given one has another token after each update of its parameters
-        shared = shared_recipe(given, f"recipe-{given.token}")
-        if shared is None:
-            return given
+    def _recipe_task(self, recipe: Recipe) -> TaskRef:
+        """Add a task that has a recipe; return a reference to it."""
+        # a recipe has another token after each update of its parameters
+        shared = shared_recipe(recipe, f"recipe-{recipe.token}")
         self.layers.update(shared.layers)
         self.depends.update(shared.dependencies)
         self.shared_layers.add(shared.key[0])

@@ -43,11 +43,9 @@ class SharedRecipe:
     """Names of the layers that each depends on."""
 
 
-def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe | None:
-    """Return a task that gives a recipe, lazy parameters filled in; None for a small recipe."""
+def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
+    """Return a task that gives a recipe, lazy parameters filled in; `name` is that of its layer."""
     lazy = list(recipe.lazy_slots)
-    if not lazy and is_small(recipe):
-        return None
     layers: dict[str, Any] = {}
     dependencies: dict[str, set[str]] = {}
     tasks: dict[Key, Task] = {}
@@ -80,10 +78,8 @@ def is_small(recipe: Recipe) -> bool:
 
     Nothing but pickling finds what functions and objects of the user hold.
     """
-    if recipe.grid.packed_size > GRID_BYTES:
-        return False
     limit = inline_bytes()
-    if recipe.nbytes > limit:
+    if recipe.lazy_slots or recipe.grid.packed_size > GRID_BYTES or recipe.nbytes > limit:
         return False
     meter = _Meter(limit)
     try:
