@@ -2,8 +2,8 @@
 
 import os
 import signal
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dask
@@ -195,26 +195,17 @@ def test_workers_that_hold_it_are_killed(route, mortal, tmp_path):
     (tmp_path / "ran").mkdir()
     x = da.ones((N_CHUNKS, 1, 2, 2), chunks=(1, 1, 2, 2))
     udf = Gated(Table(tmp_path / "pickled"), str(tmp_path / "ran"))
-    found = {}
-
-    def work():
-        try:
-            found["result"] = ROUTES[route](x, udf, mortal)
-        except BaseException as error:
-            found["error"] = error
-
-    thread = threading.Thread(target=work)
-    thread.start()
+    pool = ThreadPoolExecutor(1)
+    run = pool.submit(ROUTES[route], x, udf, mortal)
+    pool.shutdown(wait=False)
     mortal.wait_for_workers(2)
     pids = set(mortal.run(os.getpid).values())
     while {int(file.name.split("-")[1]) for file in (tmp_path / "ran").iterdir()} < pids:
-        assert thread.is_alive(), found
+        assert not run.done(), run.result()
         time.sleep(0.01)
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     (tmp_path / "ran" / "go").touch()
-    thread.join(120)
-    assert not thread.is_alive()
-    assert "error" not in found, found
-    np.testing.assert_array_equal(found["result"]["sums"], np.full((N_CHUNKS, 1), 7.0))
-    assert found["result"]["frames"] == N_CHUNKS
+    found = run.result(timeout=120)
+    np.testing.assert_array_equal(found["sums"], np.full((N_CHUNKS, 1), 7.0))
+    assert found["frames"] == N_CHUNKS

@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "tile-bytes": "4 MiB",
     "threads-per-task": 1,
     "worker-memory": None,
-    "inline-bytes": "16 KiB",
+    "inline-bytes": "64 KiB",
     "device-tile-bytes": "128 MiB",
     "cuda-device": 0,
     "resources-timeout": 60,
@@ -90,7 +90,11 @@ def resources_timeout() -> float:
 
 
 def inline_bytes() -> int:
-    """Return how large UDFs and parameters may be, pickled, to travel with every task."""
+    """Return how large UDFs and parameters may be, pickled, to travel with every task.
+
+    For a cluster, serializing a task takes 0.31 ms with 1 or 16 kB of parameters, 0.32 with 64 kB
+    and 0.42 with 256 kB.
+    """
     return _get_bytes("inline-bytes")
 
 
