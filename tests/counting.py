@@ -85,7 +85,7 @@ class CountedNav(ud.UDF):
 
 
 class Heavy(CountedNav):
-    """With a parameter that ud.compute scatters."""
+    """With a parameter that is a task of the graph."""
 
     def __init__(self, folder, table):
         ud.UDF.__init__(self, folder=folder, table=table)

@@ -29,7 +29,7 @@ merge finish
 second_pass data_files
 plan output_task
 chunk_layers
-lazy_params scatter placement limits presence pinning
+shared_recipe placement limits presence pinning
 run_layers
 chunk_graph merge_graph
 graph
@@ -76,8 +76,7 @@ HEAVY = {
         "plan",
         "chunk_layers",
         "output_task",
-        "lazy_params",
-        "scatter",
+        "shared_recipe",
         "placement",
         "limits",
         "pinning",

@@ -144,7 +144,7 @@ def test_other_buffers_on_a_worker():
 
 def test_threads_before_they_are_known():
     meta = UDFMeta(
-        grid=Grid(nav_chunks=((1,),)),
+        grid=Grid.of([(1,)]),
         dataset_shape=ud.Shape((1, 2, 2), sig_dims=2),
         dataset_dtype=np.dtype("f4"),
     )

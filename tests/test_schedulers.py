@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.progress import scatter_parameters
 from udfdask.udfs import SumSigUDF, SumUDF
 
 distributed = pytest.importorskip("distributed")
@@ -172,13 +171,11 @@ def test_a_large_parameter_travels_once_per_graph():
     assert 10e6 <= large < 10.5e6 + small
 
 
-def test_a_large_parameter_is_scattered(client):
+def test_a_large_parameter_on_a_cluster(client):
     x = da.ones((20, 2, 4, 4), chunks=(1, 2, 4, 4))
     weights = np.arange(625_000, dtype="float64") + 2  # 5 MB
     res = ud.run_udf(x, Weighs(weights))
     assert size(res) > 5e6
-    (light,) = scatter_parameters((res,), client)
-    assert size(light) < 1e5
     expected = np.full((20, 2), 2 * 16 + weights[-1])
     (done,) = ud.compute(res, scheduler=client)
     np.testing.assert_array_equal(done["v"], expected)
@@ -188,12 +185,6 @@ def test_a_large_parameter_is_scattered(client):
     np.testing.assert_array_equal(nested[1], expected + 1)
     (kept,) = ud.persist(res, scheduler=client)
     np.testing.assert_array_equal(kept.compute(scheduler=client)["v"], expected)
-
-
-def test_a_small_parameter_is_not(client):
-    x = da.ones((4, 2, 4, 4), chunks=(1, 2, 4, 4))
-    res = ud.run_udf(x, Weighs(np.ones(10)))
-    assert scatter_parameters((res,), client)[0] is res
 
 
 def test_progress(x, options, capsys):

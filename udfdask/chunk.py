@@ -99,7 +99,7 @@ def _join(
     ours = [part for part in parts if part is not None]
     if not ours:
         return None
-    n_rows, sig = int(recipe.grid.counts[chunk]), recipe.shape.sig
+    n_rows, sig = recipe.grid.count(chunk), recipe.shape.sig
     arrays = {}
     for name, spec in recipe.udfs[number].allocated.items():
         whole = spec.allocate(n_rows, sig, recipe.merge_backend(number))
@@ -240,9 +240,7 @@ def _finish(instance: Instance, number: int) -> Partial:
     udf, cursor = instance.udf, instance.cursor
     cursor.part, cursor.part_index = None, 0
     if overrides(udf, "postprocess"):
-        first, stop = cursor.chunks
-        offsets = instance.recipe.grid.offsets
-        cursor.start, cursor.stop = 0, int(offsets[stop] - offsets[first])
+        cursor.start, cursor.stop = 0, instance.recipe.grid.n_rows(*cursor.chunks)
         instance.view_all()
         instance.call("postprocess")
     if overrides(udf, "cleanup"):

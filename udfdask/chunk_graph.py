@@ -68,14 +68,13 @@ def _add_group(run: RunLayers, group: Group) -> list[Key]:
         run.layers[name] = ChunkTasks(tasks, visits)
         run.depends[name] = {run.array.name, *others}
         return list(tasks)
-    inline = not isinstance(run.shared, TaskRef)
-    layer = ChunkBlockwise(name, run.recipe, run.array, run.shared if inline else None, told)
+    layer = ChunkBlockwise(name, run.recipe, run.array, run.shared, told)
     data = _data(run.array)
-    written = data is not None or aux is not None or not inline or not alone
+    written = data is not None or aux is not None or not alone
     run.layers[name] = layer.as_tasks(run.shared, data, aux, alone=alone) if written else layer
     loads = {run.array.name} if data is None else set()
     run.depends[name] = loads | others
-    keys = list(layer.places)
+    keys = list(layer.visits.chunks)
     return _joined(run, group, keys, n) if run.recipe.by_sig_chunk else keys
 
 

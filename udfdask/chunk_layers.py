@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
+import numpy as np
 from dask._task_spec import Task, TaskRef
-from dask.blockwise import Blockwise, BlockwiseDepDict, blockwise_token
+from dask.blockwise import BlockIndex, Blockwise, blockwise_token
 from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.chunk import run_chunk, run_part
@@ -47,45 +48,41 @@ class ChunkBlockwise(Blockwise):
 
     Fused there, a task costs the local schedulers half of what it costs when tasks written out are
     fused: no alias is left behind (10,000 tiny chunks on two threads: 5.1 to 3.5 s). All axes
-    stay output axes, since dask fuses no contraction.
+    stay output axes, since dask fuses no contraction. A recipe that is a task is an input without
+    axes, which does not keep dask from this; tasks written out with two inputs it would not fuse.
     """
 
     def __init__(
-        self,
-        name: str,
-        recipe: Recipe,
-        array: da.Array,
-        given: Any = None,
-        group: Group | None = None,
+        self, name: str, recipe: Recipe, array: da.Array, shared: Any, group: Group | None
     ) -> None:
-        # `given`: what tasks are given in place of the recipe
+        # `shared`: what tasks are given as their recipe
         axes: Any = tuple(range(array.ndim))
         self.recipe = recipe
         self.group = group
         self.array_name = array.name
-        self.places = _places(name, recipe)
-        # dask asks for every block, also for those that no selected frame lies in
-        numbers = dict.fromkeys(itertools.product(*map(range, array.numblocks)), (-1, -1))
-        numbers.update({key[1:]: place for key, place in self.places.items()})
         source = array.dask.layers[array.name]
+        inputs: list[Any] = [(array.name, axes), (BlockIndex(array.numblocks), axes)]
+        if isinstance(shared, TaskRef):
+            inputs.append((shared, None))
+            shared = _token(2)
         super().__init__(
             name,
             axes,
-            Task(name, _run_block, given or recipe, _token(0), _token(1), *rest_of(None, group)),
-            [(array.name, axes), (BlockwiseDepDict(numbers, array.numblocks), axes)],
+            Task(name, _run_block, shared, _token(0), _token(1), *rest_of(None, group)),
+            inputs,
             numblocks={array.name: array.numblocks},
             concatenate=getattr(source, "concatenate", None),
         )
 
     def as_tasks(
         self,
-        recipe: Any,
+        shared: Any,
         data: Mapping[Key, Any] | None = None,
         aux: Sequence[Any] | None = None,
         *,
         alone: bool = True,
     ) -> ChunkTasks:
-        """Return the layer written out, with a recipe or a reference to one.
+        """Return the layer written out; `shared` is what tasks are given as their recipe.
 
         `aux` holds the aux data of each chunk. Unless they are `alone` in reading their blocks,
         tasks are not fused with what loads these.
@@ -96,31 +93,29 @@ class ChunkBlockwise(Blockwise):
         """
         kind = Task if alone and (data is None or aux is None) else OutputTask
         tasks: dict[Key, Task] = {}
-        for key, place in self.places.items():
+        visits = self.visits
+        for key, chunk in visits.chunks.items():
             source = (self.array_name, *key[1:])
             block = TaskRef(source) if data is None else data[source]
-            rest = rest_of(None if aux is None else aux[place[0]], self.group)
-            tasks[key] = kind(key, _run_block, recipe, block, place, *rest)
-        return ChunkTasks(tasks, self.visits)
+            rest = rest_of(None if aux is None else aux[chunk], self.group)
+            tasks[key] = kind(key, _run_block, shared, block, key[1:], *rest)
+        return ChunkTasks(tasks, visits)
 
     @property
     def visits(self) -> Visits:
         """What the tasks see."""
-        chunks = {key: chunk for key, (chunk, _) in self.places.items()}
+        grid, name = self.recipe.grid, self.output
+        # dask asks for every block, also for those that no selected frame lies in
+        blocks = list(itertools.product(*(range(len(c)) for c in self.recipe.sig_chunks)))
+        chunks = {
+            (name, *place, *block): c
+            for c in range(grid.n_chunks)
+            for place in [grid.index(c)]
+            for block in blocks
+        }
         return Visits(
             array_name=self.array_name, recipe=self.recipe, chunks=chunks, group=self.group
         )
-
-
-def _places(name: str, recipe: Recipe) -> dict[Key, tuple[int, int]]:
-    """Return the key of each task, with its chunk and signal chunk, in C order."""
-    grid = recipe.grid
-    blocks = list(itertools.product(*(range(len(c)) for c in recipe.sig_chunks)))
-    return {
-        (name, *grid.index(c), *block): (c, number)
-        for c in range(grid.n_chunks)
-        for number, block in enumerate(blocks)
-    }
 
 
 def rest_of(aux: Any, group: Group | None) -> tuple[Any, ...]:
@@ -138,13 +133,16 @@ def _token(number: int) -> TaskRef:
 def _run_block(
     recipe: Recipe,
     block: Any,
-    place: tuple[int, int],
+    index: tuple[int, ...],
     aux: Sequence[Any] = (),
     group: Group | None = None,
 ) -> Any:
-    """Run a chunk that is one block, or one block of it."""
-    chunk, number = place
+    """Run a chunk that is one block, or one block of it; `index` is its place in dask's grid."""
     recipe = recipe.now
+    n_nav = len(recipe.grid.shape)
+    chunk = recipe.grid.chunk_at(index[:n_nav])
     if recipe.by_sig_chunk:
+        counts = [len(sizes) for sizes in recipe.sig_chunks]
+        number = int(np.ravel_multi_index(index[n_nav:], counts))
         return run_part(recipe, chunk, number, block, aux, group)
     return run_chunk(recipe, chunk, (block,), aux, group)

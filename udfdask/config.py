@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "tile-bytes": "4 MiB",
     "threads-per-task": 1,
     "worker-memory": None,
-    "scatter-bytes": "1 MB",
+    "inline-bytes": "64 KiB",
     "device-tile-bytes": "128 MiB",
     "cuda-device": 0,
     "resources-timeout": 60,
@@ -98,9 +98,13 @@ def resources_timeout() -> float:
     return seconds
 
 
-def scatter_bytes() -> int:
-    """Return the size in bytes from which parameters travel apart from the tasks."""
-    return _get_bytes("scatter-bytes")
+def inline_bytes() -> int:
+    """Return how large UDFs and parameters may be, pickled, to travel with every task.
+
+    For a cluster, serializing a task takes 0.31 ms with 1 or 16 kB of parameters, 0.32 with 64 kB
+    and 0.42 with 256 kB.
+    """
+    return _get_bytes("inline-bytes")
 
 
 def split_every() -> int | bool:

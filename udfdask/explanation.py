@@ -218,7 +218,8 @@ def _notes(plan: Plan) -> list[str]:
         notes.append(f"{', '.join(lazy)} computed first, then handed to every task")
     if plan.recipe.nbytes > (1 << 20):
         notes.append(
-            f"parameters of {format_bytes(plan.recipe.nbytes)} travel once on threads and on a "
-            "distributed cluster (udfdask.compute), but with every task on the processes scheduler"
+            f"parameters of {format_bytes(plan.recipe.nbytes)} are a task of their own, which a "
+            "distributed cluster sends to each worker once; the processes scheduler sends them "
+            "with every task"
         )
     return notes

@@ -91,7 +91,7 @@ def _aux_rows(
     grid = recipe.grid
     if not declared.carries_aux:
         return {}
-    n_rows = grid.n_frames if chunk is None else int(grid.counts[chunk])
+    n_rows = grid.n_frames if chunk is None else grid.count(chunk)
     found = {}
     for name in declared.nav_aux:
         aux = declared.aux[name]
@@ -108,9 +108,8 @@ def _aux_rows(
 
 def _cut(recipe: Recipe, array: AnyArray, partial: Partial, chunk: int) -> AnyArray:
     """Return the rows of one chunk out of an array over the rows of a partial."""
-    offsets = recipe.grid.offsets
-    start = int(offsets[chunk] - offsets[partial.first])
-    return array[start : start + int(recipe.grid.counts[chunk])]
+    start = recipe.grid.n_rows(partial.first, chunk)
+    return array[start : start + recipe.grid.count(chunk)]
 
 
 def rows_of_chunk(recipe: Recipe, partial: Partial, name: str, chunk: int) -> AnyArray:
@@ -169,7 +168,7 @@ def _fit(
             f"the buffer as {array.dtype}"
         )
     first, stop = instance.cursor.chunks
-    n_rows = int(grid.offsets[stop] - grid.offsets[first])
+    n_rows = grid.n_rows(first, stop)
     target = spec.shape(n_rows, instance.recipe.shape.sig)
     if spec.dtype.kind == "O" and array.shape != target and spec.kind == "single":
         boxed = np.empty(target, dtype=object)
@@ -258,7 +257,7 @@ def nav_mask_block(
     if name in source.masks:
         rows = _finished_rows(recipe, source, source.masks[name], chunk)
     else:
-        rows = np.ones(spec.shape(int(recipe.grid.counts[chunk]), ()), dtype=bool)
+        rows = np.ones(spec.shape(recipe.grid.count(chunk), ()), dtype=bool)
     return block_of_rows(recipe, chunk, spec, rows, False)
 
 

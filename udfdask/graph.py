@@ -37,12 +37,12 @@ from udfdask.finish import (
     whole_block,
     whole_mask_block,
 )
-from udfdask.lazy_params import lazy_recipe
 from udfdask.merge_graph import add_finish, add_merges, partials_of
 from udfdask.output_task import OutputTask
 from udfdask.plan import Plan
 from udfdask.recipe import Recipe, UDFRecipe
 from udfdask.run_layers import RunLayers
+from udfdask.shared_recipe import shared_recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def build_graph(plan: Plan, array: da.Array) -> tuple[Outputs, ...]:
 def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
     """Return tasks that give the payload of each chunk, for whoever merges them outside of dask.
 
-    Tasks take `given` as their recipe; `token` makes their names.
+    `given` and `token` are those of `RunLayers`.
     """
     run = RunLayers(plan, array, given, token)
     keys = add_payloads(run)
@@ -88,8 +88,10 @@ def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
 
 def build_parameters(recipe: Recipe, token: str) -> Tasks | None:
     """Return tasks that give the recipe with its lazy parameters filled in; None without any."""
-    lazy = lazy_recipe(recipe, f"recipe-{token}")
-    return None if lazy is None else _optimized(lazy.layers, lazy.dependencies, [lazy.key])
+    if not recipe.lazy_slots:
+        return None
+    filled = shared_recipe(recipe, f"recipe-{token}")
+    return _optimized(filled.layers, filled.dependencies, [filled.key])
 
 
 def _optimized(

@@ -6,8 +6,11 @@ place among the chunks that hold at least one selected frame, counted in C order
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,25 +19,56 @@ import numpy as np
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+Runs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Navigation chunks and ROI of a run."""
+    """Navigation chunks and ROI of a run; what it pickles to does not grow with equal chunks."""
 
-    nav_chunks: tuple[tuple[int, ...], ...]
-    """Chunk sizes along each navigation axis, as dask has them, in frames."""
+    runs: tuple[Runs, ...]
+    """Chunk sizes in frames along each navigation axis, as (size, count) of neighbors of one size.
+
+    Most axes have one or two of them, whatever the number of chunks.
+    """
     roi: BoolArray | None = None
     """Which frames are processed, shape `nav`; None for all."""
 
+    @staticmethod
+    def of(nav_chunks: Iterable[Sequence[int]], roi: BoolArray | None = None) -> Grid:
+        """Return the grid of chunk sizes along each navigation axis, as dask has them."""
+        runs = tuple(
+            tuple((size, len(list(some))) for size, some in itertools.groupby(map(int, sizes)))
+            for sizes in nav_chunks
+        )
+        return Grid(runs=runs, roi=roi)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        packed = None if self.roi is None else np.packbits(self.roi).tobytes()
-        return (_unpack_grid, (self.nav_chunks, packed))
+        return (_unpack_grid, (self.runs, self._packed_roi))
+
+    @cached_property
+    def _packed_roi(self) -> bytes | None:
+        """The ROI, one bit a frame and compressed: a disk in 1000 x 1000 frames takes 2 kB."""
+        return None if self.roi is None else zlib.compress(np.packbits(self.roi).tobytes(), level=1)
+
+    @property
+    def packed_size(self) -> int:
+        """About what the grid pickles to, in bytes."""
+        roi = 0 if self._packed_roi is None else len(self._packed_roi)
+        return roi + 8 * sum(map(len, self.runs))
+
+    @cached_property
+    def nav_chunks(self) -> tuple[tuple[int, ...], ...]:
+        """Chunk sizes along each navigation axis, as dask has them, in frames."""
+        return tuple(
+            tuple(itertools.chain.from_iterable(itertools.repeat(*run) for run in runs))
+            for runs in self.runs
+        )
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Navigation shape, in frames."""
-        return tuple(sum(c) for c in self.nav_chunks)
+        return tuple(sum(size * count for size, count in runs) for runs in self.runs)
 
     @cached_property
     def size(self) -> int:
@@ -44,29 +78,42 @@ class Grid:
     @cached_property
     def numblocks(self) -> tuple[int, ...]:
         """Number of chunks along each navigation axis."""
-        return tuple(len(c) for c in self.nav_chunks)
+        return tuple(sum(count for _, count in runs) for runs in self.runs)
 
     @cached_property
-    def starts(self) -> tuple[tuple[int, ...], ...]:
-        """First position of each chunk along each navigation axis."""
+    def _firsts(self) -> tuple[tuple[list[int], list[int]], ...]:
+        """Number and position of the first chunk of each run, along each navigation axis."""
         return tuple(
-            tuple(itertools.accumulate(c, initial=0))[:-1] if c else () for c in self.nav_chunks
+            (
+                list(itertools.accumulate((count for _, count in runs), initial=0))[:-1],
+                list(itertools.accumulate((s * count for s, count in runs), initial=0))[:-1],
+            )
+            for runs in self.runs
         )
 
     @cached_property
     def _counts(self) -> IntArray:
         """Number of selected frames in every chunk of the grid, flat."""
-        if self.roi is None:
-            counts = np.ones((), dtype=np.int64)
-            for sizes in self.nav_chunks:
-                counts = np.multiply.outer(counts, np.asarray(sizes, dtype=np.int64))
-        else:
-            counts = self.roi.astype(np.int64)
-            for axis, (start, sizes) in enumerate(zip(self.starts, self.nav_chunks, strict=True)):
-                total = np.insert(np.cumsum(counts, axis=axis), 0, 0, axis=axis)
-                stop = np.add(start, sizes)
-                counts = np.take(total, stop, axis=axis) - np.take(total, start, axis=axis)
-        return counts.reshape(-1)
+        lengths = [np.asarray(sizes, dtype=np.int64) for sizes in self.nav_chunks]
+        counts: Any = np.ones((), dtype=np.int64) if self.roi is None else self.roi
+        for axis, sizes in enumerate(lengths):
+            if self.roi is None:
+                counts = np.multiply.outer(counts, sizes)
+                continue
+            filled = np.flatnonzero(sizes)  # for an empty chunk, reduceat gives the next frame
+            sums = np.zeros((*counts.shape[:axis], len(sizes), *counts.shape[axis + 1 :]), np.int64)
+            if len(filled):
+                starts = (np.cumsum(sizes) - sizes)[filled]
+                found = np.add.reduceat(counts, starts, axis=axis, dtype=np.int64)
+                sums[(slice(None),) * axis + (filled,)] = found
+            counts = sums
+        flat: IntArray = counts.astype(np.int64).reshape(-1)
+        return flat
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether all frames are selected, and no chunk is empty: numbers follow from sizes."""
+        return self.roi is None and all(size > 0 for runs in self.runs for size, _ in runs)
 
     @cached_property
     def selected(self) -> IntArray:
@@ -74,43 +121,73 @@ class Grid:
         return np.flatnonzero(self._counts)
 
     @cached_property
-    def _all_selected(self) -> bool:
-        """Whether every chunk of the grid holds a selected frame."""
-        return len(self.selected) == len(self._counts)
-
-    @cached_property
     def counts(self) -> IntArray:
         """Number of selected frames of each such chunk."""
         return self._counts[self.selected]
 
     @cached_property
-    def offsets(self) -> IntArray:
+    def _offsets(self) -> IntArray:
         """Number of selected frames in all such chunks before each, and in all at the end."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts)])
 
-    @property
+    @cached_property
     def n_chunks(self) -> int:
         """Number of chunks that hold a selected frame."""
-        return len(self.selected)
+        return math.prod(self.numblocks) if self._plain else len(self.selected)
 
     @cached_property
     def n_frames(self) -> int:
         """Number of selected frames."""
-        return int(self.offsets[-1])
+        return self.size if self.roi is None else int(np.count_nonzero(self.roi))
 
     def index(self, chunk: int) -> tuple[int, ...]:
         """Return the place in dask's chunk grid of a chunk."""
-        number, place = chunk if self._all_selected else int(self.selected[chunk]), []
+        number, place = chunk if self._plain else int(self.selected[chunk]), []
         for n in reversed(self.numblocks):
             number, i = divmod(number, n)
             place.append(i)
         return tuple(reversed(place))
 
+    def chunk_at(self, index: Sequence[int]) -> int:
+        """Return the chunk at a place in dask's chunk grid; it must hold a selected frame."""
+        number = 0
+        for i, n in zip(index, self.numblocks, strict=True):
+            number = number * n + i
+        return number if self._plain else int(np.searchsorted(self.selected, number))
+
     def bounds(self, chunk: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the first scan position and the navigation shape of a chunk."""
-        index = self.index(chunk)
-        start = tuple([s[i] for s, i in zip(self.starts, index, strict=True)])
-        return start, tuple([c[i] for c, i in zip(self.nav_chunks, index, strict=True)])
+        start, shape = [], []
+        for i, runs, firsts in zip(self.index(chunk), self.runs, self._firsts, strict=True):
+            numbers, positions = firsts
+            run = bisect.bisect_right(numbers, i) - 1
+            size = runs[run][0]
+            start.append(positions[run] + (i - numbers[run]) * size)
+            shape.append(size)
+        return tuple(start), tuple(shape)
+
+    def count(self, chunk: int) -> int:
+        """Return the number of selected frames of a chunk."""
+        return math.prod(self.bounds(chunk)[1]) if self._plain else int(self.counts[chunk])
+
+    def offset(self, chunk: int) -> int:
+        """Return the number of selected frames in all chunks before one, or before the end."""
+        if not self._plain:
+            return int(self._offsets[chunk])
+        if chunk == self.n_chunks:
+            return self.size
+        start, shape = self.bounds(chunk)
+        # along each axis the chunks that come before, in the same place along the axes before it
+        return sum(
+            math.prod(shape[:axis]) * first * math.prod(self.shape[axis + 1 :])
+            for axis, first in enumerate(start)
+        )
+
+    def n_rows(self, first: int, stop: int) -> int:
+        """Return the number of selected frames of the chunks `first` to `stop`."""
+        if stop - first == 1:
+            return self.count(first)
+        return self.offset(stop) - self.offset(first)
 
     def mask(self, chunk: int) -> BoolArray | None:
         """Return the ROI inside a chunk, flat; None where all its frames are selected."""
@@ -141,7 +218,7 @@ class Grid:
     def rows(self, chunk: int) -> range | IntArray:
         """Return the rows of a chunk: a range where they are neighbours, else an array."""
         start, shape = self.bounds(chunk)
-        n = int(self.counts[chunk])
+        n = self.count(chunk)
         if self.roi is None:
             first = 0
             for s, full in zip(start, self.shape, strict=True):
@@ -202,12 +279,12 @@ def as_range(rows: IntArray) -> range | IntArray:
     return rows if n else range(0)
 
 
-def _unpack_grid(nav_chunks: tuple[tuple[int, ...], ...], packed: bytes | None) -> Grid:
-    """Return the grid whose ROI was packed to one bit a frame."""
+def _unpack_grid(runs: tuple[Runs, ...], packed: bytes | None) -> Grid:
+    """Return the grid whose ROI was packed."""
+    grid = Grid(runs=runs)
     if packed is None:
-        return Grid(nav_chunks=nav_chunks)
-    shape = tuple(sum(c) for c in nav_chunks)
-    bits = np.frombuffer(packed, dtype=np.uint8)
-    roi = np.unpackbits(bits, count=math.prod(shape)).astype(bool).reshape(shape)
+        return grid
+    bits = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
+    roi = np.unpackbits(bits, count=grid.size).astype(bool).reshape(grid.shape)
     roi.flags.writeable = False
-    return Grid(nav_chunks=nav_chunks, roi=roi)
+    return Grid(runs=runs, roi=roi)

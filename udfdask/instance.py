@@ -59,8 +59,7 @@ class Instance:
         backend: str = NUMPY,
     ) -> None:
         declared = recipe.udfs[number]
-        offsets = recipe.grid.offsets
-        n_rows = int(offsets[stop] - offsets[first])
+        n_rows = recipe.grid.n_rows(first, stop)
         self.recipe = recipe
         self.where = declared
         self.backend = backend

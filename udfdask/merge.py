@@ -88,10 +88,9 @@ def _handed_on(instance: Instance) -> Partial:
 
 def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | BoolArray) -> None:
     """Merge a partial into `dest`; its views and coordinates are those of the partial's rows."""
-    offsets = dest.recipe.grid.offsets
-    base = offsets[dest.cursor.chunks[0]]
-    rows = slice(int(offsets[partial.first] - base), int(offsets[partial.stop] - base))
-    cursor = dest.cursor
+    grid, cursor = dest.recipe.grid, dest.cursor
+    before = grid.n_rows(cursor.chunks[0], partial.first)
+    rows = slice(before, before + grid.n_rows(partial.first, partial.stop))
     cursor.start, cursor.stop, cursor.merged = rows.start, rows.stop, already
     specs = dest.where.allocated
     into = {

@@ -150,7 +150,7 @@ class UDFMeta:
     def partition_shape(self) -> Shape:
         """Shape of the selected frames of this chunk, (frames, *sig)."""
         first, stop = self._piece("partition_shape").chunks
-        n = int(self._grid.offsets[stop] - self._grid.offsets[first])
+        n = self._grid.n_rows(first, stop)
         return Shape((n, *self.dataset_shape.sig), sig_dims=self.dataset_shape.sig_dims)
 
     @property

@@ -60,7 +60,7 @@ def make_recipe(
     dt = np.dtype(dtype)
     nav_chunks = [[n] for n in full.nav] if nav_chunks is None else nav_chunks
     sig_chunks = [[n] for n in full.sig] if sig_chunks is None else sig_chunks
-    grid = Grid(nav_chunks=tuple(tuple(map(int, c)) for c in nav_chunks), roi=roi)
+    grid = Grid.of(nav_chunks, roi)
     sigs = tuple(tuple(map(int, c)) for c in sig_chunks)
     corrections = checked(corrections, full.sig, dt)
     facts = UDFMeta(

@@ -64,7 +64,7 @@ def _process_dense(instances: list[Instance], source: FrameSource, chunk: int) -
     for start, stop in _stacks(whole, chunk, depth):
         _process_whole(whole, DensePieces(source.frames(start, stop)), start, stop)
     if partitions:
-        n_rows = int(recipe.grid.counts[chunk])
+        n_rows = recipe.grid.count(chunk)
         _process_whole(partitions, DensePieces(source.frames(0, n_rows)), 0, n_rows)
 
 
@@ -87,7 +87,7 @@ def _process_sparse(instances: list[Instance], source: SparseSource, chunk: int)
     for start, stop in _stacks(whole, chunk, tiling.depth):
         _process_whole(whole, SparsePieces(source.sparse_frames(start, stop), sig), start, stop)
     if partitions:
-        n_rows = int(recipe.grid.counts[chunk])
+        n_rows = recipe.grid.count(chunk)
         _process_whole(partitions, SparsePieces(source.sparse_frames(0, n_rows), sig), 0, n_rows)
 
 
@@ -239,7 +239,7 @@ def _stacks(instances: list[Instance], chunk: int, depth: int) -> Iterator[tuple
     if not instances:
         return
     grid = instances[0].recipe.grid
-    n_rows = int(grid.counts[chunk])
+    n_rows = grid.count(chunk)
     runs = [(0, n_rows)]
     if any(instance.udf.contiguous_nav for instance in instances):
         rows = grid.rows(chunk)

@@ -1,4 +1,4 @@
-"""Joint computation of results: one pass, its progress told, heavy parameters sent once."""
+"""Joint computation of results: one pass, its progress told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from dask import base
-from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.limits import needy_udfs
 from udfdask.pinning import Orders, pin
@@ -19,7 +18,6 @@ from udfdask.reporting.reporters import choose_reporter
 from udfdask.reporting.state import Progress
 from udfdask.reporting.tally import Tally, ended
 from udfdask.reporting.work import work_of
-from udfdask.scatter import scatter_recipes
 from udfdask.unwrapping import open_all
 
 
@@ -136,7 +134,6 @@ class _Job:
         if self._client is None:
             check_device(get, needy_udfs(bare))
         else:
-            bare = scatter_parameters(bare, self._client)
             bare, self._orders, self._guard = pin(bare, self._client, kwargs)
         self._bare = bare
 
@@ -207,20 +204,3 @@ def _get(results: Any, kwargs: dict[str, Any]) -> Any:
     if not collections:
         return None
     return base.get_scheduler(scheduler=kwargs.get("scheduler"), collections=collections)
-
-
-def scatter_parameters(results: Any, client: Any) -> tuple[Any, ...]:
-    """Return collections in whose graphs heavy recipes are replaced by scattered futures."""
-    collections, repack = base.unpack_collections(*results)
-    sent: dict[int, Any] = {}
-    replaced = []
-    for collection in collections:
-        graph = collection.__dask_graph__()
-        light = scatter_recipes(graph, client, sent) if isinstance(graph, HighLevelGraph) else graph
-        if light is graph:
-            replaced.append(collection)
-        else:
-            rebuild, state = collection.__dask_postpersist__()
-            replaced.append(rebuild(light, *state))
-    packed: tuple[Any, ...] = repack(replaced)
-    return packed

@@ -205,10 +205,9 @@ class Recipe:
 
     @property
     def nbytes(self) -> int:
-        """About what the recipe weighs on the wire: arrays among the parameters, and the ROI."""
-        roi = 0 if self.grid.roi is None else self.grid.roi.size // 8
+        """Approximate serialized size in bytes: arrays among the parameters, chunks and ROI."""
         planes = [getattr(self.corrections, name, None) for name in (*PLANES, "excluded_pixels")]
-        return roi + _weight(planes) + sum(_weight(u.kwargs) for u in self.udfs)
+        return self.grid.packed_size + _weight(planes) + sum(_weight(u.kwargs) for u in self.udfs)
 
     def with_params(self, values: Mapping[Slot, Any]) -> Recipe:
         """Return the recipe with computed values in place of lazy parameters.

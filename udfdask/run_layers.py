@@ -16,17 +16,18 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from udfdask.backends.device import cupy
 from udfdask.chunk_layers import Key
 from udfdask.groups import Group, groups_of
-from udfdask.lazy_params import lazy_recipe
 from udfdask.output_task import OutputTask
 from udfdask.plan import Plan
-from udfdask.recipe import UDFRecipe
+from udfdask.recipe import Recipe, UDFRecipe
+from udfdask.shared_recipe import is_small, shared_recipe
 
 
 class RunLayers:
     """Layers of tasks by name, and what all of them share.
 
-    `given` is what tasks take as their recipe, by default the recipe itself; `token` makes their
-    names, by default that of the plan.
+    `given` is a recipe that is a task of its own, or what stands for one and is an argument of
+    every task; by default the recipe of the plan is the one or the other. `token` makes the names
+    of tasks, by default that of the plan.
     """
 
     def __init__(
@@ -42,7 +43,14 @@ class RunLayers:
         self.array = array
         self.layers: dict[str, Any] = {}
         self.depends: dict[str, set[str]] = {}
-        self.shared = self._recipe_argument() if given is None else given
+        self.shared_layers: set[str] = set()
+        """Layers that every task with a recipe depends on."""
+        if given is None:
+            given = self.recipe
+            is_argument = is_small(self.recipe)
+        else:
+            is_argument = not isinstance(given, Recipe)
+        self.shared = given if is_argument else self._recipe_task(given)
 
     def add(
         self,
@@ -69,19 +77,14 @@ class RunLayers:
         """Return the place of a UDF in the run."""
         return next(k for k, u in enumerate(self.recipe.udfs) if u is udf)
 
-    def _recipe_argument(self) -> Any:
-        """Return what tasks take as recipe: the value, or a task that fills lazy parameters in."""
-        lazy = lazy_recipe(self.recipe, self.name("recipe"))
-        if lazy is None:
-            return self.recipe
-        self.layers.update(lazy.layers)
-        self.depends.update(lazy.dependencies)
-        return TaskRef(lazy.key)
-
-    @property
-    def shared_layers(self) -> set[str]:
-        """Layers that every task with a recipe depends on."""
-        return {self.name("recipe")} if type(self.shared) is TaskRef else set()
+    def _recipe_task(self, recipe: Recipe) -> TaskRef:
+        """Add a task that has a recipe; return a reference to it."""
+        # a recipe has another token after each update of its parameters
+        shared = shared_recipe(recipe, f"recipe-{recipe.token}")
+        self.layers.update(shared.layers)
+        self.depends.update(shared.dependencies)
+        self.shared_layers.add(shared.key[0])
+        return TaskRef(shared.key)
 
     def map(
         self,

@@ -56,7 +56,7 @@ class TestParameters:
         assert (last.buffers[0]["factor"] == 5).all()
 
     def test_heavy_ones(self, options):
-        """Scattered, on a cluster."""
+        """A task of its own, on a cluster."""
         x = da.ones((40, 1, 2, 2), chunks=(1, 1, 2, 2))
         table = np.zeros(300_000)
         table[0] = 1

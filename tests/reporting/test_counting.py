@@ -144,7 +144,7 @@ def test_aux_data_over_the_same_chunks(x, options):
 
 def test_heavy_parameters_on_a_cluster(x, client):
     kept = Kept()
-    with dask.config.set({"udfdask.scatter-bytes": 1000}):
+    with dask.config.set({"udfdask.inline-bytes": 1000}):
         ud.compute(ud.run_udf(x, Weighs(np.ones(1000))), progress=kept, scheduler=client)
     kept.assert_finished(24, x.nbytes, 4)
 

@@ -134,8 +134,8 @@ def test_computed_results_pass_through(values):
 
 @pytest.mark.slow
 def test_on_a_cluster(signal, values, client):
-    """Signals come back, also where heavy parameters are scattered first."""
-    with dask.config.set({"udfdask.scatter-bytes": 1}):
+    """Signals come back, also where parameters are a task of their own."""
+    with dask.config.set({"udfdask.inline-bytes": 1}):
         total, sums = signal.udf.run_udf([SumUDF(), SumSigUDF()])
         done, image, whole = ud.compute(total, sums["intensity"], signal, scheduler=client)
         (kept,) = ud.persist(sums["intensity"], scheduler=client)

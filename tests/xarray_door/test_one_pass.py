@@ -101,7 +101,7 @@ def test_data_in_memory_are_run_once(folder):
     assert set(counts(folder).values()) == {1}
 
 
-def test_a_heavy_parameter_is_scattered(array, client):
+def test_a_heavy_parameter_on_a_cluster(array, client):
     table = np.ones(400_000)
 
     class Heavy(ud.UDF):

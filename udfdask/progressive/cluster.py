@@ -13,7 +13,6 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from udfdask.chunk import Payload
-from udfdask.config import scatter_bytes
 from udfdask.graph import Tasks
 from udfdask.groups import groups_of
 from udfdask.limits import NONE, Limits, limits_of
@@ -22,7 +21,7 @@ from udfdask.presence import Guard
 from udfdask.progressive.arrivals import Arrivals, Closed
 from udfdask.progressive.source import Job
 from udfdask.recipe import Recipe
-from udfdask.scatter import scattered
+from udfdask.shared_recipe import is_small
 
 TASKS_PER_THREAD = 2
 """Chunks on their way for each thread of the cluster: one runs, one waits for it to end."""
@@ -41,7 +40,7 @@ class ClusterChunks:
         self._coming: dict[Any, tuple[int, _Batch]] = {}
         self._graph: _Graph | None = None
         self._sent: Recipe | None = None
-        self._scattered: Any = None
+        self._inline = False
         self._taken = 0
 
     def take(self) -> tuple[int, Payload] | None:
@@ -94,18 +93,17 @@ class ClusterChunks:
         make_orders(limits, self._client, self._options, self._guard)
 
     def _current_graph(self) -> _Graph:
-        """Return the graph, in which a heavy recipe is a future of the cluster."""
+        """Return the graph of all chunks, with the parameters of this moment."""
         recipe = self._job.live.now
-        heavy = recipe.nbytes >= scatter_bytes()
-        # a light recipe is the current one whenever it is pickled
-        light = not heavy and self._scattered is None
-        if self._graph is not None and (light or recipe is self._sent):
+        if self._graph is not None and recipe is self._sent:
             return self._graph
-        self._scattered = scattered(recipe, self._client) if heavy else None
-        given = self._scattered if heavy else self._job.live
-        graph = _Graph(self._job.chunks(given), self._graph)
-        self._graph, self._sent = graph, recipe
-        return graph
+        inline = is_small(recipe)
+        # in the tasks of a graph, a live recipe is the current one whenever it is pickled
+        if self._graph is None or not (inline and self._inline):
+            tasks = self._job.chunks(self._job.live if inline else recipe)
+            self._graph = _Graph(tasks, self._graph)
+        self._sent, self._inline = recipe, inline
+        return self._graph
 
     def _send(self, graph: _Graph) -> None:
         """Send chunks until the window is full, half a window at a time."""
@@ -118,7 +116,7 @@ class ClusterChunks:
         dsk, shared, done_with = graph.next_tasks(chunks)
         results = [keys[chunk] for chunk in chunks]
         futures = self._submit(dsk, results + shared, results, fifo_timeout=0)
-        batch = _Batch(done_with, self._scattered)
+        batch = _Batch(done_with)
         for chunk, future in zip(chunks, futures, strict=False):
             self._coming[future] = (chunk, batch)
             self._watch(future)
@@ -183,13 +181,11 @@ class ClusterChunks:
 class _Batch:
     """Chunks that were sent together."""
 
-    __slots__ = ("done_with", "recipe")
+    __slots__ = ("done_with",)
 
-    def __init__(self, done_with: list[Any], recipe: Any) -> None:
+    def __init__(self, done_with: list[Any]) -> None:
         self.done_with = done_with
         """Futures to release as soon as the cluster has seen these chunks."""
-        self.recipe = recipe
-        """The future of their recipe, if it has one."""
 
 
 class _Graph:
@@ -207,6 +203,8 @@ class _Graph:
         if before is not None:
             for chunk in range(self.n_sent):
                 self._collect(tasks.keys[chunk])
+            # a recipe with newer parameters is not there yet, though chunks that were sent take it
+            self._sent &= before._sent
 
     def next_tasks(self, chunks: range) -> tuple[dict[Any, Any], list[Any], list[Any]]:
         """Return the tasks to send for the next chunks.
@@ -219,7 +217,7 @@ class _Graph:
             fresh.update(self._collect(self.tasks.keys[chunk]))
         self.n_sent = chunks.stop
         shared = [key for key in fresh if self._waiting.get(key)]
-        spent = [key for key in self.held if not self._waiting[key]]
+        spent = [key for key in self.held if not self._waiting.get(key)]
         return fresh, shared, [self.held.pop(key) for key in spent]
 
     def _collect(self, key: Any) -> dict[Any, Any]:

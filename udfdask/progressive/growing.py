@@ -85,8 +85,7 @@ class _Merged:
             before = None if self.mode == "rows" else self.whole
             partial = merge_link(recipe, self.number, before, partial, merged)
             self.whole = partial
-        offsets = recipe.grid.offsets
-        window = slice(int(offsets[partial.first]), int(offsets[partial.stop]))
+        window = slice(recipe.grid.offset(partial.first), recipe.grid.offset(partial.stop))
         for name, rows in self.rows.items():
             rows[window] = to_host(partial.arrays[name])
 

@@ -132,7 +132,7 @@ class _Reference:
         self.shape = Shape(data.shape, sig_dims=sig_dims)
         self.dtype = data.dtype
         nav = tuple(self.shape.nav)
-        self.grid = Grid(nav_chunks=tuple((n,) for n in nav), roi=normalize_roi(roi, nav))
+        self.grid = Grid.of([(n,) for n in nav], normalize_roi(roi, nav))
         rows = data.reshape((math.prod(nav), *self.shape.sig))
         roi = self.grid.roi
         self.chosen = np.ones(len(rows), dtype=bool) if roi is None else roi.reshape(-1)

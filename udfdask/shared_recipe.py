@@ -1,4 +1,12 @@
-"""Parameters that are dask collections: computed first, then handed to every task."""
+"""The recipe as a task of its own, for recipes that are heavy or that need values computed first.
+
+Every chunk, merge and output task of a run has the recipe. A small one is an argument of these
+tasks, which dask then fuses with whatever loads their blocks. All others are one task that they
+read from, by whichever function dask is started: a cluster sends the recipe to each worker once,
+and makes it again when the workers that hold it are lost. dask then fuses chunk tasks with
+blockwise layers alone. With slices or `from_delayed` in front, processes would ship every block
+twice (256 MiB: 0.5 to 8 s), so that not every recipe is such a task.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +14,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import cloudpickle
 from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.sizeof import sizeof
 
 from udfdask.backends.device import is_on_device, to_host
 from udfdask.chunk_layers import Key
+from udfdask.config import inline_bytes
 from udfdask.output_task import OutputTask
 from udfdask.recipe import Recipe, Slot
 
+GRID_BYTES = 512
+"""Packed size of the chunk grid and ROI up to which a recipe may be an argument of tasks.
+
+A third of what a task takes without them: tasks must not grow with the scan.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LazyRecipe:
+class SharedRecipe:
     """A recipe as a task, with the layers that it needs."""
 
     key: Key
@@ -28,11 +45,9 @@ class LazyRecipe:
     """Names of the layers that each depends on."""
 
 
-def lazy_recipe(recipe: Recipe, name: str) -> LazyRecipe | None:
-    """Return a task that fills in the lazy parameters of a recipe; None if it has none."""
+def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
+    """Return a task that gives a recipe, lazy parameters filled in; `name` is that of its layer."""
     lazy = list(recipe.lazy_slots)
-    if not lazy:
-        return None
     layers: dict[str, Any] = {}
     dependencies: dict[str, set[str]] = {}
     tasks: dict[Key, Task] = {}
@@ -57,7 +72,25 @@ def lazy_recipe(recipe: Recipe, name: str) -> LazyRecipe | None:
     tasks[key] = OutputTask(key, _filled, bare, lazy, List(*values))
     layers[name] = MaterializedLayer(tasks)
     dependencies[name] = depends
-    return LazyRecipe(key=key, layers=layers, dependencies=dependencies)
+    return SharedRecipe(key=key, layers=layers, dependencies=dependencies)
+
+
+def is_small(recipe: Recipe) -> bool:
+    """Return whether each task takes the recipe itself.
+
+    Nothing but pickling finds what functions and objects of the user hold.
+    """
+    limit = inline_bytes()
+    if recipe.lazy_slots or recipe.grid.packed_size > GRID_BYTES or recipe.nbytes > limit:
+        return False
+    meter = _Meter(limit)
+    try:
+        cloudpickle.Pickler(meter, protocol=5, buffer_callback=meter.skip).dump(recipe)
+    except _TooLargeError:
+        return False
+    except Exception:  # noqa: BLE001  # whatever a user's object does that only threads can take
+        return True
+    return True
 
 
 def _refs(keys: Any) -> Any:
@@ -77,3 +110,36 @@ def _gathered(gather: Callable[..., Any], extra: tuple[Any, ...], blocks: Any) -
 def _filled(recipe: Recipe, lazy: list[Slot], values: list[Any]) -> Recipe:
     """Return a recipe with its lazy parameters filled in."""
     return recipe.with_params(dict(zip(lazy, values, strict=True)))
+
+
+class _TooLargeError(Exception):
+    """Ends the pickling of what is larger than it may be."""
+
+
+class _Meter:
+    """A file that only counts what is written to it, up to a limit in bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.left = limit
+
+    def write(self, data: bytes) -> None:
+        """Count some bytes."""
+        self._take(len(data))
+
+    def skip(self, buffer: Any) -> None:
+        """Count an array, which is not copied for it."""
+        self._take(buffer.raw().nbytes)
+
+    def _take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise _TooLargeError
+
+
+def _sizeof(recipe: Recipe) -> int:
+    """Return the size of a recipe in bytes: dask counts it as a few bytes otherwise."""
+    roi = recipe.grid.roi
+    return recipe.nbytes + (0 if roi is None else int(roi.nbytes)) + 1000
+
+
+sizeof.register(Recipe, _sizeof)

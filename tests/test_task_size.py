@@ -1,0 +1,193 @@
+"""Law 7: what a task carries does not grow with the scan, whatever the chunks, UDF and ROI."""
+
+import cloudpickle
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from dask.base import collections_to_expr
+
+import udfdask as ud
+from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
+
+SCANS = {  # chunks of 1 x ... x 2 frames along each navigation axis: 500, and 20,000
+    "one axis": ((500,), (20_000,)),
+    "two axes": ((20, 25), (100, 200)),
+    "three axes": ((5, 10, 10), (20, 25, 40)),
+}
+
+
+class Kinds(ud.UDF):
+    """A buffer of each kind, merged one chunk after another, results chunk by chunk."""
+
+    elementwise_results = True
+
+    def get_result_buffers(self):
+        return {
+            "nav": self.buffer(kind="nav", dtype="int64"),
+            "sig": self.buffer(kind="sig", dtype="int64"),
+            "single": self.buffer(kind="single", dtype="int64"),
+            "twice": self.buffer(kind="nav", dtype="int64", use="result_only"),
+        }
+
+    def process_tile(self, tile):
+        self.results.nav += 1
+
+    def merge(self, dest, src):
+        dest.nav[:] = src.nav
+        dest.sig += src.sig
+        dest.single += src.single
+
+    def get_results(self):
+        return {"twice": 2 * self.results.nav}
+
+
+class MergedAtOnce(SumSigUDF):
+    """Merged by merge_all, in a tree."""
+
+    def merge_all(self, ordered_results):
+        return {"intensity": np.concatenate([r.intensity for r in ordered_results.values()])}
+
+
+def of_random_sizes(count, rng):
+    return tuple(map(int, rng.integers(1, 4, count)))
+
+
+def sizes(counts, roi, ragged=False, udfs=None):
+    """Bytes of the largest of some tasks of each layer, whose token is cut off its name."""
+    rng = np.random.default_rng(3)
+    nav = [of_random_sizes(n, rng) if ragged else (1,) * n for n in counts[:-1]]
+    nav.append(of_random_sizes(counts[-1], rng) if ragged else (2,) * counts[-1])
+    shape = tuple(map(sum, nav))
+    x = da.ones((*shape, 2, 2), chunks=(*nav, 2, 2), dtype="uint8")
+    mask = rng.random(shape) < 0.5 if roi else None
+    udfs = udfs or [SumUDF(), SumSigUDF(), Kinds(), MergedAtOnce()]
+    results = ud.run_udf(x, udfs, roi=mask)
+    found = {}
+    for array in (array for result in results for array in result.values()):
+        for name, layer in array.dask.layers.items():
+            if name == x.name or name.startswith("recipe-"):
+                continue  # the data, and what travels once
+            keys = list(layer)
+            some = [layer[key] for key in keys[:: 1 + len(keys) // 20]]
+            found[name.rpartition("-")[0]] = max(len(cloudpickle.dumps(task)) for task in some)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("scan", "roi"),
+    [("one axis", True), ("two axes", False), ("two axes", True), ("three axes", True)],
+)
+def test_tasks_do_not_grow_with_the_number_of_chunks(scan, roi):
+    few, many = (sizes(counts, roi) for counts in SCANS[scan])
+    assert few.keys() == many.keys()
+    assert {name.split("-")[-1] for name in few} >= {"chunk", "merge", "finish", "nav", "sig"}
+    grown = {name: (few[name], many[name]) for name in few if many[name] > 2 * few[name]}
+    assert not grown
+
+
+def test_nor_with_chunks_of_different_sizes():
+    few = sizes((500,), roi=False, ragged=True, udfs=[SumUDF(), SumSigUDF()])
+    many = sizes((20_000,), roi=False, ragged=True, udfs=[SumUDF(), SumSigUDF()])
+    assert all(many[name] <= 2 * few[name] for name in few)
+
+
+def test_the_region_is_whole_in_every_task():
+    """A UDF sees the ROI of the scan, also where tasks do not carry it."""
+
+    class Seen(ud.UDF):
+        def get_result_buffers(self):
+            return {"seen": self.buffer(kind="nav", dtype="int64", extra_shape=(2,))}
+
+        def process_partition(self, partition):
+            rows = self.meta.slice.get()[0]
+            self.results.seen[:, 0] = self.meta.roi.sum()
+            self.results.seen[:, 1] = np.arange(self.meta.roi.sum())[rows]
+
+    roi = np.random.default_rng(1).random((60, 120)) < 0.6
+    x = da.ones((60, 120, 2, 2), chunks=(7, 11, 2, 2))
+    result = ud.run_udf(x, Seen(), roi=roi)
+    assert any(name.startswith("recipe-") for name in result["seen"].dask.layers)
+    seen = result.compute(scheduler="synchronous").raw["seen"]
+    assert (seen[:, 0] == roi.sum()).all()
+    np.testing.assert_array_equal(seen[:, 1], np.arange(roi.sum()))
+
+
+class Lookup:
+    """An array-like that is read block by block."""
+
+    shape, dtype, ndim = (6, 4, 2, 2), np.dtype("float64"), 4
+
+    def __getitem__(self, index):
+        return np.ones(self.shape)[index]
+
+
+ARRAYS = {
+    "from_array": lambda: da.from_array(Lookup(), chunks=(2, 4, 2, 2)),
+    "map_blocks": lambda: da.from_array(Lookup(), chunks=(2, 4, 2, 2)).map_blocks(np.abs) + 1,
+    "in memory": lambda: da.from_array(np.ones(Lookup.shape), chunks=(2, 4, 2, 2)),
+    "generated": lambda: da.ones(Lookup.shape, chunks=(2, 4, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("array", ARRAYS)
+def test_a_heavy_parameter_does_not_part_chunks_from_their_loading(array):
+    """One task a chunk loads and processes it, as with a light parameter."""
+
+    def loads(values):
+        x = ARRAYS[array]()
+        result = ud.run_udf(x, Total(values))
+        graph = collections_to_expr([result["total"]]).optimize().__dask_graph__()
+        names = [key[0] if isinstance(key, tuple) else key for key in graph]
+        ours = ("total-", "recipe-")
+        assert (values.nbytes > 1000) == any(name.startswith("recipe-") for name in names)
+        assert result.compute(scheduler="synchronous")["total"].shape == x.shape[:2]
+        # the array-like itself is a task, from which blocks are cut
+        return sum(not n.startswith(ours) and not n.startswith("original-") for n in names)
+
+    assert loads(np.ones(100_000)) == loads(np.ones(1))
+
+
+class Total(ud.UDF):
+    """Sums of frames, with a parameter of any size."""
+
+    def __init__(self, values):
+        super().__init__(values=values)
+
+    def get_result_buffers(self):
+        return {"total": self.buffer(kind="nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.total[:] = frame.sum() + self.params.values[-1]
+
+
+def test_what_a_function_holds_counts_as_a_parameter():
+    """Large arrays may hide in closures, where only pickling finds them."""
+    table = np.ones(100_000)
+    x = da.ones((4, 2, 2), chunks=(1, 2, 2))
+    result = ud.run_udf(x, AutoUDF(lambda frame: frame.sum() + table[-1]))
+    layers = next(iter(result.values())).dask.layers
+    assert any(name.startswith("recipe-") for name in layers)
+
+
+def test_the_limit_is_a_setting():
+    x = da.ones((4, 2, 2), chunks=(1, 2, 2))
+    for limit, apart in (("1 MB", False), (100, True)):
+        with dask.config.set({"udfdask.inline-bytes": limit}):
+            layers = ud.run_udf(x, Total(np.ones(10_000)))["total"].dask.layers
+        assert any(name.startswith("recipe-") for name in layers) == apart
+
+
+def test_what_cannot_be_pickled_stays_with_its_tasks():
+    """Threads need no pickling."""
+
+    class Refuses:
+        def __reduce__(self):
+            raise TypeError("not to be pickled")
+
+        def __dask_tokenize__(self):
+            return "refuses"
+
+    x = da.ones((4, 2, 2, 2), chunks=(1, 2, 2, 2))
+    result = ud.run_udf(x, Total([Refuses(), 3]))
+    assert result.compute(scheduler="threads")["total"].max() == 7
