@@ -161,7 +161,7 @@ def _start_all(
         # the parameters of the run may have been updated since its tasks were made
         updated = newer.data is not None
         block = block_of(newer.over(recipe.shape), recipe.grid, chunk) if updated else given
-        rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk)
+        rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk, name)
     backends = recipe.backends_over(native)
     return [_start(recipe, number, chunk, rows[number], backends[number]) for number in numbers]
 
