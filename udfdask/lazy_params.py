@@ -54,7 +54,9 @@ def lazy_recipe(recipe: Recipe, name: str) -> LazyRecipe | None:
         gather, extra = value.__dask_postcompute__()
         key: Key = (name, k, param)
         blocks = _refs(value.__dask_keys__())
-        tasks[key] = OutputTask(key, _gathered, gather, extra, (k, param), _announced(value), blocks)
+        tasks[key] = OutputTask(
+            key, _gathered, gather, extra, (k, param), _announced(value), blocks
+        )
         values.append(TaskRef(key))
     bare = recipe.with_params(dict.fromkeys(lazy))
     key = (name, 0)

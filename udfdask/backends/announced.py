@@ -24,7 +24,11 @@ def plain_block(block: Any, what: str) -> Any:
             "the mask would count: fill them, with "
             "array.map_blocks(lambda block: np.ma.filled(block, 0), dtype=array.dtype)"
         )
-    if isinstance(block, np.ndarray) or backend_of(block) != names.NUMPY or is_unknown_sparse(block):
+    if (
+        isinstance(block, np.ndarray)
+        or backend_of(block) != names.NUMPY
+        or is_unknown_sparse(block)
+    ):
         return block
     try:
         return np.asarray(block)
