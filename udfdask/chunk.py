@@ -15,6 +15,7 @@ from udfdask.device_tasks import chunk_device, merge_device
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.groups import Group
 from udfdask.instance import Instance, held_threads
+from udfdask.numeric.overflow import add_exactly
 from udfdask.params import TaskData
 from udfdask.partial import Partial
 from udfdask.per_process import OncePerProcess
@@ -107,7 +108,7 @@ def _join(
             if spec.kind == "sig":
                 whole[window] = part.arrays[name]
             else:
-                whole += part.arrays[name]
+                add_exactly(whole, part.arrays[name])
         arrays[name] = whole
     return Partial(arrays, chunk, chunk + 1, ours[0].aux)
 
