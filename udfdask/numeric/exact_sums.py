@@ -99,7 +99,7 @@ def add_inside_exactly(
 
 
 @kernel
-def scatter_exactly(pixels: AnyArray, values: AnyArray, total: AnyArray) -> bool:
+def scatter_exactly(pixels: AnyArray, values: AnyArray, total: AnyArray) -> Any:
     """Add each value to its pixel; return whether all sums fit."""
     bad = total.dtype.type(0)
     for k in range(len(values)):
@@ -111,7 +111,7 @@ def scatter_exactly(pixels: AnyArray, values: AnyArray, total: AnyArray) -> bool
 
 
 @kernel
-def add_exactly(total: AnyArray, more: AnyArray) -> bool:
+def add_exactly(total: AnyArray, more: AnyArray) -> Any:
     """Add `more` to `total`, both flat and of one dtype; return whether all sums fit."""
     return _add_checked(total, None, more)
 
@@ -142,7 +142,7 @@ def _overflow(a: Any, b: Any, total: Any) -> Any:
 
 
 @inner_kernel
-def _add_checked(total: AnyArray, turn: Any, a: AnyArray) -> bool:
+def _add_checked(total: AnyArray, turn: Any, a: AnyArray) -> Any:
     """Add a row; return whether all sums fit."""
     bad = total.dtype.type(0)
     for j in range(len(total)):
