@@ -79,6 +79,11 @@ RAISED = {
         r"nothing here reads scan\.xyz: its suffix '\.xyz' is none of",
         no_file,
     ),
+    "SumOverflowError": (
+        OverflowError,
+        r"a sum of integers does not fit uint64: convert the data, array\.astype\('float64'\)",
+        lambda _: ud.run_udf(da.full((4, 1, 1), 2**63, chunks=2, dtype="u8"), SumUDF()).compute(),
+    ),
     "DeviceError": (
         RuntimeError,
         r"CuPy has no arrays of dtype .*, only of .*: convert the data, or leave CuPy out with",

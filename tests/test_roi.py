@@ -1,5 +1,7 @@
 """Regions of interest: every form of them, what they cost, and what stands outside them."""
 
+import itertools
+
 import dask
 import dask.array as da
 import numpy as np
@@ -101,6 +103,62 @@ def test_another_dtype_warns_and_casts(dtype):
 def test_what_is_no_roi(roi, error, match):
     with pytest.raises(error, match=match):
         ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=roi)
+
+
+def shapes_of_20():
+    """All shapes of at most four axes that hold 20 positions, axes of one position included."""
+    sizes = (1, 2, 4, 5, 10, 20)
+    every = itertools.chain.from_iterable(itertools.product(sizes, repeat=n) for n in range(1, 5))
+    return [shape for shape in every if np.prod(shape) == 20]
+
+
+def sparse_forms(mask):
+    """The mask in the sparse formats that have its number of axes."""
+    sparse = pytest.importorskip("sparse")
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    yield sparse.COO.from_numpy(mask)
+    yield sparse.GCXS.from_numpy(mask)
+    if mask.ndim == 2:
+        yield scipy_sparse.csr_matrix(mask)
+        yield scipy_sparse.coo_array(mask)
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize("shape", shapes_of_20())
+def test_a_mask_is_flat_or_has_the_shape_of_the_scan(shape):
+    """A transposed mask would select other frames than those that were meant."""
+    mask = mask_of((0, 1), (3, 4)).reshape(shape)
+    axes = tuple(n for n in shape if n != 1)
+    forms = [mask, mask.tolist(), *sparse_forms(mask)]
+    for form in forms:
+        if axes in (NAV, (20,)):
+            sums = ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=form).compute().raw["sums"]
+            np.testing.assert_array_equal(sums, SUMS[[0, 3], [1, 4]])
+        else:
+            with pytest.raises(ud.ArgumentValueError, match=r"navigation shape .* is \(4, 5\)"):
+                ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=form)
+
+
+@pytest.mark.point(22)
+def test_a_transposed_mask_names_the_remedy():
+    with pytest.raises(ud.ArgumentValueError, match=r"pass roi\.T"):
+        ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=mask_of((1, 2)).T)
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda m: np.where(m, 1.0, np.nan), ud.ArgumentValueError, "holds NaN"),
+        (lambda m: np.where(m, 1j, np.nan), ud.ArgumentValueError, "holds NaN"),
+        (lambda m: np.ma.masked_array(m, ~m), ud.ArgumentTypeError, r"masked array.*\.filled"),
+        (lambda m: m.astype("m8[s]"), ud.ArgumentTypeError, "dtype timedelta64"),
+        (lambda m: m.astype("M8[s]"), ud.ArgumentTypeError, "dtype datetime64"),
+    ],
+)
+def test_values_that_are_neither_true_nor_false(make, error, match):
+    with pytest.raises(error, match=match):
+        ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=make(mask_of((1, 2))))
 
 
 @pytest.mark.point(22)

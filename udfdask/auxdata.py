@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from udfdask.backends.announced import check_block, plain_block
 from udfdask.backends.converting import to_backend
 from udfdask.backends.device import to_host
 from udfdask.backends.kinds import backend_of
@@ -236,10 +237,16 @@ def block_of(values: AnyArray, grid: Grid, chunk: int) -> AnyArray:
     return block
 
 
-def rows_of_block(block: Any, aux: AuxData, grid: Grid, chunk: int) -> AnyArray:
-    """Return the values of the selected frames of a chunk, shape (frames, *extra_shape)."""
-    n = math.prod(grid.bounds(chunk)[1])
-    rows: AnyArray = to_host(block).reshape((n, *aux.extra_shape))
+def rows_of_block(block: Any, aux: AuxData, grid: Grid, chunk: int, name: str) -> AnyArray:
+    """Return the values of the selected frames of a chunk, shape (frames, *extra_shape).
+
+    `name` is that of the parameter; a lazy block that is not what was announced is refused.
+    """
+    nav = grid.bounds(chunk)[1]
+    what = f"aux data params.{name}: a chunk"
+    values = to_host(plain_block(block, what))
+    check_block(values, (*nav, *aux.extra_shape), aux.dtype, what)
+    rows: AnyArray = values.reshape((math.prod(nav), *aux.extra_shape))
     mask = grid.mask(chunk)
     rows = rows if mask is None else rows[mask]
     return locked(rows.astype(aux.dtype, copy=False))

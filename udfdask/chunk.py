@@ -15,6 +15,7 @@ from udfdask.device_tasks import chunk_device, merge_device
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.groups import Group
 from udfdask.instance import Instance, held_threads
+from udfdask.numeric.overflow import add_exactly
 from udfdask.params import TaskData
 from udfdask.partial import Partial
 from udfdask.per_process import OncePerProcess
@@ -107,7 +108,7 @@ def _join(
             if spec.kind == "sig":
                 whole[window] = part.arrays[name]
             else:
-                whole += part.arrays[name]
+                add_exactly(whole, part.arrays[name])
         arrays[name] = whole
     return Partial(arrays, chunk, chunk + 1, ours[0].aux)
 
@@ -161,7 +162,7 @@ def _start_all(
         # the parameters of the run may have been updated since its tasks were made
         updated = newer.data is not None
         block = block_of(newer.over(recipe.shape), recipe.grid, chunk) if updated else given
-        rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk)
+        rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk, name)
     backends = recipe.backends_over(native)
     return [_start(recipe, number, chunk, rows[number], backends[number]) for number in numbers]
 

@@ -10,6 +10,7 @@ The tree, with the builtin that each can also be caught as::
     ├── UndeclaredBufferError  KeyError             a result that was never declared
     ├── NotAvailableError      AttributeError       asked for before it exists
     ├── FileFormatError        ValueError           a file that nothing can read
+    ├── SumOverflowError       OverflowError        a sum of integers that does not fit 64 bits
     ├── DeviceError            RuntimeError         CUDA was asked for and cannot be had
     └── UDFRunCancelled                             a run that was stopped from outside
 
@@ -53,6 +54,10 @@ class NotAvailableError(UDFError, AttributeError):
 
 class FileFormatError(UDFError, ValueError):
     """A file exists, but nothing here can read it as it was asked for."""
+
+
+class SumOverflowError(UDFError, OverflowError):
+    """A sum of integers needs more than 64 bits, and would have come out wrong."""
 
 
 class DeviceError(UDFError, RuntimeError):

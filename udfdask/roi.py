@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -99,35 +100,47 @@ def _from_entries(entries: list[Any], nav: tuple[int, ...]) -> BoolArray:
 
 
 def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
-    """Return the mask given as an array of navigation shape or of the right size."""
+    """Return the mask given as an array of navigation shape, or as a flat one of that size.
+
+    Axes of extent 1 do not matter. Any other shape is in another order than the scan.
+    """
+    if isinstance(roi, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            "the roi is a masked array, whose mask would be lost: pass roi.filled(False), or "
+            f"roi.filled(True); {ADVICE}"
+        )
     try:
         mask = np.asarray(roi)
-    except ValueError as e:  # nested lists of different lengths
+    except (TypeError, ValueError) as e:  # such as nested lists of different lengths
         raise ArgumentValueError(f"the roi is no array: {e}; {ADVICE}") from None
     if mask.dtype.kind in "OSUV":
         raise ArgumentTypeError(f"cannot use {type(roi).__name__} as a roi; {ADVICE}")
-    if mask.size != int(np.prod(nav)):
+    if mask.dtype.kind not in "biufc":
+        raise ArgumentTypeError(f"the roi has dtype {mask.dtype}, expected booleans; {ADVICE}")
+    axes = _without_ones(mask.shape)
+    if mask.size != math.prod(nav) or (len(axes) > 1 and axes != _without_ones(nav)):
         hint = ""
         if isinstance(roi, list) and mask.shape == (len(nav),):
             hint = f"for one position write the tuple {tuple(roi)}; "
+        elif mask.shape == nav[::-1]:
+            hint = "if it is transposed, as HyperSpy's (x, y) order is, pass roi.T; "
         raise ArgumentValueError(
-            f"the roi has shape {mask.shape}, but the navigation shape of the data is {nav}; "
+            f"the roi has shape {mask.shape}, but the navigation shape of the data is {nav}: "
+            f"expected that shape, or a flat mask of {math.prod(nav)} positions in C order; "
             f"{hint}{ADVICE}"
         )
     if mask.dtype != bool:
+        if np.isnan(mask).any():
+            raise ArgumentValueError(
+                "the roi holds NaN, which is neither True nor False: compare it with something, "
+                f"as in values > 0; {ADVICE}"
+            )
         warnings.warn(
             f"the roi has dtype {mask.dtype} and is cast to bool (True where it is not 0)",
             UDFWarning,
             stacklevel=5,
         )
         mask = mask.astype(bool)
-    if mask.ndim > 1 and _without_ones(mask.shape) != _without_ones(nav):
-        warnings.warn(
-            f"the roi has shape {mask.shape}, the navigation shape of the data is {nav}: it is "
-            "taken in C order, which is wrong for a transposed one (HyperSpy's (x, y) order)",
-            UDFWarning,
-            stacklevel=5,
-        )
     return np.array(mask.reshape(nav), dtype=bool)
 
 

@@ -10,21 +10,24 @@ twice (256 MiB: 0.5 to 8 s), so that not every recipe is such a task.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
+import numpy as np
 from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.sizeof import sizeof
 
+from udfdask.backends.announced import check_block, plain_block
 from udfdask.backends.device import is_on_device, to_host
 from udfdask.chunk_layers import Key
 from udfdask.config import inline_bytes
 from udfdask.output_task import OutputTask
-from udfdask.recipe import Recipe, Slot
+from udfdask.recipe import CORRECTIONS, Recipe, Slot
 
 GRID_BYTES = 512
 """Packed size of the chunk grid and ROI up to which a recipe may be an argument of tasks.
@@ -65,7 +68,10 @@ def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
         depends.update(own)
         gather, extra = value.__dask_postcompute__()
         key: Key = (name, k, param)
-        tasks[key] = OutputTask(key, _gathered, gather, extra, _refs(value.__dask_keys__()))
+        blocks = _refs(value.__dask_keys__())
+        tasks[key] = OutputTask(
+            key, _gathered, gather, extra, (k, param), _announced(value), blocks
+        )
         values.append(TaskRef(key))
     bare = recipe.with_params(dict.fromkeys(lazy))
     key = (name, 0)
@@ -98,13 +104,45 @@ def _refs(keys: Any) -> Any:
     return List(*map(_refs, keys)) if isinstance(keys, list) else TaskRef(keys)
 
 
-def _gathered(gather: Callable[..., Any], extra: tuple[Any, ...], blocks: Any) -> Any:
+Announced = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and dtype of a dask array."""
+
+
+def _announced(value: Any) -> Announced | None:
+    """Return what a dask array without masks announces; None for all other collections."""
+    meta = getattr(value, "_meta", None)
+    if not isinstance(meta, np.ndarray) or isinstance(meta, np.ma.MaskedArray):
+        return None
+    return None if any(map(math.isnan, value.shape)) else (tuple(value.shape), value.dtype)
+
+
+def _gathered(
+    gather: Callable[..., Any],
+    extra: tuple[Any, ...],
+    slot: Slot,
+    announced: Announced | None,
+    blocks: Any,
+) -> Any:
     """Return the computed value of a dask collection from the results of its keys.
 
-    An array on a device comes to the host, where UDFs and corrections expect it.
+    An array on a device comes to the host, where UDFs and corrections expect it. One that is not
+    what was announced is refused; corrections look at shapes themselves.
     """
+    number, name = slot
+    what = f"lazy parameter {name!r}: an array"
+    if announced is not None:
+        blocks = _plain(blocks, what)  # joined by dask, they would lose their masks
     value = gather(blocks, *extra)
+    if announced is not None and number != CORRECTIONS:
+        check_block(value, *announced, what)
     return to_host(value) if is_on_device(value) else value
+
+
+def _plain(blocks: Any, what: str) -> Any:
+    """Return nested lists of blocks with each of them checked."""
+    if isinstance(blocks, list):
+        return [_plain(block, what) for block in blocks]
+    return plain_block(blocks, what)
 
 
 def _filled(recipe: Recipe, lazy: list[Slot], values: list[Any]) -> Recipe:

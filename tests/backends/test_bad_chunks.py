@@ -1,5 +1,6 @@
 """Chunks that are not what was announced, or that cannot be processed: an error, or the numbers."""
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import udfdask as ud
 from backend_udfs import Wants
 from chunk_backends import ON_HOST, block_in, chunks_in
 from udfdask.backends import names
+from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
 
@@ -316,3 +318,123 @@ def test_masks_in_long_double_precision(kind, options):
     thin, thick = (run(a, ApplyMasksUDF([lambda: mask], **options))[0] for a in (x, X))
     assert thin["intensity"].dtype == thick["intensity"].dtype == np.dtype(kind)
     np.testing.assert_allclose(thin["intensity"], thick["intensity"], rtol=1e-15)
+
+
+def masked(block):
+    return np.ma.masked_greater(np.asarray(block), 0)
+
+
+class Masked(np.ndarray):
+    """Blocks of another package that has masks, such as astropy."""
+
+    @property
+    def mask(self):
+        return np.asarray(self) > 0
+
+
+def run_one(method, array):
+    return run(array, Wants("numpy", method), SumUDF())
+
+
+@pytest.mark.parametrize("make", [masked, lambda b: np.asarray(b).view(Masked)])
+@pytest.mark.parametrize("method", ["tile", "frame", "partition"])
+def test_masked_blocks_that_were_not_announced(make, method):
+    with pytest.raises(ud.UDFError, match=r"masked values.*np\.ma\.filled"):
+        run_one(method, made_of(make))
+
+
+def test_masked_blocks_anywhere():
+    """In one of several signal chunks, in a later chunk, or behind sparse ones."""
+
+    def make(block, block_info):
+        here = block_info[0]["chunk-location"] == place
+        return masked(block) if here else block_in(block, other, 1)
+
+    for place in [(0, 0), (0, 1), (1, 1)]:  # noqa: B007  # `make` reads it
+        for other in ("numpy", names.SPARSE_COO):  # noqa: B007
+            for udfs in ([SumUDF()], [SumSigUDF(), SumUDF()]):
+                with pytest.raises(ud.UDFError, match="masked values"):
+                    run(made_of(make), *udfs)
+
+
+def test_blocks_with_a_mask_that_hides_nothing():
+    gives_the_numbers(made_of(np.ma.masked_array))
+    gives_the_numbers(made_of(lambda b: np.ma.masked_array(b, np.zeros(b.shape, bool))))
+
+
+class Duck:
+    """An array of another package, with a dtype of its own, as torch has."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype = values, values.shape, "theirs.float32"
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [np.matrix, lambda b: b.tolist(), np.asfortranarray, Duck, lambda b: b.view(">f4").byteswap()],
+)
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_blocks_that_numpy_makes_an_array_of(make):
+    whole = np.array(DATA)
+    array = da.from_delayed(dask.delayed(lambda: make(whole))(), whole.shape, meta=NOTHING)
+    gives_the_numbers(array)
+
+
+@pytest.mark.parametrize(
+    ("block", "match"),
+    [
+        ([[1.0, 2.0], [3.0]], "a chunk of type list came"),
+        (np.float32(3), r"one of shape \(\) came"),
+        (None, r"one of shape \(\) came"),
+        ("text", r"one of shape \(\) came"),
+        ([["a"] * 20] * 6, "one of dtype <U1 came"),
+        (np.full((6, 20), None), "one of dtype object came"),
+        (np.rec.fromarrays([DATA, DATA]), "one of dtype .*f0.* came"),
+        (DATA.astype("M8[s]"), r"one of dtype datetime64\[s\] came"),
+    ],
+)
+def test_blocks_that_are_no_array_of_numbers(block, match):
+    array = da.from_delayed(dask.delayed(lambda: block)(), DATA.shape, meta=NOTHING)
+    with pytest.raises(ud.UDFError, match=match):
+        run(array, SumUDF())
+
+
+class Weighted(ud.UDF):
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="f8")}
+
+    def process_tile(self, tile):
+        self.results.sums += tile.sum(axis=1) * self.params.weights
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda w: np.ma.masked_greater(w, 2), "weights.*masked values"),
+        (lambda w: w[:-1], r"weights.*shape \(6,\) was announced, but one of shape \(5,\)"),
+        (lambda w: w.astype("c8"), "weights.*dtype float32 was announced, but one of .*complex64"),
+        (lambda w: w.astype("M8[s]"), "weights.*one of dtype datetime64"),
+    ],
+)
+def test_blocks_of_aux_data_that_were_not_announced(make, match):
+    weights = np.arange(6, dtype="f4")
+    lazy = da.from_array(weights, chunks=-1).map_blocks(make, meta=weights[:0])
+    aux = ud.UDF.aux_data(lazy, "nav", dtype="float32")
+    with pytest.raises(ud.UDFError, match=match):
+        run(X.rechunk(-1), Weighted(weights=aux))
+    aux = ud.UDF.aux_data(lazy, "single", extra_shape=(6,), dtype="float32")
+    with pytest.raises(ud.UDFError, match=match.partition("weights")[2]):
+        run(X.rechunk(-1), Weighted(weights=aux))
+
+
+def test_lazy_parameters_that_turn_out_masked():
+    dark = da.from_array(DATA[0]).map_blocks(masked, meta=NOTHING[:, :0].ravel())
+    with pytest.raises(ud.UDFError, match="masked values"):
+        run(X, SumUDF(), corrections=CorrectionSet(dark=dark))
+    with pytest.raises(ud.ArgumentTypeError, match="masked array"):
+        CorrectionSet(dark=da.ma.masked_greater(da.from_array(DATA[0]), 1))
+    with pytest.raises(ud.UDFError, match="masked values"):
+        run(X, Weighted(weights=dark))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from device_modules import MODULES, cupy_is
 from udfdask.backends.device import to_host
 from udfdask.numeric.frame_sums import add_frames
+from udfdask.numeric.moment_arrays import Moments
 from udfdask.on_device import (
     blocks,
     dense_products,
@@ -65,31 +66,55 @@ def test_sums_are_those_of_the_host(xp, dtype):
     np.testing.assert_allclose(to_host(rows), 2 * data.sum(axis=(1, 2), dtype=wide))
 
 
+def no_moments(xp, shape, dtype):
+    """Moments of no frame at all."""
+    return Moments(xp.zeros(shape, dtype=dtype), xp.zeros(shape, dtype=dtype), xp.zeros(shape))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int64", "float32", "complex128"])
 @pytest.mark.parametrize("cuts", [(7,), (1, 6), (3, 0, 4), (1,) * 7])
 def test_moments_do_not_depend_on_the_tiles(xp, small_blocks, dtype, cuts):
     data = frames(dtype)
     wide = "c16" if np.dtype(dtype).kind == "c" else "f8"
-    total, varsum, before = xp.zeros((5, 6), dtype=wide), xp.zeros((5, 6)), 0
+    found, before = no_moments(xp, (5, 6), wide), 0
     for n in cuts:
-        moments.add_moments(xp.asarray(data[before : before + n]), before, total, varsum)
+        moments.add_moments(xp.asarray(data[before : before + n]), before, found)
         before += n
-    np.testing.assert_allclose(to_host(total), data.sum(axis=0, dtype=wide))
-    np.testing.assert_allclose(to_host(varsum), data.var(axis=0, dtype=wide) * 7, rtol=1e-10)
+    total = to_host(found.origin) * before + to_host(found.excess)
+    np.testing.assert_allclose(total, data.sum(axis=0, dtype=wide), rtol=1e-12)
+    wanted = data.var(axis=0, dtype=wide) * 7
+    np.testing.assert_allclose(to_host(found.varsum), wanted, rtol=1e-10)
 
 
 def test_moments_of_nothing_change_nothing(xp):
-    total, varsum = xp.ones((2, 2)), xp.ones((2, 2))
-    moments.add_moments(xp.zeros((0, 2, 2)), 3, total, varsum)
-    moments.merge_moments(3, total, varsum, 0, total, varsum)
-    assert float(total.sum()) == float(varsum.sum()) == 4
+    found = Moments(*(xp.ones((2, 2)) for _ in range(3)))
+    moments.add_moments(xp.zeros((0, 2, 2)), 3, found)
+    moments.merge_moments(3, found, 0, found)
+    assert all(float(array.sum()) == 4 for array in found)
 
 
-def test_variances_beside_a_large_mean(xp, small_blocks):
-    data = 1e9 + RNG.normal(size=(7, 5, 6))
-    total, varsum = xp.zeros((5, 6)), xp.zeros((5, 6))
-    moments.add_moments(xp.asarray(data), 0, total, varsum)
-    np.testing.assert_allclose(to_host(varsum) / 7, data.var(axis=0), rtol=1e-6)
+@pytest.mark.parametrize("offset", [1e9, -1e12])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_variances_beside_a_large_mean(xp, small_blocks, offset, dtype):
+    noise = RNG.integers(-999, 999, size=(49, 5, 6)) / 1024
+    data = (offset + noise).astype(dtype)
+    found = no_moments(xp, (5, 6), dtype)
+    for first in range(0, 49, 7):
+        moments.add_moments(xp.asarray(data[first : first + 7]), first, found)
+    np.testing.assert_allclose(to_host(found.varsum) / 49, noise.var(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("odd", [np.inf, np.nan])
+@pytest.mark.parametrize("place", [0, 3])
+def test_sums_of_what_is_not_finite(xp, odd, place):
+    data = frames("float64")
+    data[place, 2, 2] = odd
+    found = no_moments(xp, (5, 6), "f8")
+    with np.errstate(all="ignore"):
+        moments.add_moments(xp.asarray(data), 0, found)
+    total = to_host(found.origin) * 7 + to_host(found.excess)
+    np.testing.assert_allclose(total, data.sum(axis=0))
+    assert np.isnan(to_host(found.varsum)).sum() == 1
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -181,12 +206,13 @@ def test_moduli_of_spectra(xp, small_blocks, kept):
 def plain_kernel(xp):
     """What the kernel does, in plain Python."""
 
-    def run(tile, frames, pixels, depth, totals, varsums):
+    def run(tile, frames, pixels, depth, origins, excesses, varsums):
         flat = to_host(tile).reshape(frames, pixels).astype("f8")
         for g, first in enumerate(range(0, frames, depth)):
             group = flat[first : first + depth]
-            totals.reshape(-1, pixels)[g] = xp.asarray(group.sum(axis=0))
-            varsums.reshape(-1, pixels)[g] = xp.asarray(group.var(axis=0) * len(group))
+            origins.reshape(-1, pixels)[g] = xp.asarray(group[0])
+            excesses.reshape(-1, pixels)[g] = xp.asarray((group - group[0]).sum(axis=0))
+            varsums.reshape(-1, pixels)[g] = xp.asarray((group - group[0]).var(axis=0) * len(group))
 
     return run
 
@@ -198,13 +224,26 @@ def test_groups_of_frames_are_put_together(monkeypatch, dtype, frames_in_all):
     monkeypatch.setattr(moment_kernel, "_kernel", plain_kernel)
     data = frames(dtype, (frames_in_all, 3, 4))
     with cupy_is("stand-in") as xp:
-        total, varsum = xp.zeros((3, 4)), xp.zeros((3, 4))
+        found = no_moments(xp, (3, 4), "f8")
         cut = frames_in_all // 3
-        moments.add_moments(xp.asarray(data[:cut]), 0, total, varsum)
-        moments.add_moments(xp.asarray(data[cut:]), cut, total, varsum)
-        np.testing.assert_allclose(total.get(), data.sum(axis=0, dtype="f8"))
+        moments.add_moments(xp.asarray(data[:cut]), 0, found)
+        moments.add_moments(xp.asarray(data[cut:]), cut, found)
+        total = (found.origin * frames_in_all + found.excess).get()
+        np.testing.assert_allclose(total, data.sum(axis=0, dtype="f8"))
         wanted = data.var(axis=0, dtype="f8") * frames_in_all
-        np.testing.assert_allclose(varsum.get(), wanted, rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(found.varsum.get(), wanted, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0, 1e9, -1e12])
+def test_groups_of_frames_far_from_zero(monkeypatch, offset):
+    monkeypatch.setattr(moments, "has_kernels", lambda xp, tile: True)
+    monkeypatch.setattr(moment_kernel, "_kernel", plain_kernel)
+    noise = RNG.integers(-999, 999, size=(200, 3, 4)) / 1024
+    with cupy_is("stand-in") as xp:
+        found = no_moments(xp, (3, 4), "f8")
+        for first in (0, 100):
+            moments.add_moments(xp.asarray(noise[first : first + 100] + offset), first, found)
+        np.testing.assert_allclose(found.varsum.get() / 200, noise.var(axis=0), rtol=1e-12)
 
 
 @given(n=st.integers(1, 5000), pixels=st.integers(1, 10**7))
@@ -221,7 +260,8 @@ def test_the_kernel(dtype):
     with cupy_is("cupy") as xp:
         data = frames("float64", (133, 6, 7)).astype(dtype)
         found = moment_kernel.group_moments(xp, xp.asarray(data), 16)
-        total, varsum = moment_kernel.joined(*found)
-        np.testing.assert_allclose(total.get(), data.sum(axis=0, dtype="f8"))
+        joined = moment_kernel.joined(*found)
+        total = (joined.origin * 133 + joined.excess).get()
+        np.testing.assert_allclose(total, data.sum(axis=0, dtype="f8"))
         wanted = data.var(axis=0, dtype="f8") * 133
-        np.testing.assert_allclose(varsum.get(), wanted, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(joined.varsum.get(), wanted, rtol=1e-9, atol=1e-9)

@@ -300,7 +300,7 @@ def test_results_of_every_dtype():
 
 def test_the_report_prints_what_was_checked():
     text = str(check_udf(SumUDF(), skip=["runs"]))
-    assert text.startswith("SumUDF keeps 23 laws:")
+    assert text.startswith("SumUDF keeps 24 laws:")
     assert "  chunks_do_not_show: However the scan is chunked, the results are the same." in text
     assert "left out: runs" in text
 
@@ -380,3 +380,99 @@ def test_a_backend_that_gives_something_else(backend):
     udf = Offers(("numpy", backend), wrong=backend)
     with pytest.raises(UDFCheckError, match=rf"get_backends\(\) offers {backend}, on which 'sums'"):
         check_udf(udf)
+
+
+class Loses(ud.UDF):
+    """Assigns something to a buffer of some dtype, in one of the ways there are."""
+
+    def __init__(self, kind, dtype, assign, where="process"):
+        super().__init__(kind=kind, dtype=dtype, assign=assign, where=where)
+
+    def get_result_buffers(self):
+        return {"lost": self.buffer(self.params.kind, dtype=self.params.dtype)}
+
+    def process_frame(self, frame):
+        if self.params.where == "process":
+            self.params.assign(self.results, frame)
+
+    def postprocess(self):
+        if self.params.where == "postprocess":
+            self.params.assign(self.results, np.full(3, 100.0))
+
+    def merge(self, dest, src):
+        dest.lost[:] = src.lost
+
+    def get_results(self):
+        if self.params.where == "get_results":
+            return {"lost": self.params.assign(self.results, None)}
+        return {}
+
+
+def item(results, frame):
+    results.lost[0] += np.uint8(200)
+    results.lost[0] += np.uint8(200)
+
+
+def into(results, frame):
+    results.lost += frame.sum(dtype="i8").astype("u8")
+
+
+def twice(results, frame):
+    results.lost[:] = 200
+    results.lost[:] = results.lost + np.full(1, 200, "u1")
+
+
+def set_as_a_whole(results, frame):
+    results.lost = frame.sum()
+
+
+LOSSES = {
+    "slice": ("uint8", lambda r, f: r.lost.__setitem__(slice(None), f.sum()), r"\d+.0 becomes"),
+    "attribute": ("uint8", set_as_a_whole, r"becomes \d+\. Declare a floating dtype"),
+    "in place": ("uint8", into, r"\d+ becomes \d+\. Declare a wider dtype than uint8"),
+    "sum of buffers": ("uint8", twice, "400 becomes 144"),
+    "single numbers": ("uint8", item, "overflow encountered in scalar add.*declare a wider one"),
+    "negative": ("uint16", lambda r, f: r.lost.__setitem__(0, -(f.sum() ** 2)), "becomes"),
+    "fraction": ("int32", lambda r, f: r.lost.__setitem__(0, 0.5), "0.5 becomes 0.*or round on"),
+    "NaN": ("int64", lambda r, f: r.lost.__setitem__(0, np.full((), np.nan)), "nan becomes"),
+    "part": ("complex64", lambda r, f: r.lost.real.__setitem__(0, 1e300), "1e.300 becomes inf"),
+    "infinite": ("float16", lambda r, f: r.lost.__setitem__(0, f.sum() ** 2 + 1e6), "becomes inf"),
+    "string": ("S2", lambda r, f: r.lost.__setitem__(0, b"long"), "b'long' becomes b'lo'"),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_what_a_buffer_does_not_hold(loss):
+    dtype, assign, match = LOSSES[loss]
+    with pytest.raises(UDFCheckError, match=rf"(?s){match}.*buffers_hold_what_they_are_given"):
+        check_udf(Loses("nav", dtype, assign))
+
+
+def test_what_is_lost_after_processing():
+    for where, assign in (
+        ("postprocess", lambda r, f: r.lost.__setitem__(slice(None), f.sum())),
+        ("get_results", lambda r, f: r.lost + np.full(1, 1000, "u8")),
+    ):
+        with pytest.raises(UDFCheckError, match=r"'lost' of dtype uint8 does not hold"):
+            check_udf(Loses("nav", "uint8", assign, where))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "assign"),
+    [
+        ("float32", lambda r, f: r.lost.__setitem__(0, f.mean(dtype="f8") / 3)),  # rounded
+        ("float16", lambda r, f: r.lost.__setitem__(0, 1 / 3)),
+        ("bool", lambda r, f: r.lost.__setitem__(0, f.sum())),  # a truth value
+        ("int32", lambda r, f: r.lost.__setitem__(0, np.rint(f.mean()))),  # on purpose
+        ("int64", lambda r, f: r.lost.__setitem__(0, f.max() > 3)),
+        ("float32", lambda r, f: r.lost.__setitem__(0, np.nan)),
+        ("complex64", lambda r, f: r.lost.__setitem__(0, f.sum())),
+        ("uint8", lambda r, f: r.lost.__setitem__(0, 255)),
+        ("object", lambda r, f: r.lost.__setitem__(0, 1.5)),
+        ("S4", lambda r, f: r.lost.__setitem__(0, b"long")),
+    ],
+)
+def test_what_a_buffer_holds(dtype, assign):
+    check_udf(Loses("nav", dtype, assign))

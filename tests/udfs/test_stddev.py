@@ -109,14 +109,30 @@ def test_no_frame_gives_nan_without_a_warning(dtype):
         assert np.isnan(found[name]).all()
 
 
-@pytest.mark.parametrize("chunks", [(1, 32), (5, 32), (32, 32)])
-@pytest.mark.parametrize("offset", [1e6, -1e6])
-def test_a_large_offset_costs_no_precision(chunks, offset):
-    rng = np.random.default_rng(0)
-    data = (rng.normal(size=(32, 32, 4, 5)) + offset).astype("f4")
-    found = computed(da.from_array(data, chunks=(*chunks, 4, 5)))
-    check(found, data.reshape(-1, 4, 5), rtol=1e-9)
-    np.testing.assert_allclose(found["var"], data.astype("f8").var(axis=(0, 1)), rtol=1e-9)
+NOISE = np.random.default_rng(0).integers(-4000, 4000, (32, 32, 4, 5)) / 1024
+"""Noise of about 1, in steps that remain exact beside an offset."""
+
+
+@pytest.mark.parametrize("chunks", [(1, 32), (5, 32), (32, 32), (1, 1)])
+@pytest.mark.parametrize(
+    ("dtype", "offset"),
+    [
+        ("f4", 1e3),
+        ("f8", 1e6),
+        ("f8", 1e9),
+        (">f8", -1e12),
+        ("c16", 1e9),
+        ("i4", 1e9),
+        ("i8", 1e12),
+    ],
+)
+def test_a_large_offset_costs_no_precision(chunks, dtype, offset):
+    noise = np.round(1e3 * NOISE) if np.dtype(dtype).kind == "i" else NOISE
+    x = da.from_array((noise + offset).astype(dtype), chunks=(*chunks, 4, 5))
+    found = computed(x)
+    np.testing.assert_allclose(found["var"], noise.var(axis=(0, 1)), rtol=1e-12)
+    np.testing.assert_allclose(found["mean"], noise.mean(axis=(0, 1)) + offset, rtol=1e-15)
+    np.testing.assert_allclose(found["sum"], found["mean"] * 1024, rtol=1e-15)
 
 
 def test_a_large_offset_of_integers():

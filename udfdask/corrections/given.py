@@ -50,18 +50,24 @@ def plane_given(name: str, value: Any) -> Any:
                 f"{name} is a dask array of unknown shape {value.shape}: call "
                 "compute_chunk_sizes() on it first"
             )
+        _refuse_masked(name, value._meta, f"dask.array.ma.filled({name}, 0)")
         array = value
     else:
-        if isinstance(value, np.ma.MaskedArray):
-            raise ArgumentTypeError(
-                f"{name} is a masked array: pass {name}.filled(0), and its mask as excluded_pixels"
-            )
+        _refuse_masked(name, value, f"{name}.filled(0)")
         array = _array(name, _dense(value))
     if array.dtype.kind not in NUMBERS:
         raise ArgumentTypeError(f"{name} must hold numbers, not {array.dtype}")
     if array is value and is_lazy(value):
         return value
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _refuse_masked(name: str, value: Any, remedy: str) -> None:
+    """Raise if an array, or the empty one that stands for blocks, has a mask."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"{name} is a masked array: pass {remedy}, and its mask as excluded_pixels"
+        )
 
 
 def _array(name: str, value: Any) -> AnyArray:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
+
 from udfdask.backends.device import share_on_device
 from udfdask.masks.product import MaskProduct
+from udfdask.numeric.overflow import add_exactly, require_near
 from udfdask.on_device.dense_products import add_dense_products
 from udfdask.slices import Slice
 
@@ -33,8 +36,15 @@ class DeviceMaskProduct(MaskProduct):
         """
         matrix, most = self._matrix(part)
         frames = tile.reshape((tile.shape[0], part.shape.size))
-        target = out.view(self._real) if self._split else out
-        add_dense_products(frames, matrix, target, most)
+        if not self._may_wrap:
+            target = out.view(self._real) if self._split else out
+            add_dense_products(frames, matrix, target, most)
+            return
+        found, near = out * 0, out * 0.0
+        add_dense_products(frames, matrix, found, most)
+        add_dense_products(frames, matrix.astype(np.float64), near)
+        require_near(found, near)
+        add_exactly(out, found)
 
     def _matrix(self, part: Slice) -> tuple[Any, int | None]:
         """Return the masks within a part of the signal on the device, shape (pixels, masks)."""

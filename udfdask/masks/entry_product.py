@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from udfdask.backends.sparse_rows import csr_rows
 from udfdask.masks.matrix import Region
-from udfdask.masks.product import EXACT, EXACT_SINGLE, MaskProduct, highest
+from udfdask.masks.product import EXACT, EXACT_SINGLE, LARGEST, MaskProduct, highest
+from udfdask.numeric.overflow import add_exactly, require_near
 from udfdask.slices import Slice
 from udfdask.types import AnyArray
 
@@ -61,7 +63,21 @@ class EntryProduct(MaskProduct):
             out += self._long_products(stored, part)
             return
         masks, wide = self._within(part)
-        add_entry_products(stored, masks, wide, out.view(self._real) if self._split else out)
+        if not self._may_wrap:
+            add_entry_products(stored, masks, wide, out.view(self._real) if self._split else out)
+            return
+        found = np.zeros_like(out)
+        add_entry_products(stored, masks, wide, found)
+        if float(np.abs(stored.values, dtype=np.float64).max(initial=0)) * self._weight > LARGEST:
+            require_near(found, self._approximate(stored, part))
+        add_exactly(out, found)
+
+    def _approximate(self, stored: Any, part: Slice) -> AnyArray:
+        """Return products in double precision."""
+        masks = self._container.get(part, dtype=np.float64, sparse_backend=False)
+        frames = itertools.pairwise(stored.starts.tolist())
+        values = stored.values.astype(np.float64)
+        return np.array([values[a:b] @ masks[stored.pixels[a:b]] for a, b in frames])
 
     def _long_products(self, stored: Any, part: Slice) -> AnyArray:
         """Return products in long double precision, which SciPy has and compiled code has not."""

@@ -10,6 +10,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks.container import MaskContainer
 from udfdask.masks.matrix import Region, entries
 from udfdask.numeric.dense_products import add_dense_products
+from udfdask.numeric.overflow import add_exactly, require_near
 from udfdask.numeric.shifting import moved_back, overlap
 from udfdask.shapes import Shape
 from udfdask.slices import Slice
@@ -21,6 +22,9 @@ TOGETHER = 1 << 20
 NARROWEST = 128
 """Pixels over which a product has to be exact in float32 for it to beat float64."""
 
+
+LARGEST = 2.0**62
+"""Sums up to this, positive or negative, fit 64 bits."""
 
 EXACT, EXACT_SINGLE = 2**53, 2**24
 """Integers up to this are exact in double and in single precision."""
@@ -98,6 +102,14 @@ class MaskProduct:
         self._real = np.zeros(0, dtype).real.dtype if self._split else dtype
         self.is_sparse = self._choose()
         self._cuts: dict[Region, Any] = {}
+        self._weight = self._heaviest() if dtype.kind in "iu" else 0.0
+        self._may_wrap = self._weight * highest(data) > LARGEST if self._weight else False
+
+    def _heaviest(self) -> float:
+        """Return the largest sum of absolute values of a mask."""
+        masks = self._container.computed_masks
+        _, _, values = found = entries(masks, tuple((0, n) for n in masks.shape[1:]))
+        return float(np.bincount(found[0], np.abs(values, dtype=np.float64)).max(initial=0))
 
     def _choose(self) -> bool:
         """Return whether to multiply sparse: as was asked for, or as is faster."""
@@ -118,8 +130,23 @@ class MaskProduct:
 
         `part` is a slice of the signal.
         """
-        cut = self._within(part)
         frames = tile.reshape(len(tile), part.shape.size)
+        if not self._may_wrap:
+            self._add_frames(frames, part, out)
+            return
+        from udfdask.numeric.exact_sums import bits_of  # loads numba
+        from udfdask.numeric.rows import as_rows
+
+        found = np.zeros_like(out)
+        self._add_frames(frames, part, found)
+        if frames.size and float(bits_of(*as_rows(frames))) * self._weight > LARGEST:
+            masks = self._container.get(part, dtype=np.float64, sparse_backend=False)
+            require_near(found, frames.astype(np.float64) @ masks)
+        add_exactly(out, found)
+
+    def _add_frames(self, frames: AnyArray, part: Slice, out: AnyArray) -> None:
+        """Add products of flat frames; sums of integers are right modulo 2**64."""
+        cut = self._within(part)
         target = out.view(self._real) if self._split else out
         if self.is_sparse:
             from udfdask.numeric.sparse_products import add_sparse_products

@@ -12,6 +12,7 @@ import numpy as np
 
 from udfdask.numeric.byte_order import turned
 from udfdask.numeric.compiled import contracting_kernel, inner_kernel, kernel
+from udfdask.numeric.moment_arrays import LARGEST_ORIGIN
 from udfdask.types import AnyArray
 
 
@@ -55,35 +56,37 @@ def deviate_columns(
     step: int,
     width: int,
     turn: Any,
-    sums: AnyArray,
+    block: int,
     before: int,
-    total: AnyArray,
+    origin: AnyArray,
+    excess: AnyArray,
     varsum: AnyArray,
 ) -> None:
-    """Merge sums and sums of squared deviations of all rows into those of `before` others.
+    """Merge moments of all rows, for so many pixels at a time, into those of `before` others.
 
-    First the mean of a block, then, while it is in the cache, the deviations from it.
+    Deviations are taken from the first row, so that no offset is squared. Where the first is far
+    from all others, rounding errors are multiplied, but at most by the number of rows.
     """
-    block = len(sums)
-    mean, squares = np.empty(block), np.empty(block)
+    first, sums, squares = np.empty(block), np.empty(block), np.empty(block)
+    each = 1.0 / count
     for start in range(0, width, block):
         n = min(block, width - start)
-        some, means, squared = sums[:n], mean[:n], squares[:n]
+        origins, some, squared = first[:n], sums[:n], squares[:n]
+        _start_at(origins, turn, flat[start : start + n])
         some[:] = 0
         squared[:] = 0
         eights = count - count % 8
         for i in range(0, eights, 8):
-            _add_eight(some, turn, *_eight_rows(flat, i * step + start, step, n))
+            rows = _eight_rows(flat, i * step + start, step, n)
+            _deviate_eight(some, squared, origins, turn, *rows)
         for i in range(eights, count):
-            _add_one(some, turn, flat[i * step + start : i * step + start + n])
+            row = flat[i * step + start : i * step + start + n]
+            _deviate_one(some, squared, origins, turn, row)
         for j in range(n):
-            means[j] = np.float64(some[j]) / count
-        for i in range(0, eights, 8):
-            _deviate_eight(squared, means, turn, *_eight_rows(flat, i * step + start, step, n))
-        for i in range(eights, count):
-            _deviate_one(squared, means, turn, flat[i * step + start : i * step + start + n])
+            squared[j] -= some[j] * some[j] * each
         stop = start + n
-        merge_columns(before, total[start:stop], varsum[start:stop], count, some, squared)
+        state = origin[start:stop], excess[start:stop], varsum[start:stop]
+        merge_columns(before, *state, count, origins, some, squared)
 
 
 @kernel
@@ -96,7 +99,8 @@ def square_columns(
     sums: AnyArray,
     squares: AnyArray,
     before: int,
-    total: AnyArray,
+    origin: AnyArray,
+    excess: AnyArray,
     varsum: AnyArray,
 ) -> None:
     """Do as `deviate_columns` for integers of 8 or 16 bits, by sums of squares, which are exact.
@@ -121,35 +125,49 @@ def square_columns(
             # n * sum(x**2) and sum(x)**2 are below 2**62, so that all but the last step is exact
             deviation[j] = np.float64(np.int64(squared[j]) * count - s * s) * each
         stop = start + n
-        merge_columns(before, total[start:stop], varsum[start:stop], count, some, deviation)
+        state = origin[start:stop], excess[start:stop], varsum[start:stop]
+        merge_columns(before, *state, count, None, some, deviation)
 
 
 @kernel
 def merge_columns(
     before: int,
-    total: AnyArray,
+    origin: AnyArray,
+    excess: AnyArray,
     varsum: AnyArray,
     count: int,
-    more_total: AnyArray,
+    more_origin: Any,
+    more_excess: AnyArray,
     more_varsum: AnyArray,
 ) -> None:
-    """Merge sums and sums of squared deviations of `count` rows into those of `before` others.
+    """Merge moments of `count` rows into those of `before` others.
 
-    The formula of Chan, Golub and LeVeque (1979).
+    The sum of n rows is ``n * origin + excess``. The formula of Chan, Golub and LeVeque (1979)
+    takes the difference of two means; that of two origins is exact where they are alike.
+    `more_origin` is None for one that is 0.
     """
     if before == 0:
-        for j in range(len(total)):
-            total[j] = np.float64(more_total[j])
+        for j in range(len(origin)):
+            origin[j] = _origin_at(more_origin, j)
+            excess[j] = np.float64(more_excess[j])
             varsum[j] = more_varsum[j]
         return
     n, m = np.float64(before), np.float64(count)
     # of pixels that never change both products are the same, and they deviate by nothing
     apart_by, weight = 1.0 / (n * m), n * m / (n + m)
-    for j in range(len(total)):
-        more = np.float64(more_total[j])
-        apart = (more * n - total[j] * m) * apart_by
+    for j in range(len(origin)):
+        more, moved = np.float64(more_excess[j]), _origin_at(more_origin, j) - origin[j]
+        apart = moved + (more * n - excess[j] * m) * apart_by
         varsum[j] += more_varsum[j] + apart * apart * weight
-        total[j] += more
+        excess[j] += more + moved * m
+
+
+@inner_kernel
+def _origin_at(origin: Any, j: int) -> Any:
+    """Return the origin of a pixel, 0 where there is none."""
+    if origin is None:
+        return 0.0
+    return origin[j]
 
 
 @inner_kernel
@@ -199,17 +217,29 @@ def _add_eight(
 
 
 @inner_kernel
-def _deviate_one(squares: AnyArray, mean: AnyArray, turn: Any, a: AnyArray) -> None:
-    """Add the squared deviations of a row from the mean."""
-    for j in range(len(mean)):
-        x = np.float64(turned(a[j], turn)) - mean[j]
+def _start_at(origin: AnyArray, turn: Any, a: AnyArray) -> None:
+    """Write the values of a row, but 0 for what is no number, or so large that sums overflow."""
+    for j in range(len(origin)):
+        x = np.float64(turned(a[j], turn))
+        origin[j] = x if abs(x) <= LARGEST_ORIGIN else 0.0
+
+
+@inner_kernel
+def _deviate_one(
+    sums: AnyArray, squares: AnyArray, origin: AnyArray, turn: Any, a: AnyArray
+) -> None:
+    """Add the deviations of a row from the origin, and their squares."""
+    for j in range(len(origin)):
+        x = np.float64(turned(a[j], turn)) - origin[j]
+        sums[j] += x
         squares[j] += x * x
 
 
 @inner_kernel
 def _deviate_eight(
+    sums: AnyArray,
     squares: AnyArray,
-    mean: AnyArray,
+    origin: AnyArray,
     turn: Any,
     a: AnyArray,
     b: AnyArray,
@@ -220,17 +250,18 @@ def _deviate_eight(
     g: AnyArray,
     h: AnyArray,
 ) -> None:
-    """Add the squared deviations of eight rows from the mean."""
-    for j in range(len(mean)):
-        m = mean[j]
-        p = np.float64(turned(a[j], turn)) - m
-        q = np.float64(turned(b[j], turn)) - m
-        r = np.float64(turned(c[j], turn)) - m
-        s = np.float64(turned(d[j], turn)) - m
-        t = np.float64(turned(e[j], turn)) - m
-        u = np.float64(turned(f[j], turn)) - m
-        v = np.float64(turned(g[j], turn)) - m
-        w = np.float64(turned(h[j], turn)) - m
+    """Add the deviations of eight rows from the origin, and their squares."""
+    for j in range(len(origin)):
+        o = origin[j]
+        p = np.float64(turned(a[j], turn)) - o
+        q = np.float64(turned(b[j], turn)) - o
+        r = np.float64(turned(c[j], turn)) - o
+        s = np.float64(turned(d[j], turn)) - o
+        t = np.float64(turned(e[j], turn)) - o
+        u = np.float64(turned(f[j], turn)) - o
+        v = np.float64(turned(g[j], turn)) - o
+        w = np.float64(turned(h[j], turn)) - o
+        sums[j] += ((p + q) + (r + s)) + ((t + u) + (v + w))
         squares[j] += ((p * p + q * q) + (r * r + s * s)) + ((t * t + u * u) + (v * v + w * w))
 
 

@@ -11,17 +11,18 @@ from typing import Any
 
 from numba import extending, njit
 
+from udfdask.numeric.kernel_cache import cache_of
+
 
 def _compiler(*fastmath: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator for functions of arrays that lets other threads run meanwhile."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-        try:
-            done: Callable[..., Any] = njit(**options, cache=True)(function)
-        except RuntimeError:  # no folder to keep it in: neither beside the source nor of the user
-            done = njit(**options)(function)
-        return done
+        done: Any = njit(**options)(function)
+        done._cache = cache_of(function, " ".join(sorted(fastmath)))
+        kernel: Callable[..., Any] = done
+        return kernel
 
     return compiled
 

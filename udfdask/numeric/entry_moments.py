@@ -8,6 +8,7 @@ import numpy as np
 
 from udfdask.numeric.compiled import contracting_kernel, kernel
 from udfdask.numeric.entries import Entries
+from udfdask.numeric.moment_arrays import LARGEST_ORIGIN, Moments
 from udfdask.numeric.moments import MOST_SQUARES, merge_moments
 from udfdask.types import AnyArray
 
@@ -15,25 +16,22 @@ FEWEST_BYTES = 2
 """Bytes up to which integers take sums of squares, which are exact."""
 
 
-def add_entry_moments(entries: Entries, before: int, total: AnyArray, varsum: AnyArray) -> None:
-    """Merge sparse frames into moments of `before` others.
-
-    `total`, float64 or complex128, and `varsum`, float64, have the shape `part` and are contiguous.
-    """
+def add_entry_moments(entries: Entries, before: int, moments: Moments) -> None:
+    """Merge sparse frames into moments of `before` others."""
     values = entries.values
     exact = values.dtype.kind in "iu" and values.itemsize <= FEWEST_BYTES
     for some in entries.cut(MOST_SQUARES):
         if not some.frames:
             continue
-        sums, squares = np.zeros(total.size, total.dtype), np.zeros(total.size)
+        more = Moments(*(np.zeros_like(part) for part in moments))
+        origin, excess, squares = (part.reshape(-1) for part in more)
         if exact:
-            both = np.zeros((total.size, 2), np.int64)
+            both = np.zeros((len(squares), 2), np.int64)
             _square(some.pixels, some.values, both)
-            _finish_squares(both, some.frames, sums, squares)
+            _finish_squares(both, some.frames, excess, squares)
         else:
-            _deviate(some.pixels, some.values, some.frames, sums, squares)
-        more = sums.reshape(total.shape), squares.reshape(varsum.shape)
-        merge_moments(before, total, varsum, some.frames, *more)
+            _deviate(some.pixels, some.values, some.frames, origin, excess, squares)
+        merge_moments(before, moments, some.frames, more)
         before += some.frames
 
 
@@ -59,19 +57,31 @@ def _finish_squares(both: AnyArray, count: int, sums: Any, squares: AnyArray) ->
 
 
 @contracting_kernel
-def _deviate(pixels: AnyArray, values: AnyArray, count: int, sums: Any, squares: AnyArray) -> None:
-    """Add values, then squared deviations from the mean, those of what is not stored as well."""
-    zeros = np.full(len(sums), count)
+def _deviate(
+    pixels: AnyArray, values: AnyArray, count: int, origin: Any, excess: Any, squares: AnyArray
+) -> None:
+    """Take the mean for the origin, then add deviations from it; what is not stored counts as 0.
+
+    The arrays hold zeros before. The mean is rounded: what that amounts to is the excess.
+    """
+    zeros = np.full(len(origin), count)
     for k in range(len(values)):
         p = pixels[k]
-        sums[p] += values[k]
+        origin[p] += values[k]
         zeros[p] -= 1
-    means = sums / count
+    for p in range(len(origin)):
+        mean = origin[p] / count
+        origin[p] = mean if abs(mean) <= LARGEST_ORIGIN else 0
+        squares[p] = zeros[p] * (origin[p].real * origin[p].real + origin[p].imag * origin[p].imag)
+        excess[p] = -zeros[p] * origin[p]
     for k in range(len(values)):
         p = pixels[k]
-        apart = values[k] - means[p]
+        apart = values[k] - origin[p]
+        excess[p] += apart
         squares[p] += apart.real * apart.real + apart.imag * apart.imag
-    for p in range(len(sums)):
-        if zeros[p]:
-            mean = means[p]
-            squares[p] += zeros[p] * (mean.real * mean.real + mean.imag * mean.imag)
+    for p in range(len(origin)):
+        rest = excess[p]
+        squared = squares[p] - (rest.real * rest.real + rest.imag * rest.imag) / count
+        if squared < 0:  # by rounding, where a pixel never changes
+            squared = 0.0
+        squares[p] = squared

@@ -8,6 +8,12 @@ import numpy as np
 
 from udfdask.numeric.compiled import inner_kernel, kernel
 from udfdask.numeric.entries import Entries
+from udfdask.numeric.exact_sums import (
+    add_exactly,
+    add_inside_exactly,
+    scatter_exactly,
+)
+from udfdask.numeric.overflow import is_long, require
 from udfdask.numeric.prefetch import AHEAD, LINE, prefetch
 from udfdask.types import AnyArray
 
@@ -16,6 +22,9 @@ NARROW: dict[str, tuple[type[np.integer[Any]], ...]] = {
     "i": (np.int8, np.int16, np.int32),
 }
 """What integers may be added up in before they go into a wider sum, by kind."""
+
+Steps = list[tuple[type[Any], int]]
+"""Dtypes to add up in, narrow before wide, and how many frames each takes."""
 
 FULL = 0.5
 """Entries for each pixel from which it pays to add narrow sums to wider ones."""
@@ -30,6 +39,24 @@ def add_entries(entries: Entries, total: AnyArray) -> None:
     flat = total.reshape(-1)
     # an eighth of the bytes is more likely in a cache: events of a detector are small numbers
     steps = _steps(entries, len(flat))
+    if entries.values.dtype == flat.dtype and is_long(flat.dtype):
+        _add_long(entries, steps, flat)
+    else:
+        _add(entries, steps, flat)
+
+
+def _add_long(entries: Entries, steps: Steps, flat: AnyArray) -> None:
+    """Add integers of 64 bits; raise if a sum does not fit."""
+    if steps:  # few bits each: only the sums of all frames may be large
+        more = np.zeros_like(flat)
+        _add(entries, steps, more)
+        require(add_exactly(flat, more), flat.dtype)
+    else:
+        require(scatter_exactly(entries.pixels, entries.values, flat), flat.dtype)
+
+
+def _add(entries: Entries, steps: Steps, flat: AnyArray) -> None:
+    """Add all frames, in steps if there are any."""
     if not steps:
         _scatter(entries.pixels, entries.values, flat)
         return
@@ -45,13 +72,13 @@ def add_entries(entries: Entries, total: AnyArray) -> None:
         flat += sums
 
 
-def _steps(entries: Entries, pixels: int) -> list[tuple[type[Any], int]]:
+def _steps(entries: Entries, pixels: int) -> Steps:
     """Return in what to add up first, and how many frames fit; narrow dtypes before wider ones."""
     count, values = len(entries.values), entries.values
     if not count or count < FULL * pixels or values.dtype.kind not in NARROW:
         return []
     largest = max(1, int(values.max()), -int(values.min()) if values.dtype.kind == "i" else 0)
-    steps: list[tuple[type[Any], int]] = []
+    steps: Steps = []
     for dtype in NARROW[values.dtype.kind]:
         frames = min(entries.frames, np.iinfo(dtype).max // largest)
         if frames * count >= FULL * pixels * entries.frames:
@@ -66,7 +93,9 @@ def add_entries_inside(entries: Entries, inside: AnyArray, total: AnyArray) -> N
 
     `inside` is flat, uint8; what lies outside is not read.
     """
-    if len(entries.values):
+    if entries.values.dtype == total.dtype and is_long(total.dtype):
+        require(add_inside_exactly(*entries, inside, total), total.dtype)
+    elif len(entries.values):
         _gather(*entries, inside, total)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from udfdask.numeric.columns import add_columns, sum_columns
+from udfdask.numeric.exact_sums import TOGETHER, add_columns_exactly
+from udfdask.numeric.overflow import is_long, require
 from udfdask.numeric.rows import MOST, as_real, as_rows, wider
 from udfdask.types import AnyArray
 
@@ -18,8 +20,9 @@ FEW = 256
 def add_frames(tile: AnyArray, total: AnyArray) -> None:
     """Add all frames of a tile, shape (n, *part), to `total`, shape `part`, contiguous.
 
-    `total` is uint64, int64, float64 or complex128 as the kind of the data asks for; dtypes that
-    kernels do not know are added up by NumPy.
+    `total` is uint64, int64, float64 or complex128 as the kind of the data asks for, or float64 for
+    integers of 64 bits; dtypes that kernels do not know are added up by NumPy. Raise if a sum of
+    integers does not fit.
     """
     if not tile.size:
         return
@@ -29,11 +32,16 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
         return
     rows = as_rows(tile).as_real()
     target = as_real(total)
-    dtype = narrow.type(0).real.dtype
-    if dtype == target.dtype != rows.flat.dtype:
-        add_columns(*rows, min(BLOCK, rows.width), target)
+    block = min(BLOCK, rows.width)
+    if rows.flat.dtype == target.dtype and is_long(target.dtype):
+        for some in rows.cut(TOGETHER):
+            require(add_columns_exactly(*some, block, target), target.dtype)
         return
-    sums = np.empty(min(BLOCK, rows.width), dtype)
+    dtype = target.dtype if is_long(rows.flat.dtype) else narrow.type(0).real.dtype
+    if dtype == target.dtype != rows.flat.dtype:
+        add_columns(*rows, block, target)
+        return
+    sums = np.empty(block, dtype)
     # double precision in two steps, as there is nothing wider
     for some in rows.cut(FEW if rows.flat.dtype == target.dtype else MOST):
         sum_columns(*some, sums, target)

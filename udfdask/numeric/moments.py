@@ -1,10 +1,11 @@
-"""Sums and sums of squared deviations from the mean, of tiles and of partial results."""
+"""Moments of pixels over frames, of tiles and of partial results."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from udfdask.numeric.columns import deviate_columns, merge_columns, square_columns
+from udfdask.numeric.moment_arrays import Moments
 from udfdask.numeric.rows import as_real, as_rows, wider
 from udfdask.types import AnyArray
 
@@ -12,10 +13,10 @@ BLOCK = 512
 """Pixels whose sums are held in the nearest cache at a time, with the values of many frames."""
 
 SQUARE_BLOCK = 1 << 14
-"""Pixels whose sums are held in a cache at a time, where the values are read once."""
+"""Pixels whose sums are held in a cache at a time, where squares are added up exactly."""
 
-TWICE = 32
-"""Frames of which a block of pixels is walked through twice, the second time in the cache."""
+TOGETHER = 32
+"""Frames that deviate from one origin, at most, before they are merged."""
 
 SQUARES = {"u1": np.uint32, "i1": np.int32, "u2": np.uint64, "i2": np.int64}
 """Integers whose squares are added up exactly, and in what."""
@@ -24,56 +25,51 @@ MOST_SQUARES = 1 << 15
 """Frames whose squares are added up before that is merged."""
 
 
-def add_moments(tile: AnyArray, before: int, total: AnyArray, varsum: AnyArray) -> None:
-    """Merge the frames of a tile, shape (n, *part), into moments of `before` others.
-
-    `total`, float64 or complex128, and `varsum`, float64, have shape `part` and are contiguous.
-    """
+def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
+    """Merge the frames of a tile, shape (n, *part), into moments of `before` others."""
     if not tile.size:
         return
     if wider(tile.dtype) is None:
-        tile = tile.astype(total.dtype)
+        tile = tile.astype(moments.excess.dtype)
     rows = as_rows(tile).as_real()
-    sums = as_real(total)
-    paired = tile.dtype.kind == "c"
-    squared = np.zeros(sums.size) if paired else varsum.reshape(-1)
-    if paired:  # each part deviates from its own mean, however the sum of both came about
-        squared[::2] = varsum.reshape(-1)
+    origin, excess, varsum = _as_real(moments)
     squares = SQUARES.get(f"{rows.flat.dtype.kind}{rows.flat.dtype.itemsize}")
-    # the sum of a few integers of 64 bits may need more of them
-    add_up = np.float64 if rows.flat.itemsize == 8 else wider(rows.flat.dtype)
     if squares is None:
-        scratch = np.empty(min(BLOCK, rows.width), add_up)
-        for some in rows.cut(TWICE):
-            deviate_columns(*some, scratch, before, sums, squared)
+        for some in rows.cut(TOGETHER):
+            deviate_columns(*some, min(BLOCK, rows.width), before, origin, excess, varsum)
             before += some.frames
     else:
         block = min(SQUARE_BLOCK, rows.width)
+        sums = np.empty(block, wider(rows.flat.dtype))
         for some in rows.cut(MOST_SQUARES):
-            square_columns(
-                *some, np.empty(block, add_up), np.empty(block, squares), before, sums, squared
-            )
+            square_columns(*some, sums, np.empty(block, squares), before, origin, excess, varsum)
             before += some.frames
-    if paired:
-        np.add(squared[::2], squared[1::2], out=varsum.reshape(-1))
+    _join_parts(varsum, moments)
 
 
-def merge_moments(
-    before: int,
-    total: AnyArray,
-    varsum: AnyArray,
-    count: int,
-    more_total: AnyArray,
-    more_varsum: AnyArray,
-) -> None:
-    """Merge moments of `count` frames into those of `before` others; arrays as in add_moments."""
+def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> None:
+    """Merge moments of `count` frames into those of `before` others."""
     if not count:
         return
-    sums, more_sums = as_real(total), as_real(more_total)
-    if total.dtype.kind != "c":
-        merge_columns(before, sums, varsum.reshape(-1), count, more_sums, more_varsum.reshape(-1))
-        return
-    squared, more_squared = np.zeros(sums.size), np.zeros(sums.size)
-    squared[::2], more_squared[::2] = varsum.reshape(-1), more_varsum.reshape(-1)
-    merge_columns(before, sums, squared, count, more_sums, more_squared)
-    np.add(squared[::2], squared[1::2], out=varsum.reshape(-1))
+    origin, excess, varsum = _as_real(moments)
+    merge_columns(before, origin, excess, varsum, count, *_as_real(more))
+    _join_parts(varsum, moments)
+
+
+def _as_real(moments: Moments) -> Moments:
+    """Return flat moments of real numbers, complex ones as pairs.
+
+    Each part deviates from its own mean, however the sum of both came about.
+    """
+    origin, excess = as_real(moments.origin), as_real(moments.excess)
+    varsum = moments.varsum.reshape(-1)
+    if moments.excess.dtype.kind == "c":
+        varsum = np.zeros(excess.size)
+        varsum[::2] = moments.varsum.reshape(-1)
+    return Moments(origin, excess, varsum)
+
+
+def _join_parts(varsum: AnyArray, moments: Moments) -> None:
+    """Write the squared deviations of complex numbers, which are those of both parts."""
+    if moments.excess.dtype.kind == "c":
+        np.add(varsum[::2], varsum[1::2], out=moments.varsum.reshape(-1))

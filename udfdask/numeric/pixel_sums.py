@@ -8,6 +8,8 @@ import numpy as np
 
 from udfdask.numeric.byte_order import turned
 from udfdask.numeric.compiled import inner_kernel, kernel, reordering_kernel
+from udfdask.numeric.exact_sums import add_pieces_exactly, add_rows_exactly
+from udfdask.numeric.overflow import is_long, require
 from udfdask.numeric.rows import as_rows, wider
 from udfdask.types import AnyArray
 
@@ -18,8 +20,9 @@ BLOCK = 1024
 def add_pixels(tile: AnyArray, total: AnyArray) -> None:
     """Add the pixels of each frame of a tile, shape (n, *part), to `total`, shape (n,).
 
-    `total` is uint64, int64, float64 or complex128 as the kind of the data asks for; dtypes that
-    kernels do not know are added up by NumPy.
+    `total` is uint64, int64, float64 or complex128 as the kind of the data asks for, or float64 for
+    integers of 64 bits; dtypes that kernels do not know are added up by NumPy. Raise if a sum of
+    integers does not fit.
     """
     if not tile.size:
         return
@@ -30,8 +33,11 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
         )
         return
     rows = as_rows(tile)
+    if rows.flat.dtype == total.dtype and is_long(total.dtype):
+        require(add_rows_exactly(*rows, total), total.dtype)
+        return
     blocks = np.empty(-(-rows.width // BLOCK), total.dtype)
-    sum_rows(*rows, narrow.type(0), blocks, total)
+    sum_rows(*rows, _zero(narrow, rows.flat.dtype, total.dtype), blocks, total)
 
 
 def add_pieces(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
@@ -44,7 +50,16 @@ def add_pieces(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
     longest = int(np.diff(starts).max())
     narrow = wider(values.dtype)
     assert narrow is not None
-    sum_pieces(starts, values, narrow.type(0), np.empty(-(-longest // BLOCK), total.dtype), total)
+    if values.dtype == total.dtype and is_long(total.dtype):
+        require(add_pieces_exactly(starts, values, total), total.dtype)
+        return
+    zero = _zero(narrow, values.dtype, total.dtype)
+    sum_pieces(starts, values, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
+
+
+def _zero(narrow: np.dtype[Any], values: np.dtype[Any], total: np.dtype[Any]) -> Any:
+    """Return a zero of the dtype in which a block is added up."""
+    return total.type(0) if is_long(values) else narrow.type(0)
 
 
 @kernel

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.numeric.moment_arrays import Moments
+
 THREADS = 1 << 18
 """Threads that a device has to do with at a time, about; one takes the frames of a group."""
 
@@ -21,7 +23,8 @@ BODY = """
 const long long pixel = i % pixels;
 const long long first = i / pixels * depth;
 const long long stop = first + depth < frames ? first + depth : frames;
-const double origin = (double)tile[first * pixels + pixel];
+const double value = (double)tile[first * pixels + pixel];
+origin = fabs(value) <= 1e300 ? value : 0;
 double sum = 0, squares = 0;
 for (long long n = first; n < stop; ++n) {
     const double apart = (double)tile[n * pixels + pixel] - origin;
@@ -29,12 +32,13 @@ for (long long n = first; n < stop; ++n) {
     squares += apart * apart;
 }
 const double count = (double)(stop - first);
-total = sum + count * origin;
+excess = sum;
 varsum = squares - sum * sum / count;
 """
 """Each thread walks down one pixel of one group; neighbours read neighbouring pixels.
 
-Deviations are taken from the first frame of the group, so that squares do not cancel.
+Deviations are taken from the first frame of the group, so that squares do not cancel. The limit is
+`LARGEST_ORIGIN`.
 """
 
 
@@ -53,27 +57,29 @@ def group_depth(frames: int, pixels: int) -> int:
     return -(-frames // groups)
 
 
-def group_moments(xp: Any, tile: Any, depth: int) -> tuple[Any, Any, Any]:
-    """Return sums and squared deviations of groups of `depth` frames, and their counts.
+def group_moments(xp: Any, tile: Any, depth: int) -> tuple[Moments, Any]:
+    """Return the moments of groups of `depth` frames, and their counts.
 
-    `tile` has shape (n, *part) and is contiguous; the first two are float64, (groups, *part), the
+    `tile` has shape (n, *part) and is contiguous; moments have the shape (groups, *part), the
     counts (groups, 1, ...).
     """
     frames, part = int(tile.shape[0]), tile.shape[1:]
     groups = -(-frames // depth)
-    totals, varsums = (xp.empty((groups, *part), dtype=np.float64) for _ in range(2))
+    moments = Moments(*(xp.empty((groups, *part), dtype=np.float64) for _ in range(3)))
     pixels = int(tile.size // frames)
-    _kernel(xp)(tile, frames, pixels, depth, totals, varsums)
+    _kernel(xp)(tile, frames, pixels, depth, *moments)
     counts = np.full((groups, *(1 for _ in part)), float(depth))
     counts[-1] = frames - (groups - 1) * depth
-    return totals, varsums, xp.asarray(counts)
+    return moments, xp.asarray(counts)
 
 
-def joined(totals: Any, varsums: Any, counts: Any) -> tuple[Any, Any]:
-    """Return sum and squared deviations of all groups together; arguments as `group_moments`."""
-    total = totals.sum(axis=0)
-    apart = totals / counts - total / counts.sum()
-    return total, (varsums + counts * apart * apart).sum(axis=0)
+def joined(groups: Moments, counts: Any) -> Moments:
+    """Return the moments of all groups together; arguments as `group_moments` returns them."""
+    origin = groups.origin[0]
+    moved = groups.origin - origin
+    excess = (groups.excess + counts * moved).sum(axis=0)
+    apart = moved + groups.excess / counts - excess / counts.sum()
+    return Moments(origin, excess, (groups.varsum + counts * apart * apart).sum(axis=0))
 
 
 @lru_cache(maxsize=2)
@@ -81,7 +87,7 @@ def _kernel(xp: Any) -> Any:
     """Return the kernel; CuPy compiles it for each dtype when it is first called."""
     return xp.ElementwiseKernel(
         "raw T tile, int64 frames, int64 pixels, int64 depth",
-        "float64 total, float64 varsum",
+        "float64 origin, float64 excess, float64 varsum",
         BODY,
         "udfdask_group_moments",
     )

@@ -1,43 +1,48 @@
-"""Sums and sums of squared deviations from the mean, of tiles and of partial results."""
+"""Moments of pixels over frames, of tiles and of partial results."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from udfdask.backends.device import array_module
+from udfdask.numeric.moment_arrays import LARGEST_ORIGIN, Moments
 from udfdask.on_device.blocks import blocks_of
 from udfdask.on_device.moment_kernel import group_depth, group_moments, has_kernels, joined
 from udfdask.on_device.squares import squared
 
 
-def add_moments(tile: Any, before: int, total: Any, varsum: Any) -> None:
-    """Merge the frames of a tile, shape (n, *part), into moments of `before` others.
-
-    `total`, float64 or complex128, and `varsum`, float64, have shape `part`.
-    """
+def add_moments(tile: Any, before: int, moments: Moments) -> None:
+    """Merge the frames of a tile, shape (n, *part), into moments of `before` others."""
     if not tile.size:
         return
     xp, count = array_module(tile), int(tile.shape[0])
     if has_kernels(xp, tile):
         groups = group_moments(xp, tile, group_depth(count, tile.size // count))
-        merge_moments(before, total, varsum, count, *joined(*groups))
+        merge_moments(before, moments, count, joined(*groups))
         return
-    for block in blocks_of(tile, total.itemsize):
+    dtype = moments.excess.dtype
+    for block in blocks_of(tile, dtype.itemsize):
         count = int(block.shape[0])
-        more = block.sum(axis=0, dtype=total.dtype)
-        deviations = block.astype(total.dtype) - more / count
-        merge_moments(before, total, varsum, count, more, squared(deviations).sum(axis=0))
+        first = block[0].astype(dtype)
+        origin = xp.where(xp.abs(first) <= LARGEST_ORIGIN, first, dtype.type(0))
+        deviations = block.astype(dtype) - origin
+        excess = deviations.sum(axis=0)
+        deviations -= excess / count
+        more = Moments(origin, excess, squared(deviations).sum(axis=0))
+        merge_moments(before, moments, count, more)
         before += count
 
 
-def merge_moments(
-    before: int, total: Any, varsum: Any, count: int, more_total: Any, more_varsum: Any
-) -> None:
-    """Merge moments of `count` frames into those of `before` others; arrays as in add_moments."""
+def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> None:
+    """Merge moments of `count` frames into those of `before` others."""
     if not count:
         return
-    if before:
-        apart = total / before - more_total / count
-        varsum += squared(apart) * (before * count / (before + count))
-    total += more_total
-    varsum += more_varsum
+    if not before:
+        for mine, other in zip(moments, more, strict=True):
+            mine[...] = other
+        return
+    origin, excess, varsum = moments
+    moved = more.origin - origin
+    apart = moved + more.excess / count - excess / before
+    varsum += more.varsum + squared(apart) * (before * count / (before + count))
+    excess += more.excess + count * moved

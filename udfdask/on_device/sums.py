@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends.device import array_module
+from udfdask.numeric.overflow import add_exactly, is_long, require_near
 from udfdask.on_device.blocks import blocks_of
 
 
 def add_frames(tile: Any, total: Any) -> None:
     """Add the frames of a tile, shape (n, *part), to `total`, shape `part`, in its dtype."""
-    total += tile.sum(axis=0, dtype=total.dtype)
+    add_exactly(total, _sum(tile, 0, total.dtype))
 
 
 def add_pixels(tile: Any, sums: Any) -> None:
     """Add the pixels of each frame of a tile, shape (n, *part), to `sums`, shape (n,)."""
-    sums += tile.sum(axis=tuple(range(1, tile.ndim)), dtype=sums.dtype)
+    add_exactly(sums, _sum(tile, tuple(range(1, tile.ndim)), sums.dtype))
 
 
 def add_within(tile: Any, mask: Any, sums: Any) -> None:
@@ -30,5 +31,13 @@ def add_within(tile: Any, mask: Any, sums: Any) -> None:
     for block in blocks_of(tile, tile.itemsize):
         inside = xp.where(mask, block, tile.dtype.type(0))
         rows = sums[first : first + block.shape[0]]
-        rows += inside.sum(axis=axes, dtype=wide).astype(sums.dtype, copy=False)
+        add_exactly(rows, _sum(inside, axes, wide).astype(sums.dtype, copy=False))
         first += block.shape[0]
+
+
+def _sum(tile: Any, axes: Any, dtype: Any) -> Any:
+    """Return a sum in a dtype; raise if integers do not fit it."""
+    found = tile.sum(axis=axes, dtype=dtype)
+    if is_long(tile.dtype) and is_long(dtype):
+        require_near(found, tile.sum(axis=axes, dtype=np.float64))
+    return found

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.backends.announced import check_block
 from udfdask.backends.device import array_module
 from udfdask.backends.locking import locked
-from udfdask.errors import UDFError
 from udfdask.grid import BoolArray
 from udfdask.types import AnyArray
 
@@ -85,18 +85,8 @@ class FrameSource(ABC):
 
     def _checked(self, block: Any, size: tuple[int, ...]) -> Any:
         """Return a block; it must be what the dask array announced."""
-        array = block if hasattr(block, "shape") else np.asarray(block)
-        if tuple(array.shape) != self._nav_shape + size:
-            raise UDFError(
-                f"a chunk of shape {self._nav_shape + size} was announced, but one of shape "
-                f"{tuple(array.shape)} came: correct the chunks of the dask array"
-            )
-        if array.dtype != self._dtype and not np.can_cast(array.dtype, self._dtype, "same_kind"):
-            raise UDFError(
-                f"a chunk of dtype {self._dtype} was announced, but one of dtype {array.dtype} "
-                "came: correct the dtype (meta) of the dask array"
-            )
-        return array
+        check_block(block, self._nav_shape + size, self._dtype, "a chunk")
+        return block
 
     def pixels(self, start: int, stop: int, places: AnyArray) -> AnyArray:
         """Return some pixels of rows `start` to `stop`, shape (rows, m).

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.backends import names
+from udfdask.backends.announced import plain_block
 from udfdask.backends.converting import to_backend
 from udfdask.backends.kinds import backend_of, fill_value, is_unknown_sparse
 from udfdask.errors import UDFError
@@ -27,8 +28,10 @@ def source_of(
 ) -> FrameSource:
     """Return the frames of a chunk; the arguments are those of `FrameSource`.
 
-    Blocks that are not of the backend of the first one are converted to it.
+    Blocks that are not of the backend of the first one are converted to it. Blocks with masked
+    values are refused.
     """
+    blocks = [plain_block(block, "a chunk") for block in blocks]
     for block in blocks:
         _check_sparse(block, len(nav_shape), len(sig_chunks))
     backend = backend_of(blocks[0])

@@ -28,6 +28,7 @@ LAWS: tuple[Law, ...] = (
     processing.repeats_itself,
     processing.get_results_repeats_itself,
     processing.gives_what_a_plain_loop_gives,
+    processing.buffers_hold_what_they_are_given,
     cutting.tiles_do_not_show,
     cutting.signal_chunks_do_not_show,
     merging.merge_takes_every_buffer,
@@ -112,7 +113,7 @@ def check_udf(
     >>> from udfdask.testing import check_udf
     >>> from udfdask.udfs import SumUDF
     >>> print(check_udf(SumUDF()))  # doctest: +ELLIPSIS
-    SumUDF keeps 24 laws:
+    SumUDF keeps 25 laws:
       makes_itself_again: ...
     >>> class CountUDF(ud.UDF):
     ...     def get_result_buffers(self):

@@ -26,6 +26,7 @@ from udfdask.roi import normalize_roi
 from udfdask.shapes import Shape
 from udfdask.slices import Slice
 from udfdask.sparse_pieces import frames_of
+from udfdask.testing.checked_buffers import check_cast, checked
 from udfdask.tiling import TilingScheme
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, MaskedResult, UDFMethod, overrides
@@ -115,6 +116,17 @@ def with_computed_params(udf: UDF) -> UDF:
     return type(udf)(**{**given, **values, **computed})
 
 
+def run_checked(udf: UDF, data: AnyArray, sig_dims: int) -> None:
+    """Run a UDF whose lazy parameters are computed; raise if a buffer loses what it is given.
+
+    Raises
+    ------
+    UDFCheckError
+        If a value does not survive in the dtype of its buffer.
+    """
+    _Reference(udf, data, sig_dims, None, None, checks_buffers=True).run()
+
+
 class _Reference:
     """One UDF over one array."""
 
@@ -125,7 +137,9 @@ class _Reference:
         sig_dims: int,
         roi: Any,
         corrections: CorrectionSet | None,
+        checks_buffers: bool = False,
     ) -> None:
+        self.checks_buffers = checks_buffers
         given = [getattr(corrections, n, None) for n in ("dark", "gain", "excluded_pixels")]
         self.corrections = None if all(g is None for g in given) else corrections
         self.template = udf
@@ -194,6 +208,8 @@ class _Reference:
             for k, s in specs.items()
             if s.use != "result_only"
         }
+        if self.checks_buffers:
+            arrays = {name: checked(name, array) for name, array in arrays.items()}
         udf.results = Results({**dict.fromkeys(specs), **arrays}, specs, arrays)
         self._move(udf, 0, len(self.rows))
         return udf
@@ -319,7 +335,10 @@ class _Reference:
                 value = value.array
             elif isinstance(value, np.ma.MaskedArray):
                 value = value.data
-            arrays[name] = self._in_place(spec, _as_array(value, spec))
+            array = _as_array(value, spec)
+            if self.checks_buffers:
+                check_cast(name, value, array)
+            arrays[name] = self._in_place(spec, array)
         return arrays
 
     def _in_place(self, spec: BufferSpec, value: AnyArray) -> AnyArray:

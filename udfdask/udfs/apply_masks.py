@@ -63,6 +63,8 @@ class ApplyMasksUDF(UDF):
     Buffer `intensity`, kind nav, shape (*nav, n_masks), in the unit of the data times that of the
     masks. Its dtype is that of the product of data and masks: integers, with integer or boolean
     masks, are added up exactly in int64 or uint64, as `array.sum()` does; float16 gives float32.
+    A sum that does not fit 64 bits stops the run with a `SumOverflowError`: floating masks, or
+    ``preferred_dtype="float64"``, give products in double precision.
 
     Masks are computed once in the plan, unless `mask_dtype` and `mask_count` are given, and once
     in each other process that needs them. They must have exactly the shape of a frame; if they are

@@ -9,6 +9,7 @@ import numpy as np
 
 from udfdask.buffers import BufferSpec, Views
 from udfdask.corrections.uncorrected import UncorrectedTile
+from udfdask.numeric.overflow import add_exactly, is_long
 from udfdask.on_device import sums as on_device
 from udfdask.udf import UDF
 from udfdask.udfs.sum_dtype import sum_dtypes
@@ -33,6 +34,9 @@ class SumUDF(UDF):
     Integers are added up exactly, in 64 bits, floating and complex data in double precision; the
     result is rounded to its dtype once. With corrections, the sum of the data as they are is
     corrected, in double precision: the same, but for the rounding of each corrected frame.
+
+    If a sum of 64-bit integers does not fit 64 bits, the run stops with a `SumOverflowError`. With
+    a floating `dtype` they are added up in double precision.
 
     Examples
     --------
@@ -99,7 +103,14 @@ class SumUDF(UDF):
     def merge(self, dest: Views, src: Views) -> None:
         """Add a partial sum."""
         if "exact" in dest:
-            dest.exact += src.exact
+            self._add(dest.exact, src.exact)
             dest.intensity[...] = dest.exact
         else:
-            dest.intensity += src.intensity
+            self._add(dest.intensity, src.intensity)
+
+    def _add(self, total: Any, more: Any) -> None:
+        """Add sums to others; those of narrow integers fit 64 bits, as the plan has made sure."""
+        if is_long(self.meta.input_dtype):
+            add_exactly(total, more)
+        else:
+            total += more

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.numeric.overflow import is_long
 
 
 def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """Return in what to add up `n` values, and the dtype of the result.
 
-    Integers are added up in 64 bits, floating and complex numbers in double precision. The result
+    Integers are added up in 64 bits, floating and complex numbers in double precision, as are
+    integers of 64 bits for which a floating dtype was asked. The result
     has the dtype that NumPy's sum has, but float32 for float16, or the one asked for, in which
     every sum must fit.
     """
@@ -23,6 +25,7 @@ def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], 
         natural = np.dtype(np.float32)
     if data.kind not in "biufc":
         return natural, natural
+    _check_count(data, natural, n)
     if asked is None:
         return _exact(data, natural), natural
     try:
@@ -35,11 +38,27 @@ def sum_dtypes(data: np.dtype[Any], asked: Any, n: int) -> tuple[np.dtype[Any], 
 
 def _exact(data: np.dtype[Any], result: np.dtype[Any]) -> np.dtype[Any]:
     """Return in what to add up."""
+    if is_long(data) and result.kind in "fc":  # sums may need more than 64 bits
+        return np.promote_types(result, np.float64)
     if data.kind in "biu":
         unsigned = data.kind == "u" or (data.kind == "b" and result.kind == "u")
         return np.dtype(np.uint64 if unsigned else np.int64)
     least = np.dtype(np.float64 if data.kind == "f" else np.complex128)
     return np.promote_types(data, least)  # long double stays what it is
+
+
+def _check_count(data: np.dtype[Any], natural: np.dtype[Any], n: int) -> None:
+    """Raise if the sum of any `n` narrow integers might not fit 64 bits.
+
+    Those of 32 bits would have to be 2**32. Sums of 64-bit integers are looked at as they come.
+    """
+    if data.kind in "iu" and not is_long(data):
+        least, most = n * int(np.iinfo(data).min), n * int(np.iinfo(data).max)
+        if least < np.iinfo(natural).min or most > np.iinfo(natural).max:
+            raise ArgumentValueError(
+                f"the sum of {n} values of {data} may not fit {natural}: convert the data, "
+                "array.astype('float64'), or process a part of them with roi="
+            )
 
 
 def _check(data: np.dtype[Any], natural: np.dtype[Any], dtype: np.dtype[Any], n: int) -> None:

@@ -28,7 +28,9 @@ class SumSigUDF(UDF):
     Buffer `intensity`, kind nav, shape `nav`, in the unit of the data: ``sum_yx frame[y, x]``.
 
     Integers are added up exactly, in 64 bits, floating and complex data in double precision and
-    pairwise; the result is rounded to its dtype once per signal chunk.
+    pairwise; the result is rounded to its dtype once per signal chunk. If a sum of 64-bit integers
+    does not fit 64 bits, the run stops with a `SumOverflowError`; with a floating `dtype` they are
+    added up in double precision.
 
     Examples
     --------

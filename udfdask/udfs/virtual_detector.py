@@ -15,6 +15,7 @@ from udfdask.masks.container import MaskContainer
 from udfdask.masks.discs import circular, ring
 from udfdask.masks.product import MaskProduct, product_dtype
 from udfdask.masks.rectangles import rectangular, window
+from udfdask.numeric.overflow import add_exactly
 from udfdask.on_device.sums import add_within
 from udfdask.shapes import Shape
 from udfdask.types import AnyArray
@@ -70,7 +71,8 @@ class VirtualDetectorUDF(UDF):
     -----
     Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Integers are added up in
     int64 or uint64, as `array.sum()` does; float16 in float32. Pixels outside of the detector do
-    not count: they may be NaN.
+    not count: they may be NaN. A sum of integers that does not fit 64 bits stops the run with a
+    `SumOverflowError`.
 
     Examples
     --------
@@ -184,7 +186,7 @@ class VirtualDetectorUDF(UDF):
             if unsure.any():  # 0 times NaN or infinity is NaN, and pixels outside do not count
                 pixels = tile[unsure][:, data.inside[part.get()]]
                 found[unsure] = pixels.sum(axis=1, dtype=found.dtype)
-            self.results.intensity += found
+            add_exactly(self.results.intensity, found)
 
     def _detector(self) -> tuple[DetectorShape, dict[str, float]]:
         """Return the shape and its numbers."""

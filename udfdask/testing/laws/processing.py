@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import numpy as np
 from udfdask.testing.differences import same, show
 from udfdask.testing.faults import UDFCheckError, in_words
 from udfdask.testing.plain_run import Layout
+from udfdask.testing.reference import run_checked
 from udfdask.testing.state import freeze, restore, take_picture
 from udfdask.testing.subject import Subject, as_rows, varied
+from udfdask.types import AnyArray
 
 FEW_LINES = 2
 """Parts along the first navigation axis in which a scan is processed here."""
@@ -175,3 +178,26 @@ def gives_what_a_plain_loop_gives(subject: Subject) -> None:
             f"one chunk gives {difference.name!r} = {difference.one}, a plain loop over all frames "
             f"{difference.other} {difference.where}"
         )
+
+
+def buffers_hold_what_they_are_given(subject: Subject) -> None:
+    """What is assigned to a buffer survives in its dtype: nothing wraps around or is cut off."""
+    for data in subject.arrays:
+        if subject.works(data):
+            continue
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "overflow encountered in scalar", RuntimeWarning)
+            _run_checked(subject, data)
+
+
+def _run_checked(subject: Subject, data: AnyArray) -> None:
+    """Run over buffers that check what they are given."""
+    try:
+        run_checked(subject.udf, data, subject.sig_dims)
+    except RuntimeWarning as error:
+        subject.fail(
+            f"with data of dtype {data.dtype}: {error}. A single number of a buffer has its dtype: "
+            "declare a wider one, or add to the buffer itself, as in self.results.x += value"
+        )
+    except UDFCheckError as error:
+        subject.fail(f"with data of dtype {data.dtype}: {error}")
