@@ -10,7 +10,8 @@ import numpy as np
 
 from udfdask.axes import Axis
 from udfdask.errors import FileFormatError
-from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.choice import Candidate, choose_dataset, listing, unknown_dataset
+from udfdask.io.damage import check_values, reading
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
 from udfdask.io.source import choose_chunks, lazy_array
 from udfdask.optional import missing_package
@@ -46,9 +47,10 @@ class HDF5Dataset:
         """Return the part at `index`, read from the file."""
         import h5py
 
-        with h5py.File(self.path, "r") as file:
-            part: np.ndarray[Any, Any] = file[self.dataset][index]
-        return part
+        part = f"dataset {self.dataset!r} at {index}"
+        with reading(self.path, "HDF5", part=part), h5py.File(self.path, "r") as file:
+            values: np.ndarray[Any, Any] = file[self.dataset][index]
+        return values
 
 
 def open_hdf5(
@@ -59,17 +61,15 @@ def open_hdf5(
         import h5py
     except ImportError as error:
         raise missing_package("h5py", purpose=f"reading {file.name}") from error
-    try:
-        opened = h5py.File(file, "r")
-    except OSError as error:
-        raise FileFormatError(f"{file.name} cannot be read as HDF5: {error}") from error
-    with opened:
-        name = _dataset_name(opened, dataset, file=file.name)
+    with reading(file, "HDF5"), h5py.File(file, "r") as opened:
+        name = _dataset_name(opened, dataset, file)
         found = opened[name]
-        axes = [_axis(found, dim) for dim in range(found.ndim)]
         source = HDF5Dataset(path=str(file), dataset=name, shape=found.shape, dtype=found.dtype)
+        _check_sources(found, file)
+        axes = [_axis(found, dim) for dim in range(found.ndim)]
         stored = found.chunks
         format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
+    check_values(file, source.shape, source.dtype, part=f"dataset {name!r}")
     sig = choose_sig_dims(sig_dims, source.ndim)
     wanted = choose_chunks(source.shape, source.dtype, sig, chunks, stored=stored)
     return OpenedFile(
@@ -81,17 +81,25 @@ def open_hdf5(
     )
 
 
-def _dataset_name(opened: Any, dataset: str | int | None, *, file: str) -> str:
+def _dataset_name(opened: Any, dataset: str | int | None, file: Path) -> str:
     """Take an open HDF5 file and the path asked for, or None; return a dataset's path in it."""
     import h5py
 
     if dataset is None:
-        return choose_dataset(_datasets(opened), file=file).name
+        return choose_dataset(_datasets(opened), file=str(file)).name
     # Looked up rather than searched for in the list, which does not follow links.
-    found = opened.get(str(dataset))
-    if not isinstance(found, h5py.Dataset):
-        raise unknown_dataset(dataset, _datasets(opened), file=file)
-    return str(dataset).strip("/")
+    found = opened.get(str(dataset)) if str(dataset).strip("/") else None
+    if isinstance(found, h5py.Dataset) and found.shape is not None:
+        return str(dataset).strip("/")
+    link = opened.get(str(dataset), getlink=True) if found is None and str(dataset) else None
+    if isinstance(link, h5py.SoftLink | h5py.ExternalLink):
+        other = f" of {link.filename}" if isinstance(link, h5py.ExternalLink) else ""
+        raise FileFormatError(
+            f"{dataset!r} in {file} is a link to {link.path!r}{other}, which cannot be opened: "
+            "restore what it leads to, or pass dataset= as one of "
+            f"{listing(_datasets(opened))}"
+        )
+    raise unknown_dataset(dataset, _datasets(opened), file=file.name)
 
 
 def _datasets(opened: Any) -> list[Candidate]:
@@ -102,10 +110,30 @@ def _datasets(opened: Any) -> list[Candidate]:
 
     def collect(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and item.shape is not None:
-            found.append(Candidate(name=name, shape=item.shape, dtype=item.dtype))
+            found.append(Candidate(name=name, shape=item.shape, dtype=_dtype(item)))
 
     opened.visititems(collect)
     return found
+
+
+def _dtype(dataset: Any) -> np.dtype[Any]:
+    """Take a dataset; return its type, that of bytes where NumPy has none, as for HDF5's times."""
+    try:
+        dtype: np.dtype[Any] = dataset.dtype
+    except TypeError:
+        return np.dtype("V")
+    return dtype
+
+
+def _check_sources(dataset: Any, file: Path) -> None:
+    """Raise if a virtual dataset is made of files that are not there: HDF5 would give zeros."""
+    for source in dataset.virtual_sources() if dataset.is_virtual else ():
+        name = source.file_name
+        if name != "." and "%b" not in name and not (file.parent / name).exists():
+            raise FileFormatError(
+                f"{file} takes its dataset {dataset.name!r} from {name}, which is not in "
+                f"{file.parent}: copy it there"
+            )
 
 
 def _axis(dataset: Any, dim: int) -> Axis | None:
@@ -115,5 +143,7 @@ def _axis(dataset: Any, dim: int) -> Axis | None:
         return Axis(name=described.label) if described.label else None
     scale = described[0]
     name = described.label or str(scale.name).rpartition("/")[2]
+    if scale.shape != dataset.shape[dim : dim + 1]:
+        return Axis(name=name)
     unit = scale.attrs.get("units")
     return axis_from_coordinate(name, scale[()], unit if isinstance(unit, str) else None)

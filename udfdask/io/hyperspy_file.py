@@ -12,26 +12,33 @@ import dask.array as da
 
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io.complete import check_after, check_before
+from udfdask.io.damage import COPY_AGAIN, check_values, reading
+from udfdask.io.guarded import guarded
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
 from udfdask.io.source import choose_chunks
 from udfdask.optional import missing_package
+
+_ADVICE = f"{COPY_AGAIN}, together with the files that belong to it"
 
 
 def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Take a file and a signal's number or title in it, or None; return it opened."""
-    format_name = _format_name(file)
+    reader = f"HyperSpy ({_format_name(file)})"
+    check_before(file)
     signals = _load(file)
-    number = _choose(signals, dataset, file=file.name)
+    number = _choose(signals, dataset, file=str(file))
     signal = signals[number]
     manager = signal.axes_manager
     # Without navigation axes data is an array of its own; with them it is lazy already.
-    array = da.asarray(signal.data)
+    array = guarded(da.asarray(signal.data), str(file), reader)
+    check_values(file, array.shape, array.dtype)
+    check_after(file, signal, array.shape)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
     axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
     wanted = choose_chunks(array.shape, array.dtype, sig, chunks)
-    reader = f"HyperSpy ({format_name})"
     if len(signals) > 1:
         reader += f", signal {number}"
     return OpenedFile(
@@ -54,7 +61,7 @@ def _format_name(file: Path) -> str:
         if suffix and suffix in plugin["file_extensions"]:
             return str(plugin["name"])
     raise FileFormatError(
-        f"nothing here reads {file.name}: its suffix {file.suffix!r} is none of .npy, .h5, .zarr "
+        f"nothing here reads {file}: its suffix {file.suffix!r} is none of .npy, .h5, .zarr "
         "and those of HyperSpy's formats. If it holds plain frames, pass nav_shape, sig_shape and "
         "dtype"
     )
@@ -67,7 +74,7 @@ def _load(file: Path) -> list[Any]:
     except ImportError as error:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
     try:
-        with _quiet("hyperspy.io"):
+        with _quiet("hyperspy.io"), reading(file, "HyperSpy's formats", advice=_ADVICE):
             # The signal type only chooses a class, often one of a package that is not installed.
             loaded = hs.load(file, lazy=True, signal_type="")
     except ImportError as error:
@@ -75,12 +82,6 @@ def _load(file: Path) -> list[Any]:
             f"HyperSpy cannot read {file.name} without another package ({error}): "
             'pip install "rosettasciio[all]"',
             name=error.name,
-        ) from error
-    except Exception as error:
-        # The readers are many, and in a damaged file each stumbles over something else.
-        raise FileFormatError(
-            f"HyperSpy cannot read {file.name}: {type(error).__name__}: {error}. Is the file "
-            "complete, and are the files that belong to it beside it?"
         ) from error
     return loaded if isinstance(loaded, list) else [loaded]
 
@@ -121,7 +122,7 @@ def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> 
             f"{file} holds several signals{asked}: pass dataset= as one of the numbers in {listing}"
         )
     raise ArgumentValueError(
-        f"there is no signal {dataset!r} in {file}: pass a number or title out of {listing}"
+        f"there is no signal {dataset!r} in {Path(file).name}: pass a number or title out of {listing}"
     )
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from udfdask.axes import Axis
-from udfdask.errors import FileFormatError
 from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.damage import check_values, reading
+from udfdask.io.guarded import guarded
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
 from udfdask.io.source import choose_chunks
 from udfdask.optional import missing_package
@@ -20,21 +21,22 @@ def open_netcdf(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Take a NetCDF file and the variable's name in it, or None; return it opened."""
-    with _read(file) as opened:
+    with _read(file) as opened, reading(file, "NetCDF"):
         found = [
             Candidate(name=str(name), shape=variable.shape, dtype=variable.dtype)
             for name, variable in opened.data_vars.items()
         ]
-        name = choose_dataset(found, file=file.name).name if dataset is None else str(dataset)
+        name = choose_dataset(found, file=str(file)).name if dataset is None else str(dataset)
         if name not in opened.data_vars:
             raise unknown_dataset(name, found, file=file.name)
         variable = opened[name]
         axes = [_axis(opened, str(dim)) for dim in variable.dims]
-        sig = choose_sig_dims(sig_dims, variable.ndim)
-        wanted = choose_chunks(variable.shape, variable.dtype, sig, chunks)
-        by_dim = dict(zip(variable.dims, wanted, strict=True))
+    check_values(file, variable.shape, variable.dtype, part=f"variable {name!r}")
+    sig = choose_sig_dims(sig_dims, variable.ndim)
+    wanted = choose_chunks(variable.shape, variable.dtype, sig, chunks)
+    by_dim = dict(zip(variable.dims, wanted, strict=True))
     return OpenedFile(
-        array=_read(file, by_dim)[name].data,
+        array=guarded(_read(file, by_dim)[name].data, str(file), "NetCDF"),
         sig_dims=sig,
         reader=f"NetCDF, variable {name}",
         title=file.stem,
@@ -50,13 +52,8 @@ def _read(file: Path, chunks: Any = None) -> Any:
     except ImportError as error:
         package = error.name or "xarray"
         raise missing_package(package, purpose=f"reading {file.name}") from error
-    try:
+    with reading(file, "NetCDF"):
         return xr.open_dataset(file, engine="scipy", decode_cf=False, chunks=chunks)
-    except (ValueError, TypeError, OSError, IndexError, KeyError) as error:
-        raise FileFormatError(
-            f"{file.name} cannot be read as NetCDF ({type(error).__name__}: {error}): is the file "
-            "complete?"
-        ) from error
 
 
 def _axis(opened: Any, dim: str) -> Axis:

@@ -9,20 +9,29 @@ import dask.array as da
 import numpy as np
 
 from udfdask.errors import FileFormatError
+from udfdask.io.damage import COPY_AGAIN, check_values, reading
 from udfdask.io.mapped import MappedArray
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
 from udfdask.io.source import choose_chunks, lazy_array
 
+MAGIC = b"\x93NUMPY"
+"""What .npy files begin with."""
+
+_ADVICE = f"{COPY_AGAIN} as an array of numbers with numpy.save"
+
 
 def open_npy(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFile:
     """Take a .npy file; return it opened, its values mapped into memory task by task."""
-    try:
+    # A shape of damaged digits overflows before it is compared with the file.
+    with np.errstate(over="ignore"), reading(file, "a .npy file", advice=_ADVICE):
         mapped = np.lib.format.open_memmap(file, mode="r")
-    except (ValueError, OSError, EOFError) as error:
+    check_values(file, mapped.shape, mapped.dtype)
+    end = mapped.offset + mapped.nbytes
+    if file.stat().st_size < end:
         raise FileFormatError(
-            f"{file.name} cannot be mapped as a .npy file ({error}): save an array of "
-            "numbers with numpy.save"
-        ) from error
+            f"{file} has {file.stat().st_size} bytes, and its header asks for {end}: "
+            f"shape {mapped.shape} of {mapped.dtype}. {COPY_AGAIN}"
+        )
     source = MappedArray(
         path=str(file),
         shape=mapped.shape,

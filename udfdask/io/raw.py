@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io.damage import check_values, existing_file
 from udfdask.io.mapped import MappedArray, c_strides
 from udfdask.io.source import choose_chunks, lazy_array
 from udfdask.placement import Workers, on_workers
@@ -108,6 +109,7 @@ def from_raw(
     footer = _byte_count(frame_footer, name="frame_footer")
     file = plain_file(path)
     _check_size(file, nav, sig, stored, offset=start, header=header, footer=footer)
+    check_values(file, nav + sig, stored)
     frame_strides = c_strides(sig, stored.itemsize)
     step = header + math.prod(sig) * stored.itemsize + footer
     source = MappedArray(
@@ -125,22 +127,12 @@ def from_raw(
     return on_workers(array, workers)
 
 
-def existing_file(path: str | os.PathLike[str]) -> Path:
-    """Take a path; return it absolute, so that workers elsewhere in the file system find it."""
-    file = Path(path).expanduser().resolve()
-    if not file.exists():
-        folder = file.parent
-        where = f"the folder {folder} exists" if folder.is_dir() else f"nor is there {folder}"
-        raise FileNotFoundError(f"there is no file {os.fspath(path)!r} ({where}): check the path")
-    return file
-
-
 def plain_file(path: str | os.PathLike[str]) -> Path:
     """Take a path; return it absolute, or raise if there is no file but a folder."""
     file = existing_file(path)
     if file.is_dir():
         raise FileFormatError(
-            f"{file.name} is a folder, and a raw file was expected: pass the path of the file in it"
+            f"{file} is a folder, and a raw file was expected: pass the path of the file in it"
         )
     return file
 
@@ -176,11 +168,11 @@ def file_dtype(dtype: DTypeLike, *, name: str = "dtype") -> np.dtype[Any]:
     """Take what the user passed as dtype; return one whose values have a place in a file."""
     try:
         stored = np.dtype(dtype)
-    except TypeError as error:
+    except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses ',u2' like code
         raise ArgumentTypeError(
             f"{name} must be a NumPy dtype, got {dtype!r}: pass for example 'uint16' or '>u2'"
         ) from error
-    if stored.hasobject or stored.itemsize == 0:
+    if stored.kind not in "biufcmM":
         raise ArgumentTypeError(
             f"{name} must be of numbers, got {stored}: pass for example 'uint16' or '>u2'"
         )
@@ -208,7 +200,7 @@ def _check_size(
     around = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
     raise FileFormatError(
         f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{around} ask "
-        f"for a file of {expected} bytes, but {file.name} has {size}: after the offset it holds "
+        f"for a file of {expected} bytes, but {file} has {size}: after the offset it holds "
         f"{whole} frames of {frame} bytes"
         + (f" and {rest} bytes more" if rest else "")
         + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes "
