@@ -16,7 +16,7 @@ _SFS_START = 0x118
 _TREE_ITEM = struct.Struct("<iQ24x4xi")
 """Pointer, size and parent of a file in it, which has 512 bytes for them."""
 
-_BLO_MAGIC = 0x0102
+_BLO_MAGIC = b"\x02\x01"
 
 
 def check_before(file: Path) -> None:
@@ -27,10 +27,11 @@ def check_before(file: Path) -> None:
             _check_bcf(file)
     if suffix == ".blo":
         with reading(file, "a block file"), file.open("rb") as stream:
-            (magic,) = struct.unpack("<6xH", stream.read(8))
-        if magic != _BLO_MAGIC:
+            begin = stream.read(8)
+        if begin[6:] != _BLO_MAGIC[: len(begin[6:])]:
             raise FileFormatError(
-                f"{file} has {magic:#06x} at byte 6, which no block file has. {COPY_AGAIN}"
+                f"{file} cannot be read as a block file, which has {_BLO_MAGIC!r} at byte 6, not "
+                f"{begin[6:]!r}. {COPY_AGAIN}"
             )
 
 

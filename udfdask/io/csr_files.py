@@ -128,7 +128,7 @@ def _check_pixels(
     if indices.size and (indices.min() < 0 or indices.max() >= math.prod(sig)):
         wrong = indices[(indices < 0) | (indices >= math.prod(sig))][0]
         raise FileFormatError(
-            f"{Path(source.indices.path).name} has pixel {wrong} among frames {runs[0][0]} to "
+            f"{source.indices.path} has pixel {wrong} among frames {runs[0][0]} to "
             f"{runs[-1][1] - 1}, but a frame of shape {sig} has {math.prod(sig)} pixels: check "
             "sig_shape and indices_dtype"
         )

@@ -30,7 +30,7 @@ def open_csr_toml(file: Path, *, sig_dims: int | None, chunks: Any) -> OpenedFil
             indices_dtype=indices_dtype,
             dtype=dtype,
         )
-    except (FileNotFoundError, ArgumentTypeError, ArgumentValueError) as error:
+    except (ArgumentTypeError, ArgumentValueError) as error:
         # Mistakes in the arguments are the user's there, but here the file's.
         raise FileFormatError(f"{file} does not describe raw CSR files: {error}") from error
     array = csr_array(source, "auto" if chunks is None else chunks)

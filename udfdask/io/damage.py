@@ -63,7 +63,10 @@ def in_words(error: BaseException) -> str:
     words = " ".join(str(error).split()).rstrip(".")
     if len(words) > _LONGEST:
         words = f"{words[:_LONGEST]}..."
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+    name = type(error).__name__
+    if name == "error":  # zlib and struct call theirs so
+        name = f"{type(error).__module__}.error"
+    return f"{name}: {words}" if words else name
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:

@@ -26,9 +26,10 @@ def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
     """Take a file and a signal's number or title in it, or None; return it opened."""
-    reader = f"HyperSpy ({_format_name(file)})"
+    format_name = _format_name(file)
+    reader = f"HyperSpy ({format_name})"
     check_before(file)
-    signals = _load(file)
+    signals = _load(file, format_name)
     number = _choose(signals, dataset, file=str(file))
     signal = signals[number]
     manager = signal.axes_manager
@@ -67,14 +68,16 @@ def _format_name(file: Path) -> str:
     )
 
 
-def _load(file: Path) -> list[Any]:
-    """Take a file that HyperSpy knows by its suffix; return the lazy signals in it."""
+def _load(file: Path, format_name: str) -> list[Any]:
+    """Take a file and its format's name; return the lazy signals in it."""
     try:
         import hyperspy.api as hs
     except ImportError as error:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
     try:
-        with _quiet("hyperspy.io"), reading(file, "HyperSpy's formats", advice=_ADVICE):
+        with _quiet("hyperspy.io"), reading(
+            file, f"{format_name} by HyperSpy", advice=_ADVICE
+        ):
             # The signal type only chooses a class, often one of a package that is not installed.
             loaded = hs.load(file, lazy=True, signal_type="")
     except ImportError as error:

@@ -141,6 +141,8 @@ def sizes(shape: int | Sequence[int], *, name: str) -> tuple[int, ...]:
     """Take a shape as the user wrote it; return it as a tuple of positive ints."""
     try:
         given = shape if isinstance(shape, Sequence) else (shape,)
+        if any(isinstance(size, bool) for size in given):
+            raise TypeError("a truth value is no size")  # noqa: TRY301  # told below
         found = tuple(operator.index(size) for size in given)
     except TypeError as error:
         raise ArgumentTypeError(
