@@ -125,11 +125,12 @@ def check_values(
     room = MOST_CHUNKS * chunk_bytes()
     if (
         len(shape) > MOST_DIMENSIONS
+        or min(shape) < 0
         or max(shape) > room
         or math.prod(shape) * dtype.itemsize > room
     ):
         raise FileFormatError(
-            f"{where} says that it has the shape {shape} of {dtype}: that is more than "
+            f"{where} says that it has the shape {shape} of {dtype}: that is below 0, or more than "
             f"{MOST_DIMENSIONS} dimensions, or than {MOST_CHUNKS:,} chunks of {chunk_bytes():,} "
             f"bytes. {COPY_AGAIN}; for an array that is as large as that, raise dask's "
             "array.chunk-size"
