@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import struct
 from pathlib import Path
@@ -19,12 +20,18 @@ _TREE_ITEM = struct.Struct("<iQ24x4xi")
 _BLO_MAGIC = b"\x02\x01"
 
 
+_MOST_PACKED = 2000
+"""How often a packed image may fit into its file: deflate makes at most 1032 bytes of one."""
+
+
 def check_before(file: Path) -> None:
     """Take a file that HyperSpy will open; raise if its reader would not come back from it."""
     suffix = file.suffix.lower()
     if suffix == ".bcf":
         with reading(file, "Bruker's .bcf"):
             _check_bcf(file)
+    if suffix in (".tif", ".tiff"):
+        _check_tiff(file)
     if suffix == ".blo":
         with reading(file, "a block file"), file.open("rb") as stream:
             begin = stream.read(8)
@@ -33,6 +40,47 @@ def check_before(file: Path) -> None:
                 f"{file} cannot be read as a block file, which has {_BLO_MAGIC!r} at byte 6, not "
                 f"{begin[6:]!r}. {COPY_AGAIN}"
             )
+
+
+def _check_tiff(file: Path) -> None:
+    """Take a TIFF file; raise if it holds less than it says.
+
+    Of pages that are missing tifffile only logs, and HyperSpy makes positions of each axis first,
+    a billion of them where a size is damaged.
+    """
+    try:
+        import tifffile
+    except ImportError:  # the error that follows says what to install
+        return
+    said: list[str] = []
+    handler = _Collector(said)
+    logger = logging.getLogger("tifffile")
+    logger.addHandler(handler)
+    try:
+        with reading(file, "TIFF"), tifffile.TiffFile(file) as opened:
+            held = [(s.shape, s.nbytes, s.keyframe.compression) for s in opened.series]
+    finally:
+        logger.removeHandler(handler)
+    lost = [words for words in said if "invalid page offset" in words or "series" in words]
+    size = file.stat().st_size
+    for shape, nbytes, compression in held:
+        room = size * (1 if compression == 1 else _MOST_PACKED)
+        if nbytes > room:
+            lost.append(f"an image of shape {shape} needs {nbytes} bytes")
+    if lost:
+        raise FileFormatError(f"{file} has {size} bytes, and is not complete: {lost[0]}. {COPY_AGAIN}")
+
+
+class _Collector(logging.Handler):
+    """Collects what is logged as an error."""
+
+    def __init__(self, said: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self.said = said
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the message of a record."""
+        self.said.append(record.getMessage())
 
 
 def check_after(file: Path, signal: Any, shape: tuple[int, ...]) -> None:

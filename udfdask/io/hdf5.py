@@ -88,7 +88,10 @@ def _dataset_name(opened: Any, dataset: str | int | None, file: Path) -> str:
     if dataset is None:
         return choose_dataset(_datasets(opened), file=str(file)).name
     # Looked up rather than searched for in the list, which does not follow links.
-    found = opened.get(str(dataset)) if str(dataset).strip("/") else None
+    try:
+        found = opened.get(str(dataset)) if str(dataset).strip("/") else None
+    except RuntimeError:  # links in a circle
+        found = None
     if isinstance(found, h5py.Dataset) and found.shape is not None:
         return str(dataset).strip("/")
     link = opened.get(str(dataset), getlink=True) if found is None and str(dataset) else None
