@@ -230,7 +230,9 @@ class TestCSR:
             open_file(csr)
 
     @pytest.mark.parametrize("key", ["indptr_file", "data_file", "indptr_dtype", "data_dtype"])
-    @pytest.mark.parametrize("value", ["1", "[]", '""', '"."', '"float16"', '"\\u0000"', "1979-05-27"])
+    @pytest.mark.parametrize(
+        "value", ["1", "[]", '""', '"."', '"float16"', '"\\u0000"', "1979-05-27"]
+    )
     def test_files_and_types_of_the_wrong_type(self, csr, key, value):
         lines = [f"{key} = {value}" if key in line else line for line in TOML.splitlines()]
         csr.write_text("\n".join(lines))

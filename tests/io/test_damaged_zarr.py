@@ -29,7 +29,13 @@ def write(path, kind, **options):
     shards = {"shards": (1, 4, 6, 8)} if kind == "sharded" else {}
     dims = {} if kind == "v2" else {"dimension_names": ("y", "x", "ky", "kx")}
     array = group.create_array(
-        "scan", shape=VALUES.shape, dtype=VALUES.dtype, chunks=(1, 2, 6, 8), **shards, **dims, **options
+        "scan",
+        shape=VALUES.shape,
+        dtype=VALUES.dtype,
+        chunks=(1, 2, 6, 8),
+        **shards,
+        **dims,
+        **options,
     )
     array[:] = VALUES
     if kind == "v2":
@@ -73,7 +79,15 @@ def test_whole(store):
 
 
 ODD = [None, -1, 0, 1.5, 10**18, 2**70, "a", "", [], {}, [[]], True, [None], [-1] * 4, [0] * 4]
-ODD += [[10**18] * 4, [10**18, 4, 6, 8], ["a"] * 4, [1.5] * 4, [2, 4, 6], [2, 4, 6, 8, 1], [True] * 4]
+ODD += [
+    [10**18] * 4,
+    [10**18, 4, 6, 8],
+    ["a"] * 4,
+    [1.5] * 4,
+    [2, 4, 6],
+    [2, 4, 6, 8, 1],
+    [True] * 4,
+]
 ODD += ["object", "<U4", "datetime64[s]", "|V4", ">u2", "f2", "string", {"name": "foo"}, [{}]]
 
 
@@ -111,7 +125,9 @@ def test_each_value_of_the_metadata(stores, tmp_path, kind):
     described = json.loads(whole)
     for number, place in enumerate(places(described)):
         grid = any(key in ("shape", "chunks", "chunk_shape", "dimension_names") for key in place)
-        some = ODD if grid and len(place) < 5 else [ODD[(number + n) % len(ODD)] for n in (0, 9, 21)]
+        some = (
+            ODD if grid and len(place) < 5 else [ODD[(number + n) % len(ODD)] for n in (0, 9, 21)]
+        )
         for odd in (..., *some):
             file.write_text(json.dumps(changed(described, place, odd)))
             try:
@@ -141,7 +157,9 @@ def test_metadata_that_are_gone(store):
     """The coordinate beside it was opened instead."""
     path, kind = store
     (path / "scan" / INSIDE[kind]).unlink()
-    with pytest.raises(FileFormatError, match=r"scan\.zarr/scan holds chunks, but none of zarr\.js"):
+    with pytest.raises(
+        FileFormatError, match=r"scan\.zarr/scan holds chunks, but none of zarr\.js"
+    ):
         open_file(path)
     with pytest.raises(FileFormatError, match=r"scan holds chunks, but none of"):
         open_file(path, dataset="scan")
@@ -230,8 +248,12 @@ def test_a_chunk_that_inflates_far_is_refused_before(tmp_path, monkeypatch):
             chunk.write_bytes(content)
         with monkeypatch.context() as patch:
             for name in ("Zstd", "Blosc", "LZ4", "GZip"):
-                patch.setattr(getattr(numcodecs, name), "decode", lambda *_: pytest.fail("inflated"))
-            with pytest.raises(FileFormatError, match=r"inflate from \d+ to 67108864 bytes, far bey"):
+                patch.setattr(
+                    getattr(numcodecs, name), "decode", lambda *_: pytest.fail("inflated")
+                )
+            with pytest.raises(
+                FileFormatError, match=r"inflate from \d+ to 67108864 bytes, far bey"
+            ):
                 array.compute(scheduler="synchronous")
 
 
@@ -304,7 +326,11 @@ def test_no_numbers(tmp_path, values):
 @pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 def test_unusual_and_right(tmp_path, dtype, fill):
     array = zarr.create_array(
-        str(tmp_path / "a.zarr"), shape=(3, 4, 4), chunks=(2, 3, 4), dtype=dtype, fill_value=fill,
+        str(tmp_path / "a.zarr"),
+        shape=(3, 4, 4),
+        chunks=(2, 3, 4),
+        dtype=dtype,
+        fill_value=fill,
         zarr_format=2,
     )
     array[0] = np.arange(16).reshape(4, 4).astype(dtype)

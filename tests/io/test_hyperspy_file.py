@@ -155,7 +155,7 @@ def test_a_file_that_needs_another_package(tmp_path, monkeypatch):
     def load(*args, **kwargs):
         raise ModuleNotFoundError("No module named 'skimage'", name="skimage")
 
-    (tmp_path / "a.blo").write_bytes(b"123")
+    (tmp_path / "a.blo").write_bytes(b"IMGBLO\x02\x01")
     monkeypatch.setattr(hs, "load", load)
     with pytest.raises(ImportError, match=r"a\.blo without another package.*skimage.*pip install"):
         open_file(tmp_path / "a.blo")

@@ -12,6 +12,7 @@ from udfdask.cli.asked import Asked, takes_asked
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
 from udfdask.cli.live import PictureView, View, WindowView
 from udfdask.cli.one_pass import Live, run_in_one_pass
+from udfdask.cli.options import PathType
 from udfdask.io.npz_file import check_npz, write_npz
 from udfdask.io.opened import OpenedFile
 from udfdask.io.opening import open_file
@@ -29,12 +30,12 @@ from udfdask.results import Result
 @click.option(
     "--out",
     "outs",
-    type=click.Path(path_type=Path),
+    type=PathType(),
     multiple=True,
     help="Write the results to a zarr store, or to a NumPy file if it ends in .npz.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace what --out names if it is there.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the results into a PNG file.")
+@click.option("--plot", type=PathType(), help="Draw the results into a PNG file.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar; the default.")
 @click.option(
     "--live",

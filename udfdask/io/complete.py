@@ -35,7 +35,7 @@ def check_before(file: Path) -> None:
     if suffix == ".blo":
         with reading(file, "a block file"), file.open("rb") as stream:
             begin = stream.read(8)
-        if begin[6:] != _BLO_MAGIC[: len(begin[6:])]:
+        if begin[6:] != _BLO_MAGIC:
             raise FileFormatError(
                 f"{file} cannot be read as a block file, which has {_BLO_MAGIC!r} at byte 6, not "
                 f"{begin[6:]!r}. {COPY_AGAIN}"
@@ -68,7 +68,9 @@ def _check_tiff(file: Path) -> None:
         if nbytes > room:
             lost.append(f"an image of shape {shape} needs {nbytes} bytes")
     if lost:
-        raise FileFormatError(f"{file} has {size} bytes, and is not complete: {lost[0]}. {COPY_AGAIN}")
+        raise FileFormatError(
+            f"{file} has {size} bytes, and is not complete: {lost[0]}. {COPY_AGAIN}"
+        )
 
 
 class _Collector(logging.Handler):

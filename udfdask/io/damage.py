@@ -90,9 +90,7 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         folder = file.parent
         where = f"the folder {folder} exists" if folder.is_dir() else f"nor is there {folder}"
-        raise FileNotFoundError(
-            f"there is no file {asked!r} ({where}): check the path"
-        ) from None
+        raise FileNotFoundError(f"there is no file {asked!r} ({where}): check the path") from None
     except PermissionError as error:
         raise _not_permitted(file) from error
     except (OSError, ValueError) as error:  # from Python 3.13 on, loops show only here

@@ -75,9 +75,7 @@ def _load(file: Path, format_name: str) -> list[Any]:
     except ImportError as error:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
     try:
-        with _quiet("hyperspy.io"), reading(
-            file, f"{format_name} by HyperSpy", advice=_ADVICE
-        ):
+        with _quiet("hyperspy.io"), reading(file, f"{format_name} by HyperSpy", advice=_ADVICE):
             # The signal type only chooses a class, often one of a package that is not installed.
             loaded = hs.load(file, lazy=True, signal_type="")
     except ImportError as error:

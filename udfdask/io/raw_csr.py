@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -232,9 +231,7 @@ def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
 
 def _check_files(source: CSRFiles, frames: int) -> None:
     """Take sparse frames and how many there should be; raise if the files say otherwise."""
-    indptr, indices, data = (
-        part.path for part in (source.indptr, source.indices, source.data)
-    )
+    indptr, indices, data = (part.path for part in (source.indptr, source.indices, source.data))
     n_pointers, n_indices, n_values = (
         part.shape[0] for part in (source.indptr, source.indices, source.data)
     )

@@ -24,7 +24,7 @@ _EMPTY = 2**64 - 1
 """Offset of an inner chunk that a shard does not hold."""
 
 
-class CheckedStore(LocalStore):  # type: ignore[misc]  # zarr's classes have no types here
+class CheckedStore(LocalStore):
     """A folder whose chunks are refused if they say that they inflate far beyond their shape."""
 
     def __init__(self, root: Path | str, *, read_only: bool = True) -> None:
@@ -55,7 +55,7 @@ class CheckedStore(LocalStore):  # type: ignore[misc]  # zarr's classes have no 
         if data is None:
             self._check_missing(key)
         elif byte_range is None or isinstance(byte_range, RangeByteRequest):
-            stored = memoryview(data.as_numpy_array()) if self._compressor else memoryview(b"")
+            stored = memoryview(data.as_numpy_array())  # type: ignore[arg-type]  # it is one if self._compressor else memoryview(b"")
             whole_shard = byte_range is None and self._inner_chunks > 0
             for piece in _inner(stored, self._inner_chunks) if whole_shard else (stored,):
                 self._check_size(key, piece)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -62,13 +62,31 @@ class ZarrArray:
     def _name_damaged_chunk(self, opened: Any, index: Any) -> None:
         """Take the opened array and a part that cannot be read; raise with the first bad chunk."""
         grid = getattr(opened, "shards", None) or opened.chunks
-        bounds = [s.indices(n) for s, n in zip(index, self.shape, strict=True)]
-        places = [range(b[0] // c, -(-b[1] // c)) for b, c in zip(bounds, grid, strict=True)]
-        for place in itertools.islice(itertools.product(*places), _SEARCHED):
+        for place in itertools.islice(_places(index, self.shape, grid), _SEARCHED):
             within = tuple(slice(n * c, (n + 1) * c) for n, c in zip(place, grid, strict=True))
             key = _chunk_key(opened, place)
             with reading(Path(self.path).parent / key, "a chunk of a zarr array"):
                 opened[within]
+
+
+def _places(
+    index: Sequence[int | slice], shape: tuple[int, ...], stored: tuple[int, ...]
+) -> Iterator[tuple[int, ...]]:
+    """Take a part of an array and the shape of its stored chunks; return the places of those in it.
+
+    A place counts chunks: (0, 1) is the second one of the first row.
+    """
+    ranges = []
+    for part, size, chunk in zip(index, shape, stored, strict=True):
+        start, stop, step = (part if isinstance(part, slice) else slice(part, part + 1)).indices(
+            size
+        )
+        touched = range(start, stop, step)
+        low, high = (
+            (min(touched[0], touched[-1]), max(touched[0], touched[-1])) if touched else (0, -1)
+        )
+        ranges.append(range(low // chunk, high // chunk + 1))
+    return itertools.product(*ranges)
 
 
 def _chunk_key(opened: Any, place: tuple[int, ...]) -> str:
