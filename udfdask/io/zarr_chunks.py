@@ -55,7 +55,7 @@ class CheckedStore(LocalStore):
         if data is None:
             self._check_missing(key)
         elif byte_range is None or isinstance(byte_range, RangeByteRequest):
-            stored = memoryview(data.as_numpy_array())  # type: ignore[arg-type]  # it is one if self._compressor else memoryview(b"")
+            stored = memoryview(data.as_numpy_array())  # type: ignore[arg-type]  # it is a buffer
             whole_shard = byte_range is None and self._inner_chunks > 0
             for piece in _inner(stored, self._inner_chunks) if whole_shard else (stored,):
                 self._check_size(key, piece)
