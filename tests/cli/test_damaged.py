@@ -75,7 +75,7 @@ def test_damage_that_shows_in_a_task(tmp_path):
         ("udfs", ""),
         ("demo", "--plot", ""),
     ],
-    ids=lambda args: " ".join(args),
+    ids=" ".join,
 )
 def test_empty_arguments(scan, args):
     refused(*(str(scan) if arg == "{scan}" else arg for arg in args))
@@ -110,7 +110,7 @@ def test_in_a_process_of_its_own(tmp_path):
     command = [sys.executable, "-m", "udfdask", "run", str(tmp_path / "a.npy")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines() == [
+    assert done.stderr == (
         f"Error: {tmp_path / 'a.npy'} is empty (0 bytes). Is the file complete? Copy it again from "
-        "where it was recorded, or write it anew"
-    ]
+        "where it was recorded, or write it anew\n"
+    )

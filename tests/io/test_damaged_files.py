@@ -5,7 +5,7 @@ import socket
 import stat
 import subprocess
 import sys
-from pathlib import Path
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from damaging import FUZZ, assert_same, damaged, outcome
-from udfdask.errors import ArgumentTypeError, FileFormatError, UDFError
+from udfdask.errors import ArgumentTypeError, FileFormatError
 from udfdask.io import from_raw, from_raw_csr, open_file
 
 VALUES = np.arange(2 * 3 * 4 * 5, dtype=np.uint16).reshape(2, 3, 4, 5)
 
 
-def npy(values, folder=Path("/tmp")):
+def npy(values):
     """What numpy.save writes."""
     import io
 
@@ -214,11 +214,8 @@ class TestCSR:
     @given(st.data())
     def test_damaged_description(self, csr, data):
         csr.write_bytes(data.draw(damaged(TOML.encode())))
-        try:
+        with suppress(FileNotFoundError):  # another name of a file
             frames = outcome(csr, named=csr.parent)
-        except FileNotFoundError as error:  # another name of a file
-            assert str(csr.parent) in str(error)
-        else:
             assert frames is None or frames.shape[-1] > 0
 
     @pytest.mark.parametrize("key", ["nav_shape", "sig_shape"])
@@ -236,14 +233,9 @@ class TestCSR:
     def test_files_and_types_of_the_wrong_type(self, csr, key, value):
         lines = [f"{key} = {value}" if key in line else line for line in TOML.splitlines()]
         csr.write_text("\n".join(lines))
-        try:
+        with pytest.raises((FileFormatError, FileNotFoundError)) as caught:
             open_file(csr)
-        except FileNotFoundError as error:
-            assert "float16" in str(error)
-        except UDFError as error:
-            assert str(csr.parent) in str(error) or "\\x00" in str(error)
-        else:
-            pytest.fail("opened")
+        assert csr.parent.name in str(caught.value)
 
     def test_float16(self, csr):
         files = [csr.parent / name for name in CSR]
@@ -315,10 +307,8 @@ class TestWrongContent:
     def test_short_files_of_every_suffix(self, tmp_path, suffix, content):
         path = tmp_path / f"a.{suffix}"
         path.write_bytes(content)
-        try:
+        with suppress(ImportError):  # a package for this format only
             assert outcome(path) is None
-        except ImportError as error:  # a package for this format only
-            assert path.name in str(error)
 
     @pytest.mark.parametrize("suffix", ["zarr", "mib", "h5", "tif", "raw"])
     def test_numpy_files_with_another_suffix(self, tmp_path, suffix):

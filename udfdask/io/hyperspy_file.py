@@ -123,7 +123,8 @@ def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> 
             f"{file} holds several signals{asked}: pass dataset= as one of the numbers in {listing}"
         )
     raise ArgumentValueError(
-        f"there is no signal {dataset!r} in {Path(file).name}: pass a number or title out of {listing}"
+        f"there is no signal {dataset!r} in {Path(file).name}: pass a number or title "
+        f"out of {listing}"
     )
 
 
