@@ -20,7 +20,7 @@ from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS
 from udfdask.data_files import data_files
 from udfdask.declaring import check_split_every, known_backends
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.nested import hidden_collection, is_lazy, lazy_places
+from udfdask.nested import hidden_collection, is_lazy, lazy_places, member_at
 from udfdask.preparing import MANY_BLOCKS, make_recipe
 from udfdask.recipe import Recipe
 from udfdask.roi import normalize_roi
@@ -237,10 +237,11 @@ def _check_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:
 
 
 def _collections_of(udfs: Sequence[UDF]) -> list[Any]:
-    """Return the dask collections among the parameters."""
+    """Return the dask collections among the parameters, those in containers included."""
     values = itertools.chain.from_iterable(udf._kwargs.values() for udf in udfs)
-    found = [value.data if isinstance(value, AuxData) else value for value in values]
-    return [value for value in found if is_dask_collection(value)]
+    given = [value.data if isinstance(value, AuxData) else value for value in values]
+    found = [value for value in given if is_lazy(value)]
+    return found + [member_at(value, place) for value in given for place in lazy_places(value)]
 
 
 def _is_computed_first(value: Any) -> bool:

@@ -150,7 +150,7 @@ def test_one_udf_twice(folder, values):
         ("pick:a=3", "there is no parameter 'a' (pick takes no parameters;"),
         ("virtualdetector:ring,3", "'3' has no name: write parameter=value"),
         ("virtualdetector:ring,ri=3", "ro"),
-        ("correlation:peaks=no.npy,template=3,steps=2", "'no.npy' cannot be read: No such file"),
+        ("correlation:peaks=no.npy,template=3,steps=2", "there is no file 'no.npy'"),
         ("correlation:peaks=bad.npy,template=3,steps=2", "bad.npy"),
         ("auto", "needed but missing: f"),
         ("auto:f=3", "'3' is no function: write numpy:max, or analysis.py:peak for one of a file"),

@@ -135,7 +135,7 @@ def test_a_title_that_comes_twice(several):
 def test_a_suffix_that_nothing_reads(tmp_path):
     (tmp_path / "a.foo").write_bytes(b"123")
     with pytest.raises(
-        FileFormatError, match=r"nothing here reads a\.foo.*pass nav_shape, sig_shape"
+        FileFormatError, match=r"nothing here reads .*a\.foo.*pass nav_shape, sig_shape"
     ):
         open_file(tmp_path / "a.foo")
 
@@ -145,7 +145,7 @@ def test_a_suffix_that_nothing_reads(tmp_path):
 @pytest.mark.parametrize("name", ["a.mib", "a.blo", "a.hspy", "a.tif"])
 def test_a_damaged_file(tmp_path, name, capfd):
     (tmp_path / name).write_bytes(b"nothing of use" * 20)
-    with pytest.raises(FileFormatError, match=rf"HyperSpy cannot read {name}: \w+: .*complete"):
+    with pytest.raises(FileFormatError, match=rf"{name} cannot be read as .*complete"):
         open_file(tmp_path / name)
     assert capfd.readouterr() == ("", "")
     assert not logging.getLogger("hyperspy.io").disabled
@@ -155,7 +155,7 @@ def test_a_file_that_needs_another_package(tmp_path, monkeypatch):
     def load(*args, **kwargs):
         raise ModuleNotFoundError("No module named 'skimage'", name="skimage")
 
-    (tmp_path / "a.blo").write_bytes(b"123")
+    (tmp_path / "a.blo").write_bytes(b"IMGBLO\x02\x01")
     monkeypatch.setattr(hs, "load", load)
     with pytest.raises(ImportError, match=r"a\.blo without another package.*skimage.*pip install"):
         open_file(tmp_path / "a.blo")

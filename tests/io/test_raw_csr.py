@@ -196,7 +196,10 @@ def pointers(files, change):
     ("change", "match"),
     [
         ((3, 0), r"indptr must increase, but after \d+ for frame 2 comes 0"),
-        ((-1, 9999), r"must go from 0 to the \d+ entries in indices and data, but goes from 0 to"),
+        (
+            (-1, 9999),
+            r"must go from 0 to the \d+ entries in .*indices and .*data, but goes from 0 to",
+        ),
         ((0, -1), r"must go from 0 to .* goes from -1 to"),
     ],
 )
@@ -208,7 +211,7 @@ def test_pointers_that_cannot_be(files, change, match):
 
 
 def test_a_scan_of_another_size(files):
-    match = r"28 frames need 29 values of '<i8' in indptr, but it holds 25: check nav_shape"
+    match = r"28 frames need 29 values of '<i8' in .*indptr, but it holds 25: check nav_shape"
     with pytest.raises(FileFormatError, match=match):
         files.open((4, 7), (5, 7))
 
@@ -218,7 +221,9 @@ def test_a_file_that_is_cut(files, which):
     file = Path(files[which])
     content = file.read_bytes()
     file.write_bytes(content[:-8])
-    with pytest.raises(FileFormatError, match=r"indices holds \d+ values .* and data \d+ of '<u2'"):
+    with pytest.raises(
+        FileFormatError, match=r"indices holds \d+ values .* and .*data \d+ of '<u2'"
+    ):
         files.open((4, 6), (5, 7))
     file.write_bytes(content[:-1])
     with pytest.raises(FileFormatError, match=r"bytes, no multiple of the [24] of"):

@@ -16,6 +16,7 @@ from udfdask.cli.options import (
     DetectorType,
     Index,
     Mask,
+    PathType,
     RegionType,
     ShapeType,
     region_mask,
@@ -26,7 +27,7 @@ from udfdask.udf import UDF
 from udfdask.udfs import VirtualDetectorUDF
 
 _OPTIONS = (
-    click.argument("file", type=click.Path(path_type=Path)),
+    click.argument("file", type=PathType()),
     click.option(
         "--udf",
         "udfs",

@@ -11,10 +11,17 @@ import click
 
 from udfdask.errors import UDFError
 
-PLANNING: tuple[type[Exception], ...] = (UDFError, OSError, ValueError, TypeError, ImportError)
+PLANNING: tuple[type[Exception], ...] = (
+    UDFError,
+    OSError,
+    ValueError,
+    TypeError,
+    ImportError,
+    EOFError,  # click would say "Aborted!", as if a user had pressed a key
+)
 """What opening a file and planning a run raise about what the user asked for."""
 
-RUNNING: tuple[type[Exception], ...] = (UDFError, OSError)
+RUNNING: tuple[type[Exception], ...] = (UDFError, OSError, EOFError)
 """What a user can do something about while data is processed; all else is a bug to be seen."""
 
 

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
 from udfdask.errors import UDFError
+from udfdask.io.numpy_file import read_npy
 from udfdask.udfs import VirtualDetectorUDF
 
 Index = tuple[int | slice, ...]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class PathType(click.ParamType[Path]):
+    """The name of a file or folder."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Turn a name into a path; an empty one would be the folder that one is in."""
+        if value == "":
+            self.fail("'' is no name of a file: is a variable of the shell empty?", param, ctx)
+        return Path(value)
 
 
 class ShapeType(click.ParamType[tuple[int, ...]]):
@@ -87,12 +101,12 @@ class RegionType(click.ParamType[Index | Mask]):
     def _mask(self, name: str, param: click.Parameter | None, ctx: click.Context | None) -> Mask:
         """Return the mask in a file."""
         try:
-            mask = np.load(name, allow_pickle=False)
-        except (OSError, ValueError) as error:
+            mask = read_npy(name)
+        except (OSError, UDFError) as error:
             self.fail(f"{name!r} cannot be read: {error}", param, ctx)
         if mask.dtype != np.bool_:
             self.fail(f"{name!r} holds {mask.dtype}, but a mask is boolean", param, ctx)
-        return mask  # type: ignore[no-any-return]
+        return mask
 
 
 class DetectorType(click.ParamType[VirtualDetectorUDF]):

@@ -12,6 +12,7 @@ import numpy as np
 from udfdask.axes import Axis
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
 from udfdask.cli.one_pass import run_in_one_pass
+from udfdask.cli.options import PathType
 from udfdask.demo import make_recording
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.static import figure_classes, save_png
@@ -34,7 +35,7 @@ def centre_of_mass(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 @click.command(short_help="Make a 4D-STEM recording and analyse it in one pass.")
 @click.option(
     "--plot",
-    type=click.Path(path_type=Path),
+    type=PathType(),
     show_default="udfdask-demo.png, or with a number if that is there already",
     help="The PNG file to draw.",
 )

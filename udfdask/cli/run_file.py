@@ -12,6 +12,7 @@ from udfdask.cli.asked import Asked, takes_asked
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
 from udfdask.cli.live import View, WindowView
 from udfdask.cli.one_pass import Live, run_in_one_pass
+from udfdask.cli.options import PathType
 from udfdask.cli.outputs import Outputs
 from udfdask.data_files import data_files
 from udfdask.io.opened import OpenedFile
@@ -25,7 +26,7 @@ from udfdask.plotting.screens import has_windows
 @click.option(
     "--out",
     "outs",
-    type=click.Path(path_type=Path),
+    type=PathType(),
     multiple=True,
     help="Write the results to a zarr store, or to a NumPy file if it ends in .npz.",
 )
@@ -34,7 +35,7 @@ from udfdask.plotting.screens import has_windows
     is_flag=True,
     help="Replace what --out and --plot name if it is there, and of the same kind.",
 )
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the results into a PNG file.")
+@click.option("--plot", type=PathType(), help="Draw the results into a PNG file.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar; the default.")
 @click.option(
     "--live",

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError
+from udfdask.io.numpy_file import read_npy
 from udfdask.masks import DiscTemplate
 
 _CONSTANTS = {
@@ -104,10 +105,9 @@ def _literal(text: str) -> Any:
 def _load(name: str) -> np.ndarray[Any, Any]:
     """Return the array in an .npy file."""
     try:
-        array: np.ndarray[Any, Any] = np.load(name, allow_pickle=False)
+        return read_npy(name)
     except OSError as error:
-        raise ValueError(f"{name!r} cannot be read: {error.strerror or error}") from None
-    return array
+        raise ValueError(str(error)) from None
 
 
 def _function(text: str) -> Any:

@@ -40,7 +40,15 @@ def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
     ]
     if not numeric:
         raise FileFormatError(f"{file} holds no dataset of numbers; it holds {listing(candidates)}")
-    frames = [c for c in numeric if len(c.shape) >= 3] or numeric
+    frames = [c for c in numeric if len(c.shape) >= 3]
+    unusable = [c for c in candidates if len(c.shape) >= 3 and c not in numeric]
+    if not frames and unusable:
+        # Damaged metadata look like that; what is left are positions along the axes.
+        raise FileFormatError(
+            f"{file} has frames, but they hold nothing or no numbers: {listing(unusable)}. Restore "
+            f"the file from a copy, or pass dataset= as one of {listing(numeric)}"
+        )
+    frames = frames or numeric
     largest = max(c.nbytes for c in frames)
     chosen = [c for c in frames if c.nbytes == largest]
     if len(chosen) > 1:

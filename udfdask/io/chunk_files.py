@@ -12,7 +12,7 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class ChunkFiles:
         if math.prod(grid) > MOST_LISTED:
             return cls(opened_ns=now, listing=uuid.uuid4().hex)
         found = []
-        for key in _keys(array, [range(count) for count in grid]):
+        for key in _chunks(array, [range(count) for count in grid]):
             try:
                 state = (folder / key).stat()
             except (FileNotFoundError, NotADirectoryError):
@@ -58,7 +58,7 @@ class ChunkFiles:
         """Return what names of arrays depend on: not on when somebody opened it."""
         return self.listing
 
-    def check(self, folder: Path, keys: Iterator[str]) -> None:
+    def check(self, folder: Path, keys: Iterable[str]) -> None:
         """Take an array's folder and chunks that were read; raise if one is newer than the opening.
 
         Opened just after another program wrote it, on a file server whose clock is behind, this
@@ -84,23 +84,29 @@ class ChunkFiles:
                 )
 
 
-def touched_keys(array: Any, index: tuple[slice | int, ...]) -> Iterator[str]:
-    """Take an open zarr array and a part of it; give the paths of the stored chunks it touches."""
+def touched_chunks(array: Any, index: tuple[slice | int, ...]) -> dict[str, tuple[int, ...]]:
+    """Take an open zarr array and a part of it; return the stored chunks that the part touches.
+
+    Each is the path of its file with its place: (0, 1) is the second chunk of the first row.
+    """
     ranges = []
     for part, size, step in zip(index, array.shape, _steps(array), strict=True):
-        start, stop, _ = part.indices(size) if isinstance(part, slice) else (part, part + 1, 1)
-        ranges.append(range(start // step, -(-stop // step)))
-    return _keys(array, ranges)
+        whole = part if isinstance(part, slice) else slice(part, part + 1)
+        along = range(size)[whole]
+        ends = sorted((along[0], along[-1])) if along else (0, -1)
+        ranges.append(range(ends[0] // step, ends[1] // step + 1))
+    return _chunks(array, ranges)
 
 
-def _keys(array: Any, ranges: list[range]) -> Iterator[str]:
-    """Take an open zarr array and places in its grid of stored chunks; give the chunks' paths."""
+def _chunks(array: Any, ranges: list[range]) -> dict[str, tuple[int, ...]]:
+    """Take an open zarr array and places in its grid of stored chunks; return paths and places."""
+    places = list(itertools.product(*ranges))
     # zarr 3 asks the metadata, zarr 2 the array
-    places = itertools.product(*ranges)
     key = getattr(getattr(array, "metadata", None), "encode_chunk_key", None)
     if key is None:
-        return (array._chunk_key(place).removeprefix(array._key_prefix) for place in places)
-    return map(key, places)
+        prefix = array._key_prefix
+        return {array._chunk_key(place).removeprefix(prefix): place for place in places}
+    return {str(key(place)): place for place in places}
 
 
 def _steps(array: Any) -> tuple[int, ...]:

@@ -14,7 +14,8 @@ import numpy as np
 
 from udfdask.axes import Axis
 from udfdask.errors import FileFormatError
-from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.choice import Candidate, choose_dataset, listing, unknown_dataset
+from udfdask.io.damage import check_values, reading
 from udfdask.io.identity import FileIdentity
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
 from udfdask.io.source import choose_chunks, lazy_array
@@ -53,10 +54,12 @@ class HDF5Dataset:
         """Return the part at `index`, read from the file."""
         import h5py
 
+        where = f"dataset {self.dataset!r} at {index}"
         # A file of a virtual dataset that is gone would be read as fill values.
         with ExitStack() as stack:
             for file in (self.file, *self.others):
-                stack.enter_context(file.reading())
+                stack.enter_context(file.unchanged())
+            stack.enter_context(reading(self.file.path, "HDF5", part=where))
             with h5py.File(self.file.path, "r") as opened:
                 part: np.ndarray[Any, Any] = opened[self.dataset][index]
                 self.file.check(opened.id.get_vfd_handle())
@@ -72,17 +75,14 @@ def open_hdf5(
     except ImportError as error:
         raise missing_package("h5py", purpose=f"reading {file.name}") from error
     identity = FileIdentity.of(file)  # before looking inside: a change in between is noticed
-    try:
-        opened = h5py.File(file, "r")
-    except OSError as error:
-        raise FileFormatError(f"{file.name} cannot be read as HDF5: {error}") from error
-    with opened:
-        name = _dataset_name(opened, dataset, file=file.name)
+    with reading(file, "HDF5"), h5py.File(file, "r") as opened:
+        name = _dataset_name(opened, dataset, file)
         found = opened[name]
-        axes = [_axis(found, dim) for dim in range(found.ndim)]
         source = _source(found, name, identity)
+        axes = [_axis(found, dim) for dim in range(found.ndim)]
         stored = found.chunks
         format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
+    check_values(file, source.shape, source.dtype, part=f"dataset {name!r}")
     sig = choose_sig_dims(sig_dims, source.ndim)
     wanted = choose_chunks(source.shape, source.dtype, sig, chunks, stored=stored)
     return OpenedFile(
@@ -141,17 +141,28 @@ def _others(dataset: Any, file: Path) -> Iterator[FileIdentity]:
         yield FileIdentity.of(found)
 
 
-def _dataset_name(opened: Any, dataset: str | int | None, *, file: str) -> str:
+def _dataset_name(opened: Any, dataset: str | int | None, file: Path) -> str:
     """Take an open HDF5 file and the path asked for, or None; return a dataset's path in it."""
     import h5py
 
     if dataset is None:
-        return choose_dataset(_datasets(opened), file=file).name
+        return choose_dataset(_datasets(opened), file=str(file)).name
     # Looked up rather than searched for in the list, which does not follow links.
-    found = opened.get(str(dataset))
-    if not isinstance(found, h5py.Dataset):
-        raise unknown_dataset(dataset, _datasets(opened), file=file)
-    return str(dataset).strip("/")
+    try:
+        found = opened.get(str(dataset)) if str(dataset).strip("/") else None
+    except RuntimeError:  # links in a circle
+        found = None
+    if isinstance(found, h5py.Dataset) and found.shape is not None:
+        return str(dataset).strip("/")
+    link = opened.get(str(dataset), getlink=True) if found is None and str(dataset) else None
+    if isinstance(link, h5py.SoftLink | h5py.ExternalLink):
+        other = f" of {link.filename}" if isinstance(link, h5py.ExternalLink) else ""
+        raise FileFormatError(
+            f"{dataset!r} in {file} is a link to {link.path!r}{other}, which cannot be opened: "
+            "restore what it leads to, or pass dataset= as one of "
+            f"{listing(_datasets(opened))}"
+        )
+    raise unknown_dataset(dataset, _datasets(opened), file=file.name)
 
 
 def _datasets(opened: Any) -> list[Candidate]:
@@ -162,10 +173,19 @@ def _datasets(opened: Any) -> list[Candidate]:
 
     def collect(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and item.shape is not None:
-            found.append(Candidate(name=name, shape=item.shape, dtype=item.dtype))
+            found.append(Candidate(name=name, shape=item.shape, dtype=_dtype(item)))
 
     opened.visititems(collect)
     return found
+
+
+def _dtype(dataset: Any) -> np.dtype[Any]:
+    """Take a dataset; return its type, that of bytes where NumPy has none, as for HDF5's times."""
+    try:
+        dtype: np.dtype[Any] = dataset.dtype
+    except TypeError:
+        return np.dtype("V")
+    return dtype
 
 
 def _axis(dataset: Any, dim: int) -> Axis | None:
@@ -175,5 +195,7 @@ def _axis(dataset: Any, dim: int) -> Axis | None:
         return Axis(name=described.label) if described.label else None
     scale = described[0]
     name = described.label or str(scale.name).rpartition("/")[2]
+    if scale.shape != dataset.shape[dim : dim + 1]:
+        return Axis(name=name)
     unit = scale.attrs.get("units")
     return axis_from_coordinate(name, scale[()], unit if isinstance(unit, str) else None)

@@ -19,6 +19,8 @@ from dask.core import flatten
 
 from udfdask.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io.complete import check_after, check_before
+from udfdask.io.damage import COPY_AGAIN, check_values, reading
 from udfdask.io.hdf5 import take_over
 from udfdask.io.identity import FileIdentity
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
@@ -29,6 +31,8 @@ from udfdask.stores import METADATA
 
 _BELONGING = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
 """What the names of other files that hold values or shapes have in place of a file's suffix."""
+
+_ADVICE = f"{COPY_AGAIN}, together with the files that belong to it"
 
 _loaded = OncePerProcess(4)
 """Signals of the last few files: some take seconds to load, even lazily."""
@@ -63,9 +67,10 @@ class HyperSpyArray:
     def __getitem__(self, index: Any) -> Any:
         """Return the part at `index`, as HyperSpy reads it."""
         with ExitStack() as stack:
-            for file in (self.file, *self.others):
-                stack.enter_context(file.reading())
             files = (self.file, *self.others)
+            for file in files:
+                stack.enter_context(file.unchanged())
+            stack.enter_context(reading(self.path, "HyperSpy", part=f"at {index}"))
             signals = _loaded.get(files, lambda: _load_unchanged(Path(self.path), files))
             part = da.asarray(signals[self.number].data)[index]
             # A scheduler inside of a task would report its tasks as those of the computation.
@@ -87,17 +92,20 @@ def open_with_hyperspy(
 ) -> OpenedFile:
     """Take a file and a signal's number or title in it, or None; return it opened."""
     format_name = _format_name(file)
+    reader = f"HyperSpy ({format_name})"
+    check_before(file)
     identity, others = _identities(file)
     signals = _load_unchanged(file, (identity, *others))
-    number = _choose(signals, dataset, file=file.name)
+    number = _choose(signals, dataset, file=str(file))
     signal = signals[number]
     manager = signal.axes_manager
     # Without navigation axes data is an array of its own; with them it is lazy already.
     array = da.asarray(signal.data)
+    check_values(file, array.shape, array.dtype)
+    check_after(file, signal, array.shape)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
     axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
     wanted = choose_chunks(array.shape, array.dtype, sig, chunks)
-    reader = f"HyperSpy ({format_name})"
     if len(signals) > 1:
         reader += f", signal {number}"
     title = signal.metadata.General.title or file.stem
@@ -142,7 +150,7 @@ def _format_name(file: Path) -> str:
         if suffix and suffix in plugin["file_extensions"]:
             return str(plugin["name"])
     raise FileFormatError(
-        f"nothing here reads {file.name}: its suffix {file.suffix!r} is none of .npy, .h5, .zarr "
+        f"nothing here reads {file}: its suffix {file.suffix!r} is none of .npy, .h5, .zarr "
         "and those of HyperSpy's formats. If it holds plain frames, pass nav_shape, sig_shape and "
         "dtype"
     )
@@ -150,20 +158,20 @@ def _format_name(file: Path) -> str:
 
 def _load_unchanged(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
     """Take a file and what it and those that belong to it were; return its signals, or raise."""
-    signals = _load(file)
+    signals = _load(file, _format_name(file))
     for identity in identities:  # what changes in between must not be kept
         os.close(identity.open())
     return signals
 
 
-def _load(file: Path) -> list[Any]:
-    """Take a file that HyperSpy knows by its suffix; return the lazy signals in it."""
+def _load(file: Path, format_name: str) -> list[Any]:
+    """Take a file and its format's name; return the lazy signals in it."""
     try:
         import hyperspy.api as hs
     except ImportError as error:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
     try:
-        with _quiet("hyperspy.io"):
+        with _quiet("hyperspy.io"), reading(file, f"{format_name} by HyperSpy", advice=_ADVICE):
             # The signal type only chooses a class, often one of a package that is not installed.
             loaded = hs.load(file, lazy=True, signal_type="")
     except ImportError as error:
@@ -171,12 +179,6 @@ def _load(file: Path) -> list[Any]:
             f"HyperSpy cannot read {file.name} without another package ({error}): "
             'pip install "rosettasciio[all]"',
             name=error.name,
-        ) from error
-    except Exception as error:
-        # The readers are many, and in a damaged file each stumbles over something else.
-        raise FileFormatError(
-            f"HyperSpy cannot read {file.name}: {type(error).__name__}: {error}. Is the file "
-            "complete, and are the files that belong to it beside it?"
         ) from error
     return loaded if isinstance(loaded, list) else [loaded]
 
@@ -217,7 +219,8 @@ def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> 
             f"{file} holds several signals{asked}: pass dataset= as one of the numbers in {listing}"
         )
     raise ArgumentValueError(
-        f"there is no signal {dataset!r} in {file}: pass a number or title out of {listing}"
+        f"there is no signal {dataset!r} in {Path(file).name}: pass a number or title "
+        f"out of {listing}"
     )
 
 

@@ -95,24 +95,17 @@ class FileIdentity:
         raise self._changed(found)
 
     @contextmanager
-    def reading(self, part: str = "") -> Iterator[None]:
-        """Raise a FileFormatError if the file changes, or cannot be read, while a library reads it.
+    def unchanged(self) -> Iterator[None]:
+        """Raise a FileFormatError if the file changes while a library reads it.
 
-        The library opens the file by its path itself. `part` says what is read, for the message.
+        The library opens the file by its path itself. What it raises over a changed file has that
+        change as its reason.
         """
         os.close(self.open())
         try:
             yield
-        except (FileFormatError, ImportError, MemoryError):
-            raise
-        except Exception as error:
-            # Compression libraries raise whatever they like; and a changed file is no better.
+        finally:
             os.close(self.open())
-            raise FileFormatError(
-                f"{part or self.path} cannot be read ({type(error).__name__}: {error}), and "
-                f"{self.path} has not changed since it was opened: is all of it there and sound?"
-            ) from error
-        os.close(self.open())
 
     def _same_time(self, mtime_ns: int, *, here: bool) -> bool:
         """Take a modification time; return whether it is that at opening."""

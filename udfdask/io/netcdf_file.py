@@ -9,8 +9,8 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from udfdask.axes import Axis
-from udfdask.errors import FileFormatError
 from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.damage import check_values, reading
 from udfdask.io.identity import FileIdentity
 from udfdask.io.mapped import MappedArray
 from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
@@ -26,16 +26,17 @@ def open_netcdf(
 ) -> OpenedFile:
     """Take a NetCDF file and the variable's name in it, or None; return it opened."""
     identity = FileIdentity.of(file)  # before looking inside: a change in between is noticed
-    with _read(file) as opened:
+    with _read(file) as opened, reading(file, "NetCDF"):
         found = [
             Candidate(name=str(name), shape=variable.shape, dtype=variable.dtype)
             for name, variable in opened.data_vars.items()
         ]
-        name = choose_dataset(found, file=file.name).name if dataset is None else str(dataset)
+        name = choose_dataset(found, file=str(file)).name if dataset is None else str(dataset)
         if name not in opened.data_vars:
             raise unknown_dataset(name, found, file=file.name)
         variable = opened[name]
         axes = [_axis(opened, str(dim)) for dim in variable.dims]
+        check_values(file, variable.shape, variable.dtype, part=f"variable {name!r}")
         sig = choose_sig_dims(sig_dims, variable.ndim)
     source = _mapped(identity, name)
     wanted = choose_chunks(source.shape, source.dtype, sig, chunks)
@@ -77,13 +78,8 @@ def _read(file: Path) -> Any:
     except ImportError as error:
         package = error.name or "xarray"
         raise missing_package(package, purpose=f"reading {file.name}") from error
-    try:
+    with reading(file, "NetCDF"):
         return xr.open_dataset(file, engine="scipy", decode_cf=False)
-    except (ValueError, TypeError, OSError, IndexError, KeyError) as error:
-        raise FileFormatError(
-            f"{file.name} cannot be read as NetCDF ({type(error).__name__}: {error}): is the file "
-            "complete?"
-        ) from error
 
 
 def _axis(opened: Any, dim: str) -> Axis:

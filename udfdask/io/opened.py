@@ -80,9 +80,11 @@ def axis_from_coordinate(name: str, values: Any, unit: str | None) -> Axis:
     positions = np.asarray(values)
     if positions.dtype.kind not in "iuf" or positions.ndim != 1 or positions.size < 2:
         return Axis(name=name)
-    positions = positions.astype(np.float64)
-    step = float(positions[-1] - positions[0]) / (positions.size - 1)
-    even = positions[0] + step * np.arange(positions.size)
-    if step == 0 or not np.allclose(positions, even, rtol=0, atol=1e-3 * abs(step)):
+    with np.errstate(all="ignore"):  # what is damaged may be anything, up to 1e308 and NaN
+        positions = positions.astype(np.float64)
+        step = float(positions[-1] - positions[0]) / (positions.size - 1)
+        even = positions[0] + step * np.arange(positions.size)
+        fits = np.allclose(positions, even, rtol=0, atol=1e-3 * abs(step))
+    if not np.isfinite(step) or step == 0 or not fits:
         return Axis(name=name)
     return Axis(name=name, unit=unit, scale=step, offset=float(positions[0]))

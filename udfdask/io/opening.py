@@ -12,12 +12,13 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io.csr_toml import open_csr_toml
+from udfdask.io.damage import COPY_AGAIN, existing_file, reading
 from udfdask.io.hdf5 import SIGNATURE, open_hdf5
 from udfdask.io.hyperspy_file import open_with_hyperspy
 from udfdask.io.netcdf_file import SIGNATURES, open_netcdf
-from udfdask.io.numpy_file import open_npy
+from udfdask.io.numpy_file import MAGIC, open_npy
 from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
-from udfdask.io.raw import existing_file, from_raw
+from udfdask.io.raw import from_raw
 from udfdask.io.zarr_file import open_zarr
 from udfdask.placement import Workers, on_workers
 from udfdask.stores import is_zarr
@@ -128,18 +129,19 @@ def _open_described(
 ) -> OpenedFile:
     """Take a file that says itself what is in it; return it opened."""
     suffix = file.suffix.lower()
-    if suffix == ".npy":
-        return open_npy(file, sig_dims=sig_dims, chunks=chunks)
     if file.is_dir() and suffix != ".zspy":
         if not is_zarr(file):
             raise FileFormatError(
-                f"{file.name} is a folder but no zarr store: pass a file, or the folder that holds "
+                f"{file} is a folder but no zarr store: pass a file, or the folder that holds "
                 "zarr.json, .zgroup or .zarray"
             )
         return open_zarr(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
+    begin = b"" if file.is_dir() else _begin(file)
+    # Files with a wrong suffix are common; those that begin as something known are just that.
+    if begin.startswith(MAGIC) or suffix == ".npy":
+        return open_npy(file, sig_dims=sig_dims, chunks=chunks)
     if suffix == ".toml":
         return open_csr_toml(file, sig_dims=sig_dims, chunks=chunks)
-    begin = _begin(file) if file.is_file() else b""
     if begin.startswith(SIGNATURES):
         return open_netcdf(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     if begin == SIGNATURE and suffix not in _HYPERSPY_HDF5:
@@ -148,9 +150,12 @@ def _open_described(
 
 
 def _begin(file: Path) -> bytes:
-    """Take a file; return its first bytes, by which formats are known."""
-    with file.open("rb") as stream:
-        return stream.read(len(SIGNATURE))
+    """Take a file; return its first bytes, by which formats are known; raise if it is empty."""
+    with reading(file, "a file"), file.open("rb") as stream:
+        begin = stream.read(len(SIGNATURE))
+    if not begin:
+        raise FileFormatError(f"{file} is empty (0 bytes). {COPY_AGAIN}")
+    return begin
 
 
 def _open_raw(

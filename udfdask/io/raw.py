@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io.damage import check_values, existing_file
 from udfdask.io.identity import FileIdentity
 from udfdask.io.mapped import MappedArray, c_strides
 from udfdask.io.source import choose_chunks, lazy_array
@@ -112,6 +113,7 @@ def from_raw(
     footer = _byte_count(frame_footer, name="frame_footer")
     file = FileIdentity.of(plain_file(path))
     _check_size(file, nav, sig, stored, offset=start, header=header, footer=footer)
+    check_values(file.path, nav + sig, stored)
     frame_strides = c_strides(sig, stored.itemsize)
     step = header + math.prod(sig) * stored.itemsize + footer
     source = MappedArray(
@@ -129,22 +131,12 @@ def from_raw(
     return on_workers(array, workers)
 
 
-def existing_file(path: str | os.PathLike[str]) -> Path:
-    """Take a path; return it absolute, so that workers elsewhere in the file system find it."""
-    file = Path(path).expanduser().resolve()
-    if not file.exists():
-        folder = file.parent
-        where = f"the folder {folder} exists" if folder.is_dir() else f"nor is there {folder}"
-        raise FileNotFoundError(f"there is no file {os.fspath(path)!r} ({where}): check the path")
-    return file
-
-
 def plain_file(path: str | os.PathLike[str]) -> Path:
     """Take a path; return it absolute, or raise if there is no file but a folder."""
     file = existing_file(path)
     if file.is_dir():
         raise FileFormatError(
-            f"{file.name} is a folder, and a raw file was expected: pass the path of the file in it"
+            f"{file} is a folder, and a raw file was expected: pass the path of the file in it"
         )
     return file
 
@@ -153,6 +145,8 @@ def sizes(shape: int | Sequence[int], *, name: str) -> tuple[int, ...]:
     """Take a shape as the user wrote it; return it as a tuple of positive ints."""
     try:
         given = shape if isinstance(shape, Sequence) else (shape,)
+        if any(isinstance(size, bool) for size in given):
+            raise TypeError("a truth value is no size")  # noqa: TRY301  # told below
         found = tuple(operator.index(size) for size in given)
     except TypeError as error:
         raise ArgumentTypeError(
@@ -180,11 +174,11 @@ def file_dtype(dtype: DTypeLike, *, name: str = "dtype") -> np.dtype[Any]:
     """Take what the user passed as dtype; return one whose values have a place in a file."""
     try:
         stored = np.dtype(dtype)
-    except TypeError as error:
+    except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses ',u2' like code
         raise ArgumentTypeError(
             f"{name} must be a NumPy dtype, got {dtype!r}: pass for example 'uint16' or '>u2'"
         ) from error
-    if stored.hasobject or stored.itemsize == 0:
+    if stored.kind not in "biufcmM":
         raise ArgumentTypeError(
             f"{name} must be of numbers, got {stored}: pass for example 'uint16' or '>u2'"
         )
@@ -204,7 +198,7 @@ def _check_size(
     """Take a file and what should be in it; raise if its size is another one."""
     frame = header + math.prod(sig) * dtype.itemsize + footer
     expected = offset + math.prod(nav) * frame
-    name, size = Path(file.path).name, file.size
+    size = file.size
     if size == expected:
         return
     frames, rest = divmod(max(size - offset, 0), frame)
@@ -212,7 +206,7 @@ def _check_size(
     around = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
     raise FileFormatError(
         f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{around} ask "
-        f"for a file of {expected} bytes, but {name} has {size}: after the offset it holds "
+        f"for a file of {expected} bytes, but {file.path} has {size}: after the offset it holds "
         f"{whole} frames of {frame} bytes"
         + (f" and {rest} bytes more" if rest else "")
         + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -14,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io.csr_files import CSRFiles
+from udfdask.io.damage import check_values, reading
 from udfdask.io.identity import FileIdentity
 from udfdask.io.mapped import MappedArray
 from udfdask.io.raw import file_dtype, plain_file, sizes
@@ -106,7 +106,32 @@ def from_raw_csr(
     [[8 0 9]
      [0 0 0]]
     """
-    _check_packages(Path(data).name)
+    source = describe_csr(
+        indptr,
+        indices,
+        data,
+        nav_shape=nav_shape,
+        sig_shape=sig_shape,
+        indptr_dtype=indptr_dtype,
+        indices_dtype=indices_dtype,
+        dtype=dtype,
+    )
+    return on_workers(csr_array(source, chunks), workers)
+
+
+def describe_csr(
+    indptr: str | os.PathLike[str],
+    indices: str | os.PathLike[str],
+    data: str | os.PathLike[str],
+    *,
+    nav_shape: int | Sequence[int],
+    sig_shape: int | Sequence[int],
+    indptr_dtype: DTypeLike,
+    indices_dtype: DTypeLike,
+    dtype: DTypeLike,
+) -> CSRFiles:
+    """Take what is to be opened, as in `from_raw_csr`; check it and return it described."""
+    _check_packages(os.fspath(data))
     nav = sizes(nav_shape, name="nav_shape")
     sig = sizes(sig_shape, name="sig_shape")
     for name, shape in (("nav_shape", nav), ("sig_shape", sig)):
@@ -120,16 +145,21 @@ def from_raw_csr(
         data=_mapped(data, _value_dtype(dtype)),
     )
     _check_files(source, math.prod(nav))
-    room = _room(source, math.prod(nav))
-    wanted = choose_chunks(source.shape, source.dtype, len(sig), chunks, nbytes=room)
-    if any(len(sizes_of_axis) > 1 for sizes_of_axis in wanted[len(nav) :]):
+    check_values(source.data.file.path, source.shape, source.dtype)
+    return source
+
+
+def csr_array(source: CSRFiles, chunks: Any) -> da.Array:
+    """Take sparse frames and chunks in any form that dask takes; return their lazy array."""
+    n_nav = source.ndim - source.sig_dims
+    room = _room(source, math.prod(source.shape[:n_nav]))
+    wanted = choose_chunks(source.shape, source.dtype, source.sig_dims, chunks, nbytes=room)
+    if any(len(sizes_of_axis) > 1 for sizes_of_axis in wanted[n_nav:]):
         raise ArgumentValueError(
             f"chunks={chunks!r} cut frames, which are stored as a whole: pass -1 for the signal, "
             "such as chunks=(16, 16, -1, -1)"
         )
-    return on_workers(
-        lazy_array(source, wanted, prefix="from-raw-csr", meta=_meta(source)), workers
-    )
+    return lazy_array(source, wanted, prefix="from-raw-csr", meta=_meta(source))
 
 
 def _room(source: CSRFiles, frames: int) -> int:
@@ -177,6 +207,11 @@ def _value_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     stored = file_dtype(dtype)
     if stored.kind not in "biufc":
         raise ArgumentTypeError(f"dtype must be of numbers, got {stored}: pass 'uint16'")
+    if stored == np.float16:
+        raise ArgumentTypeError(
+            "sparse frames cannot be of float16, which SciPy has no sparse matrices of: write the "
+            "values anew as float32"
+        )
     return stored
 
 
@@ -186,7 +221,7 @@ def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
     count, rest = divmod(file.size, dtype.itemsize)
     if rest:
         raise FileFormatError(
-            f"{Path(file.path).name} has {file.size} bytes, no multiple of the {dtype.itemsize} of "
+            f"{file.path} has {file.size} bytes, no multiple of the {dtype.itemsize} of "
             f"{dtype.str!r}: check its dtype, and whether the file is complete"
         )
     return MappedArray(file=file, shape=(count,), dtype=dtype, offset=0, strides=(dtype.itemsize,))
@@ -195,7 +230,7 @@ def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
 def _check_files(source: CSRFiles, frames: int) -> None:
     """Take sparse frames and how many there should be; raise if the files say otherwise."""
     indptr, indices, data = (
-        Path(part.file.path).name for part in (source.indptr, source.indices, source.data)
+        part.file.path for part in (source.indptr, source.indices, source.data)
     )
     n_pointers, n_indices, n_values = (
         part.shape[0] for part in (source.indptr, source.indices, source.data)
@@ -211,7 +246,8 @@ def _check_files(source: CSRFiles, frames: int) -> None:
             f"{n_values} of {source.data.dtype.str!r}, but each entry needs one of both: check "
             "indices_dtype and dtype, and whether the files are complete"
         )
-    pointers = source.indptr[:]
+    with reading(indptr, "pointers of raw CSR"):
+        pointers = source.indptr[:]
     falls = np.flatnonzero(pointers[1:] < pointers[:-1])
     if falls.size:
         frame = int(falls[0])

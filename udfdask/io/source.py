@@ -85,6 +85,8 @@ def choose_chunks(
             ) from error
     if 0 in shape:
         return _normalize(-1, shape, dtype, None)
+    if stored is not None:  # a chunk may be larger than the array
+        stored = tuple(min(chunk, size) for chunk, size in zip(stored, shape, strict=True))
     if stored is None:
         room = chunk_bytes() if nbytes is None else nbytes
         return _normalize(_contiguous_chunks(shape, dtype, sig_dims, room), shape, dtype, None)
