@@ -61,7 +61,7 @@ class ChunkBlockwise(Blockwise):
         self.group = group
         self.array_name = array.name
         source = array.dask.layers[array.name]
-        # an index, from which tasks work out their chunk: blocks without a selected frame have one too
+        # tasks work out their chunk from the index, which also blocks without a selected frame have
         inputs: list[Any] = [(array.name, axes), (BlockIndex(array.numblocks), axes)]
         if isinstance(shared, TaskRef):
             inputs.append((shared, None))
