@@ -61,6 +61,7 @@ class ChunkBlockwise(Blockwise):
         self.group = group
         self.array_name = array.name
         source = array.dask.layers[array.name]
+        # tasks work out their chunk from the index, which also blocks without a selected frame have
         inputs: list[Any] = [(array.name, axes), (BlockIndex(array.numblocks), axes)]
         if isinstance(shared, TaskRef):
             inputs.append((shared, None))
@@ -105,7 +106,6 @@ class ChunkBlockwise(Blockwise):
     def visits(self) -> Visits:
         """What the tasks see."""
         grid, name = self.recipe.grid, self.output
-        # dask asks for every block, also for those that no selected frame lies in
         blocks = list(itertools.product(*(range(len(c)) for c in self.recipe.sig_chunks)))
         chunks = {
             (name, *place, *block): c
