@@ -25,13 +25,14 @@ udfs
 recipe groups declaring preparing partial sources device_tasks instance pieces sparse_pieces
 processing
 chunk
-merge finish
+merge finish blocks
 second_pass
 plan output_task
 chunk_layers
 lazy_params scatter placement limits presence pinning
 run_layers
 chunk_graph merge_graph
+result_tasks
 graph
 reporting
 plotting
@@ -81,6 +82,7 @@ HEAVY = {
         "limits",
         "pinning",
         "run_layers",
+        "result_tasks",
         "chunk_graph",
         "merge_graph",
         "graph",
