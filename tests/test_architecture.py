@@ -29,7 +29,7 @@ merge finish blocks
 second_pass
 plan output_task
 chunk_layers
-lazy_params scatter placement limits presence pinning
+lazy_params scatter placement limits presence pinning cluster_loss options
 run_layers
 chunk_graph merge_graph
 result_tasks

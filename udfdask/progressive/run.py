@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dask.array as da
 from dask import base
 
 from udfdask.corrections import CorrectionSet
-from udfdask.errors import ArgumentTypeError, UDFWarning
+from udfdask.errors import UDFWarning
+from udfdask.options import check_options
 from udfdask.plan import make_plan
-from udfdask.presence import check_device
+from udfdask.presence import check_device, check_workers
 from udfdask.progressive.cluster import ClusterChunks
 from udfdask.progressive.iteration import UDFIterator
 from udfdask.progressive.live import LiveRecipe
@@ -26,12 +27,6 @@ from udfdask.reporting.work import work_of_run
 from udfdask.results import About
 from udfdask.run import as_list, describe_results
 from udfdask.udf import UDF
-
-OPTIONS = frozenset(
-    "num_workers pool initializer func_dumps func_loads rerun_exceptions_locally "
-    "workers allow_other_workers resources retries priority fifo_timeout actors".split()
-)
-"""What may be passed on to the schedulers of one machine and to those of clusters."""
 
 
 def run_udf_iter(
@@ -82,8 +77,12 @@ def run_udf_iter(
     ------
     ArgumentTypeError, ArgumentValueError
         If an argument, or what a UDF declares, cannot be; each also is a TypeError or ValueError.
+        If there is a keyword argument that no scheduler takes. When the first snapshot is asked
+        for: if a cluster has none of the `workers` that are asked for.
     UDFError
         As `run_udf` does.
+    ClusterError
+        When a snapshot is asked for: as in `udfdask.compute`.
     DeviceError
         If a UDF needs a CUDA device, and there is none, as in `udfdask.compute`; on a cluster when
         the first snapshot is asked for, or later.
@@ -121,8 +120,7 @@ def run_udf_iter(
     (np.int64(9), np.float64(9.0))
     """
     reporter = choose_reporter(progress)
-    if not callable(scheduler):
-        _check_options(kwargs)
+    check_options("run_udf_iter", kwargs, scheduler)
     udfs = as_list(udf)
     plan = make_plan(
         array,
@@ -150,6 +148,7 @@ def run_udf_iter(
         job, get = Job(plan, array, live), find()
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
+            check_workers(kwargs, client)
             return ClusterChunks(job, client, kwargs)
         return LocalChunks(job, get, kwargs)
 
@@ -163,16 +162,6 @@ def _drawing(plots: Any, abouts: Sequence[About]) -> Callable[[Snapshot], object
 
     live_plot = as_live_plot(plots, abouts)
     return None if live_plot is None else live_plot.update
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    """Raise on options that no scheduler has: they would be ignored, misspelt ones too."""
-    unknown = sorted(set(options) - OPTIONS)
-    if unknown:
-        raise ArgumentTypeError(
-            f"run_udf_iter() has no argument {', '.join(map(repr, unknown))}; schedulers take "
-            f"{', '.join(sorted(OPTIONS))}"
-        )
 
 
 def _scheduler(scheduler: Any, array: da.Array, needy: Sequence[str]) -> Callable[[], Any]:
