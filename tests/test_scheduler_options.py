@@ -84,14 +84,14 @@ class TestWorkers:
     @BY_DOOR
     @pytest.mark.parametrize("wrong", ["dead", ["dead", "10.0.0.1:1"], "0", [7]])
     def test_none_of_them_is_there(self, x, door, client, wrong):
-        address = sorted(workers_of(client))[0]
+        address = min(workers_of(client))
         with pytest.raises(ud.ArgumentValueError, match=r"none of the workers.*which has") as found:
             door(x, scheduler=client, workers=wrong)
         assert f"{address} (name" in str(found.value)
 
     @BY_DOOR
     def test_every_name_that_a_worker_answers_to(self, x, door, client):
-        address, worker = sorted(workers_of(client).items())[0]
+        address, worker = min(workers_of(client).items())
         names = [address, address.removeprefix("tcp://"), worker["id"], worker["host"]]
         for name in (*names, [*names, "dead"]):
             door(x, scheduler=client, workers=name)
