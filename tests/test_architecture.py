@@ -25,13 +25,14 @@ udfs
 recipe groups declaring preparing partial sources device_tasks instance pieces sparse_pieces
 processing
 chunk
-merge finish
+merge finish blocks
 second_pass data_files
 plan output_task
 chunk_layers
-shared_recipe placement limits presence pinning
+shared_recipe placement limits presence pinning cluster_loss
 run_layers
 chunk_graph merge_graph
+result_tasks
 graph
 reporting
 plotting
@@ -81,6 +82,7 @@ HEAVY = {
         "limits",
         "pinning",
         "run_layers",
+        "result_tasks",
         "chunk_graph",
         "merge_graph",
         "graph",

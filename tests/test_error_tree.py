@@ -102,7 +102,7 @@ RAISED = {
         lambda _: ud.run_udf(X, SumUDF(), roi=np.ones((4, 6), dtype="int64")),
     ),
 }
-WITH_TESTS_OF_THEIR_OWN = {"UDFRunCancelled"}  # progressive runs
+WITH_TESTS_OF_THEIR_OWN = {"UDFRunCancelled", "ClusterError"}  # progressive runs, clusters
 
 
 def test_each_class_is_here():

@@ -5,6 +5,7 @@ from udfdask.axes import Axis
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    ClusterError,
     DeviceError,
     FileFormatError,
     InvalidMaskError,
@@ -45,6 +46,7 @@ __all__ = [
     "ArgumentValueError",
     "AuxData",
     "Axis",
+    "ClusterError",
     "DeviceError",
     "Explanation",
     "FileFormatError",

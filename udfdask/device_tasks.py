@@ -6,13 +6,11 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 from udfdask.backends import names
-from udfdask.backends.device import n_devices, to_device, to_host, using_device
+from udfdask.backends.device import n_devices, using_device
 from udfdask.errors import DeviceError
 from udfdask.recipe import Recipe
-from udfdask.types import AnyArray
 
 
 def chunk_device(backends: Iterable[str], native: str) -> AbstractContextManager[None]:
@@ -33,12 +31,6 @@ def chunk_device(backends: Iterable[str], native: str) -> AbstractContextManager
 def merge_device(recipe: Recipe) -> AbstractContextManager[None]:
     """Return the context of a task behind the chunks of a run."""
     return using_device(own_stream=False) if recipe.on_device else nullcontext()
-
-
-def as_output(recipe: Recipe, block: Any) -> AnyArray:
-    """Return a block of a result on the side where those of a run lie."""
-    placed: AnyArray = to_device(block) if recipe.outputs_on_device(block.dtype) else to_host(block)
-    return placed
 
 
 def _require_cuda() -> None:

@@ -12,6 +12,7 @@ The tree, with the builtin that each can also be caught as::
     ├── FileFormatError        ValueError           a file that nothing can read
     ├── SumOverflowError       OverflowError        a sum of integers that does not fit 64 bits
     ├── DeviceError            RuntimeError         CUDA was asked for and cannot be had
+    ├── ClusterError           RuntimeError         a cluster lost its scheduler, or data
     └── UDFRunCancelled                             a run that was stopped from outside
 
     UDFWarning (UserWarning)                        a plan that will run, but badly
@@ -62,6 +63,10 @@ class SumOverflowError(UDFError, OverflowError):
 
 class DeviceError(UDFError, RuntimeError):
     """CUDA was asked for, but CuPy, a device, or arrays of that dtype on it cannot be had."""
+
+
+class ClusterError(UDFError, RuntimeError):
+    """A cluster lost its scheduler, or data that a run needs, before the run was over."""
 
 
 class UDFRunCancelled(UDFError):

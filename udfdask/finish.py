@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.device import array_module, cupy, to_host, using_device
+from udfdask.backends.device import to_host
 from udfdask.backends.locking import locked
 from udfdask.buffers import BufferSpec, Results
-from udfdask.device_tasks import as_output, merge_device
+from udfdask.device_tasks import merge_device
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -215,108 +215,3 @@ def _fit_mask(
         return full.reshape(array.shape).copy()
     as_bool = BufferSpec(kind=spec.kind, extra_shape=spec.extra_shape, dtype=np.dtype(bool))
     return _fit(instance, name, as_bool, full)[0]
-
-
-def block_of_rows(
-    recipe: Recipe, chunk: int, spec: BufferSpec, rows: AnyArray, fill: Any
-) -> AnyArray:
-    """Return the block of a chunk in data set shape, positions outside the ROI filled."""
-    shape = recipe.grid.bounds(chunk)[1]
-    mask = recipe.grid.mask(chunk)
-    with merge_device(recipe):
-        rows = as_output(recipe, rows)
-        if mask is None:
-            return rows.reshape((*shape, *spec.extra_shape))
-        full = (mask.size, *spec.extra_shape)
-        block: AnyArray = array_module(rows).full(full, fill, dtype=rows.dtype)
-        block[np.flatnonzero(mask)] = rows
-        return block.reshape((*shape, *spec.extra_shape))
-
-
-def nav_block(recipe: Recipe, number: int, name: str, chunk: int, source: Any) -> AnyArray:
-    """Return the block of a nav buffer for one chunk, out of any task result that holds its rows.
-
-    `source` is a tuple of partials (a chunk's payload), a `Partial` or a `Finished`.
-    """
-    declared = recipe.udfs[number]
-    spec = declared.buffers[name]
-    if isinstance(source, tuple):
-        source = source[number]
-    if isinstance(source, Partial):
-        rows = rows_of_chunk(recipe, source, name, chunk)
-    else:
-        rows = _finished_rows(recipe, source, source.arrays[name], chunk)
-    return block_of_rows(recipe, chunk, spec, rows, spec.fill)
-
-
-def nav_mask_block(
-    recipe: Recipe, number: int, name: str, chunk: int, source: Finished
-) -> AnyArray:
-    """Return the block of the valid mask of a nav result for one chunk."""
-    spec = recipe.udfs[number].buffers[name]
-    if name in source.masks:
-        rows = _finished_rows(recipe, source, source.masks[name], chunk)
-    else:
-        rows = np.ones(spec.shape(recipe.grid.count(chunk), ()), dtype=bool)
-    return block_of_rows(recipe, chunk, spec, rows, False)
-
-
-def _finished_rows(recipe: Recipe, source: Finished, array: AnyArray, chunk: int) -> AnyArray:
-    """Return the rows of a chunk out of an array of results."""
-    if source.chunk is not None:
-        return array
-    rows = recipe.grid.rows(chunk)
-    return array[rows.start : rows.stop] if isinstance(rows, range) else array[rows]
-
-
-def fill_block(
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    fill: Any,
-    on_device: bool = False,
-    after: object = None,
-) -> AnyArray:
-    """Return the block of a chunk without a selected frame; `after` has to happen before."""
-    if not on_device:
-        return np.full(shape, fill, dtype=dtype)
-    with using_device(own_stream=False):
-        block: AnyArray = cupy().full(shape, fill, dtype=dtype)
-        return block
-
-
-def visited_block(recipe: Recipe, chunk: int, source: Any) -> AnyArray:
-    """Return a block that says that a chunk has been processed by a UDF without results."""
-    with merge_device(recipe):
-        return as_output(recipe, np.ones(recipe.grid.bounds(chunk)[1], dtype=bool))
-
-
-def whole_result(recipe: Recipe, number: int, name: str, source: Any) -> AnyArray:
-    """Return a sig or single result, in the shape of `res[name]`."""
-    spec = recipe.udfs[number].buffers[name]
-    return _unboxed(spec, source.arrays[name])
-
-
-def whole_block(recipe: Recipe, number: int, name: str, source: Any) -> AnyArray:
-    """Return the block of a sig or single result."""
-    with merge_device(recipe):
-        return as_output(recipe, whole_result(recipe, number, name, source))
-
-
-def whole_mask(recipe: Recipe, number: int, name: str, source: Finished) -> AnyArray:
-    """Return the valid mask of a sig or single result, in the shape of `res[name]`."""
-    spec = recipe.udfs[number].buffers[name]
-    mask = source.masks.get(name)
-    if mask is None:
-        mask = np.ones(spec.shape(0, recipe.shape.sig), dtype=bool)
-    return _unboxed(spec, mask)
-
-
-def whole_mask_block(recipe: Recipe, number: int, name: str, source: Finished) -> AnyArray:
-    """Return the block of the valid mask of a sig or single result."""
-    with merge_device(recipe):
-        return as_output(recipe, whole_mask(recipe, number, name, source))
-
-
-def _unboxed(spec: BufferSpec, array: AnyArray) -> AnyArray:
-    """Return an array; that of a single buffer without extra shape as 0-d."""
-    return array.reshape(()) if spec.kind == "single" and not spec.extra_shape else array

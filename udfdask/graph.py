@@ -1,4 +1,4 @@
-"""Builds the dask graph of a plan: map over chunks, merges, outputs.
+"""Builds the dask graph of a plan: map over chunks, merges, get_results.
 
 Layers of a run over chunks c, for the UDF with number k::
 
@@ -9,52 +9,40 @@ Layers of a run over chunks c, for the UDF with number k::
     part    payload -> partial k                          (where payloads of others are heavy)
     merge   partials -> partial                           (tree, chain, rows or merge_all)
     finish  merged partials -> results                    (where there is a get_results)
-    output  any of these -> blocks of one dask array
+    rows    any of these -> nav results alone             (where it holds much else)
+
+A result as a whole is computed from the last of these; `result_tasks` adds the blocks of dask
+arrays, for those that somebody asks for.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
-import numpy as np
 from dask._task_spec import Task, TaskRef, convert_legacy_graph
+from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.utils import ensure_dict
 
+from udfdask.blocks import keep_rows
 from udfdask.buffers import BufferSpec
 from udfdask.chunk_graph import add_chunks, add_payloads
 from udfdask.chunk_layers import Key
-from udfdask.finish import (
-    fill_block,
-    nav_block,
-    nav_mask_block,
-    visited_block,
-    whole_block,
-    whole_mask_block,
-)
 from udfdask.merge_graph import add_finish, add_merges, partials_of
 from udfdask.output_task import OutputTask
+from udfdask.partial import Partial
 from udfdask.plan import Plan
 from udfdask.recipe import Recipe, UDFRecipe
+from udfdask.result_tasks import ResultTasks, layers_of
 from udfdask.run_layers import RunLayers
 from udfdask.shared_recipe import shared_recipe
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
-    """The dask arrays of one UDF."""
-
-    arrays: dict[str, da.Array]
-    """Results by name, in data set shape."""
-    masks: dict[str, da.Array]
-    """Valid masks of the results of a get_results, which may have given its own."""
-    visited: da.Array | None
-    """For a UDF without results: true where its chunks have been processed."""
+LIGHT = 1 << 10
+"""Bytes that a chunk may keep in memory unasked for: what a task and its containers take anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +55,11 @@ class Tasks:
     """Keys of the results."""
 
 
-def build_graph(plan: Plan, array: da.Array) -> tuple[Outputs, ...]:
-    """Return the dask arrays of every UDF of a plan."""
+def build_graph(plan: Plan, array: da.Array) -> tuple[ResultTasks, ...]:
+    """Return the tasks that hold the results of every UDF of a plan."""
     run = RunLayers(plan, array)
     payloads = add_chunks(run)
-    return tuple(_outputs_of(run, number, keys) for number, keys in enumerate(payloads))
+    return tuple(_results_of(run, number, keys) for number, keys in enumerate(payloads))
 
 
 def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
@@ -102,112 +90,91 @@ def _optimized(
     return Tasks(dsk=dict(convert_legacy_graph(ensure_dict(graph))), keys=keys)
 
 
-def _outputs_of(run: RunLayers, number: int, payloads: list[Key]) -> Outputs:
-    """Add merges, get_results and outputs of one UDF."""
+def _results_of(run: RunLayers, number: int, payloads: list[Key]) -> ResultTasks:
+    """Add merges and get_results of one UDF; return the tasks that hold its results."""
     udf = run.recipe.udfs[number]
-    rows, whole = add_merges(run, number, udf, partials_of(run, number, payloads))
-    if udf.finish:
-        rows, whole = add_finish(run, number, udf, rows, whole)
-    return _outputs(run, number, udf, rows, whole, payloads)
+    rows: list[Key] = payloads
+    whole: Key | None = None
+    if udf.outputs:
+        rows, whole = add_merges(run, number, udf, partials_of(run, number, payloads))
+        if udf.finish:
+            rows, whole = add_finish(run, number, udf, rows, whole)
+        kinds = {spec.kind for spec in udf.outputs.values()}
+        # over no frame at all, get_results still runs
+        needs_whole = kinds != {"nav"} or (udf.finish and not rows)
+        rows, whole = rows if "nav" in kinds else [], whole if needs_whole else None
+    kept = _kept(run, number, udf, rows, whole, payloads)
+    if not kept and whole is None:
+        whole = (run.name("nothing", udf), 0)  # a collection has at least one key
+        run.add(whole[0], {whole: Task(whole, Partial, {}, 0, 0, {})}, set())
+    every = {**run.array.dask.layers, **run.layers}
+    depends = {**run.array.dask.dependencies, **run.depends}
+    names = {key[0] for key in (*rows, *kept, *((whole,) if whole else ()))}
+    return ResultTasks(
+        graph=layers_of(every, depends, names),
+        rows=tuple(rows),
+        kept=tuple(kept),
+        whole=whole,
+        number=number,
+        finished=udf.finish,
+        flat=udf.finish and not udf.elementwise,
+        grid=run.recipe.grid,
+        sig=tuple(run.recipe.shape.sig),
+        specs=udf.outputs,
+        on_device=run.recipe.on_device,
+        udf_name=udf.name,
+        token=tokenize(run.token, number),
+    )
 
 
-def _outputs(
+def _kept(
     run: RunLayers,
     number: int,
     udf: UDFRecipe,
     rows: list[Key],
     whole: Key | None,
     payloads: list[Key],
-) -> Outputs:
-    """Return the dask arrays of a UDF."""
-    arrays, masks = {}, {}
-    # over no frame at all, get_results still runs
-    after = whole if udf.finish and not rows else None
-    for name, spec in udf.outputs.items():
-        what = (run.shared, number, name)
-        if spec.kind == "nav":
-            layer = run.name("nav", udf, name)
-            arrays[name] = _nav_array(
-                run, layer, rows, spec, spec.dtype, spec.fill, nav_block, what, after
-            )
-        else:
-            assert whole is not None
-            layer = run.name(spec.kind, udf, name)
-            arrays[name] = _whole_array(run, layer, whole, spec, spec.dtype, whole_block, what)
-        if udf.finish:
-            layer = run.name("mask", udf, name)
-            flag = np.dtype(bool)
-            if spec.kind == "nav":
-                masks[name] = _nav_array(run, layer, rows, spec, flag, False, nav_mask_block, what)
-            else:
-                assert whole is not None
-                masks[name] = _whole_array(run, layer, whole, spec, flag, whole_mask_block, what)
-    visited = None
-    if not arrays:
-        spec = BufferSpec(kind="nav", extra_shape=(), dtype=np.dtype(bool))
-        visited = _nav_array(
-            run,
-            run.name("visited", udf),
-            payloads,
-            spec,
-            spec.dtype,
-            False,
-            visited_block,
-            (run.shared,),
-        )
-    return Outputs(arrays=arrays, masks=masks, visited=visited)
+) -> list[Key]:
+    """Return the tasks that hold the rows of nav results, and little else.
 
-
-def _nav_array(
-    run: RunLayers,
-    name: str,
-    sources: list[Key],
-    spec: BufferSpec,
-    dtype: np.dtype[Any],
-    fill: Any,
-    function: Callable[..., Any],
-    what: tuple[Any, ...],
-    after: Key | None = None,
-) -> da.Array:
-    """Return a dask array over nav, a block from each chunk and fill where there is none.
-
-    Fill waits for the task `after`.
+    They stay in memory until the whole result is there, and travel to whoever asked for it. Where
+    they would hold much else, such as the sig buffers of merges, tasks are added that leave it out.
     """
-    grid, extra = run.recipe.grid, spec.extra_shape
-    zeros = (0,) * len(extra)
-    tasks: dict[Key, Task] = {}
-    for c, source in enumerate(sources):
-        key = (name, *grid.index(c), *zeros)
-        tasks[key] = OutputTask(key, function, *what, c, TaskRef(source))
-    if len(sources) < math.prod(grid.numblocks):
-        for place in itertools.product(*map(range, grid.numblocks)):
-            key = (name, *place, *zeros)
-            if key not in tasks:
-                sizes = tuple(n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
-                there = run.recipe.outputs_on_device(dtype)
-                block = (fill_block, (*sizes, *extra), dtype, fill, there)
-                if after is None:
-                    tasks[key] = Task(key, *block)
-                else:
-                    tasks[key] = OutputTask(key, *block, TaskRef(after))
-    chunks = (*grid.nav_chunks, *((n,) for n in extra))
-    depends = {s[0] for s in sources} | ({after[0]} if after else set())
-    return run.array_of(name, tasks, depends, chunks, dtype)
+    sources = list(dict.fromkeys(rows))
+    # dask would fuse a single chunk task with what makes a result of it, under another name
+    fused = rows is payloads and len(sources) == 1
+    light = sources == [whole] or _unasked_bytes(run, number, udf, rows is payloads) <= LIGHT
+    if light and not fused:
+        return sources
+    name = run.name("rows", udf)
+    names = [name for name, spec in udf.outputs.items() if spec.kind == "nav"]
+    tasks: dict[Key, Task] = {
+        (name, n): OutputTask((name, n), keep_rows, TaskRef(source), number, names)
+        for n, source in enumerate(sources)
+    }
+    run.add(name, tasks, {source[0] for source in sources})
+    return list(tasks)
 
 
-def _whole_array(
-    run: RunLayers,
-    name: str,
-    source: Key,
-    spec: BufferSpec,
-    dtype: np.dtype[Any],
-    function: Callable[..., Any],
-    what: tuple[Any, ...],
-) -> da.Array:
-    """Return a dask array of one block from one task."""
-    shape = spec.shape(0, run.recipe.shape.sig)
-    if spec.kind == "single":
-        shape = spec.extra_shape
-    key = (name, *(0 for _ in shape))
-    tasks: dict[Key, Task] = {key: OutputTask(key, function, *what, TaskRef(source))}
-    return run.array_of(name, tasks, {source[0]}, tuple((n,) for n in shape), dtype)
+def _unasked_bytes(run: RunLayers, number: int, udf: UDFRecipe, in_payload: bool) -> int:
+    """Return the bytes beside nav results in a task that holds these, for the largest chunk."""
+    recipe = run.recipe
+    n_rows = int(recipe.grid.counts.max(initial=0))
+
+    def total(specs: Iterable[BufferSpec]) -> int:
+        return sum(spec.nbytes(n_rows, recipe.shape.sig) for spec in specs)
+
+    asked = total(spec for spec in udf.outputs.values() if spec.kind == "nav")
+    if udf.finish and not in_payload:
+        return total(udf.outputs.values()) - asked
+    udfs = [udf]
+    if in_payload:
+        group = next(group for group in run.groups if number in group.numbers)
+        udfs = [recipe.udfs[k] for k in group.numbers]
+    aux = sum(
+        n_rows * math.prod(u.aux[name].extra_shape) * u.aux[name].dtype.itemsize
+        for u in udfs
+        if u.carries_aux
+        for name in u.nav_aux
+    )
+    return sum(total(u.allocated.values()) for u in udfs) + aux - asked

@@ -168,8 +168,9 @@ def _pairs(resources: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
     return tuple(sorted(resources.items()))
 
 
-def _listed(workers: Any) -> tuple[str, ...]:
+def _listed(workers: Any) -> tuple[str | int, ...]:
     """Return one worker or several, by address or name, as a value; none for None."""
     if workers is None:
         return ()
-    return (str(workers),) if isinstance(workers, (str, int)) else tuple(sorted(map(str, workers)))
+    given = [workers] if isinstance(workers, (str, int)) else workers
+    return tuple(sorted(given, key=str))

@@ -30,7 +30,7 @@ class Demand:
     """Names of the UDFs that need the resources."""
     resources: tuple[tuple[str, float], ...] = ()
     """Resources by name, in the amount that each task takes."""
-    workers: tuple[str, ...] = ()
+    workers: tuple[str | int, ...] = ()
     """Addresses, names or hosts of the workers that may run the tasks; any if there is none."""
 
     def is_met_by(self, address: str, worker: Mapping[str, Any]) -> bool:
@@ -170,9 +170,28 @@ def check_device(get: Any, udfs: Sequence[str]) -> None:
         )
 
 
+def check_workers(options: Mapping[str, Any], client: Any) -> None:
+    """Raise if a cluster has none of the workers that a user asks for: tasks would wait for ever.
+
+    An empty cluster, and one that starts workers by itself, may still get them.
+    """
+    asked = options.get("workers")
+    if not asked or options.get("allow_other_workers") or callable(asked):
+        return
+    wanted = [asked] if isinstance(asked, (str, int)) else list(asked)
+    present = workers_of(client)
+    known = {name for address, worker in present.items() for name in _names(address, worker)}
+    if present and known.isdisjoint(wanted) and not is_adaptive(client):
+        raise ArgumentValueError(
+            f"workers={asked!r} names none of the workers of the cluster, which has "
+            f"{_listed(present)}: pass addresses, names or hosts of these, or "
+            "allow_other_workers=True"
+        )
+
+
 def check_present(where: Mapping[Any, list[str]], client: Any) -> None:
     """Raise if none of the workers that may run a task is there: it would wait for ever."""
-    if not where:
+    if not where or is_adaptive(client):
         return
     present = workers_of(client)
     known = {n for address, worker in present.items() for n in _names(address, worker)}
@@ -180,14 +199,25 @@ def check_present(where: Mapping[Any, list[str]], client: Any) -> None:
         if known.isdisjoint(allowed):
             raise ArgumentValueError(
                 f"task {key!r} may only load its data on {allowed}, but the cluster has the "
-                f"workers {sorted(present)}: start one of these workers, correct workers=, or pass "
-                "allow_other_workers=True"
+                f"workers {_listed(present)}: start one of these workers, correct workers=, or "
+                "pass allow_other_workers=True"
             )
 
 
-def _names(address: str, worker: Mapping[str, Any]) -> set[str]:
-    """Return what a worker may be called."""
-    return {address, str(worker["id"]), str(worker["host"])}
+def _names(address: str, worker: Mapping[str, Any]) -> set[Any]:
+    """Return the names a worker answers to: address, name and host.
+
+    A number is not the same as its text: the first worker of a LocalCluster is called 0, and a
+    scheduler takes "0" for a host.
+    """
+    return {address, address.removeprefix("tcp://"), worker["id"], worker["host"]}
+
+
+def _listed(workers: Mapping[str, Any]) -> str:
+    """Return the workers of a cluster in words, the first few of many."""
+    few = [f"{address} (name {worker['id']!r})" for address, worker in workers.items()][:8]
+    more = len(workers) - len(few)
+    return ", ".join(few) + (f" and {more} more" if more else "")
 
 
 def _unmet(demands: Iterable[Demand], workers: Mapping[str, Any]) -> list[Demand]:
@@ -204,7 +234,7 @@ def _error(missing: list[Demand], workers: Mapping[str, Any], more: str = "") ->
     if not tagged:
         return ArgumentValueError(
             f"blocks may only be loaded on {list(missing[0].workers)}, but the cluster has the "
-            f"workers {sorted(workers)}: start one of these workers, correct workers=, or pass "
+            f"workers {_listed(workers)}: start one of these workers, correct workers=, or pass "
             f"allow_other_workers=True{more}"
         )
     demand = tagged[0]

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from typing import Any
 
 from dask import base
 
+from udfdask.cluster_loss import loss_of
 from udfdask.limits import needy_udfs
 from udfdask.pinning import Orders, pin
-from udfdask.presence import check_device
+from udfdask.presence import check_device, check_workers
 from udfdask.reporting.cluster import Watch, counted_on
 from udfdask.reporting.local import counted_here
 from udfdask.reporting.reporters import choose_reporter
 from udfdask.reporting.state import Progress
 from udfdask.reporting.tally import Tally, ended
 from udfdask.reporting.work import work_of
+from udfdask.scheduler_options import check_options
 from udfdask.unwrapping import open_all
 
 
@@ -34,7 +37,9 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
         with a `ProgressState`, or the methods of a `ProgressReporter`, as the computation starts,
         gets on and ends.
     **kwargs
-        Passed on to `dask.compute`: scheduler, num_workers, resources, ...
+        Passed on to `dask.compute`: scheduler, optimize_graph; num_workers, pool, ... for the
+        schedulers of one machine; workers, resources, retries, ... for a cluster. Those of the
+        other kind have no effect.
 
     Returns
     -------
@@ -44,13 +49,17 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     Raises
     ------
     ArgumentTypeError
-        If `progress` is none of these.
+        If `progress` is none of these, or there is a keyword argument that no scheduler takes.
     ArgumentValueError
-        If no worker of a cluster may load a block (see `udfdask.io.on_workers`).
+        If no worker of a cluster may load a block (see `udfdask.io.on_workers`), or a cluster has
+        none of the `workers` that are asked for.
     DeviceError
         If a UDF needs a CUDA device, and there is none: no worker has the resources ``CUDA=1``, at
         once or, where workers may still come, after `udfdask.resources-timeout`; or a scheduler of
         this machine is to run it, which has no device.
+    ClusterError
+        If the connection to the scheduler of a cluster is lost, or data that cannot be computed
+        again.
 
     Warns
     -----
@@ -76,7 +85,7 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> brightest
     np.float64(4.0)
     """
-    return _Job(results, progress, kwargs).compute()
+    return _Job("compute", results, progress, kwargs).compute()
 
 
 def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -115,18 +124,19 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> total["intensity"].sum().compute()
     np.float64(36.0)
     """
-    return _Job(results, progress, kwargs).persist()
+    return _Job("persist", results, progress, kwargs).persist()
 
 
 class _Job:
     """Collections that are ready to be computed, where, and who is told of it."""
 
     def __init__(
-        self, results: tuple[Any, ...], progress: Progress, kwargs: dict[str, Any]
+        self, caller: str, results: tuple[Any, ...], progress: Progress, kwargs: dict[str, Any]
     ) -> None:
         reporter = choose_reporter(progress)
         bare, self._close = open_all(results)
         get = _get(bare, kwargs)
+        check_options(caller, kwargs, get)
         owner = getattr(get, "__self__", None)
         self._client: Any = owner if hasattr(owner, "scatter") else None
         self._tally = None if reporter is None else Tally(work_of(bare), reporter)
@@ -134,6 +144,7 @@ class _Job:
         if self._client is None:
             check_device(get, needy_udfs(bare))
         else:
+            check_workers(kwargs, self._client)
             bare, self._orders, self._guard = pin(bare, self._client, kwargs)
         self._bare = bare
 
@@ -153,6 +164,7 @@ class _Job:
             stack.enter_context(self._orders.annotated())
             if tally is not None:
                 stack.enter_context(ended(tally))
+            stack.enter_context(_losses_in_words())
             if self._client is not None and (counted or self._guard):
                 look = None if self._guard is None else self._guard.look
                 done = watched(stack.enter_context(counted_on(self._client, counted, look)))
@@ -196,6 +208,18 @@ class _Job:
                 future.release()
             raise
         return done
+
+
+@contextlib.contextmanager
+def _losses_in_words() -> Iterator[None]:
+    """Raise a ClusterError where futures are cancelled because a cluster has lost something."""
+    try:
+        yield
+    except CancelledError as error:
+        loss = loss_of(error)
+        if loss is None:
+            raise
+        raise loss from error
 
 
 def _get(results: Any, kwargs: dict[str, Any]) -> Any:

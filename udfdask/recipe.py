@@ -16,7 +16,6 @@ import numpy as np
 from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
 from udfdask.backends.choosing import choose_backends
-from udfdask.backends.device import has_dtype
 from udfdask.backends.kinds import holds
 from udfdask.backends.names import CUDA_BACKENDS, CUPY, CUPY_BACKENDS, NUMPY
 from udfdask.buffers import BufferSpec
@@ -168,10 +167,6 @@ class Recipe:
             return NUMPY
         mine = self.backends_over(self.native)[number]
         return CUPY if mine in CUPY_BACKENDS else NUMPY
-
-    def outputs_on_device(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether blocks of results of a dtype are CuPy arrays."""
-        return self.on_device and has_dtype(dtype)
 
     @property
     def aux_slots(self) -> tuple[tuple[int, str], ...]:

@@ -15,7 +15,6 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
 from udfdask.axes import Axis
-from udfdask.backends.device import to_host
 from udfdask.buffers import BufferSpec
 from udfdask.errors import UDFError, UndeclaredBufferError
 from udfdask.explanation import Explanation
@@ -24,7 +23,8 @@ from udfdask.outputs import default_mask, flat_rows
 from udfdask.progress import compute as compute_with_progress
 from udfdask.progress import persist as persist_with_progress
 from udfdask.reporting.state import Progress
-from udfdask.scheduler_options import COMPUTE_OPTIONS, check_options
+from udfdask.result_tasks import Arrays, ResultTasks
+from udfdask.scheduler_options import check_options
 
 if TYPE_CHECKING:
     from udfdask.labels.layout import Layout
@@ -69,13 +69,13 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     ----------
     about : About
         What the result knows besides its arrays: declarations, grid, explanation.
-    arrays : mapping of str to array
-        Results by name, dask or NumPy arrays: shape (*nav, *extra_shape) for nav buffers,
-        (*sig, *extra_shape) for sig, extra_shape for single.
-    masks : mapping of str to array of bool
-        Valid masks by name, in the shape of the results, where they are not implied by the ROI.
-    visited : dask.array.Array of bool, shape nav, optional
-        What a lazy result of a UDF without results computes.
+    arrays : mapping of str to numpy.ndarray, optional
+        Computed results by name: shape (*nav, *extra_shape) for nav buffers, (*sig, *extra_shape)
+        for sig, extra_shape for single.
+    masks : mapping of str to numpy.ndarray of bool, optional
+        Their valid masks by name, in the same shape, where they are not implied by the ROI.
+    tasks : ResultTasks, optional
+        What a lazy result is computed from, and its arrays are made of when they are asked for.
 
     Attributes
     ----------
@@ -110,36 +110,37 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     array([16.])
     """
 
-    __slots__ = ("_about", "_arrays", "_masks", "_visited")
+    __slots__ = ("_about", "_arrays", "_masks", "_tasks")
 
     def __init__(
         self,
         about: About,
-        arrays: Mapping[str, Any],
-        masks: Mapping[str, Any],
-        visited: Any = None,
+        arrays: Mapping[str, Any] | None = None,
+        masks: Mapping[str, Any] | None = None,
+        tasks: ResultTasks | None = None,
     ) -> None:
         self._about = about
-        self._arrays = dict(arrays)
-        self._masks = dict(masks)
-        self._visited = visited
+        self._arrays = dict(arrays or {})
+        self._masks = dict(masks or {})
+        self._tasks = tasks
 
     def __getitem__(self, name: str) -> Any:
-        try:
-            return self._arrays[name]
-        except KeyError:
+        if name not in self:
             raise UndeclaredBufferError(
-                f"{self.udf_name} has no result {name!r}; there are {sorted(self._arrays)}"
-            ) from None
+                f"{self.udf_name} has no result {name!r}; there are {sorted(self)}"
+            )
+        if self._tasks is not None and name not in self._arrays:
+            self._arrays[name] = self._tasks.array(name)
+        return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
+        return iter(self._about.buffers)
 
     def __len__(self) -> int:
-        return len(self._arrays)
+        return len(self._about.buffers)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._arrays
+        return name in self._about.buffers
 
     def __bool__(self) -> bool:
         return True
@@ -151,12 +152,12 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         return self is other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Result, (self._about, self._arrays, self._masks, self._visited))
+        return (Result, (self._about, self._arrays, self._masks, self._tasks))
 
     def __repr__(self) -> str:
         state = "lazy" if self._is_lazy else "computed"
         lines = [f"<Result of {self.udf_name}, {state}>"]
-        for name, array in self._arrays.items():
+        for name, array in self.items():
             lines.append(f"  {name}: {self.buffers[name].kind}, {array.shape}, {array.dtype}")
         return "\n".join(lines)
 
@@ -166,8 +167,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         state = "lazy" if self._is_lazy else "computed"
         header = ("name", "kind", "shape", "dtype", "size", *(("chunks",) if self._is_lazy else ()))
         rows = [
-            (name, str(self.buffers[name].kind), *_cells(array))
-            for name, array in self._arrays.items()
+            (name, str(self.buffers[name].kind), *_cells(array)) for name, array in self.items()
         ]
         title = f"Result of {self.udf_name}, {state}"
         return html_table(title, header if rows else (), rows)
@@ -460,12 +460,11 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         """
         from udfdask.labels.zarr_store import with_validity, write_dataset
 
-        own = ("rename", "overwrite", "zarr_format", "progress")
-        check_options(kwargs, COMPUTE_OPTIONS, "Result.to_zarr", own)
+        check_options("to_zarr", kwargs, kwargs.get("scheduler"))
         layout = self._default_layout(rename)
         dataset = self._labelled(layout, False)
         return write_dataset(
-            with_validity(dataset, layout, self._masks, self._about.grid.roi),
+            with_validity(dataset, layout, self._own_masks, self._about.grid.roi),
             path,
             overwrite=overwrite,
             sources=self._about.files,
@@ -491,19 +490,21 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     @property
     def _visited_frames(self) -> Any:
         """Which frames have been processed, shape nav; lazily, if the result is."""
-        if self._visited is not None:
-            return self._visited
+        if self._tasks is not None:
+            return self._tasks.visited()
         grid = self._about.grid
         return np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi
 
     @property
     def _is_lazy(self) -> bool:
-        return any(is_dask_collection(a) for a in self._collections)
+        return self._tasks is not None
 
     @property
-    def _collections(self) -> list[Any]:
-        extra = [] if self._visited is None else [self._visited]
-        return [*self._arrays.values(), *self._masks.values(), *extra]
+    def _own_masks(self) -> dict[str, Any]:
+        """Valid masks of what `get_results` made, which may have given its own."""
+        if self._tasks is not None and self._tasks.finished:
+            return {name: self._valid_mask(name) for name in self}
+        return self._masks
 
     def _raw(self, name: str) -> Any:
         """Return the rows of a nav result, or the whole of another."""
@@ -520,15 +521,17 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
     def _valid_mask(self, name: str) -> Any:
         """Return where a result is valid."""
-        array = self[name]
+        array, grid = self[name], self._about.grid
+        if self._tasks is not None and self._tasks.finished and name not in self._masks:
+            self._masks[name] = self._tasks.mask(name)
         if name in self._masks:
             return self._masks[name]
         is_nav = self.buffers[name].kind == "nav"
-        if isinstance(array, da.Array):
-            return default_mask(array, self._about.grid, is_nav)
+        if self._is_lazy:
+            return default_mask(array, grid, is_nav)
         mask = np.ones(array.shape, dtype=bool)
-        if is_nav and self._about.grid.roi is not None:
-            mask[~self._about.grid.roi] = False
+        if is_nav and grid.roi is not None:
+            mask[~grid.roi] = False
         return mask
 
     def _masked(self, name: str) -> Any:
@@ -541,20 +544,21 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     # The dask collection protocol.
 
     def __dask_graph__(self) -> HighLevelGraph | None:
-        if not self._is_lazy:
-            return None
-        return HighLevelGraph.merge(*(a.__dask_graph__() for a in self._collections))
+        return None if self._tasks is None else self._tasks.graph
 
     def __dask_keys__(self) -> list[Any]:
-        return [a.__dask_keys__() for a in self._collections]
+        return self._lazy.keys
 
     def __dask_layers__(self) -> tuple[str, ...]:
-        return tuple(name for a in self._collections for name in a.__dask_layers__())
+        return tuple(dict.fromkeys(key[0] for key in self._lazy.keys))
 
     def __dask_tokenize__(self) -> Any:
-        if self._is_lazy:
-            return ("udfdask.Result", [a.name for a in self._collections])
-        return ("udfdask.Result", [tokenize(a) for a in self._collections])
+        if self._tasks is not None:
+            return ("udfdask.Result", self._tasks.token, self.__dask_layers__())
+        return (
+            "udfdask.Result",
+            [tokenize(array) for array in (*self.values(), *self._masks.values())],
+        )
 
     @property
     def __dask_optimize__(self) -> Any:
@@ -566,11 +570,17 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         return da.Array.__dask_scheduler__
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        gathers = [a.__dask_postcompute__() for a in self._collections]
-        return _computed, (self._about, list(self._arrays), list(self._masks), gathers)
+        gather, extra = self._lazy.gather()
+        return _computed, (self._about, gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        return _persisted, (self,)
+        return _persisted, (self._about, self._lazy)
+
+    @property
+    def _lazy(self) -> ResultTasks:
+        """What a lazy result is computed from; dask asks no computed one."""
+        assert self._tasks is not None
+        return self._tasks
 
 
 class _Lookup(Mapping[str, Any]):
@@ -603,30 +613,14 @@ def _cells(array: Any) -> tuple[str, ...]:
 
 
 def _computed(
-    blocks: Sequence[Any],
-    about: About,
-    names: list[str],
-    mask_names: list[str],
-    gathers: list[tuple[Callable[..., Any], tuple[Any, ...]]],
+    values: list[Any], about: About, gather: Callable[..., Arrays], extra: tuple[Any, ...]
 ) -> Result:
-    """Return a computed result from the blocks of its arrays."""
-    values = [
-        to_host(gather(b, *extra)) for b, (gather, extra) in zip(blocks, gathers, strict=True)
-    ]
-    arrays = dict(zip(names, values[: len(names)], strict=True))
-    masks = dict(zip(mask_names, values[len(names) : len(names) + len(mask_names)], strict=True))
-    return Result(about, arrays, masks)
+    """Return a computed result from the outcomes of its tasks."""
+    return Result(about, *gather(values, *extra))
 
 
-def _persisted(graph: Any, result: Result, rename: Mapping[str, str] | None = None) -> Result:
+def _persisted(
+    graph: Any, about: About, tasks: ResultTasks, rename: Mapping[str, str] | None = None
+) -> Result:
     """Return the same result over another graph."""
-
-    def rebuilt(array: da.Array) -> da.Array:
-        rebuild, state = array.__dask_postpersist__()
-        done: da.Array = rebuild(graph, *state, rename=rename)
-        return done
-
-    arrays = {name: rebuilt(a) for name, a in result._arrays.items()}
-    masks = {name: rebuilt(a) for name, a in result._masks.items()}
-    visited = None if result._visited is None else rebuilt(result._visited)
-    return Result(result._about, arrays, masks, visited)
+    return Result(about, tasks=tasks.with_graph(graph, rename or {}))

@@ -11,9 +11,10 @@ import dask.array as da
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.explanation import Explanation, describe
-from udfdask.graph import Outputs, build_graph
+from udfdask.graph import build_graph
 from udfdask.plan import Plan, make_plan
 from udfdask.progress import compute, persist
+from udfdask.result_tasks import ResultTasks
 from udfdask.results import About, Result
 from udfdask.udf import UDF
 
@@ -175,12 +176,9 @@ def explain(
 
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     """Return the lazy results of a plan."""
-    outputs = build_graph(plan, array)
-    abouts = describe_results(plan, _count_tasks(outputs, array))
-    return tuple(
-        Result(about, out.arrays, out.masks, out.visited)
-        for about, out in zip(abouts, outputs, strict=True)
-    )
+    every = build_graph(plan, array)
+    abouts = describe_results(plan, _count_tasks(every, array))
+    return tuple(Result(about, tasks=tasks) for about, tasks in zip(abouts, every, strict=True))
 
 
 def describe_results(plan: Plan, n_tasks: int) -> tuple[About, ...]:
@@ -213,13 +211,8 @@ def as_list(udf: Any) -> list[UDF]:
     return [udf]
 
 
-def _count_tasks(outputs: Sequence[Outputs], array: da.Array) -> int:
-    """Return the number of tasks that a run adds to those of the array."""
+def _count_tasks(every: Sequence[ResultTasks], array: da.Array) -> int:
+    """Return the number of tasks that the results of a run add to those of the array."""
     own = set(array.dask.layers)
-    found: dict[str, int] = {}
-    for out in outputs:
-        visited = [] if out.visited is None else [out.visited]
-        for result in (*out.arrays.values(), *out.masks.values(), *visited):
-            layers = result.dask.layers
-            found.update({n: len(layer) for n, layer in layers.items() if n not in own})
-    return sum(found.values())
+    layers = {name: layer for tasks in every for name, layer in tasks.graph.layers.items()}
+    return sum(len(layer) for name, layer in layers.items() if name not in own)

@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import dask.array as da
-import numpy as np
 from dask._task_spec import Task, TaskRef
 from dask.base import tokenize
 from dask.graph_manipulation import clone
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.highlevelgraph import MaterializedLayer
 
-from udfdask.backends.device import cupy
 from udfdask.chunk_layers import Key
 from udfdask.groups import Group, groups_of
 from udfdask.output_task import OutputTask
@@ -100,32 +98,3 @@ class RunLayers:
             tasks[key] = OutputTask(key, function, *args)
         self.add(name, tasks, {s[0] for s in sources} | self.shared_layers)
         return list(tasks)
-
-    def array_of(
-        self,
-        name: str,
-        tasks: dict[Key, Task],
-        depends: set[str],
-        chunks: tuple[tuple[int, ...], ...],
-        dtype: np.dtype[Any],
-    ) -> da.Array:
-        """Return a dask array whose graph holds just the layers that it needs."""
-        self.add(name, tasks, depends | self.shared_layers)
-        own_layers = self.array.dask
-        layers: dict[str, Any] = {}
-        dependencies: dict[str, set[str]] = {}
-        todo = [name]
-        while todo:
-            layer = todo.pop()
-            if layer in layers:
-                continue
-            if layer in self.layers:
-                layers[layer], dependencies[layer] = self.layers[layer], self.depends[layer]
-            else:
-                layers[layer] = own_layers.layers[layer]
-                dependencies[layer] = set(own_layers.dependencies[layer])
-            todo.extend(dependencies[layer])
-        graph = HighLevelGraph(layers, dependencies)
-        xp = cupy() if self.recipe.outputs_on_device(dtype) else np
-        meta = xp.empty((0,) * len(chunks), dtype=dtype)
-        return da.Array(graph, name, chunks, meta=meta)

@@ -13,6 +13,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from udfdask.chunk import Payload
+from udfdask.cluster_loss import loss_of
 from udfdask.graph import Tasks
 from udfdask.groups import groups_of
 from udfdask.limits import NONE, Limits, limits_of
@@ -56,8 +57,12 @@ class ClusterChunks:
                     return taken
                 self._send(graph)
                 self._receive()
-        except CancelledError:
+        except CancelledError as error:
             self.close()
+            total = self._job.live.now.grid.n_chunks
+            loss = loss_of(error, f" ({self._taken} of {total} chunks had arrived)")
+            if loss is not None:
+                raise loss from error
             raise Closed from None
         except Exception:
             # a client that is closed fails in many ways

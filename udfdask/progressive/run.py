@@ -12,7 +12,7 @@ from dask import base
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFWarning
 from udfdask.plan import make_plan
-from udfdask.presence import check_device
+from udfdask.presence import check_device, check_workers
 from udfdask.progressive.cluster import ClusterChunks
 from udfdask.progressive.iteration import UDFIterator
 from udfdask.progressive.live import LiveRecipe
@@ -25,7 +25,7 @@ from udfdask.reporting.tally import Tally
 from udfdask.reporting.work import work_of_run
 from udfdask.results import About
 from udfdask.run import as_list, describe_results
-from udfdask.scheduler_options import OPTIONS, check_options
+from udfdask.scheduler_options import check_options
 from udfdask.udf import UDF
 
 
@@ -77,8 +77,12 @@ def run_udf_iter(
     ------
     ArgumentTypeError, ArgumentValueError
         If an argument, or what a UDF declares, cannot be; each also is a TypeError or ValueError.
+        If there is a keyword argument that no scheduler takes. When the first snapshot is asked
+        for: if a cluster has none of the `workers` that are asked for.
     UDFError
         As `run_udf` does.
+    ClusterError
+        When a snapshot is asked for: as in `udfdask.compute`.
     DeviceError
         If a UDF needs a CUDA device, and there is none, as in `udfdask.compute`; on a cluster when
         the first snapshot is asked for, or later.
@@ -116,8 +120,7 @@ def run_udf_iter(
     (np.int64(9), np.float64(9.0))
     """
     reporter = choose_reporter(progress)
-    if not callable(scheduler):
-        check_options(kwargs, OPTIONS, "run_udf_iter")
+    check_options("run_udf_iter", kwargs, scheduler)
     udfs = as_list(udf)
     plan = make_plan(
         array,
@@ -145,6 +148,7 @@ def run_udf_iter(
         job, get = Job(plan, array, live), find()
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
+            check_workers(kwargs, client)
             return ClusterChunks(job, client, kwargs)
         return LocalChunks(job, get, kwargs)
 

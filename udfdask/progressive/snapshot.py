@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from udfdask.backends.device import to_host
-from udfdask.finish import finish, whole_mask, whole_result
-from udfdask.grid import BoolArray, Grid, as_index
-from udfdask.partial import Finished
-from udfdask.progressive.growing import AuxRows, Frozen, Parts
+from udfdask.blocks import Holder, assemble, in_nav_shape
+from udfdask.finish import finish
+from udfdask.grid import BoolArray, as_index
+from udfdask.progressive.growing import AuxRows, Frozen
 from udfdask.progressive.made_once import MadeOnce
 from udfdask.recipe import Recipe
 from udfdask.results import About, Result
@@ -57,22 +55,15 @@ class Found:
         """Return the result of a UDF."""
         recipe, grid, valid = self.recipe, self.recipe.grid, self.rows
         udf = recipe.udfs[number]
-        parts = self.frozen[number](recipe, self.chunks)
-        made = _made(recipe, number, parts, valid, self.aux[number])
-        arrays: dict[str, Any] = {}
-        masks: dict[str, Any] = {}
-        for name, spec in udf.outputs.items():
-            if spec.kind != "nav":
-                arrays[name] = whole_result(recipe, number, name, made)
-                masks[name] = whole_mask(recipe, number, name, made)
-                continue
-            arrays[name] = _in_nav_shape(grid, made.arrays[name], spec.fill)
-            mask = made.masks.get(name)
-            if mask is None:
-                shape = made.arrays[name].shape
-                mask = np.broadcast_to(valid.reshape((-1, *(1 for _ in shape[1:]))), shape)
-            masks[name] = _in_nav_shape(grid, mask.copy(), False)
-        return Result(self.abouts[number], arrays, masks)
+        rows, whole = self.frozen[number](recipe, self.chunks)
+        holders: Sequence[Holder] = rows
+        rest: Holder | None = whole
+        if udf.finish:
+            aux = self.aux[number].over(valid)
+            rest = finish(recipe, number, None, rows, whole, valid, aux)
+            holders = [rest]
+        made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
+        return Result(self.abouts[number], *made)
 
 
 class Snapshot:
@@ -138,33 +129,5 @@ class Snapshot:
     @property
     def damage(self) -> BoolArray:
         """Which frames have been processed, shape nav."""
-        return _in_nav_shape(self._found.recipe.grid, self._found.rows, False)
-
-
-def _made(recipe: Recipe, number: int, parts: Parts, valid: BoolArray, aux: AuxRows) -> Finished:
-    """Return the results of a UDF from its merged parts: its own arrays, rows in flat order."""
-    rows, whole = parts
-    udf = recipe.udfs[number]
-    if udf.finish:
-        return finish(recipe, number, None, rows, whole, valid, aux.over(valid))
-    arrays = {}
-    for name, spec in udf.outputs.items():
-        if spec.kind != "nav":
-            assert whole is not None
-            arrays[name] = to_host(whole.arrays[name].copy())
-            continue
-        arrays[name] = spec.allocate(recipe.grid.n_frames, recipe.shape.sig)
-        for part in rows:
-            where = as_index(recipe.grid.rows_of(part.first, part.stop))
-            arrays[name][where] = to_host(part.arrays[name])
-    return Finished(arrays, {}, None)
-
-
-def _in_nav_shape(grid: Grid, rows: AnyArray, fill: Any) -> AnyArray:
-    """Return rows of the whole run in navigation shape, positions outside the ROI filled."""
-    shape = (*grid.shape, *rows.shape[1:])
-    if grid.roi is None:
-        return rows.reshape(shape)
-    full = np.full(shape, fill, dtype=rows.dtype)
-    full[grid.roi] = rows
-    return full
+        grid = self._found.recipe.grid
+        return in_nav_shape(grid, self._found.rows, False)

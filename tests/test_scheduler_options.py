@@ -1,0 +1,128 @@
+"""What is passed on to schedulers: misspelt options, and workers that are not there."""
+
+import inspect
+
+import dask
+import dask.array as da
+import pytest
+from dask import local, multiprocessing, threaded
+from udfdask.scheduler_options import OPTIONS
+
+import udfdask as ud
+from udfdask.io import on_workers
+from udfdask.presence import workers_of
+from udfdask.udfs import SumUDF
+
+DOORS = {
+    "compute": lambda x, **o: ud.compute(ud.run_udf(x, SumUDF()), **o),
+    "persist": lambda x, **o: ud.persist(ud.run_udf(x, SumUDF()), **o),
+    "Result.compute": lambda x, **o: ud.run_udf(x, SumUDF()).compute(**o),
+    "Result.persist": lambda x, **o: ud.run_udf(x, SumUDF()).persist(**o),
+    "run_udf_iter": lambda x, **o: list(ud.run_udf_iter(x, SumUDF(), **o)),
+}
+BY_DOOR = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+
+
+@pytest.fixture
+def x():
+    return da.ones((4, 3, 4, 4), chunks=(1, 3, 4, 4))
+
+
+@BY_DOOR
+@pytest.mark.parametrize("misspelt", ["progres", "num_worker", "shceduler", "retires"])
+def test_misspelt(x, door, misspelt):
+    with pytest.raises(ud.ArgumentTypeError, match=f"no argument '{misspelt}'; did you mean"):
+        door(x, **{misspelt: True})
+
+
+@BY_DOOR
+def test_misspelt_on_a_cluster(x, door, client):
+    with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'resorces'; did you mean 'reso"):
+        door(x, scheduler=client, resorces={"CUDA": 1})
+
+
+def test_without_anything_to_compute():
+    with pytest.raises(ud.ArgumentTypeError, match=r"did you mean 'progress'"):
+        ud.compute(3, progres=True)
+
+
+@BY_DOOR
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_known_options_pass(x, door, scheduler):
+    door(x, scheduler=scheduler, num_workers=1, resources={"CUDA": 1}, retries=2)
+
+
+@BY_DOOR
+def test_a_scheduler_of_the_users_takes_what_it_says(x, door):
+    def pick(dsk, keys, *, room, **kwargs):
+        return local.get_sync(dsk, keys, **kwargs)
+
+    def strict(dsk, keys, room=None, callbacks=None, chunksize=None, optimize_graph=None):
+        return local.get_sync(dsk, keys, callbacks=callbacks)
+
+    door(x, scheduler=pick, room="left", whatever=1)
+    door(x, scheduler=strict, room="left")
+    with pytest.raises(ud.ArgumentTypeError, match=r"'rom'; did you mean 'room'"):
+        door(x, scheduler=strict, rom="left")
+
+
+def test_options_are_those_of_dask():
+    distributed = pytest.importorskip("distributed")
+    local_ones = set()
+    for get in (threaded.get, multiprocessing.get, local.get_async):
+        local_ones |= set(inspect.signature(get).parameters)
+    cluster = set(inspect.signature(distributed.Client.compute).parameters)
+    assert local_ones | cluster >= OPTIONS
+    # what is left is given by dask itself, or is no option
+    assert (local_ones | cluster) - OPTIONS == {
+        *("dsk", "keys", "result", "submit", "get_id", "pack_exception", "raise_exception"),
+        *("dumps", "loads", "self", "collections", "sync", "optimize_graph", "traverse", "kwargs"),
+    }
+
+
+class TestWorkers:
+    @BY_DOOR
+    @pytest.mark.parametrize("wrong", ["dead", ["dead", "10.0.0.1:1"], "0", [7]])
+    def test_none_of_them_is_there(self, x, door, client, wrong):
+        address = min(workers_of(client))
+        with pytest.raises(ud.ArgumentValueError, match=r"none of the workers.*which has") as found:
+            door(x, scheduler=client, workers=wrong)
+        assert f"{address} (name" in str(found.value)
+
+    @BY_DOOR
+    def test_every_name_that_a_worker_answers_to(self, x, door, client):
+        address, worker = min(workers_of(client).items())
+        names = [address, address.removeprefix("tcp://"), worker["id"], worker["host"]]
+        for name in (*names, [*names, "dead"]):
+            door(x, scheduler=client, workers=name)
+
+    def test_a_wish(self, x, client):
+        done = ud.run_udf(x, SumUDF()).compute(
+            scheduler=client, workers=["dead"], allow_other_workers=True
+        )
+        assert done["intensity"][0, 0] == 12
+
+    def test_a_number_as_text_is_no_name(self, x, client):
+        placed = on_workers(x, "0")
+        with pytest.raises(ud.ArgumentValueError, match=r"only load its data on \['0'\].*name 0"):
+            ud.run_udf(placed, SumUDF()).compute(scheduler=client)
+
+    def test_an_adaptive_cluster_may_still_get_them(self, x):
+        distributed = pytest.importorskip("distributed")
+        with (
+            distributed.LocalCluster(
+                n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            cluster.adapt(minimum=1, maximum=1)
+            (kept,) = ud.persist(ud.run_udf(x, SumUDF()), scheduler=client, workers=["later"])
+            (future,) = distributed.futures_of(kept)
+            assert future.status == "pending"
+            del kept, future
+            with (
+                dask.config.set({"udfdask.resources-timeout": 0.2}),
+                pytest.warns(ud.UDFWarning, match=r"Waiting for one"),
+                pytest.raises(ud.ArgumentValueError, match=r"None came within"),
+            ):
+                ud.run_udf(on_workers(x, "later"), SumUDF()).compute(scheduler=client)
