@@ -45,7 +45,6 @@ def open_netcdf(
 def _read(file: Path, chunks: Any = None) -> Any:
     """Take a NetCDF file and chunks by dimension; return its xarray.Dataset, values as stored."""
     try:
-        import scipy  # noqa: F401
         import xarray as xr
     except ImportError as error:
         package = error.name or "xarray"
