@@ -26,7 +26,7 @@ recipe groups declaring preparing partial sources device_tasks instance pieces s
 processing
 chunk
 merge finish
-second_pass
+second_pass array_remedies
 plan output_task
 chunk_layers
 lazy_params scatter placement limits presence pinning

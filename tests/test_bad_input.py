@@ -69,23 +69,6 @@ class Returns(ud.UDF):
 # The array.
 
 
-def test_numpy_array_says_how_to_make_a_dask_array():
-    with pytest.raises(ud.ArgumentTypeError, match=r"numpy\.ndarray of shape .*from_array"):
-        ud.run_udf(np.zeros((2, 2, 4, 4)), Nav())
-
-
-@pytest.mark.parametrize("value", [[[1, 2], [3, 4]], None, "scan.zarr"])
-def test_no_array_at_all(value):
-    with pytest.raises(TypeError, match=rf"got a builtins.{type(value).__name__}.*from_array"):
-        ud.run_udf(value, Nav())
-
-
-def test_data_array_says_data(x):
-    xr = pytest.importorskip("xarray")
-    with pytest.raises(ud.ArgumentTypeError, match=r"DataArray: pass its \.data"):
-        ud.run_udf(xr.DataArray(x), Nav())
-
-
 @pytest.mark.point(21)
 def test_unknown_chunks():
     x = da.zeros((10, 4, 4), chunks=(5, 4, 4))

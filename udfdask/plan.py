@@ -13,6 +13,7 @@ from dask.base import is_dask_collection
 from dask.utils import format_bytes
 
 from udfdask import config
+from udfdask.array_remedies import array_remedy
 from udfdask.auxdata import AuxData
 from udfdask.backends.device import check_dtype
 from udfdask.backends.kinds import backend_of, fill_value, holds, is_unknown_sparse
@@ -103,18 +104,18 @@ def make_plan(
     )
 
 
+def check_is_array(array: Any, call: str) -> None:
+    """Raise if this is not a dask array, with what to pass to the function of this name."""
+    if not isinstance(array, da.Array):
+        kind, remedy = array_remedy(array, call)
+        raise ArgumentTypeError(
+            f"expected a dask array of shape (*nav, *sig), got {kind}: {remedy}"
+        )
+
+
 def check_array(array: Any) -> None:
     """Raise if this is not a dask array that can be processed."""
-    kind = f"{type(array).__module__}.{type(array).__qualname__}"
-    if not isinstance(array, da.Array):
-        inner = getattr(array, "data", None)
-        if isinstance(inner, da.Array):
-            raise ArgumentTypeError(f"expected a dask array, got a {kind}: pass its .data")
-        shape = f" of shape {array.shape}" if hasattr(array, "shape") else ""
-        raise ArgumentTypeError(
-            f"expected a dask array of shape (*nav, *sig), got a {kind}{shape}: make one with "
-            "dask.array.from_array(data, chunks='auto')"
-        )
+    check_is_array(array, "run_udf")
     if hasattr(array, "expr"):
         raise ArgumentTypeError(
             "dask's expression arrays (config array.query-planning) are not supported: start "
@@ -186,13 +187,27 @@ def _check_formats(recipe: Recipe) -> None:
 def check_sig_dims(sig_dims: Any, ndim: int) -> None:
     """Raise if this is not a possible number of signal axes."""
     if isinstance(sig_dims, bool) or not isinstance(sig_dims, (int, np.integer)):
+        hint = ""
+        if _are_names(sig_dims):
+            hint = (
+                ": only a DataArray has names, import udfdask.xarray, then "
+                f"data_array.udf.run_udf(udf, sig_dims={sig_dims!r})"
+            )
         raise ArgumentTypeError(
-            f"sig_dims must be an integer, the number of trailing signal axes, not {sig_dims!r}"
+            "sig_dims must be an integer, the number of trailing signal axes, not "
+            f"{sig_dims!r}{hint}"
         )
     if not 1 <= sig_dims <= ndim:
         raise ArgumentValueError(
             f"sig_dims must be within 1 and the {ndim} axes of the array, not {sig_dims}"
         )
+
+
+def _are_names(sig_dims: Any) -> bool:
+    """Return whether these are names of axes, as a DataArray has them."""
+    if isinstance(sig_dims, str):
+        return not sig_dims.isdigit()
+    return isinstance(sig_dims, (list, tuple)) and any(isinstance(s, str) for s in sig_dims)
 
 
 def check_udfs(udfs: Any) -> None:

@@ -12,7 +12,7 @@ from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.explanation import Explanation, describe
 from udfdask.graph import Outputs, build_graph
-from udfdask.plan import Plan, make_plan
+from udfdask.plan import Plan, check_is_array, make_plan
 from udfdask.progress import compute, persist
 from udfdask.results import About, Result
 from udfdask.udf import UDF
@@ -160,6 +160,7 @@ def explain(
     >>> ud.explain(x, SumUDF()).bytes_read
     8388608
     """
+    check_is_array(array, "explain")
     udfs = as_list(udf)
     plan = make_plan(
         array,

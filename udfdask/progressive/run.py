@@ -11,7 +11,7 @@ from dask import base
 
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, UDFWarning
-from udfdask.plan import make_plan
+from udfdask.plan import check_is_array, make_plan
 from udfdask.presence import check_device
 from udfdask.progressive.cluster import ClusterChunks
 from udfdask.progressive.iteration import UDFIterator
@@ -123,6 +123,7 @@ def run_udf_iter(
     reporter = choose_reporter(progress)
     if not callable(scheduler):
         _check_options(kwargs)
+    check_is_array(array, "run_udf_iter")
     udfs = as_list(udf)
     plan = make_plan(
         array,
