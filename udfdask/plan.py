@@ -27,6 +27,13 @@ from udfdask.second_pass import needs_whole_run, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
 
+CROWDS = ((10_000, 1 << 20), (50_000, 1 << 24))
+"""Numbers of blocks from which on a plan warns, if they have fewer bytes than this on average.
+
+A block is two tasks, one that loads and one that works, of 0.1 ms on threads to 1 ms on a cluster.
+A megabyte is processed in 1 ms.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -279,6 +286,7 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
             f"a task takes {blocks} signal chunks, {format_bytes(heaviest)} together, because "
             f"{why}: {call}"
         )
+    found += _many_blocks(recipe, blocks)
     gathered = sum(
         s.nbytes(grid.n_frames, sig)
         for u in recipe.udfs
@@ -292,6 +300,21 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
             "if get_results works row by row, set elementwise_results = True on the UDF"
         )
     return found
+
+
+def _many_blocks(recipe: Recipe, sig_blocks: int) -> list[str]:
+    """Return a warning if there are so many small blocks that dask is busier than the UDFs."""
+    grid, frame_bytes = recipe.grid, recipe.shape.sig.size * recipe.dtype.itemsize
+    count = grid.n_chunks * sig_blocks
+    size = grid.n_frames * frame_bytes // count
+    if not any(count >= many and size < small for many, small in CROWDS):
+        return []
+    call = _rechunk_call(recipe, max(1, (128 << 20) // max(frame_bytes, 1)))
+    text = (
+        f"{count} blocks of {format_bytes(size)} make at least {2 * count} tasks, and dask needs "
+        f"0.1 ms for each on threads, 1 ms on a cluster: {call}; open a file with such chunks"
+    )
+    return [text]
 
 
 def _rechunk_call(recipe: Recipe, frames: int) -> str:

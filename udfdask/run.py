@@ -92,7 +92,8 @@ def run_udf(
     Warns
     -----
     UDFWarning
-        If a task needs much memory: with numbers, and the `rechunk` call to make.
+        If a task needs much memory, or blocks are many and small: with numbers, and the `rechunk`
+        call to make.
 
     Examples
     --------
