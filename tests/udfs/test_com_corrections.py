@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import udfdask as ud
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, GuessResult, apply_correction, guess_corrections, to_beam_shift
@@ -132,7 +133,8 @@ def test_the_beam_shift_of_a_signal_keeps_its_axes(lazy):
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
     data = np.arange(24.0).reshape(3, 4, 2)
     signal = hs.signals.Signal1D(data)
-    signal.axes_manager[0].set(name="x", units="nm", scale=0.5)
+    x = signal.axes_manager[0]
+    x.name, x.units, x.scale = "x", "nm", 0.5
     found = to_beam_shift(signal.as_lazy() if lazy else signal)
     assert found._lazy == lazy
     axis = found.axes_manager[0]

@@ -104,9 +104,7 @@ class LocalChunks:
         if self._get is threaded.get and not (options.get("pool") or config.get("pool", None)):
             # dask keeps the pools that it makes for threads like this one
             if self._pool is None:
-                # dask's own kind of pool; plain ones until 2026.1
-                kind = getattr(threaded, "ContextAwareThreadPoolExecutor", ThreadPoolExecutor)
-                self._pool = kind(self._workers)
+                self._pool = threaded.ContextAwareThreadPoolExecutor(self._workers)
             options["pool"] = self._pool
         return self._get(
             tasks.dsk,
