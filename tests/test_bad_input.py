@@ -754,8 +754,8 @@ def test_no_warning_where_blocks_are_few_or_large(shape, chunks, roi):
 
 
 def test_many_small_blocks_warn():
-    x = da.zeros((10_000, 4, 4), chunks=(1, 4, 4))
-    with pytest.warns(ud.UDFWarning, match=r"^10000 blocks .*array\.rechunk\(\(10000, -1, -1\)\)"):
+    x = da.zeros((10_001, 4, 4), chunks=(1, 4, 4))
+    with pytest.warns(ud.UDFWarning, match=r"^10001 blocks .*array\.rechunk\(\(10001, -1, -1\)\)"):
         ud.run_udf(x, SumUDF())
 
 

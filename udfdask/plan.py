@@ -28,7 +28,7 @@ from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
 
 CROWDS = ((10_000, 1 << 20), (50_000, 1 << 24))
-"""Numbers of blocks from which on a plan warns, if they have fewer bytes than this on average.
+"""Numbers of blocks above which a plan warns, if they have fewer bytes than this on average.
 
 A block is two tasks, one that loads and one that works, of 0.1 ms on threads to 1 ms on a cluster.
 A megabyte is processed in 1 ms.
@@ -307,7 +307,7 @@ def _many_blocks(recipe: Recipe, sig_blocks: int) -> list[str]:
     grid, frame_bytes = recipe.grid, recipe.shape.sig.size * recipe.dtype.itemsize
     count = grid.n_chunks * sig_blocks
     size = grid.n_frames * frame_bytes // count
-    if not any(count >= many and size < small for many, small in CROWDS):
+    if not any(count > many and size < small for many, small in CROWDS):
         return []
     call = _rechunk_call(recipe, max(1, (128 << 20) // max(frame_bytes, 1)))
     text = (
