@@ -38,7 +38,7 @@ _BY_REASON = {
         udfs/test_com_corrections::test_backward_undoes_forward
         udfs/test_com_corrections::test_beam_shifts_are_x_before_y_and_point_back
         udfs/test_com_corrections::test_corrections_are_lazy_on_lazy_arrays
-        udfs/test_crystallinity::test_scipy_is_taken_if_there_is_one
+        udfs/test_com_corrections::test_the_beam_shift_of_a_signal_keeps_its_axes
         udfs/test_record::test_many_open_it_at_once
         udfs/test_record::test_nobody_writes_back_what_it_has_read
         udfs/test_record::test_unwritten_rows_of_a_new_file_are_zero

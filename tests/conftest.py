@@ -6,7 +6,7 @@ from multiprocessing import get_context
 
 import pytest
 
-pytest_plugins = ["backend_fixture"]
+pytest_plugins = ["backend_fixture", "kernel_compiler"]
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests start
 
 

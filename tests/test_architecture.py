@@ -26,7 +26,7 @@ recipe groups declaring preparing partial sources device_tasks instance pieces s
 processing
 chunk
 merge finish blocks
-second_pass data_files
+second_pass data_files array_remedies
 plan output_task
 chunk_layers
 shared_recipe placement limits presence pinning cluster_loss

@@ -1,5 +1,6 @@
 """A user's mistake is a clear error before anything runs: expected what, came what, do what."""
 
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from udfdask.plan import make_plan
 from udfdask.udfs import NoOpUDF, PickUDF, SumSigUDF, SumUDF
 
 
@@ -67,23 +69,6 @@ class Returns(ud.UDF):
 
 
 # The array.
-
-
-def test_numpy_array_says_how_to_make_a_dask_array():
-    with pytest.raises(ud.ArgumentTypeError, match=r"numpy\.ndarray of shape .*from_array"):
-        ud.run_udf(np.zeros((2, 2, 4, 4)), Nav())
-
-
-@pytest.mark.parametrize("value", [[[1, 2], [3, 4]], None, "scan.zarr"])
-def test_no_array_at_all(value):
-    with pytest.raises(TypeError, match=rf"got a builtins.{type(value).__name__}.*from_array"):
-        ud.run_udf(value, Nav())
-
-
-def test_data_array_says_data(x):
-    xr = pytest.importorskip("xarray")
-    with pytest.raises(ud.ArgumentTypeError, match=r"DataArray: pass its \.data"):
-        ud.run_udf(xr.DataArray(x), Nav())
 
 
 @pytest.mark.point(21)
@@ -712,6 +697,66 @@ def test_no_warning_for_four_signal_blocks(recwarn):
     result = ud.run_udf(da.zeros((4, 6, 8, 8), chunks=(2, 6, 4, 4)), Nav())
     assert not recwarn.list
     assert not result.explain().warnings
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "message", "advised"),
+    [
+        (
+            (128, 128, 64, 64),
+            (1, 1, 64, 64),
+            r"^16384 blocks of 8\.00 kiB make at least 32768 tasks",
+            (128, 128, -1, -1),
+        ),
+        (
+            (256, 256, 256, 256),
+            (1, 1, 256, 256),
+            r"^65536 blocks of 128\.00 kiB make at least 131072 tasks",
+            (4, 256, -1, -1),
+        ),
+        ((1 << 20, 512), (16, 512), r"^65536 blocks of 16\.00 kiB", (131072, -1)),
+        (
+            (64, 64, 64, 64),
+            (1, 64, 8, 2),
+            r"^16384 blocks of 2\.00 kiB",
+            (64, 64, -1, -1),
+        ),
+        (
+            (400, 256, 2048, 1024),
+            (1, 2, 2048, 1024),
+            r"^51200 blocks of 8\.00 MiB",
+            (1, 32, -1, -1),
+        ),
+    ],
+    ids=["one frame", "many frames", "spectra", "cut signal", "large frames"],
+)
+def test_many_small_blocks(shape, chunks, message, advised):
+    sig_dims = 1 if len(shape) == 2 else 2
+    x = da.zeros(shape, chunks=chunks, dtype="uint16")
+    (text,) = make_plan(x, [SumUDF()], sig_dims=sig_dims).warnings
+    assert re.search(message, text)
+    assert f"array.rechunk({advised})" in text
+    assert not make_plan(x.rechunk(advised), [SumUDF()], sig_dims=sig_dims).warnings
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "roi"),
+    [
+        ((64, 64, 64, 64), (1, 1, 64, 64), None),  # a small scan: two seconds at most
+        ((200, 400, 512, 512), (2, 4, 512, 512), None),  # blocks of 4 MiB, 20,000 tasks
+        ((400, 256, 2048, 1024), (1, 4, 2048, 1024), None),  # of 16 MiB
+        ((128, 128, 64, 64), (1, 1, 64, 64), np.s_[:8]),  # a region of few blocks
+    ],
+)
+def test_no_warning_where_blocks_are_few_or_large(shape, chunks, roi):
+    x = da.zeros(shape, chunks=chunks, dtype="uint16")
+    assert not make_plan(x, [SumUDF()], roi=roi).warnings
+
+
+def test_many_small_blocks_warn():
+    x = da.zeros((10_001, 4, 4), chunks=(1, 4, 4))
+    with pytest.warns(ud.UDFWarning, match=r"^10001 blocks .*array\.rechunk\(\(10001, -1, -1\)\)"):
+        ud.run_udf(x, SumUDF())
 
 
 @pytest.mark.point(13)

@@ -29,12 +29,14 @@ def mask_of(*positions):
 
 
 def sparse_roi():
-    scipy_sparse = pytest.importorskip("scipy.sparse")
+    import scipy.sparse as scipy_sparse
+
     return scipy_sparse.coo_matrix(mask_of((1, 2), (3, 4)))
 
 
 def scipy_array():
-    scipy_sparse = pytest.importorskip("scipy.sparse")
+    import scipy.sparse as scipy_sparse
+
     return scipy_sparse.csr_array(mask_of((1, 2), (3, 4)))
 
 

@@ -6,11 +6,11 @@ import dask
 import dask.array as da
 import pytest
 from dask import local, multiprocessing, threaded
-from udfdask.scheduler_options import OPTIONS
 
 import udfdask as ud
 from udfdask.io import on_workers
 from udfdask.presence import workers_of
+from udfdask.scheduler_options import OPTIONS
 from udfdask.udfs import SumUDF
 
 DOORS = {

@@ -7,7 +7,10 @@ from typing import Any
 
 import dask.array as da
 
+from udfdask.errors import ArgumentTypeError
+from udfdask.plan import check_is_array
 from udfdask.run import run_udf
+from udfdask.udf import UDF
 
 
 def map_frames(
@@ -64,6 +67,8 @@ def map_frames(
     """
     from udfdask.udfs.auto import AutoUDF  # loads all ready-made UDFs
 
+    _check_function(func, array)
+    check_is_array(array, "map_frames")
     udf = AutoUDF(
         f=func,
         output_shape=output_shape,
@@ -73,3 +78,17 @@ def map_frames(
     )
     result: da.Array = run_udf(array, udf, sig_dims=sig_dims, roi=roi)["result"]
     return result
+
+
+def _check_function(func: Any, array: Any) -> None:
+    """Raise if this is a UDF, or if function and array are swapped."""
+    if isinstance(func, UDF) or (isinstance(func, type) and issubclass(func, UDF)):
+        name = func.__name__ if isinstance(func, type) else type(func).__name__
+        raise ArgumentTypeError(
+            f"map_frames runs a plain function, got the UDF {name}: run_udf(array, {name}(...))"
+        )
+    if not callable(func) and callable(array):
+        raise ArgumentTypeError(
+            f"expected a function of a frame, got {type(func).__name__}: the function comes "
+            "first, then the array: map_frames(func, array)"
+        )

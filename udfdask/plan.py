@@ -13,6 +13,7 @@ import numpy as np
 from dask.utils import format_bytes
 
 from udfdask import config
+from udfdask.array_remedies import array_remedy
 from udfdask.auxdata import AuxData
 from udfdask.backends.device import check_dtype
 from udfdask.backends.kinds import backend_of, fill_value, holds, is_unknown_sparse
@@ -27,6 +28,13 @@ from udfdask.roi import normalize_roi
 from udfdask.second_pass import needs_whole_run, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
+
+CROWDS = ((10_000, 1 << 20), (50_000, 1 << 24))
+"""Numbers of blocks above which a plan warns, if they have fewer bytes than this on average.
+
+A block is two tasks, one that loads and one that works, of 0.1 ms on threads to 1 ms on a cluster.
+A megabyte is processed in 1 ms.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,18 +119,18 @@ def make_plan(
     )
 
 
+def check_is_array(array: Any, call: str) -> None:
+    """Raise if this is not a dask array, with what to pass to the function of this name."""
+    if not isinstance(array, da.Array):
+        kind, remedy = array_remedy(array, call)
+        raise ArgumentTypeError(
+            f"expected a dask array of shape (*nav, *sig), got {kind}: {remedy}"
+        )
+
+
 def check_array(array: Any) -> None:
     """Raise if this is not a dask array that can be processed."""
-    kind = f"{type(array).__module__}.{type(array).__qualname__}"
-    if not isinstance(array, da.Array):
-        inner = getattr(array, "data", None)
-        if isinstance(inner, da.Array):
-            raise ArgumentTypeError(f"expected a dask array, got a {kind}: pass its .data")
-        shape = f" of shape {array.shape}" if hasattr(array, "shape") else ""
-        raise ArgumentTypeError(
-            f"expected a dask array of shape (*nav, *sig), got a {kind}{shape}: make one with "
-            "dask.array.from_array(data, chunks='auto')"
-        )
+    check_is_array(array, "run_udf")
     if hasattr(array, "expr"):
         raise ArgumentTypeError(
             "dask's expression arrays (config array.query-planning) are not supported: start "
@@ -194,13 +202,27 @@ def _check_formats(recipe: Recipe) -> None:
 def check_sig_dims(sig_dims: Any, ndim: int) -> None:
     """Raise if this is not a possible number of signal axes."""
     if isinstance(sig_dims, bool) or not isinstance(sig_dims, (int, np.integer)):
+        hint = ""
+        if _are_names(sig_dims):
+            hint = (
+                ": only a DataArray has names, import udfdask.xarray, then "
+                f"data_array.udf.run_udf(udf, sig_dims={sig_dims!r})"
+            )
         raise ArgumentTypeError(
-            f"sig_dims must be an integer, the number of trailing signal axes, not {sig_dims!r}"
+            "sig_dims must be an integer, the number of trailing signal axes, not "
+            f"{sig_dims!r}{hint}"
         )
     if not 1 <= sig_dims <= ndim:
         raise ArgumentValueError(
             f"sig_dims must be within 1 and the {ndim} axes of the array, not {sig_dims}"
         )
+
+
+def _are_names(sig_dims: Any) -> bool:
+    """Return whether these are names of axes, as a DataArray has them."""
+    if isinstance(sig_dims, str):
+        return not sig_dims.isdigit()
+    return isinstance(sig_dims, (list, tuple)) and any(isinstance(s, str) for s in sig_dims)
 
 
 def check_udfs(udfs: Any) -> None:
@@ -296,6 +318,7 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
             f"a task takes {blocks} signal chunks, {format_bytes(heaviest)} together, because "
             f"{why}: {call}"
         )
+    found += _many_blocks(recipe, blocks)
     gathered = sum(
         s.nbytes(grid.n_frames, sig)
         for u in recipe.udfs
@@ -309,6 +332,21 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
             "if get_results works row by row, set elementwise_results = True on the UDF"
         )
     return found
+
+
+def _many_blocks(recipe: Recipe, sig_blocks: int) -> list[str]:
+    """Return a warning if there are so many small blocks that dask is busier than the UDFs."""
+    grid, frame_bytes = recipe.grid, recipe.shape.sig.size * recipe.dtype.itemsize
+    count = grid.n_chunks * sig_blocks
+    size = grid.n_frames * frame_bytes // count
+    if not any(count > many and size < small for many, small in CROWDS):
+        return []
+    call = _rechunk_call(recipe, max(1, (128 << 20) // max(frame_bytes, 1)))
+    text = (
+        f"{count} blocks of {format_bytes(size)} make at least {2 * count} tasks, and dask needs "
+        f"0.1 ms for each on threads, 1 ms on a cluster: {call}; open a file with such chunks"
+    )
+    return [text]
 
 
 def _rechunk_call(recipe: Recipe, frames: int) -> str:

@@ -12,7 +12,7 @@ from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.explanation import Explanation, describe
 from udfdask.graph import build_graph
-from udfdask.plan import Plan, make_plan
+from udfdask.plan import Plan, check_is_array, make_plan
 from udfdask.progress import compute, persist
 from udfdask.result_tasks import ResultTasks
 from udfdask.results import About, Result
@@ -93,7 +93,8 @@ def run_udf(
     Warns
     -----
     UDFWarning
-        If a task needs much memory: with numbers, and the `rechunk` call to make.
+        If a task needs much memory, or blocks are many and small: with numbers, and the `rechunk`
+        call to make.
 
     Examples
     --------
@@ -161,6 +162,7 @@ def explain(
     >>> ud.explain(x, SumUDF()).bytes_read
     8388608
     """
+    check_is_array(array, "explain")
     udfs = as_list(udf)
     plan = make_plan(
         array,

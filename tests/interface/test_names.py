@@ -51,7 +51,8 @@ def test_products_and_counts():
     assert ud.prod(()) == 1
     mask = np.eye(3, dtype=bool)
     assert ud.count_nonzero(mask) == 3
-    sparse = pytest.importorskip("scipy.sparse")
+    from scipy import sparse
+
     assert ud.count_nonzero(sparse.csr_matrix(mask)) == 3
     pydata = pytest.importorskip("sparse")
     assert ud.count_nonzero(pydata.COO.from_numpy(mask)) == 3

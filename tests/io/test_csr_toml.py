@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from commands import call
 from udfdask.errors import FileFormatError
@@ -9,7 +10,6 @@ from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 
 pytest.importorskip("sparse", reason="sparse is an extra")
-sp = pytest.importorskip("scipy.sparse", reason="scipy is in the sparse extra")
 
 DESCRIPTION = """
 [params]

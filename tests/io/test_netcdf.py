@@ -9,7 +9,6 @@ from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 
 xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
-pytest.importorskip("scipy", reason="scipy comes with hyperspy")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from udfdask.testing.strategies import chunkings, shapes
 from udfdask.udfs import SumUDF
 
 sparse = pytest.importorskip("sparse", reason="sparse is an extra")
-sp = pytest.importorskip("scipy.sparse", reason="scipy is in the sparse extra")
 
 
 class Files(NamedTuple):

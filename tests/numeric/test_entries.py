@@ -13,7 +13,6 @@ from udfdask.numeric.row_order import in_order
 from udfdask.numeric.shifting import moved_back
 
 sparse = pytest.importorskip("sparse", reason="sparse is an extra")
-pytest.importorskip("scipy.sparse", reason="scipy is in the sparse extra")
 
 SHAPE = (7, 3, 4)
 

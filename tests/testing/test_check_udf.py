@@ -375,6 +375,13 @@ def test_udfs_that_want_sparse_data(udf):
     assert not report.notes
 
 
+def test_without_the_packages_for_sparse_data(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sparseconverter", None)
+    report = check_udf(OffersTiles(("numpy", "scipy.sparse.csr_matrix")))
+    (note,) = report.notes
+    assert note.startswith("other backends than NumPy: checking them needs sparseconverter")
+
+
 @pytest.mark.parametrize("backend", ["scipy.sparse.csr_matrix", "sparse.COO"])
 def test_a_backend_that_gives_something_else(backend):
     udf = Offers(("numpy", backend), wrong=backend)

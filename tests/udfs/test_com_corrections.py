@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import udfdask as ud
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, GuessResult, apply_correction, guess_corrections, to_beam_shift
@@ -125,3 +126,27 @@ def test_what_cannot_be_guessed_is_named(y, x, error, message):
 def test_a_wrong_angle_is_named(angle, error):
     with pytest.raises(error, match="scan_rotation must be a"):
         apply_correction(np.zeros(2), np.zeros(2), angle, flip_y=False)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_the_beam_shift_of_a_signal_keeps_its_axes(lazy):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    data = np.arange(24.0).reshape(3, 4, 2)
+    signal = hs.signals.Signal1D(data)
+    x = signal.axes_manager[0]
+    x.name, x.units, x.scale = "x", "nm", 0.5
+    found = to_beam_shift(signal.as_lazy() if lazy else signal)
+    assert found._lazy == lazy
+    axis = found.axes_manager[0]
+    assert (axis.name, axis.units, axis.scale) == ("x", "nm", 0.5)
+    np.testing.assert_array_equal(np.asarray(found.data), -data[..., ::-1])
+
+
+def test_the_origin_of_beam_shifts_on_odd_frames():
+    frames = np.zeros((1, 7, 9))
+    frames[0, 5, 2] = 1
+    x = da.from_array(frames)
+    ours = ud.run_udf(x, CoMUDF())["raw_shifts"].compute()
+    np.testing.assert_array_equal(to_beam_shift(ours), [[2, -2]])
+    pyxem = ud.run_udf(x, CoMUDF(cy=7 / 2, cx=9 / 2))["raw_shifts"].compute()
+    np.testing.assert_array_equal(to_beam_shift(pyxem), [[9 / 2 - 2, 7 / 2 - 5]])

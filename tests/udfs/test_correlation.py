@@ -283,3 +283,28 @@ def test_data_that_do_not_fit(template, shape, dtype, sig_dims, error, message):
     data = da.zeros(shape, dtype=dtype)
     with raise_if_dask_computes(), pytest.raises(error, match=message):
         ud.run_udf(data, CorrelationUDF(PEAKS, template, steps=3), sig_dims=sig_dims)
+
+
+def found_at(places, radius, size=48):
+    """Where discs are found, each in a frame of its own, (y, x) less where they are."""
+    places = np.asarray(places, dtype=float)
+    frames = [circular(x, y, size, size, radius=radius, antialiased=True) for y, x in places]
+    shifts = ud.UDF.aux_data(np.round(places), kind="nav", extra_shape=(2,), dtype="float64")
+    template = DiscTemplate(radius=radius, radius_outer=1.5 * radius)
+    udf = CorrelationUDF([(0, 0)], template, steps=4, zero_shift=shifts)
+    found = run(udf, da.from_array(np.stack(frames).astype("f4")))
+    return found["refineds"][:, 0] - places
+
+
+@pytest.mark.parametrize("radius", [3, 5, 8])
+def test_how_exact_positions_are(radius):
+    part = np.arange(-5, 5) / 10
+    error = found_at([(24 + y, 24 + x) for y in part for x in part], radius)
+    assert 0.15 < np.abs(error).max() < 0.25  # the most at half a pixel
+    assert np.sqrt(np.mean(error**2)) < 0.1
+
+
+def test_discs_that_the_border_cuts_are_found_too_far_inside():
+    inside, cut = found_at([(6, 24), (1, 24)], radius=4)[:, 0]
+    assert abs(inside) < 0.01
+    assert 0.7 < cut < 1.3

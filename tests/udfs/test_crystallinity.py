@@ -7,7 +7,6 @@ import pytest
 
 import udfdask as ud
 from udfdask import ArgumentTypeError, ArgumentValueError
-from udfdask.numeric import spectra
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.udfs import CrystallinityUDF, SumUDF
 
@@ -97,22 +96,6 @@ def test_beside_others():
     cryst, total = ud.compute(*ud.run_udf(x, [CrystallinityUDF(**RING), SumUDF()]))
     np.testing.assert_allclose(cryst["intensity"], expected(DATA, **RING), rtol=1e-5)
     np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=(0, 1)))
-
-
-def test_without_scipy(monkeypatch):
-    with_scipy = run(DATA.astype("u2"), (2, 3, 5, 15))
-    monkeypatch.setattr(spectra, "_transforms", lambda: np.fft)
-    np.testing.assert_allclose(run(DATA.astype("u2"), (2, 3, 5, 15)), with_scipy, rtol=1e-5)
-
-
-def test_scipy_is_taken_if_there_is_one(monkeypatch):
-    scipy = pytest.importorskip("scipy.fft", reason="scipy is an extra")
-    spectra._transforms.cache_clear()
-    assert spectra._transforms() is scipy
-    spectra._transforms.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "scipy.fft", None)
-    assert spectra._transforms() is np.fft
-    spectra._transforms.cache_clear()
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])

@@ -39,7 +39,6 @@ from udfdask.udfs import (
 )
 
 pytest.importorskip("sparse", reason="sparse is an extra")
-pytest.importorskip("scipy.sparse", reason="scipy is in the sparse extra")
 
 SYNC = {"scheduler": "synchronous"}
 DTYPES = ["?", "u2", "i4", "f4", "c8"]

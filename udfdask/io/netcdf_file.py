@@ -73,7 +73,6 @@ def _mapped(identity: FileIdentity, name: str) -> MappedArray:
 def _read(file: Path) -> Any:
     """Take a NetCDF file; return its xarray.Dataset, values as stored."""
     try:
-        import scipy  # noqa: F401
         import xarray as xr
     except ImportError as error:
         package = error.name or "xarray"

@@ -177,7 +177,6 @@ def _room(source: CSRFiles, frames: int) -> int:
 def _check_packages(file: str) -> None:
     """Raise if what makes sparse blocks is not installed."""
     try:
-        import scipy.sparse  # noqa: F401
         import sparse  # noqa: F401
     except ImportError as error:
         raise missing_package(

@@ -11,7 +11,7 @@ from dask import base
 
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFWarning
-from udfdask.plan import make_plan
+from udfdask.plan import check_is_array, make_plan
 from udfdask.presence import check_device, check_workers
 from udfdask.progressive.cluster import ClusterChunks
 from udfdask.progressive.iteration import UDFIterator
@@ -121,6 +121,7 @@ def run_udf_iter(
     """
     reporter = choose_reporter(progress)
     check_options("run_udf_iter", kwargs, scheduler)
+    check_is_array(array, "run_udf_iter")
     udfs = as_list(udf)
     plan = make_plan(
         array,

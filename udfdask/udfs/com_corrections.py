@@ -195,15 +195,19 @@ def to_beam_shift(shifts: Any) -> Any:
     pyxem writes vectors as (x, y), and means the shift that brings the beam to the centre: centre
     minus centre of mass.
 
+    The origin stays that of the shifts. `CoMUDF` counts from the pixel ``shape // 2``, pyxem from
+    ``shape / 2``, which is half a pixel more along an axis of odd size. For pyxem's numbers on such
+    frames pass ``cy=ny / 2, cx=nx / 2`` to `CoMUDF`.
+
     Parameters
     ----------
-    shifts : array, numpy or dask, shape (..., 2)
+    shifts : array, numpy, dask or xarray, or HyperSpy signal, shape (..., 2)
         Centre of mass minus centre as (y, x), in pixels: `raw_shifts` or `field` of `CoMUDF`.
 
     Returns
     -------
     array, shape (..., 2)
-        Centre minus centre of mass as (x, y), in pixels.
+        Centre minus centre of mass as (x, y), in pixels; of the type of `shifts`, axes kept.
 
     Raises
     ------
@@ -217,6 +221,8 @@ def to_beam_shift(shifts: Any) -> Any:
     >>> to_beam_shift(np.array([1.0, 2.0]))
     array([-2., -1.])
     """
+    if hasattr(shifts, "_deepcopy_with_new_data"):  # a HyperSpy signal: to an array it has no axes
+        return shifts._deepcopy_with_new_data(to_beam_shift(shifts.data))
     if not hasattr(shifts, "__dask_graph__"):
         shifts = np.asarray(shifts)
     if shifts.ndim < 1 or shifts.shape[-1] != 2:

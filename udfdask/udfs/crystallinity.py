@@ -52,8 +52,6 @@ class CrystallinityUDF(UDF):
     doubled. The pixels of the disc are those at ``d <= real_rad``; they may be NaN. For frames that
     are not square, a bin stands for different lengths along y and x.
 
-    With scipy installed it is several times faster; results agree within rounding.
-
     Examples
     --------
     >>> import dask.array as da, numpy as np, udfdask as ud

@@ -12,6 +12,7 @@ import dask.config
 import numpy as np
 from dask.base import compute
 
+from udfdask.backends.kinds import converter
 from udfdask.backends.names import CPU_BACKENDS, NUMPY
 from udfdask.buffers import BufferSpec, Views
 from udfdask.results import Result
@@ -103,6 +104,11 @@ def backends_do_not_show(subject: Subject) -> None:
     """On every array backend that the UDF offers, the results are the same."""
     offered = [b for b in subject.run().udf().backends if b in CPU_BACKENDS]
     if offered == [NUMPY]:
+        return
+    try:
+        converter("checking them")
+    except ImportError as error:
+        subject.notes.append(f"other backends than NumPy: {error}")
         return
     cut = next(whole_cuts(subject.nav), None)
     wanted = subject.results(Layout(nav_chunks=cut))

@@ -1,0 +1,180 @@
+"""What users pass first in place of a dask array: each error says which call to make."""
+
+import pathlib
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.io import open_file
+from udfdask.udfs import SumUDF
+
+DATA = np.arange(2 * 3 * 4 * 5, dtype="uint16").reshape(2, 3, 4, 5)
+LAZY = da.from_array(DATA, chunks=(1, 3, 4, 5))
+
+
+def data_array(tmp_path):
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    return xr.DataArray(DATA, dims=("y", "x", "ky", "kx"))
+
+
+def chunked_data_array(tmp_path):
+    return data_array(tmp_path).chunk()
+
+
+def dataset(tmp_path):
+    return data_array(tmp_path).to_dataset(name="scan")
+
+
+def signal(tmp_path):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    return hs.signals.Signal2D(DATA)
+
+
+def lazy_signal(tmp_path):
+    return signal(tmp_path).as_lazy()
+
+
+def opened(tmp_path):
+    np.save(tmp_path / "scan.npy", DATA)
+    return open_file(tmp_path / "scan.npy")
+
+
+def zarr_group(tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
+    return zarr.create_group({})
+
+
+def zarr_array(tmp_path):
+    return zarr_group(tmp_path).create_array("scan", data=DATA)
+
+
+def hdf5_dataset(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+    file = h5py.File(tmp_path / "scan.h5", "w", driver="core", backing_store=False)
+    return file.create_dataset("run/scan", data=DATA)
+
+
+def hdf5_file(tmp_path):
+    return hdf5_dataset(tmp_path).file
+
+
+MISTAKES = {
+    "array": (lambda _: DATA, r"numpy\.ndarray of shape .*dask\.array\.from_array\(data, "),
+    "DataArray": (
+        data_array,
+        (
+            r"xarray\.DataArray of shape .*import udfdask\.xarray, then "
+            r"array\.udf\.CALL\(WORK, sig_dims=\('ky', 'kx'\)\)$"
+        ),
+    ),
+    "chunked DataArray": (chunked_data_array, r"import udfdask\.xarray, then array\.udf\.CALL\("),
+    "Dataset": (
+        dataset,
+        r"xarray\.Dataset: import udfdask\.xarray, .* dataset\['scan'\]\.udf\.CALL\(WORK\)$",
+    ),
+    "signal": (
+        signal,
+        r"hyperspy\.Signal2D: import udfdask\.hyperspy, then signal\.udf\.CALL\(WORK\)$",
+    ),
+    "lazy signal": (
+        lazy_signal,
+        r"hyperspy\.LazySignal2D: import udfdask\.hyperspy, then signal\.udf\.CALL\(WORK\)$",
+    ),
+    "opened file": (
+        opened,
+        r"udfdask\.OpenedFile: pass its array, CALL\(.*opened\.array.*, sig_dims=2\)$",
+    ),
+    "name of a file": (
+        lambda _: "scan.npy",
+        (
+            r"got str: open the file, opened = udfdask\.io\.open_file\('scan\.npy'\), then "
+            r"CALL\(.*opened\.array.*, sig_dims=opened\.sig_dims\)$"
+        ),
+    ),
+    "path": (
+        lambda _: pathlib.PurePosixPath("a/scan.npy"),
+        r"pathlib\.PurePosixPath: .*open_file\('a/scan\.npy'\)",
+    ),
+    "zarr array": (zarr_array, r"zarr\.Array of shape .*dask\.array\.from_zarr\(array\)"),
+    "zarr group": (zarr_group, r"zarr\.Group: .*open_file\(path, dataset='name'\)\.array"),
+    "HDF5 dataset": (
+        hdf5_dataset,
+        r"h5py\.Dataset of shape .*open_file\('.*scan\.h5', dataset='/run/scan'\)\.array",
+    ),
+    "HDF5 file": (hdf5_file, r"h5py\.File: .*open_file\(path, dataset='name'\)\.array"),
+    "list of arrays": (lambda _: [LAZY, LAZY], r"got list: .*dask\.array\.stack\(arrays\)"),
+    "list of numbers": (lambda _: [[1, 2]], r"got list: .*from_array\(numpy\.array\(values\)"),
+    "result": (
+        lambda _: ud.run_udf(LAZY, SumUDF()),
+        r"udfdask\.Result: pick one of its arrays, result\['intensity'\]",
+    ),
+    "Delayed": (
+        lambda _: dask.delayed(DATA),
+        r"dask\.Delayed\w*: dask\.array\.from_delayed\(value, shape, dtype\)",
+    ),
+    "nothing": (lambda _: None, r"got NoneType: .*from_array"),
+    "UDF": (lambda _: SumUDF(), r"got the UDF SumUDF: .*\(array, udf\)"),
+    "UDF class": (lambda _: SumUDF, r"got the UDF SumUDF: .*\(array, udf\)"),
+    "list of UDFs": (lambda _: [SumUDF()], r"got a list of UDFs: .*\(array, udf\)"),
+    "function": (lambda _: np.sum, r"runs with map_frames\(func, array\)"),
+}
+"""What is passed as the array, and what the message says; CALL is the function, WORK what runs."""
+
+CALLS = {
+    "run_udf": lambda array: ud.run_udf(array, SumUDF()),
+    "run_udf_iter": lambda array: ud.run_udf_iter(array, SumUDF()),
+    "explain": lambda array: ud.explain(array, SumUDF()),
+    "map_frames": lambda array: ud.map_frames(np.sum, array),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_something_else_than_a_dask_array(mistake, call, tmp_path):
+    make, message = MISTAKES[mistake]
+    work = "func" if call == "map_frames" else "udf"
+    message = message.replace("CALL", call).replace("WORK", work)
+    with pytest.raises(ud.ArgumentTypeError, match=r"expected a dask array") as caught:
+        CALLS[call](make(tmp_path))
+    assert caught.match(message)
+
+
+def test_what_the_messages_advise_works(tmp_path):
+    import udfdask.hyperspy
+    import udfdask.xarray  # noqa: F401
+
+    file = opened(tmp_path)
+    udf, total = SumUDF(), DATA.sum(axis=(0, 1))
+    advised = [
+        data_array(tmp_path).udf.run_udf(udf, sig_dims=("ky", "kx"))["intensity"],
+        dataset(tmp_path)["scan"].udf.run_udf(udf)["intensity"],
+        signal(tmp_path).udf.run_udf(udf)["intensity"].data,
+        lazy_signal(tmp_path).udf.run_udf(udf)["intensity"].data,
+        ud.run_udf(file.array, udf, sig_dims=file.sig_dims)["intensity"],
+        ud.run_udf(da.from_zarr(zarr_array(tmp_path)), udf)["intensity"],
+        ud.run_udf(da.from_delayed(dask.delayed(DATA), DATA.shape, DATA.dtype), udf)["intensity"],
+    ]
+    for found in advised:
+        np.testing.assert_array_equal(found, total)
+
+
+def test_map_frames_takes_the_function_first():
+    with pytest.raises(ud.ArgumentTypeError, match=r"function comes first.*map_frames\(func, arr"):
+        ud.map_frames(LAZY, np.sum)
+
+
+@pytest.mark.parametrize("udf", [SumUDF, SumUDF()])
+def test_map_frames_takes_no_udf(udf):
+    with pytest.raises(ud.ArgumentTypeError, match=r"got the UDF SumUDF: run_udf\(array, SumUDF\("):
+        ud.map_frames(udf, LAZY)
+
+
+@pytest.mark.parametrize("names", ["kx", ("ky", "kx"), ["ky", "kx"]])
+def test_names_of_axes(names):
+    with pytest.raises(
+        ud.ArgumentTypeError, match=r"must be an integer.*import udfdask\.xarray.*sig_dims="
+    ):
+        ud.run_udf(LAZY, SumUDF(), sig_dims=names)
