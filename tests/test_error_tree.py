@@ -40,7 +40,7 @@ RAISED = {
     ),
     "ArgumentTypeError": (
         TypeError,
-        r"expected a dask array of shape .*, got a numpy\.ndarray of shape \(2, 2\): make one with",
+        r"expected a dask array of shape .*, got numpy\.ndarray of shape \(2, 2\): make one with",
         lambda _: ud.run_udf(np.zeros((2, 2)), SumUDF()),
     ),
     "ArgumentValueError": (

@@ -115,7 +115,7 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
     """Return what a function of the user's refers to by name."""
     references = references_of(function.__code__)
     scope: Mapping[str, Any] = function.__globals__
-    builtins: Mapping[str, Any] = function.__builtins__  # type: ignore[attr-defined]
+    builtins: Mapping[str, Any] = function.__builtins__
     found = []
     for chain in references.chains:
         first, *rest = chain
