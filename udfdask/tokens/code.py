@@ -115,7 +115,8 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
     """Return what a function of the user's refers to by name."""
     references = references_of(function.__code__)
     scope: Mapping[str, Any] = function.__globals__
-    builtins: Mapping[str, Any] = function.__builtins__
+    untyped: Any = function  # mypy does not know the attribute
+    builtins: Mapping[str, Any] = untyped.__builtins__
     found = []
     for chain in references.chains:
         first, *rest = chain
