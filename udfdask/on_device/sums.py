@@ -13,12 +13,12 @@ from udfdask.on_device.blocks import blocks_of
 
 def add_frames(tile: Any, total: Any) -> None:
     """Add the frames of a tile, shape (n, *part), to `total`, shape `part`, in its dtype."""
-    add_exactly(total, _sum(tile, 0, total.dtype))
+    _add(tile.dtype, total, _sum(tile, 0, total.dtype))
 
 
 def add_pixels(tile: Any, sums: Any) -> None:
     """Add the pixels of each frame of a tile, shape (n, *part), to `sums`, shape (n,)."""
-    add_exactly(sums, _sum(tile, tuple(range(1, tile.ndim)), sums.dtype))
+    _add(tile.dtype, sums, _sum(tile, tuple(range(1, tile.ndim)), sums.dtype))
 
 
 def add_within(tile: Any, mask: Any, sums: Any) -> None:
@@ -31,8 +31,19 @@ def add_within(tile: Any, mask: Any, sums: Any) -> None:
     for block in blocks_of(tile, tile.itemsize):
         inside = xp.where(mask, block, tile.dtype.type(0))
         rows = sums[first : first + block.shape[0]]
-        add_exactly(rows, _sum(inside, axes, wide).astype(sums.dtype, copy=False))
+        _add(tile.dtype, rows, _sum(inside, axes, wide).astype(sums.dtype, copy=False))
         first += block.shape[0]
+
+
+def _add(values: Any, total: Any, more: Any) -> None:
+    """Add sums of values of a dtype to others; raise if 64-bit integers do not fit them.
+
+    The plan has made sure that sums of narrower ones do; a look at them would wait for the device.
+    """
+    if is_long(values):
+        add_exactly(total, more)
+    else:
+        total += more
 
 
 def _sum(tile: Any, axes: Any, dtype: Any) -> Any:
