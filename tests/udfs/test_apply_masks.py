@@ -143,8 +143,14 @@ class TestNumbers:
         data.flat[::7] = np.iinfo(dtype).min
         high = 1 if masks == "?" else np.iinfo(masks).max
         stack = np.where(RNG.random((2, 40, 40)) < 0.9, high, high // 2).astype(masks)
-        got = run(data, ApplyMasksUDF(lambda: stack, use_sparse=use_sparse))
-        assert_same(got, reference(data, stack))  # which wraps around as sums in NumPy do
+        wanted = reference(data, stack)  # which wraps around, as sums in NumPy do
+        exact = data.reshape(3, -1).astype(object) @ stack.reshape(2, -1).astype(object).T
+        udf = ApplyMasksUDF(lambda: stack, use_sparse=use_sparse)
+        if (exact == wanted).all():
+            assert_same(run(data, udf), wanted)
+        else:
+            with pytest.raises(ud.SumOverflowError, match=f"does not fit {wanted.dtype}"):
+                run(data, udf)
 
     def test_wide_frames(self):
         """More pixels than are converted at a time, and no multiple of that."""
