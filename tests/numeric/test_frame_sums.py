@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 
 from every_dtype import FOREIGN, KNOWN, sample, total_dtype
+from udfdask.errors import SumOverflowError
 from udfdask.numeric.frame_sums import BLOCK, add_frames
 
 
 def check(tile, dtype):
     total = np.ones(tile.shape[1:], dtype=total_dtype(dtype))
     want = total + tile.sum(axis=0, dtype=total.dtype)
+    if tile.dtype.kind in "iu" and tile.dtype.itemsize == 8:
+        exact = total.astype(object) + tile.astype(object).sum(axis=0)
+        if (exact != want).any():
+            with pytest.raises(SumOverflowError, match="does not fit"):
+                add_frames(tile, total)
+            return
     add_frames(tile, total)
     if tile.dtype.kind in "biu":
         np.testing.assert_array_equal(total, want)

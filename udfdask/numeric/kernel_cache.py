@@ -152,5 +152,6 @@ def cache_of(function: Callable[..., Any], options: str) -> Any:
     """
     try:
         return KernelCache(function, options)
-    except (RuntimeError, OSError):  # no folder at all, or the source is gone
-        return NoCache()
+    except (RuntimeError, OSError):  # no folder at all, or no file with the source
+        in_file = Path(function.__code__.co_filename).is_file()
+        return NoCache() if in_file else NullCache()
