@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 
 from every_dtype import FOREIGN, KNOWN, sample, total_dtype
+from udfdask.errors import SumOverflowError
 from udfdask.numeric.pixel_sums import BLOCK, add_pixels
 
 
 def check(tile, dtype):
     total = np.ones(len(tile), dtype=total_dtype(dtype))
     want = total + tile.sum(axis=tuple(range(1, tile.ndim)), dtype=total.dtype)
+    if tile.dtype.kind in "iu" and tile.dtype.itemsize == 8:
+        axes = tuple(range(1, tile.ndim))
+        if (total.astype(object) + tile.astype(object).sum(axis=axes) != want).any():
+            with pytest.raises(SumOverflowError, match="does not fit"):
+                add_pixels(tile, total)
+            return
     add_pixels(tile, total)
     if tile.dtype.kind in "biu":
         np.testing.assert_array_equal(total, want)
