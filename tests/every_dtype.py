@@ -22,6 +22,14 @@ def sample(dtype, shape, seed=0):
     return (values + 1j * rng.uniform(-9, 9, shape) if dt.kind == "c" else values).astype(dt)
 
 
+def summable(dtype, shape, times=1):
+    """As `sample`, but sums of all values fit 64 bits, also if each is multiplied by `times`."""
+    values = sample(dtype, shape)
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+        values >>= (times * values.size).bit_length()
+    return values
+
+
 def total_dtype(dtype):
     """What sums of a dtype are held in."""
     kind = np.dtype(dtype).kind
