@@ -306,3 +306,24 @@ def test_merge_with_a_region(x, cls):
 @pytest.mark.parametrize("wrap", [np.asarray, da.from_array])
 def test_aux_udfs_keep_the_laws(cls, wrap):
     check_udf(cls(**aux_of(Shape(X.shape, sig_dims=2), wrap)), X % 17)
+
+
+@pytest.mark.parametrize("given", [(0, 4, 2), (0, 2)])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_no_frames_at_all(given, lazy):
+    """A scan axis may be empty; dask reshapes no array of several axes without elements."""
+    values = da.zeros(given, chunks=2) if lazy else np.zeros(given)
+    aux = ud.UDF.aux_data(values, kind="nav", extra_shape=(2,), dtype="float64")
+    x = da.zeros((0, 4, 3), chunks=(1, 2, 3))
+    found = ud.run_udf(x, AddsAux(aux=aux), sig_dims=1).compute(**SYNC)["total"]
+    assert found.shape == (0, 4)
+
+
+class AddsAux(ud.UDF):
+    """Adds up the aux data of each frame."""
+
+    def get_result_buffers(self):
+        return {"total": self.buffer("nav")}
+
+    def process_frame(self, frame):
+        self.results.total[:] = self.params.aux.sum()

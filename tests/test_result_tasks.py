@@ -1,6 +1,7 @@
 """How many tasks a result costs, and what its tasks hold: nothing is made that nobody asks for."""
 
 import pickle
+import tracemalloc
 
 import dask
 import dask.array as da
@@ -125,6 +126,33 @@ def test_whole_results_hold_no_heavy_buffers(make):
     assert sum(value.nbytes for value in values) == 16 * 8
     done = result.compute()
     assert done[next(iter(done))].tolist() == [[4096.0]] * 16
+
+
+@pytest.mark.parametrize("chosen", [slice(None), slice(1, None)], ids=["all", "roi"])
+def test_a_whole_result_takes_twice_its_memory(chosen):
+    """Its rows in the order of the chunks, and in their places in the scan; no third copy."""
+    roi = np.zeros((20, 10), dtype=bool)
+    roi[:, chosen] = True
+    x = da.ones((20, 10, 2, 2), chunks=(1, 10, 2, 2))
+    result = ud.run_udf(x, Spectra(), roi=roi)
+    result.compute(scheduler="synchronous")  # loads modules
+    tracemalloc.start()
+    try:
+        done = result.compute(scheduler="synchronous")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2.5 * done["spectra"].nbytes
+
+
+class Spectra(ud.UDF):
+    """80 kB for each frame."""
+
+    def get_result_buffers(self):
+        return {"spectra": self.buffer(kind="nav", dtype="float64", extra_shape=(10_000,))}
+
+    def process_frame(self, frame):
+        self.results.spectra[:] = frame.sum()
 
 
 def test_what_is_computed_is_nobody_elses():

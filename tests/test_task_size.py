@@ -8,6 +8,7 @@ import pytest
 from dask.base import collections_to_expr
 
 import udfdask as ud
+from udfdask.plan import make_plan
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 
 SCANS = {  # chunks of 1 x ... x 2 frames along each navigation axis: 500, and 20,000
@@ -191,3 +192,19 @@ def test_what_cannot_be_pickled_stays_with_its_tasks():
     x = da.ones((4, 2, 2, 2), chunks=(1, 2, 2, 2))
     result = ud.run_udf(x, Total([Refuses(), 3]))
     assert result.compute(scheduler="threads")["total"].max() == 7
+
+
+def test_a_recipe_may_be_pickled_while_tasks_use_it():
+    """A worker sends it to another while its own threads run, which fill its caches."""
+
+    class Busy:
+        def __reduce__(self):
+            assert recipe.udfs[0].allocated
+            assert recipe.tiling.whole_frames
+            return (Busy, ())
+
+    x = da.ones((4, 2, 2, 2), chunks=(1, 2, 2, 2))
+    recipe = make_plan(x, [Total([Busy(), 3])]).recipe
+    before = cloudpickle.dumps(recipe.tiling)
+    assert cloudpickle.loads(cloudpickle.dumps(recipe)).udfs[0].name == "Total"
+    assert cloudpickle.dumps(recipe.tiling) == before

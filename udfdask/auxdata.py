@@ -113,10 +113,16 @@ class AuxData:
         numpy.ndarray or dask.array.Array, shape `full_shape(shape)`
             The values; NumPy ones as a read-only view.
         """
-        full = self.data.reshape(self.full_shape(shape))
+        full = reshaped(self.data, self.full_shape(shape))
         if isinstance(full, np.ndarray):
             full.flags.writeable = False
         return full
+
+
+def reshaped(values: Any, shape: tuple[int, ...]) -> Any:
+    """Return a NumPy or dask array in another shape of the same size."""
+    # dask cannot reshape an array of several axes that has no elements
+    return values.reshape(shape) if values.size else np.empty_like(values, shape=shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,9 +129,10 @@ def assemble(
                 masks[name] = _unboxed(spec, _whole_mask(whole, name))
             continue
         shape = spec.shape(grid.n_frames, sig)
-        found = np.zeros(shape, dtype=spec.dtype)
-        _put(grid, found, ((holder, holder.arrays[name]) for holder in rows))
-        arrays[name] = in_nav_shape(grid, found, spec.fill)
+        arrays[name] = _blank(grid, spec)
+        places = None if grid.roi is None else np.flatnonzero(grid.roi)
+        flat = arrays[name].reshape((grid.size, *spec.extra_shape))
+        _put(grid, flat, ((holder, holder.arrays[name]) for holder in rows), places)
         finished = [holder for holder in rows if isinstance(holder, Finished)]
         if valid is None and not finished:
             continue
@@ -143,10 +144,30 @@ def assemble(
     return arrays, masks
 
 
-def _put(grid: Grid, target: AnyArray, parts: Iterable[tuple[Holder, AnyArray]]) -> None:
-    """Copy rows, each with what holds them, to their places among those of the run."""
+def _blank(grid: Grid, spec: BufferSpec) -> AnyArray:
+    """Return a nav result in navigation shape: zeros, filled outside of the ROI."""
+    shape = (*grid.shape, *spec.extra_shape)
+    if grid.roi is None:
+        return np.zeros(shape, dtype=spec.dtype)
+    blank = np.full(shape, spec.fill, dtype=spec.dtype)
+    blank[grid.roi] = np.zeros((), dtype=spec.dtype)
+    return blank
+
+
+def _put(
+    grid: Grid,
+    target: AnyArray,
+    parts: Iterable[tuple[Holder, AnyArray]],
+    places: IntArray | None = None,
+) -> None:
+    """Copy rows, each with what holds them, to their places among those of the run.
+
+    With `places` those are where `target` has each row of the run: rows of 160 MB need not be
+    copied twice, first to the run, then to the scan.
+    """
     for holder, array in parts:
-        target[_places(grid, holder)] = to_host(array)
+        where = _places(grid, holder)
+        target[where if places is None else places[where]] = to_host(array)
 
 
 def _places(grid: Grid, holder: Holder) -> slice | IntArray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import AuxData, check_size
+from udfdask.auxdata import AuxData, check_size, reshaped
 from udfdask.axes import Axis
 from udfdask.backends.names import BACKENDS
 from udfdask.buffers import BufferSpec
@@ -127,7 +127,7 @@ def _with_whole_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Param
         check_size(data, shape, f"{type(udf).__name__}.params.{name}")
         full = data.over(shape)
         flat = (shape.nav.size, *data.extra_shape)
-        views[name] = full.reshape(flat) if data.kind == "nav" else full
+        views[name] = reshaped(full, flat) if data.kind == "nav" else full
     return Params({**udf.params.__dict__, **views})
 
 

@@ -24,7 +24,7 @@ from udfdask.corrections.checked import PLANES, lazy_planes, with_planes
 from udfdask.grid import Grid
 from udfdask.nested import lazy_places, member_at, with_members
 from udfdask.shapes import Shape
-from udfdask.tiling import TilingScheme
+from udfdask.tiling import TilingScheme, uncached
 from udfdask.types import MergeMode
 from udfdask.udf import UDF, UDFMethod
 
@@ -69,6 +69,9 @@ class UDFRecipe:
     """What the extra dimensions of each result are."""
     backends: tuple[str, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return uncached(self)
 
     @property
     def name(self) -> str:

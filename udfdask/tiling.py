@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,9 @@ class TilingScheme:
     frame_depth: int
     """Largest number of whole frames assembled at a time."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return uncached(self)
+
     @cached_property
     def sig_parts(self) -> tuple[tuple[Slice, int], ...]:
         """Every signal slice, with the number of the signal chunk that it lies in."""
@@ -89,6 +93,15 @@ class TilingScheme:
 
     def __getitem__(self, index: int) -> Slice:
         return self.sig_parts[index][0]
+
+
+def uncached(value: Any) -> dict[str, Any]:
+    """Return the fields of a frozen value, of which another process makes the same value.
+
+    Tasks fill its caches while other threads of the worker pickle it: Python cannot pickle a
+    dictionary to which something is added meanwhile.
+    """
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def choose_tiling(
