@@ -38,9 +38,7 @@ class ChunkFiles:
     @classmethod
     def of(cls, array: Any, folder: Path) -> ChunkFiles:
         """Take an open zarr array and its folder; return the state of its chunks."""
-        # The clock that the kernel takes modification times from is some ms behind the other one.
-        coarse = getattr(time, "CLOCK_REALTIME_COARSE", None)
-        now = time.time_ns() if coarse is None else time.clock_gettime_ns(coarse)
+        now = _clock_ns()
         grid = [-(-size // step) for size, step in zip(array.shape, _steps(array), strict=True)]
         if math.prod(grid) > MOST_LISTED:
             return cls(opened_ns=now, listing=uuid.uuid4().hex)
@@ -48,8 +46,9 @@ class ChunkFiles:
         for key in _chunks(array, [range(count) for count in grid]):
             try:
                 state = (folder / key).stat()
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # a chunk of fill values
+            except (FileNotFoundError, NotADirectoryError):  # a chunk of fill values
+                now = max(now, _latest(_folder_of_missing(folder / key).stat()))
+                continue
             found.append((key, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
             now = max(now, _latest(state))  # of a file server with a fast clock
         return cls(opened_ns=now, listing=tokenize(repr(found)))
@@ -69,7 +68,7 @@ class ChunkFiles:
             try:
                 state = path.stat()
             except (FileNotFoundError, NotADirectoryError):
-                there = next(above for above in path.parents if above.is_dir())
+                there = _folder_of_missing(path)
                 if _latest(there.stat()) > self.opened_ns:
                     raise FileFormatError(
                         f"there is no chunk {path}, and {there} has changed since the array was "
@@ -113,6 +112,18 @@ def _steps(array: Any) -> tuple[int, ...]:
     """Take an open zarr array; return the shape of what one file holds."""
     steps: tuple[int, ...] = getattr(array, "shards", None) or array.chunks
     return steps
+
+
+def _clock_ns() -> int:
+    """Return the time by the clock of local files, ns since 1970."""
+    # The clock that the kernel takes modification times from is some ms behind the other one.
+    coarse = getattr(time, "CLOCK_REALTIME_COARSE", None)
+    return time.time_ns() if coarse is None else time.clock_gettime_ns(coarse)
+
+
+def _folder_of_missing(path: Path) -> Path:
+    """Take the path of a chunk that is not there; return the folder that it would be missing in."""
+    return next(above for above in path.parents if above.is_dir())
 
 
 def _latest(state: os.stat_result) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 from collections.abc import Iterator
@@ -71,9 +72,12 @@ class FileIdentity:
         try:
             descriptor = os.open(self.path, _READING)
         except OSError as error:
+            advice = "put the file back, or open another one"
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                advice = "this process may not open more files, so raise the limit (ulimit -n)"
             raise FileFormatError(
                 f"{self.path} had {self.size} bytes when it was opened, and now it cannot be "
-                f"opened ({error.strerror}): put the file back, or open another one"
+                f"opened ({error.strerror}): {advice}"
             ) from error
         try:
             self.check(descriptor)

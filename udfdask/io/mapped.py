@@ -16,6 +16,7 @@ from dask.array.slicing import normalize_index
 from udfdask.config import map_files
 from udfdask.errors import FileFormatError
 from udfdask.io.identity import FileIdentity
+from udfdask.io.mappings import map_file
 
 Values = np.ndarray[Any, Any]
 
@@ -64,7 +65,7 @@ class MappedArray:
     def _map(self, descriptor: int) -> mmap.mmap:
         """Take a descriptor of the file; return its memory."""
         try:
-            return mmap.mmap(descriptor, self.file.size, access=mmap.ACCESS_READ)
+            return map_file(descriptor, self.file.size)
         except (OSError, ValueError) as error:
             self.file.check(descriptor)  # cut a moment ago
             raise FileFormatError(

@@ -1,0 +1,76 @@
+"""Many blocks of mapped files at once: descriptors are few, and are given back."""
+
+import contextlib
+import gc
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from udfdask.errors import FileFormatError
+from udfdask.io import mappings, open_file
+
+resource = pytest.importorskip("resource", reason="limits of a process are those of Unix")
+
+FRAMES = np.random.default_rng(3).integers(0, 99, (40, 30, 2, 2)).astype("u2")
+
+
+@pytest.fixture
+def frames(tmp_path):
+    """A file that is read in 1200 blocks."""
+    np.save(tmp_path / "scan.npy", FRAMES)
+    return open_file(tmp_path / "scan.npy", chunks=(1, 1, 2, 2)).array
+
+
+def descriptors():
+    """How many this process has."""
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture
+def few_descriptors():
+    """This process may have 64 descriptors more than it has, and the mappings alive."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + mappings.MOST_OWN + 64, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_more_blocks_than_descriptors(frames, few_descriptors):
+    before = descriptors()
+    kept = frames.persist(scheduler="threads")
+    assert descriptors() <= before + mappings.MOST_OWN
+    np.testing.assert_array_equal(kept.compute(scheduler="threads"), FRAMES)
+    np.testing.assert_array_equal(frames.compute(scheduler="threads"), FRAMES)
+    del kept
+    assert descriptors() == before
+
+
+def test_files_share_no_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(mappings, "MOST_OWN", 0)
+    kept = []
+    for seed in range(3):  # in one place, and of one size
+        path = tmp_path / "scan.npy"
+        path.unlink(missing_ok=True)
+        np.save(path, FRAMES + seed)
+        kept.append(open_file(path, chunks=(20, 15, 2, 2)).array.persist(scheduler="threads"))
+    for seed, array in enumerate(kept):
+        np.testing.assert_array_equal(array.compute(scheduler="threads"), FRAMES + seed)
+
+
+def test_a_process_without_free_descriptors_is_told_the_limit(frames):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + 8, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        with pytest.raises(FileFormatError, match=r"scan\.npy .*raise the limit \(ulimit -n\)"):
+            frames[0, 0].compute(scheduler="synchronous")
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
