@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,6 +69,11 @@ class UDFRecipe:
     """What the extra dimensions of each result are."""
     backends: tuple[str, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a worker sends this to another while its tasks fill the cached properties, and pickle
+        # cannot go through a dictionary that grows
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def name(self) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,11 @@ class TilingScheme:
     """The same where the frames of a tile do not lie together in memory, and are copied."""
     frame_depth: int
     """Largest number of whole frames assembled at a time."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a worker sends this to another while its tasks fill the cached properties, and pickle
+        # cannot go through a dictionary that grows
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def sig_parts(self) -> tuple[tuple[Slice, int], ...]:
