@@ -29,7 +29,7 @@ merge finish blocks
 second_pass data_files array_remedies
 plan output_task
 chunk_layers
-shared_recipe placement limits presence pinning cluster_loss
+shared_recipe placement limits cluster_loss presence pinning
 run_layers
 chunk_graph merge_graph
 result_tasks

@@ -125,7 +125,7 @@ def test_expression_arrays():
 @pytest.mark.point(21)
 @pytest.mark.parametrize("sig_dims", [0, -1, 5, np.int64(0)])
 def test_sig_dims_out_of_range(x, sig_dims):
-    with pytest.raises(ud.ArgumentValueError, match=r"within 1 and the 4 axes"):
+    with pytest.raises(ud.ArgumentValueError, match=r"between 1 and 4, the number of axes"):
         ud.run_udf(x, Nav(), sig_dims=sig_dims)
 
 

@@ -179,7 +179,7 @@ def test_nothing_is_added_without_the_import():
 
 def test_mistakes_are_told_as_by_the_functions():
     x = da.ones((3, 4, 5))
-    with pytest.raises(ud.ArgumentValueError, match="sig_dims must be within 1 and the 3 axes"):
+    with pytest.raises(ud.ArgumentValueError, match="sig_dims must be between 1 and 3, the number"):
         x.udf.run_udf(SumUDF(), sig_dims=4)
     with pytest.raises(TypeError, match="no argument 'roy'"):
         x.udf.run_udf_iter(SumUDF(), roy=None)

@@ -45,7 +45,7 @@ RAISED = {
     ),
     "ArgumentValueError": (
         ValueError,
-        r"sig_dims must be within 1 and the 4 axes of the array, not 9",
+        r"sig_dims must be between 1 and 4, the number of axes of the array, not 9",
         lambda _: ud.run_udf(X, SumUDF(), sig_dims=9),
     ),
     "InvalidMaskError": (

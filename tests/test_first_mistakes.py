@@ -1,6 +1,9 @@
 """What users pass first in place of a dask array: each error says which call to make."""
 
 import pathlib
+import pickle
+import subprocess
+import sys
 
 import dask
 import dask.array as da
@@ -9,7 +12,7 @@ import pytest
 
 import udfdask as ud
 from udfdask.io import open_file
-from udfdask.udfs import SumUDF
+from udfdask.udfs import ApplyMasksUDF, SumUDF
 
 DATA = np.arange(2 * 3 * 4 * 5, dtype="uint16").reshape(2, 3, 4, 5)
 LAZY = da.from_array(DATA, chunks=(1, 3, 4, 5))
@@ -178,3 +181,51 @@ def test_names_of_axes(names):
         ud.ArgumentTypeError, match=r"must be an integer.*import udfdask\.xarray.*sig_dims="
     ):
         ud.run_udf(LAZY, SumUDF(), sig_dims=names)
+
+
+def test_parts_need_no_import_of_their_own():
+    code = (
+        "import udfdask as ud\n"
+        "print(ud.io.open_file.__name__, ud.udfs.SumUDF.__name__, ud.masks.__name__,\n"
+        "      ud.corrections.CorrectionSet.__name__, ud.testing.__name__, ud.cluster.__name__)\n"
+        "print(hasattr(ud, 'run_udfs'), hasattr(ud, 'numeric_kernels'))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    first, second = run.stdout.splitlines()
+    assert first == "open_file SumUDF udfdask.masks CorrectionSet udfdask.testing udfdask.cluster"
+    assert second == "False False"
+
+
+def test_a_result_as_an_attribute():
+    lazy = ud.run_udf(LAZY, SumUDF())
+    for result in (lazy, lazy.compute(scheduler="synchronous"), pickle.loads(pickle.dumps(lazy))):
+        with pytest.raises(AttributeError, match=r"write result\['intensity'\] in place of"):
+            _ = result.intensity
+        with pytest.raises(AttributeError, match=r"'Result' object has no attribute 'sum'$"):
+            _ = result.sum
+
+
+def test_a_method_of_an_array_on_a_dataset(tmp_path):
+    scan = dataset(tmp_path)
+    pytest.importorskip("udfdask.xarray")
+    with pytest.raises(AttributeError, match=r"write dataset\.udf\['scan'\]\.run_udf\(\.\.\.\)"):
+        scan.udf.run_udf(SumUDF())
+    with pytest.raises(AttributeError, match="has no attribute 'runudf'"):
+        scan.udf.runudf(SumUDF())
+
+
+@pytest.mark.parametrize("udf", [SumUDF(), SumUDF], ids=["instance", "class"])
+def test_a_udf_to_map_frames_of_an_accessor(tmp_path, udf):
+    scan = data_array(tmp_path)
+    pytest.importorskip("udfdask.xarray")
+    with pytest.raises(ud.ArgumentTypeError, match=r"the UDF SumUDF: a UDF runs with run_udf"):
+        scan.udf.map_frames(udf, sig_dims=("ky", "kx"))
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (5, 4)])
+def test_one_mask_where_several_are_expected(shape):
+    masks = ApplyMasksUDF(mask_factories=lambda: np.ones(shape))
+    with pytest.raises(ud.ArgumentValueError, match=r"write mask_factories=\[lambda: mask\]"):
+        ud.run_udf(LAZY, masks).compute(scheduler="synchronous")

@@ -1,6 +1,8 @@
 """Law 7 on clusters: heavy parameters travel once, and are made again when workers die."""
 
+import functools
 import os
+import pickle
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +15,8 @@ import pytest
 
 import udfdask as ud
 from counting import counts, note
-from udfdask.udfs import SumUDF
+from udfdask.plan import make_plan
+from udfdask.udfs import AutoUDF, SumUDF
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
 
@@ -209,3 +212,42 @@ def test_workers_that_hold_it_are_killed(route, mortal, tmp_path):
     found = run.result(timeout=120)
     np.testing.assert_array_equal(found["sums"], np.full((N_CHUNKS, 1), 7.0))
     assert found["frames"] == N_CHUNKS
+
+
+def _parts(recipe):
+    return (recipe, recipe.grid, recipe.tiling, recipe.sparse_tiling, *recipe.udfs)
+
+
+def _fill_caches(recipe):
+    """Read all that parts of a recipe compute once, as tasks do."""
+    for part in _parts(recipe):
+        for name, member in vars(type(part)).items():
+            if isinstance(member, functools.cached_property):
+                getattr(part, name)
+
+
+class ReadsMeanwhile:
+    """A parameter; while it is pickled, another thread's task reads the recipe."""
+
+    recipe = None
+
+    def __dask_tokenize__(self):
+        return "reads meanwhile"
+
+    def __reduce__(self):
+        _fill_caches(self.recipe)
+        return (ReadsMeanwhile, ())
+
+
+def test_a_worker_sends_a_recipe_while_its_tasks_use_it():
+    """Else a cluster waits forever for the recipe: pickling it has failed."""
+    x = da.ones((4, 4, 2, 2), chunks=(2, 2, 2, 2))
+    reads = ReadsMeanwhile()
+    roi = np.eye(4, dtype=bool)
+    udf = AutoUDF(np.sum, (), float, kwargs={"where": reads})
+    reads.recipe = make_plan(x, [udf], roi=roi).recipe
+    pickle.dumps(reads.recipe)
+    recipe = make_plan(x, [SumUDF()], roi=roi).recipe
+    before = [pickle.dumps(part) for part in _parts(recipe)]
+    _fill_caches(recipe)
+    assert [pickle.dumps(part) for part in _parts(recipe)] == before

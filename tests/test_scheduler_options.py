@@ -35,6 +35,13 @@ def test_misspelt(x, door, misspelt):
         door(x, **{misspelt: True})
 
 
+def test_a_misspelt_argument_of_run_udf_iter(x):
+    with pytest.raises(ud.ArgumentTypeError, match=r"'sig_dim'; did you mean 'sig_dims'\? Opt"):
+        ud.run_udf_iter(x, SumUDF(), sig_dim=2)
+    with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'zzzzzz'\. Options that dask's"):
+        ud.run_udf_iter(x, SumUDF(), zzzzzz=2)
+
+
 @BY_DOOR
 def test_misspelt_on_a_cluster(x, door, client):
     with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'resorces'; did you mean 'reso"):

@@ -75,6 +75,10 @@ def sizes(counts, roi, ragged=False, udfs=None):
     return found
 
 
+SMALL_BLOCKS = pytest.mark.filterwarnings("ignore:.* blocks of .* tasks:udfdask.UDFWarning")
+
+
+@SMALL_BLOCKS
 @pytest.mark.parametrize(
     ("scan", "roi"),
     [("one axis", True), ("two axes", False), ("two axes", True), ("three axes", True)],
@@ -87,6 +91,7 @@ def test_tasks_do_not_grow_with_the_number_of_chunks(scan, roi):
     assert not grown
 
 
+@SMALL_BLOCKS
 def test_nor_with_chunks_of_different_sizes():
     few = sizes((500,), roi=False, ragged=True, udfs=[SumUDF(), SumSigUDF()])
     many = sizes((20_000,), roi=False, ragged=True, udfs=[SumUDF(), SumSigUDF()])

@@ -1,5 +1,7 @@
 """User-defined functions over dask arrays of detector frames."""
 
+from typing import TYPE_CHECKING
+
 from udfdask.auxdata import AuxData
 from udfdask.axes import Axis
 from udfdask.errors import (
@@ -86,5 +88,19 @@ __all__ = [
 ]
 
 
+_PARTS = frozenset({"cluster", "corrections", "io", "masks", "plotting", "testing", "udfs"})
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # type checkers would take any name then
+
+    def __getattr__(name: str) -> object:
+        # udfdask.io.open_file, as docs and messages write it, works after `import udfdask` alone
+        if name in _PARTS:
+            import importlib
+
+            return importlib.import_module(f"udfdask.{name}")
+        raise AttributeError(f"module 'udfdask' has no attribute {name!r}")

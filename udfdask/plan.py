@@ -214,7 +214,8 @@ def check_sig_dims(sig_dims: Any, ndim: int) -> None:
         )
     if not 1 <= sig_dims <= ndim:
         raise ArgumentValueError(
-            f"sig_dims must be within 1 and the {ndim} axes of the array, not {sig_dims}"
+            f"sig_dims must be between 1 and {ndim}, the number of axes of the array, "
+            f"not {sig_dims}"
         )
 
 
@@ -344,7 +345,8 @@ def _many_blocks(recipe: Recipe, sig_blocks: int) -> list[str]:
     call = _rechunk_call(recipe, max(1, (128 << 20) // max(frame_bytes, 1)))
     text = (
         f"{count} blocks of {format_bytes(size)} make at least {2 * count} tasks, and dask needs "
-        f"0.1 ms for each on threads, 1 ms on a cluster: {call}; open a file with such chunks"
+        f"0.1 ms for each task on threads, 1 ms on a cluster: {call}. It is faster still to choose "
+        "such chunks where the array is made, for example when the file is opened"
     )
     return [text]
 

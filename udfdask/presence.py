@@ -13,7 +13,8 @@ from typing import Any
 
 from udfdask import config
 from udfdask.backends.device import n_devices
-from udfdask.errors import ArgumentValueError, DeviceError, UDFError, UDFWarning
+from udfdask.cluster_loss import asking_scheduler
+from udfdask.errors import ArgumentValueError, ClusterError, DeviceError, UDFError, UDFWarning
 
 LONGEST_PAUSE = 3.0
 """Seconds between two looks at the workers of a cluster, at most."""
@@ -91,7 +92,7 @@ class Guard:
             waited = 0.0 if self._waiting_since is None else now - self._waiting_since
             if self._waiting_since is None or waited >= self._timeout:
                 missing = self._still_missing(missing)
-        except OSError:  # a scheduler that is gone is told about by the futures
+        except (OSError, ClusterError):  # the futures tell about a scheduler that is gone
             self._waiting_since = None
             return
         if not missing:
@@ -140,7 +141,8 @@ def workers_of(client: Any) -> Mapping[str, Any]:
     """Return the workers of a cluster by address, as its scheduler describes them."""
     # client.scheduler_info() returns what the client last heard, and in the background it asks for
     # no workers every two seconds: now and then there seem to be none
-    found: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    with asking_scheduler():
+        found: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
     return found
 
 

@@ -164,7 +164,7 @@ class _Job:
             stack.enter_context(self._orders.annotated())
             if tally is not None:
                 stack.enter_context(ended(tally))
-            stack.enter_context(_losses_in_words())
+            stack.enter_context(_losses_in_words(self._client))
             if self._client is not None and (counted or self._guard):
                 look = None if self._guard is None else self._guard.look
                 done = watched(stack.enter_context(counted_on(self._client, counted, look)))
@@ -211,12 +211,12 @@ class _Job:
 
 
 @contextlib.contextmanager
-def _losses_in_words() -> Iterator[None]:
+def _losses_in_words(client: Any) -> Iterator[None]:
     """Raise a ClusterError where futures are cancelled because a cluster has lost something."""
     try:
         yield
     except CancelledError as error:
-        loss = loss_of(error)
+        loss = loss_of(error, client)
         if loss is None:
             raise
         raise loss from error

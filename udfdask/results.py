@@ -172,6 +172,16 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         title = f"Result of {self.udf_name}, {state}"
         return html_table(title, header if rows else (), rows)
 
+    if not TYPE_CHECKING:  # type checkers know that there is no such attribute
+
+        def __getattr__(self, name: str) -> Any:
+            # while it is unpickled there are no buffers yet
+            if not name.startswith("_") and name in self._about.buffers:
+                raise AttributeError(
+                    f"results are not attributes: write result[{name!r}] in place of result.{name}"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @property
     def udf_name(self) -> str:
         """Name of the UDF's class."""

@@ -22,7 +22,9 @@ One call may run here and on a cluster, so that options of the other kind pass.
 OWN = {
     "compute": frozenset({"progress", "scheduler", "optimize_graph", "traverse"}),
     "persist": frozenset({"progress", "scheduler", "optimize_graph", "traverse"}),
-    "run_udf_iter": frozenset({"progress", "scheduler", "plots"}),
+    "run_udf_iter": frozenset(
+        "sig_dims roi corrections backends split_every plots progress scheduler".split()
+    ),
     "to_zarr": frozenset(
         "rename overwrite zarr_format progress scheduler optimize_graph traverse".split()
     ),
@@ -43,8 +45,8 @@ def check_options(caller: str, options: Mapping[str, Any], get: Any) -> None:
     meant = ", ".join(repr(found[0]) for found in guesses if found)
     raise ArgumentTypeError(
         f"{caller}() has no argument {', '.join(map(repr, unknown))}"
-        + (f"; did you mean {meant}?" if meant else "")
-        + f" Schedulers take {', '.join(sorted(OPTIONS))}"
+        + (f"; did you mean {meant}?" if meant else ".")
+        + f" Options that dask's schedulers take are {', '.join(sorted(OPTIONS))}"
     )
 
 

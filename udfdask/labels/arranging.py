@@ -74,8 +74,8 @@ def split_dims(
     if isinstance(sig_dims, (int, np.integer)):
         if not 1 <= sig_dims <= len(dims):
             raise ArgumentValueError(
-                f"sig_dims must be within 1 and the {len(dims)} dimensions of the DataArray, "
-                f"{dims}, not {sig_dims}"
+                f"sig_dims must be between 1 and {len(dims)}, the number of dimensions of the "
+                f"DataArray, {dims}, not {sig_dims}"
             )
         n_nav = len(dims) - int(sig_dims)
         return dims[:n_nav], dims[n_nav:]

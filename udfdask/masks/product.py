@@ -49,13 +49,13 @@ def check_masks(container: MaskContainer, sig: Shape, wanted: Any = None) -> Non
     """Compute masks; raise if they do not have the shape of a frame, or lose their dtype's kind."""
     masks = container.computed_masks
     if tuple(masks.shape[1:]) != tuple(sig):
-        single = callable(container.mask_factories) and tuple(masks.shape) == tuple(sig)
+        single = callable(container.mask_factories) and masks.ndim == len(sig)
         raise ArgumentValueError(
             f"the masks have the shape {tuple(masks.shape[1:])}, but a frame has the shape "
             f"{tuple(sig)}: make masks of the shape of a frame"
             + (
-                "; a single callable returns a whole stack (n, *sig), for one mask pass a list "
-                "with the callable in it"
+                f". The function returned one array of shape {tuple(masks.shape)}, and its first "
+                "axis counts the masks. For one mask write mask_factories=[lambda: mask]"
                 if single
                 else ""
             )

@@ -10,10 +10,10 @@ import contextlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import Any, NoReturn
 
 from udfdask.chunk import Payload
-from udfdask.cluster_loss import loss_of
+from udfdask.cluster_loss import asking_scheduler, loss_of
 from udfdask.graph import Tasks
 from udfdask.groups import groups_of
 from udfdask.limits import NONE, Limits, limits_of
@@ -58,18 +58,12 @@ class ClusterChunks:
                 self._send(graph)
                 self._receive()
         except CancelledError as error:
-            self.close()
-            total = self._job.live.now.grid.n_chunks
-            loss = loss_of(error, f" ({self._taken} of {total} chunks had arrived)")
-            if loss is not None:
-                raise loss from error
-            raise Closed from None
-        except Exception:
+            self._end(error)
+        except Exception as error:
             # a client that is closed fails in many ways
             if not self._client_closed():
                 raise
-            self.close()
-            raise Closed from None
+            self._end(error)
         return None
 
     def close(self) -> None:
@@ -77,6 +71,15 @@ class ClusterChunks:
         self._arrivals.close()
         # released, not cancelled: upstream futures may be somebody else's too
         _release([*self._coming, *(self._graph.held.values() if self._graph else ())])
+
+    def _end(self, error: Exception) -> NoReturn:
+        """Stop, and raise what has ended the run: a loss of the cluster, or somebody's wish."""
+        self.close()
+        total = self._job.live.now.grid.n_chunks
+        loss = loss_of(error, self._client, f" ({self._taken} of {total} chunks had arrived)")
+        if loss is not None:
+            raise loss from error
+        raise Closed from None
 
     def _fill_parameters(self) -> None:
         """Compute lazy parameters."""
@@ -112,7 +115,9 @@ class ClusterChunks:
 
     def _send(self, graph: _Graph) -> None:
         """Send chunks until the window is full, half a window at a time."""
-        window = TASKS_PER_THREAD * max(1, sum(self._client.nthreads().values()))
+        with asking_scheduler():
+            threads = sum(self._client.nthreads().values())
+        window = TASKS_PER_THREAD * max(1, threads)
         keys = graph.tasks.keys
         ahead = graph.n_sent - self._taken
         if ahead > window // 2 or graph.n_sent == len(keys):

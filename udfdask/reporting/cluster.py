@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from udfdask.cluster_loss import asking_scheduler
 from udfdask.reporting.tally import Tally
 
 INTERVAL = 0.2
@@ -67,7 +68,9 @@ def counted_on(client: Any, tally: Tally | None, look: Look = None) -> Iterator[
     from udfdask.reporting.scheduler_plugin import ChunkTaskPlugin
 
     name = f"udfdask-progress-{tally.id}"
-    client.register_plugin(ChunkTaskPlugin(name, client.id, frozenset(tally.layer_names)))
+    plugin = ChunkTaskPlugin(name, client.id, frozenset(tally.layer_names))
+    with asking_scheduler():
+        client.register_plugin(plugin)
     try:
         yield Watch(client, tally, name, look)
     finally:

@@ -74,6 +74,11 @@ class AutoUDF(UDF):
         kwargs: Mapping[str, Any] | None = None,
         **each: Any,
     ) -> None:
+        if isinstance(f, UDF) or (isinstance(f, type) and issubclass(f, UDF)):
+            name = f.__name__ if isinstance(f, type) else type(f).__name__
+            raise ArgumentTypeError(
+                f"expected a function of a frame, got the UDF {name}: a UDF runs with run_udf"
+            )
         if not callable(f):
             raise ArgumentTypeError(f"expected a function of a frame, got {type(f).__name__}")
         if not (kwargs is None or isinstance(kwargs, Mapping)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import xarray as xr
 
@@ -385,3 +385,15 @@ class DatasetUDF:
                 f"the Dataset has no variable {name!r}, only {list(self._dataset.data_vars)}"
             )
         return DataArrayUDF(self._dataset[name])
+
+    if not TYPE_CHECKING:  # type checkers know that there is no such method
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(DataArrayUDF, name) and not name.startswith("_"):
+                variables = list(self._dataset.data_vars)
+                first = variables[0] if variables else "name"
+                raise AttributeError(
+                    f"{name}() works on one variable of a Dataset, here one of {variables}: write "
+                    f"dataset.udf[{first!r}].{name}(...)"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
