@@ -43,6 +43,16 @@ def tokenize_value(value: Any) -> str:
     """Return a token of any value, equal for equal content and code in every process.
 
     What cannot be named for certain, such as an open file, makes the token unique to the call.
+
+    Parameters
+    ----------
+    value : object
+        Anything: data, functions, classes and instances, also nested.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits.
     """
     value = (own_version(), value)
     return _digest(value, lambda thing: ("unique", uuid.uuid4().hex))
@@ -52,6 +62,16 @@ def identity_of(value: Any) -> Hashable:
     """Return a key for caches of this process: content and code, as in a token.
 
     What cannot be named for certain is known by its identity, and kept alive by the key.
+
+    Parameters
+    ----------
+    value : object
+        Anything, as in `tokenize_value`.
+
+    Returns
+    -------
+    hashable
+        Equal for equal content and code.
     """
     found: dict[Identity, int] = {}
 
@@ -62,7 +82,13 @@ def identity_of(value: Any) -> Hashable:
 
 
 class Identity:
-    """Equal to another only if both are about the same object, which it keeps alive."""
+    """Equal to another only if both are about the same object, which it keeps alive.
+
+    Parameters
+    ----------
+    thing : object
+        Any object, also one that cannot be hashed.
+    """
 
     __slots__ = ("_thing",)
 

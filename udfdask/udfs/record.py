@@ -33,6 +33,8 @@ class RecordUDF(UDF):
     overwrite : bool
         Replace an .npy file that is there already. Other files, and the file that the data are
         read from, are never replaced.
+    _part : str, optional
+        Name of the hidden file, which a run chooses itself.
 
     Raises
     ------

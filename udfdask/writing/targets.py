@@ -180,7 +180,18 @@ def check_target(
 
 
 def check_apart(targets: Sequence[Target]) -> None:
-    """Raise if two of several targets are the same, or one lies in another."""
+    """Raise if two of several targets are the same, or one lies in another.
+
+    Parameters
+    ----------
+    targets : sequence of Target
+        What one run is to write.
+
+    Raises
+    ------
+    ArgumentValueError
+        If two of them cannot both be written.
+    """
     for one, other in itertools.permutations(targets, 2):
         # folded: where upper and lower case are one, the second would replace the first
         folded = [Path(str(target.path).casefold()) for target in (one, other)]
