@@ -35,8 +35,9 @@ class SumUDF(UDF):
     result is rounded to its dtype once. With corrections, the sum of the data as they are is
     corrected, in double precision: the same, but for the rounding of each corrected frame.
 
-    If a sum of 64-bit integers does not fit 64 bits, the run stops with a `SumOverflowError`. With
-    a floating `dtype` they are added up in double precision.
+    If a sum of 64-bit integers does not fit 64 bits, the run stops with a `SumOverflowError`; also
+    one on the way, of some of the frames, which others would bring back. With a floating `dtype`
+    they are added up in double precision.
 
     Examples
     --------

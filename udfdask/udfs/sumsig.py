@@ -29,8 +29,9 @@ class SumSigUDF(UDF):
 
     Integers are added up exactly, in 64 bits, floating and complex data in double precision and
     pairwise; the result is rounded to its dtype once per signal chunk. If a sum of 64-bit integers
-    does not fit 64 bits, the run stops with a `SumOverflowError`; with a floating `dtype` they are
-    added up in double precision.
+    does not fit 64 bits, the run stops with a `SumOverflowError`; also one on the way, of some of
+    the pixels, which others would bring back. With a floating `dtype` they are added up in double
+    precision.
 
     Examples
     --------
