@@ -278,7 +278,7 @@ def test_a_raw_file(tmp_path, values):
     expected = values.sum(axis=(2, 3), dtype=np.int64)
     assert float(line_of(output, "sumsig")[-1]) == expected.max()
     wrong = call("run", path, *shapes, "--udf", "sumsig", code=1)
-    assert "ask for a file of 11520 bytes, but scan.raw has 11524" in wrong
+    assert f"ask for a file of 11520 bytes, but {path} has 11524" in wrong
 
 
 def test_the_dataset_asked_for(tmp_path, values):

@@ -160,7 +160,7 @@ def test_one_udf_twice(folder, values):
         ("auto:f=no.py:f", "'no.py:f' is not found: "),
         ("auto:f=wrong.py:f", "'wrong.py:f' is not found: "),
         ("auto:f=empty.py:f", "'empty.py:f' is not found: module 'empty' has no attribute 'f'"),
-        ("applymasks:mask_factories=no.npy", "'no.npy' cannot be read"),
+        ("applymasks:mask_factories=no.npy", "there is no file 'no.npy'"),
     ],
 )
 def test_what_is_refused(folder, text, message):

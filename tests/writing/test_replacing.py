@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dask.array as da
 import numpy as np
 import pytest
 
+import udfdask as ud
 import writers
 from udfdask.io import Variable, write_npz
+from udfdask.udfs import RecordUDF
 from udfdask.writing import NPZ, ZARR, check_target, replacing
 from udfdask.writing.renaming import exchange, rename_to_free
 from writers import hidden, read, write
@@ -203,6 +206,25 @@ def test_a_full_disk(tmp_path, small_disk):
     with pytest.raises(OSError, match="No space left on device"):
         write_npz(disk / "b.npz", large)
     assert [p.name for p in Path(disk).iterdir()] == ["a.npz"]
+
+
+def test_a_full_disk_is_named_with_what_was_written(small_disk):
+    disk = small_disk("size=64k")
+    target = check_target(disk / "a.npz", NPZ)
+    full = pytest.raises(OSError, match=r"No space left on device, while an \.npz file was")
+    with full as caught, replacing(target) as new:
+        new.write_bytes(bytes(100_000))
+    assert caught.value.filename == str(disk / "a.npz")
+    assert not list(disk.iterdir())
+
+
+def test_a_full_disk_is_named_with_the_hidden_file_on_it(small_disk):
+    disk = small_disk("size=64k")
+    frames = da.ones((64, 4, 8, 8), chunks=(8, 4, 8, 8))
+    result = ud.run_udf(frames, RecordUDF(disk / "a.npy"))
+    with pytest.raises(OSError, match=r"No space left on device, while frames .* removed") as found:
+        result.compute(scheduler="synchronous")
+    assert [found.value.filename] == [str(path) for path in disk.iterdir()]
 
 
 def test_names_that_are_taken_are_not_renamed_to(tmp_path, monkeypatch):

@@ -65,6 +65,7 @@ class NpyRows(_Rows):
         self, path: str, shape: Sequence[int], sig_dims: int, dtype: np.dtype[Any]
     ) -> None:
         super().__init__(shape, sig_dims, dtype)
+        self._path = path
         # a buffer would write back what it has read of others' rows
         self._file = io.FileIO(path, "r+b", opener=_open_or_make)
         if os.fstat(self._file.fileno()).st_size != self._size:
@@ -81,7 +82,16 @@ class NpyRows(_Rows):
         """Write bytes; the operating system may take them in pieces."""
         self._file.seek(position)
         while left:
-            left = left[self._file.write(left) :]
+            try:
+                left = left[self._file.write(left) :]
+            except OSError as error:  # a full disk, and the system does not say which
+                self._file.close()
+                raise OSError(
+                    error.errno,
+                    f"{error.strerror}, while frames were written to a hidden file, which can be "
+                    "removed: make room, or choose a file on another disk",
+                    self._path,
+                ) from error
 
 
 class KeptRows(_Rows):

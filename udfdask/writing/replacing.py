@@ -16,6 +16,9 @@ from udfdask.writing.renaming import exchange, flush, flush_folder, rename_to_fr
 from udfdask.writing.scratch import NEW, OLD, scratch_for
 from udfdask.writing.targets import Target
 
+FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (errno.ENOSPC,)
+"""What the system says if a disk, or the user's share of it, is full."""
+
 
 @contextmanager
 def replacing(target: Target) -> Iterator[Path]:
@@ -28,9 +31,26 @@ def replacing(target: Target) -> Iterator[Path]:
     """
     with scratch_for(target.path) as scratch:
         new = scratch / NEW
-        yield new
-        flush(new)
+        with _named_if_full(target):
+            yield new
+            flush(new)
         put_in_place(new, target, scratch / OLD)
+
+
+@contextmanager
+def _named_if_full(target: Target) -> Iterator[None]:
+    """Say what was being written, if a disk is full: the system does not say which."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL or error.filename is not None:
+            raise
+        raise OSError(
+            error.errno,
+            f"{error.strerror}, while {target.kind.words} was written: make room, or choose a "
+            "place on another disk",
+            str(target.named),
+        ) from error
 
 
 def put_in_place(new: Path, target: Target, old: Path) -> None:
