@@ -74,8 +74,9 @@ class AutoUDF(UDF):
         kwargs: Mapping[str, Any] | None = None,
         **each: Any,
     ) -> None:
-        if isinstance(f, UDF) or (isinstance(f, type) and issubclass(f, UDF)):
-            name = f.__name__ if isinstance(f, type) else type(f).__name__
+        given: Any = f  # whatever the annotation says
+        if isinstance(given, UDF) or (isinstance(given, type) and issubclass(given, UDF)):
+            name = given.__name__ if isinstance(given, type) else type(given).__name__
             raise ArgumentTypeError(
                 f"expected a function of a frame, got the UDF {name}: a UDF runs with run_udf"
             )
