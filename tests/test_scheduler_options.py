@@ -133,3 +133,12 @@ class TestWorkers:
                 pytest.raises(ud.ArgumentValueError, match=r"None came within"),
             ):
                 ud.run_udf(on_workers(x, "later"), SumUDF()).compute(scheduler=client)
+
+
+@BY_DOOR
+@pytest.mark.parametrize("amount", [1, 3])
+def test_resources_that_no_worker_has(x, door, client, amount):
+    """A scheduler would let the tasks wait forever."""
+    name = "MEMORY" if amount == 1 else "room"
+    with pytest.raises(ud.ArgumentValueError, match=r"no worker has .*--resources .*=[13]'"):
+        door(x, scheduler=client, resources={name: amount})

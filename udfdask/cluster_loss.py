@@ -39,8 +39,11 @@ def loss_of(error: BaseException, client: Any = None, where: str = "") -> Cluste
 
 
 @contextmanager
-def asking_scheduler() -> Iterator[None]:
+def asking_scheduler(client: Any) -> Iterator[None]:
     """Raise a ClusterError where the scheduler does not answer a question; no task runs here."""
+    if client.status == "closed":
+        closed = "the client has been closed. Run again with a new client"
+        raise ClusterError(_CONNECTION if _has_given_up(client) else closed)
     try:
         yield
     except OSError as error:
@@ -53,4 +56,4 @@ def _has_given_up(client: Any) -> bool:
     It cancels what was sent meanwhile without a reason. A client that somebody closes keeps its
     connection, closed; one that looks for its scheduler has none.
     """
-    return getattr(client, "status", "") == "closed" and client.scheduler_comm is None
+    return getattr(client, "status", "") in ("closing", "closed") and client.scheduler_comm is None

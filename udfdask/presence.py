@@ -141,7 +141,7 @@ def workers_of(client: Any) -> Mapping[str, Any]:
     """Return the workers of a cluster by address, as its scheduler describes them."""
     # client.scheduler_info() returns what the client last heard, and in the background it asks for
     # no workers every two seconds: now and then there seem to be none
-    with asking_scheduler():
+    with asking_scheduler(client):
         found: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
     return found
 
@@ -172,11 +172,14 @@ def check_device(get: Any, udfs: Sequence[str]) -> None:
         )
 
 
-def check_workers(options: Mapping[str, Any], client: Any) -> None:
+def check_workers(options: Mapping[str, Any], client: Any, needy: bool) -> None:
     """Raise if a cluster has none of the workers that a user asks for: tasks would wait for ever.
 
-    An empty cluster, and one that starts workers by itself, may still get them.
+    An empty cluster, and one that starts workers by itself, may still get them. A Guard sees to
+    the resources where UDFs are `needy`, which means that they need a device.
     """
+    if not needy:
+        _check_resources(options.get("resources"), client)
     asked = options.get("workers")
     if not asked or options.get("allow_other_workers") or callable(asked):
         return
@@ -188,6 +191,20 @@ def check_workers(options: Mapping[str, Any], client: Any) -> None:
             f"workers={asked!r} names none of the workers of the cluster, which has "
             f"{_listed(present)}: pass addresses, names or hosts of these, or "
             "allow_other_workers=True"
+        )
+
+
+def _check_resources(asked: Any, client: Any) -> None:
+    """Raise if no worker has the resources that a user asks for."""
+    if not asked or not isinstance(asked, Mapping) or is_adaptive(client):
+        return
+    present = workers_of(client)
+    if present and not Demand(resources=tuple(asked.items())).is_met_in(present):
+        tags = ",".join(f"{name}={amount:g}" for name, amount in asked.items())
+        raise ArgumentValueError(
+            f"resources={dict(asked)!r}: no worker has these resources, {_described(present)}. "
+            f"Start such a worker, 'dask worker <scheduler> --resources {tags}', or correct "
+            "resources="
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
 from typing import Any
 
 from dask import base
@@ -144,7 +143,7 @@ class _Job:
         if self._client is None:
             check_device(get, needy_udfs(bare))
         else:
-            check_workers(kwargs, self._client)
+            check_workers(kwargs, self._client, bool(needy_udfs(bare)))
             bare, self._orders, self._guard = pin(bare, self._client, kwargs)
         self._bare = bare
 
@@ -215,7 +214,7 @@ def _losses_in_words(client: Any) -> Iterator[None]:
     """Raise a ClusterError where futures are cancelled because a cluster has lost something."""
     try:
         yield
-    except CancelledError as error:
+    except Exception as error:  # a client that has given up fails in many ways
         loss = loss_of(error, client)
         if loss is None:
             raise

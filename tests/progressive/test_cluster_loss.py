@@ -124,15 +124,16 @@ def compute_somewhere(x, udf, client, _):
     ud.compute(ud.run_udf(x, udf), scheduler=client, workers=["node7"])
 
 
+@pytest.mark.parametrize("status", ["connecting", "closed"])
 @pytest.mark.parametrize("run", [go_through, compute, compute_with_progress, compute_somewhere])
-def test_the_scheduler_is_gone_when_a_run_begins(run, processes, tmp_path):
+def test_the_scheduler_is_gone_when_a_run_begins(run, status, processes, tmp_path):
     """The client looks for it for a while, then closes itself, and cancels without a reason."""
     scheduler, _, client = processes
     (tmp_path / "go").touch()
-    client._timeout = 0.5
+    client._timeout = 0.5 if status == "closed" else 5
     scheduler.kill()
     scheduler.wait()
-    _wait_until(lambda: client.status != "running")
+    _wait_until(lambda: client.status == status)
     with pytest.raises(ud.ClusterError, match=r"connection to the scheduler was lost"):
         run(da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2)), Waits(folder=str(tmp_path)), client, [])
 

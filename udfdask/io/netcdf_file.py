@@ -53,7 +53,7 @@ def _mapped(identity: FileIdentity, name: str) -> MappedArray:
     """Take a NetCDF file and a variable's name; return where the file has its values."""
     from scipy.io import netcdf_file
 
-    with netcdf_file(identity.path, "r", mmap=True) as opened:
+    with reading(identity.path, "NetCDF"), netcdf_file(identity.path, "r", mmap=True) as opened:
         values = opened.variables[name].data
         whole = values
         while isinstance(whole.base, np.ndarray):

@@ -115,7 +115,7 @@ class ClusterChunks:
 
     def _send(self, graph: _Graph) -> None:
         """Send chunks until the window is full, half a window at a time."""
-        with asking_scheduler():
+        with asking_scheduler(self._client):
             threads = sum(self._client.nthreads().values())
         window = TASKS_PER_THREAD * max(1, threads)
         keys = graph.tasks.keys

@@ -149,7 +149,7 @@ def run_udf_iter(
         job, get = Job(plan, array, live), find()
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
-            check_workers(kwargs, client)
+            check_workers(kwargs, client, bool(needy))
             return ClusterChunks(job, client, kwargs)
         return LocalChunks(job, get, kwargs)
 

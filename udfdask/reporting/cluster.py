@@ -69,7 +69,7 @@ def counted_on(client: Any, tally: Tally | None, look: Look = None) -> Iterator[
 
     name = f"udfdask-progress-{tally.id}"
     plugin = ChunkTaskPlugin(name, client.id, frozenset(tally.layer_names))
-    with asking_scheduler():
+    with asking_scheduler(client):
         client.register_plugin(plugin)
     try:
         yield Watch(client, tally, name, look)

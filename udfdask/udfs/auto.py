@@ -74,7 +74,7 @@ class AutoUDF(UDF):
         kwargs: Mapping[str, Any] | None = None,
         **each: Any,
     ) -> None:
-        given: Any = f
+        given: Any = f  # whatever the annotation says
         if isinstance(given, UDF) or (isinstance(given, type) and issubclass(given, UDF)):
             name = given.__name__ if isinstance(given, type) else type(given).__name__
             raise ArgumentTypeError(
