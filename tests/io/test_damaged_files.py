@@ -285,7 +285,7 @@ def check_netcdf(path):
     if values is not None:
         with netcdf_file(path, mmap=True) as file:
             stored = file.variables["scan"][:].copy()
-        assert_same(values, stored.astype(stored.dtype.newbyteorder("=")))
+        assert_same(values, stored)
     return values
 
 

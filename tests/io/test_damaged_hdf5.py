@@ -73,11 +73,6 @@ def test_damaged(file):
     fuzz(file, 0, 80)
 
 
-@pytest.mark.slow
-def test_damaged_in_many_ways(file):
-    fuzz(file, 1000, 3000)
-
-
 def test_cut_at_many_lengths(file):
     content = file.read_bytes()
     for length in range(0, len(content), len(content) // 60):
@@ -139,9 +134,7 @@ def test_a_virtual_dataset_of_files_that_are_gone(tmp_path):
         whole.create_virtual_dataset("scan", layout)
     assert_same(outcome(tmp_path / "all.h5"), VALUES)
     (tmp_path / "1.h5").unlink()
-    with pytest.raises(
-        FileFormatError, match=r"all\.h5 takes its dataset '/scan' from 1\.h5, whic"
-    ):
+    with pytest.raises(FileFormatError, match=r"/scan of \S*all\.h5 lies in 1\.h5, too, and the"):
         open_file(tmp_path / "all.h5")
 
 
