@@ -368,8 +368,8 @@ def test_masked_arrays_as_results(x):
 
 
 @pytest.mark.point(22)
-def test_a_transposed_roi_warns(x):
-    with pytest.warns(ud.UDFWarning, match=r"shape \(3, 20\).*is \(20, 3\).*transposed"):
+def test_a_transposed_roi_is_refused(x):
+    with pytest.raises(ud.ArgumentValueError, match=r"\(3, 20\).*is \(20, 3\).*pass roi.T"):
         ud.run_udf(x, SumUDF(), roi=np.ones((3, 20), dtype=bool))
     ud.run_udf(x, SumUDF(), roi=np.ones((1, 20, 3), dtype=bool))
     ud.run_udf(x, SumUDF(), roi=np.ones(60, dtype=bool))

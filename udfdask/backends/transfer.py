@@ -103,7 +103,11 @@ def tile_to_device(tile: AnyArray) -> Any:
     Called within `using_device`.
     """
     module, number = cupy(), device_number()
-    known = _threads.__dict__.setdefault("of", {})
-    if (module, number) not in known:
-        known[module, number] = Transfer(module)
-    return known[module, number].to_device(tile)
+    if getattr(_threads, "module", None) is not module:
+        # in tests one module after another stands in for CuPy; with the buffers of all of them, of
+        # 16 MiB a thread, the test process grew to 4.7 GB
+        _threads.module, _threads.transfers = module, {}
+    known: dict[int, Transfer] = _threads.transfers
+    if number not in known:
+        known[number] = Transfer(module)
+    return known[number].to_device(tile)
