@@ -198,7 +198,7 @@ def test_a_chunk_of_a_hspy_that_cannot_be_inflated(whole, tmp_path):
     content[chunk.byte_offset + 4 : chunk.byte_offset + 12] = bytes(8)
     path.write_bytes(content)
     array = open_file(path).array
-    with pytest.raises(FileFormatError, match=rf"{path}, at .*HyperSpy \(HSPY\).*complete"):
+    with pytest.raises(FileFormatError, match=rf"{path}, dataset .* at .* as HDF5: .*complete"):
         array.compute(scheduler="synchronous")
 
 
