@@ -13,7 +13,6 @@ import numpy as np
 from dask.utils import format_bytes
 
 from udfdask import config
-from udfdask.array_remedies import array_remedy
 from udfdask.auxdata import AuxData
 from udfdask.backends.device import check_dtype
 from udfdask.backends.kinds import backend_of, fill_value, holds, is_unknown_sparse
@@ -122,6 +121,8 @@ def make_plan(
 def check_is_array(array: Any, call: str) -> None:
     """Raise if this is not a dask array, with what to pass to the function of this name."""
     if not isinstance(array, da.Array):
+        from udfdask.array_remedies import array_remedy  # most runs never need it
+
         kind, remedy = array_remedy(array, call)
         raise ArgumentTypeError(
             f"expected a dask array of shape (*nav, *sig), got {kind}: {remedy}"
