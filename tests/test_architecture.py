@@ -17,7 +17,7 @@ config per_process shapes axes slices grid roi
 backends
 numeric on_device
 corrections
-tiling buffers params nested auxdata meta
+tiling buffers params nested auxdata meta parameter_copies
 tokens
 masks threads
 udf
@@ -71,6 +71,7 @@ HEAVY = {
     "distributed": {"run", "reporting", "progress", "progressive", "cluster", "cli"},
     "dask": {
         "config",  # dask.config alone: our settings are dask settings
+        "parameter_copies",
         "tokens",
         "second_pass",
         "data_files",

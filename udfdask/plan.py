@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,10 @@ from udfdask.backends.device import check_dtype
 from udfdask.backends.kinds import backend_of, fill_value, holds, is_unknown_sparse
 from udfdask.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS
 from udfdask.data_files import data_files
-from udfdask.declaring import check_split_every, known_backends
+from udfdask.declaring import check_split_every, known_backends, made_anew
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.nested import hidden_collection, is_lazy, lazy_places, member_at
+from udfdask.parameter_copies import own_parameters
 from udfdask.preparing import MANY_BLOCKS, make_recipe
 from udfdask.recipe import Recipe
 from udfdask.roi import normalize_roi
@@ -42,6 +43,8 @@ class Plan:
 
     recipe: Recipe
     """Geometry and UDFs."""
+    parameters: tuple[dict[str, Any], ...]
+    """Parameters of each UDF, with all values of aux data; nobody else can change them."""
     array_name: str
     """Name of the dask array that is processed."""
     aux: tuple[Any, ...]
@@ -76,7 +79,7 @@ def make_plan(
     check_udfs(udfs)
     files = data_files(array, *_collections_of(udfs))
     _check_targets(udfs, files)
-    udfs = [udf._for_run() for udf in udfs]
+    udfs = _with_own_parameters([udf._for_run() for udf in udfs])
     allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
     _check_rows(array, sig_dims)
     n_nav = array.ndim - sig_dims
@@ -110,6 +113,7 @@ def make_plan(
     ) or any(needs_whole_run(array, values, recipe) for values in aux)
     return Plan(
         recipe=recipe,
+        parameters=tuple(udf._kwargs for udf in udfs),
         array_name=array.name,
         aux=aux,
         second_pass=second_pass,
@@ -249,6 +253,21 @@ def check_udfs(udfs: Any) -> None:
                     f"{kind}, where it would be computed again for each frame: pass it as a "
                     "parameter of its own, in a list, tuple or dictionary, or compute it first"
                 )
+
+
+def _with_own_parameters(udfs: Sequence[UDF]) -> list[UDF]:
+    """Return UDFs whose arrays nobody else can change before the run is computed."""
+    seen: dict[int, tuple[Any, Any]] = {}
+    own = [own_parameters(udf._kwargs, seen) for udf in udfs]
+    return [
+        udf if _same_objects(udf._kwargs, kwargs) else made_anew(type(udf), kwargs)
+        for udf, kwargs in zip(udfs, own, strict=True)
+    ]
+
+
+def _same_objects(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two dictionaries with the same names hold the same objects."""
+    return all(one[name] is other[name] for name in one)
 
 
 def _check_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:

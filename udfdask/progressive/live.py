@@ -11,6 +11,7 @@ from typing import Any
 from udfdask.auxdata import AuxData
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.nested import hidden_collection, is_lazy, lazy_places
+from udfdask.parameter_copies import own_parameters
 from udfdask.preparing import redeclare
 from udfdask.recipe import Recipe, UDFRecipe
 
@@ -96,7 +97,7 @@ def _checked(recipe: Recipe, changes: Any) -> Sequence[Mapping[str, Any]]:
             )
         for name, value in change.items():
             _check_value(udf, name, value)
-    return changes
+    return [own_parameters(change, {}) for change in changes]
 
 
 def _check_value(udf: UDFRecipe, name: str, value: Any) -> None:

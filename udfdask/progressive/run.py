@@ -135,7 +135,7 @@ def run_udf_iter(
     for text in plan.warnings:
         warnings.warn(text, UDFWarning, stacklevel=2)
     recipe = plan.recipe
-    live = LiveRecipe(recipe, [u._kwargs for u in udfs])
+    live = LiveRecipe(recipe, plan.parameters)
     abouts = describe_results(plan, recipe.grid.n_chunks)
     watch = None if plots is None else _drawing(plots, abouts)
     known_aux: list[dict[str, Any]] = [{} for _ in udfs]

@@ -1,0 +1,183 @@
+"""A run computes the parameters that it was made with, whatever happens to them later."""
+
+import functools
+from collections import OrderedDict
+from typing import NamedTuple
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse
+
+import udfdask as ud
+from udfdask.plan import make_plan
+from udfdask.udfs import ApplyMasksUDF
+
+X = da.from_array(np.random.default_rng(5).random((4, 6, 3, 2)), chunks=(2, 3, 3, 2))
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+def total(value):
+    """Sum of all numbers in nested containers."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return sum(total(member) for member in value if member is not value)
+    return value.sum()
+
+
+class Scaled(ud.UDF):
+    """Frame sums times the sum of a parameter."""
+
+    def __init__(self, weights):
+        super().__init__(weights=weights)
+
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="f8")}
+
+    def process_frame(self, frame):
+        self.results.sums[:] = frame.sum() * total(self.params.weights)
+
+
+def array_in(around):
+    """A parameter that holds an array, and a function that changes it in place."""
+
+    def make():
+        array = np.arange(6.0)
+        return around(array), functools.partial(array.fill, 100)
+
+    return make
+
+
+def grown_list():
+    values = [np.ones(2)]
+    return values, lambda: values.append(np.ones(3))
+
+
+def dictionary_of_lists():
+    values = OrderedDict(a=[np.ones(2)])
+    return values, values["a"].clear
+
+
+def changed_set():
+    values = {np.float64(1.5)}
+    return values, lambda: values.add(np.float64(7))
+
+
+def list_in_itself():
+    values = [np.ones(2)]
+    values.append(values)
+    return values, lambda: values[0].fill(9)
+
+
+def read_only_view():
+    array = np.arange(6.0)
+    view = array[1:]
+    view.flags.writeable = False
+    return view, functools.partial(array.fill, 9)
+
+
+def sparse_matrix():
+    matrix = scipy.sparse.csr_matrix(np.eye(3))
+    return matrix, functools.partial(matrix.data.fill, 9)
+
+
+CASES = {
+    "array": array_in(lambda a: a),
+    "list": array_in(lambda a: [a, a[:2]]),
+    "namedtuple": array_in(lambda a: Pair(a, [a])),
+    "dict": array_in(lambda a: {"x": (a, a)}),
+    "transposed": array_in(lambda a: a.reshape(2, 3).T),
+    "every second": array_in(lambda a: a[::-2]),
+    "repeated": array_in(lambda a: np.broadcast_to(a[:, np.newaxis], (6, 10_000))),
+    "over a buffer": array_in(lambda a: np.frombuffer(memoryview(a))),
+    "grown list": grown_list,
+    "dictionary of lists": dictionary_of_lists,
+    "set": changed_set,
+    "list in itself": list_in_itself,
+    "read-only view": read_only_view,
+    "sparse matrix": sparse_matrix,
+}
+
+
+def last(snapshots):
+    *_, snapshot = snapshots
+    return snapshot.buffers[0]["sums"]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("scheduler", ["sync", "threads"])
+def test_a_later_change_does_not_reach_the_run(case, scheduler):
+    weights, change = CASES[case]()
+    udf = Scaled(weights)
+    expected = ud.run_udf(X, udf)["sums"].compute(scheduler="sync")
+    waiting = ud.run_udf(X, udf)["sums"]
+    progressive = ud.run_udf_iter(X, udf, scheduler=scheduler)
+    change()
+    np.testing.assert_array_equal(waiting.compute(scheduler=scheduler), expected)
+    np.testing.assert_array_equal(last(progressive), expected)
+    again = ud.run_udf(X, udf)["sums"]
+    assert again.name != waiting.name
+    assert not np.array_equal(again.compute(scheduler=scheduler), expected)
+
+
+@pytest.mark.parametrize("kind", ["nav", "sig", "single"])
+def test_aux_data(kind):
+    values = np.full({"nav": (4, 6), "sig": (3, 2), "single": (1,)}[kind], 2.0)
+    udf = Scaled(ud.UDF.aux_data(values, kind, dtype="f8"))
+    expected = ud.run_udf(X, udf)["sums"].compute(scheduler="sync")
+    waiting, progressive = ud.run_udf(X, udf)["sums"], ud.run_udf_iter(X, udf, scheduler="sync")
+    values[...] = 7
+    np.testing.assert_array_equal(waiting.compute(scheduler="sync"), expected)
+    np.testing.assert_array_equal(last(progressive), expected)
+
+
+def test_shifts_of_masks():
+    shifts = np.zeros((4, 6, 2))
+    masks = [functools.partial(np.eye, 3, 2)]
+    made = ud.run_udf(X, ApplyMasksUDF(masks, shifts=shifts))["intensity"]
+    expected = made.compute(scheduler="sync")
+    shifts[...] = 1
+    masks.append(functools.partial(np.ones, (3, 2)))
+    np.testing.assert_array_equal(made.compute(scheduler="sync"), expected)
+
+
+def test_a_parameter_given_while_a_run_goes_on():
+    weights = np.ones(3)
+    snapshots = ud.run_udf_iter(X, Scaled(np.zeros(3)), scheduler="sync")
+    snapshots.update_parameters([{"weights": weights}])
+    weights[...] = 50
+    np.testing.assert_allclose(last(snapshots), X.sum(axis=(2, 3)).compute() * 3)
+
+
+def test_equal_values_still_make_equal_names():
+    assert (
+        ud.run_udf(X, Scaled(np.ones(3)))["sums"].name
+        == ud.run_udf(X, Scaled(np.ones(3)))["sums"].name
+    )
+
+
+def kept(*weights):
+    return [p["weights"] for p in make_plan(X, [Scaled(w) for w in weights]).parameters]
+
+
+def test_no_copy_without_need():
+    constant = np.ones(3)
+    constant.flags.writeable = False
+    one, several = kept(constant, (constant, 3, "x"))
+    assert one is constant
+    assert several[0] is constant
+    repeated = kept(np.broadcast_to(np.ones(1), (1000, 1000)))[0]
+    assert repeated.shape == (1000, 1000)
+    assert repeated.strides == (0, 0)
+
+
+def test_an_array_that_two_udfs_have_stays_one():
+    weights = np.ones(3)
+    one, other = kept(weights, [weights])
+    assert one is other[0]
+    assert one is not weights
