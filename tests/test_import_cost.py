@@ -56,5 +56,5 @@ def test_few_modules_are_loaded_on_top_of_dask(blocked):
     foreign = added - own - standard
     assert not foreign.intersection(HEAVY)
     assert len(foreign) <= 20, sorted(foreign)
-    assert len(own) <= 117, sorted(own)  # one idea a file: many, but small ones
+    assert len(own) <= 107, sorted(own)  # one idea a file: many, but small ones
     assert len(standard) <= 100, sorted(standard)

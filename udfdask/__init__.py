@@ -1,5 +1,6 @@
 """User-defined functions over dask arrays of detector frames."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from udfdask.auxdata import AuxData
@@ -22,7 +23,6 @@ from udfdask.errors import (
 )
 from udfdask.explanation import Explanation
 from udfdask.mapping import map_frames
-from udfdask.progressive import Snapshot, UDFIterator, run_udf_iter
 from udfdask.reporting import ProgressReporter, ProgressState
 from udfdask.resources import get_resources
 from udfdask.results import Result
@@ -41,6 +41,9 @@ from udfdask.types import (
 from udfdask.udf import UDF, UDFMethod
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from udfdask.progressive import Snapshot, UDFIterator, run_udf_iter
 
 __all__ = [
     "UDF",
@@ -88,6 +91,9 @@ __all__ = [
 ]
 
 
+# a tenth of the package, which only live plots and snapshots need
+_PROGRESSIVE = frozenset({"Snapshot", "UDFIterator", "run_udf_iter"})
+
 _PARTS = frozenset({"cluster", "corrections", "io", "masks", "plotting", "testing", "udfs"})
 
 
@@ -100,7 +106,7 @@ if not TYPE_CHECKING:  # type checkers would take any name then
     def __getattr__(name: str) -> object:
         # udfdask.io.open_file, as docs and messages write it, works after `import udfdask` alone
         if name in _PARTS:
-            import importlib
-
-            return importlib.import_module(f"udfdask.{name}")
+            return import_module(f"udfdask.{name}")
+        if name in _PROGRESSIVE:
+            return getattr(import_module("udfdask.progressive"), name)
         raise AttributeError(f"module 'udfdask' has no attribute {name!r}")
