@@ -27,7 +27,7 @@ import dask.array as da
 import numpy as np
 
 import udfdask as ud
-from udfdask.backends import device
+from udfdask.arrays.backends import device
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 START, STOP = "<!-- gpu: start -->", "<!-- gpu: stop -->"

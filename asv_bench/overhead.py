@@ -16,8 +16,8 @@ import dask.array as da
 import numpy as np
 
 import udfdask as ud
-from udfdask.chunk import run_chunk
-from udfdask.preparing import make_recipe
+from udfdask.chunk.run_chunk import run_chunk
+from udfdask.plan.make_recipe import make_recipe
 from udfdask.udfs import SumSigUDF, SumUDF
 
 START, STOP = "<!-- overhead: start -->", "<!-- overhead: stop -->"

@@ -29,13 +29,13 @@ from chunk_backends import (
     chunks_in,
     why_no_device,
 )
-from udfdask.backends.device import is_on_device, to_host
+from udfdask.arrays.backends.device import is_on_device, to_host
 from udfdask.testing import numpy_standing_in_for_cupy
 
 DOORS = {
-    "run_udf": "udfdask.run",
-    "run_udf_iter": "udfdask.progressive.run",
-    "explain": "udfdask.run",
+    "run_udf": "udfdask.run.run_udf",
+    "run_udf_iter": "udfdask.run.progressive.start",
+    "explain": "udfdask.run.run_udf",
 }
 ROOMS = ("udfs", "interface")
 

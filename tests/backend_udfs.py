@@ -7,7 +7,7 @@ import sparse
 
 import udfdask as ud
 from udf_programs import make_udf
-from udfdask.backends.kinds import backend_of
+from udfdask.arrays.backends.detect import backend_of
 
 
 def dense(array):

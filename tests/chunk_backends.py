@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from udfdask.backends import names
-from udfdask.backends.converting import to_backend
+from udfdask.arrays.backends import names
+from udfdask.arrays.backends.convert import to_backend
 
 READ_ONLY = "read-only"
 STAND_IN = "stand-in"

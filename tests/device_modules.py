@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from udfdask.backends.device import n_devices
+from udfdask.arrays.backends.device import n_devices
 from udfdask.testing import numpy_standing_in_for_cupy
 
 MODULES = ["stand-in", pytest.param("cupy", marks=pytest.mark.gpu)]

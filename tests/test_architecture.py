@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,91 +13,53 @@ PACKAGE = Path(__file__).resolve().parents[1] / "udfdask"
 # before it; the lines only group them for reading.
 ROOMS = """
 errors types
-optional stores writing scheduler_options
-config per_process shapes axes slices grid roi
-backends
-numeric on_device
-corrections
-tiling buffers params nested auxdata meta parameter_copies
-tokens
-masks threads
+optional cache config
+tokens writing
+arrays
+kernels plotting cluster
+masks corrections demo
 udf
 udfs
-recipe groups declaring preparing partial sources device_tasks instance pieces sparse_pieces
-processing
+plan
 chunk
-merge finish blocks
-second_pass data_files array_remedies
-plan output_task
-chunk_layers
-shared_recipe placement limits cluster_loss presence pinning
-run_layers
-chunk_graph merge_graph
-result_tasks
+merge
 graph
-reporting
-plotting
-unwrapping
-explanation outputs progress
-labels
+scheduling
+io
 results
 run
-mapping resources
-progressive
-signals
-xarray hyperspy dask
-io testing demo cluster
+xarray hyperspy dask testing
 cli __main__
 """.split()
 
 # The engine knows no single analysis.
-ENGINE = ROOMS[ROOMS.index("recipe") : ROOMS.index("results") + 1]
+ENGINE = ["plan", "chunk", "merge", "graph", "scheduling", "results"]
 FORBIDDEN = {room: {"udfs"} for room in ENGINE}
 
 # The rooms in which a heavy package may be imported at all.
-LABELLED = {"io", "labels", "xarray", "hyperspy", "signals"}
+LABELED = {"io", "results", "xarray", "hyperspy"}
 HEAVY = {
-    "cupy": {"backends"},
-    "cupyx": {"backends"},
-    "sparse": {"backends", "masks", "io"},
-    "sparseconverter": {"backends"},
-    "llvmlite": {"numeric"},
-    "numba": {"numeric", "backends"},
-    "xarray": LABELLED,
-    "hyperspy": LABELLED,
-    "rsciio": LABELLED,
-    "zarr": LABELLED,
-    "h5py": LABELLED,
+    "cupy": {"arrays"},
+    "cupyx": {"arrays"},
+    "sparse": {"arrays", "masks", "io"},
+    "sparseconverter": {"arrays"},
+    "llvmlite": {"kernels"},
+    "numba": {"kernels", "arrays"},
+    "xarray": LABELED,
+    "hyperspy": LABELED,
+    "rsciio": LABELED,
+    "zarr": LABELED,
+    "h5py": LABELED,
     "matplotlib": {"plotting"},
-    "distributed": {"run", "reporting", "progress", "progressive", "cluster", "cli"},
+    "distributed": {"scheduling", "run", "cluster", "cli"},
     "dask": {
-        "config",  # dask.config alone: our settings are dask settings
-        "parameter_copies",
+        "config",  # dask.config alone: the settings of udfdask are dask settings
         "tokens",
-        "second_pass",
-        "data_files",
         "plan",
-        "chunk_layers",
-        "output_task",
-        "shared_recipe",
-        "placement",
-        "limits",
-        "pinning",
-        "run_layers",
-        "result_tasks",
-        "chunk_graph",
-        "merge_graph",
         "graph",
-        "labels",
+        "scheduling",
         "results",
-        "reporting",
-        "progress",
         "run",
-        "explanation",
-        "outputs",
-        "mapping",
-        "progressive",
-        "signals",
         "xarray",
         "hyperspy",
         "dask",
@@ -121,6 +84,10 @@ def dotted_name(path: Path) -> str:
 KNOWN = {dotted_name(path) for path in MODULES}
 
 
+def is_package(module: str) -> bool:
+    return (PACKAGE.parent / module.replace(".", "/")).is_dir()
+
+
 def room_of(module: str) -> str:
     """`udfdask.udfs.sum` is in the room `udfs`; the package root is in none, and that is ''."""
     return module.partition(".")[2].partition(".")[0]
@@ -130,8 +97,8 @@ def imports_in(source: str, module: str, *, is_package: bool = False) -> Iterato
     """Line and absolute name of all that `source` imports, relative names resolved.
 
     The names in a `from` import are modules where such a module exists, and otherwise belong to the
-    module they are taken from: `from udfdask import axes` is `udfdask.axes`, `from udfdask import
-    UDF` is `udfdask`.
+    module they are taken from: `from udfdask import config` is `udfdask.config`, `from udfdask
+    import UDF` is `udfdask`.
     """
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -203,6 +170,24 @@ def test_imports_point_down(path):
     assert not wrong, "\n".join(wrong)
 
 
+def test_no_folder_needs_another_that_needs_it():
+    """Folders of one room as well; packages' `__init__` modules are front doors, and not asked."""
+    needs: dict[str, set[str]] = {}
+    for path in MODULES:
+        if path.name == "__init__.py":
+            continue
+        module = dotted_name(path)
+        here = module.rpartition(".")[0]
+        for _, name in imports_in(path.read_text(encoding="utf-8"), module):
+            there = name.rpartition(".")[0] if name in KNOWN and not is_package(name) else name
+            if there.startswith("udfdask.") and there != here:
+                needs.setdefault(here, set()).add(there)
+    try:
+        tuple(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        pytest.fail(f"folders that need each other: {' -> '.join(error.args[1])}")
+
+
 def test_rooms_are_listed_once():
     assert len(ROOMS) == len(set(ROOMS))
     named = {room for rooms in HEAVY.values() for room in rooms} | set(FORBIDDEN)
@@ -213,23 +198,23 @@ def test_rooms_are_listed_once():
 @pytest.mark.parametrize(
     ("module", "source", "fault"),
     [
-        ("udfdask.chunk", "import udfdask", "package root"),
-        ("udfdask.chunk", "from udfdask import UDF", "package root"),
-        ("udfdask.chunk", "from udfdask import graph", "upward"),
-        ("udfdask.chunk", "from . import graph", "upward"),
-        ("udfdask.chunk", "from .graph import build_graph", "upward"),
-        ("udfdask.chunk", "from udfdask.graph import build_graph", "upward"),
-        ("udfdask.chunk", "def f():\n    import udfdask.graph as g", "upward"),
-        ("udfdask.chunk", "importlib.import_module('udfdask.graph')", "upward"),
-        ("udfdask.graph", "from udfdask.udfs import SumUDF", "never imports"),
+        ("udfdask.chunk.run_chunk", "import udfdask", "package root"),
+        ("udfdask.chunk.run_chunk", "from udfdask import UDF", "package root"),
+        ("udfdask.chunk.run_chunk", "from udfdask import graph", "upward"),
+        ("udfdask.chunk.run_chunk", "from .. import graph", "upward"),
+        ("udfdask.chunk.run_chunk", "from ..graph.build import build_graph", "upward"),
+        ("udfdask.chunk.run_chunk", "from udfdask.graph.build import build_graph", "upward"),
+        ("udfdask.chunk.run_chunk", "def f():\n    import udfdask.graph.build as g", "upward"),
+        ("udfdask.chunk.run_chunk", "importlib.import_module('udfdask.graph.build')", "upward"),
+        ("udfdask.graph.build", "from udfdask.udfs import SumUDF", "never imports"),
         ("udfdask.udfs.sum", "from ..plan import make_plan", "upward"),
-        ("udfdask.chunk", "import dask.array as da", "may import dask"),
-        ("udfdask.tiling", "def f():\n    from numba import njit", "may import numba"),
-        ("udfdask.results", "def f():\n    import xarray as xr", "may import xarray"),
+        ("udfdask.chunk.run_chunk", "import dask.array as da", "may import dask"),
+        ("udfdask.plan.recipe", "def f():\n    from numba import njit", "may import numba"),
+        ("udfdask.plan.plan", "def f():\n    import xarray as xr", "may import xarray"),
     ],
 )
 def test_a_wrong_import_is_seen(module, source, fault):
-    KNOWN_HERE = {"udfdask.graph", "udfdask.udfs", "udfdask.plan"}
+    KNOWN_HERE = {"udfdask.graph.build", "udfdask.udfs", "udfdask.plan.plan"}
     assert KNOWN_HERE <= KNOWN
     (wrong,) = faults(source, module)
     assert fault in wrong
@@ -238,9 +223,9 @@ def test_a_wrong_import_is_seen(module, source, fault):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("udfdask.graph", "from udfdask import plan"),
-        ("udfdask.graph", "from .plan import Plan"),
-        ("udfdask.graph", "import dask.array as da\nimport numpy as np"),
+        ("udfdask.graph.build", "from udfdask import plan"),
+        ("udfdask.graph.build", "from ..plan.plan import Plan"),
+        ("udfdask.graph.build", "import dask.array as da\nimport numpy as np"),
         ("udfdask.udfs.sum", "from udfdask.udf import UDF"),
         ("udfdask.udfs.sum", "from .sumsig import SumSigUDF"),
     ],

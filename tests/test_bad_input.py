@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.plan import make_plan
+from udfdask.plan.plan import make_plan
 from udfdask.udfs import NoOpUDF, PickUDF, SumSigUDF, SumUDF
 
 

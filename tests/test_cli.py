@@ -355,7 +355,7 @@ def test_a_bug_is_not_hidden(file, monkeypatch):
     def compute(*args, **kwargs):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("udfdask.cli.one_pass.compute", compute)
+    monkeypatch.setattr("udfdask.cli.run_and_report.compute", compute)
     outcome = CliRunner().invoke(main, ["run", str(file)])
     assert isinstance(outcome.exception, ZeroDivisionError)
 
@@ -366,13 +366,13 @@ def test_the_notes_of_an_error_are_told(file, monkeypatch):
         error.add_note("in SumUDF.process_tile")
         raise error
 
-    monkeypatch.setattr("udfdask.cli.one_pass.compute", compute)
+    monkeypatch.setattr("udfdask.cli.run_and_report.compute", compute)
     output = call("run", file, code=1)
     assert output.endswith("Error: too dark in SumUDF.process_tile")
 
 
 def test_warnings_are_told_in_a_line(file, monkeypatch):
-    import udfdask.cli.run_file as module
+    import udfdask.cli.commands as module
 
     open_file = module.open_file
 

@@ -11,11 +11,11 @@ import pytest
 import udfdask as ud
 from making import make
 from udfdask import errors
-from udfdask.grid import Grid
+from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.io import open_file
-from udfdask.meta import UDFMeta
-from udfdask.params import TaskData
 from udfdask.testing import run_reference
+from udfdask.udf.meta import UDFMeta
+from udfdask.udf.params import TaskData
 from udfdask.udfs import SumUDF
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass)]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from udfdask.backends.device import n_devices
+from udfdask.arrays.backends.device import n_devices
 from udfdask.testing import numpy_standing_in_for_cupy
 
 ROOT = Path(__file__).parents[1]

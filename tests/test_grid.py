@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfdask.grid import Grid
+from udfdask.arrays.geometry.chunk_grid import Grid
 
 axes = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple)
 

@@ -15,7 +15,7 @@ import pytest
 
 import udfdask as ud
 from counting import counts, note
-from udfdask.plan import make_plan
+from udfdask.plan.plan import make_plan
 from udfdask.udfs import AutoUDF, SumUDF
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")

@@ -17,14 +17,14 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
-from udfdask.buffers import BufferSpec
-from udfdask.grid import Grid
-from udfdask.plan import Plan, make_plan
-from udfdask.preparing import make_recipe
-from udfdask.recipe import Recipe, UDFRecipe
+from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.plan.make_recipe import make_recipe
+from udfdask.plan.plan import Plan, make_plan
+from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.testing import raise_if_dask_computes
-from udfdask.tiling import TilingScheme
 from udfdask.tokens import tokenize_value
+from udfdask.udf.buffers import BufferSpec
 from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")

@@ -9,9 +9,9 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
-from udfdask.chunk import run_chunk
-from udfdask.preparing import make_recipe
-from udfdask.tiling import TILE_BYTES
+from udfdask.arrays.geometry.tiling import TILE_BYTES
+from udfdask.chunk.run_chunk import run_chunk
+from udfdask.plan.make_recipe import make_recipe
 from udfdask.udfs import SumSigUDF, SumUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")

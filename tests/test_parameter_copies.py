@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 import udfdask as ud
-from udfdask.plan import make_plan
+from udfdask.plan.plan import make_plan
 from udfdask.udfs import ApplyMasksUDF
 
 X = da.from_array(np.random.default_rng(5).random((4, 6, 3, 2)), chunks=(2, 3, 3, 2))

@@ -9,8 +9,8 @@ from dask import local, multiprocessing, threaded
 
 import udfdask as ud
 from udfdask.io import on_workers
-from udfdask.presence import workers_of
-from udfdask.scheduler_options import OPTIONS
+from udfdask.scheduling.scheduler_options import OPTIONS
+from udfdask.scheduling.workers.wait_for_workers import workers_of
 from udfdask.udfs import SumUDF
 
 DOORS = {

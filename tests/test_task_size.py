@@ -8,7 +8,7 @@ import pytest
 from dask.base import collections_to_expr
 
 import udfdask as ud
-from udfdask.plan import make_plan
+from udfdask.plan.plan import make_plan
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 
 SCANS = {  # chunks of 1 x ... x 2 frames along each navigation axis: 500, and 20,000

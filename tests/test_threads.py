@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import udfdask as ud
-from udfdask.threads import ThreadGuard, guard
+from udfdask.chunk.thread_limits import ThreadGuard, guard
 from udfdask.udfs import SumSigUDF
 
 np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS

@@ -3,8 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from udfdask.auxdata import AuxData
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.roi import count_nonzero
+from udfdask.arrays.geometry.shapes import Shape, prod
+from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -21,15 +23,12 @@ from udfdask.errors import (
     UDFWarning,
     UndeclaredBufferError,
 )
-from udfdask.explanation import Explanation
-from udfdask.mapping import map_frames
-from udfdask.reporting import ProgressReporter, ProgressState
-from udfdask.resources import get_resources
-from udfdask.results import Result
-from udfdask.roi import count_nonzero
-from udfdask.run import compute, explain, persist, run_udf
-from udfdask.shapes import Shape, prod
-from udfdask.slices import Slice
+from udfdask.results.explanation import Explanation
+from udfdask.results.result import Result
+from udfdask.run.map_frames import map_frames
+from udfdask.run.resources import get_resources
+from udfdask.run.run_udf import compute, explain, persist, run_udf
+from udfdask.scheduling.progress import ProgressReporter, ProgressState
 from udfdask.types import (
     UDFFrameMixin,
     UDFMergeAllMixin,
@@ -39,11 +38,12 @@ from udfdask.types import (
     UDFTileMixin,
 )
 from udfdask.udf import UDF, UDFMethod
+from udfdask.udf.aux_data import AuxData
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from udfdask.progressive import Snapshot, UDFIterator, run_udf_iter
+    from udfdask.run.progressive import Snapshot, UDFIterator, run_udf_iter
 
 __all__ = [
     "UDF",
@@ -108,5 +108,5 @@ if not TYPE_CHECKING:  # type checkers would take any name then
         if name in _PARTS:
             return import_module(f"udfdask.{name}")
         if name in _PROGRESSIVE:
-            return getattr(import_module("udfdask.progressive"), name)
+            return getattr(import_module("udfdask.run.progressive"), name)
         raise AttributeError(f"module 'udfdask' has no attribute {name!r}")

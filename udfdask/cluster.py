@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from dask.system import CPU_COUNT
 
-from udfdask.backends.device import n_devices
+from udfdask.arrays.backends.device import n_devices
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.optional import missing_package
 

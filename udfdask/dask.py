@@ -8,11 +8,11 @@ from typing import Any, overload
 import dask.array as da
 
 from udfdask.corrections import CorrectionSet
-from udfdask.explanation import Explanation
-from udfdask.mapping import map_frames
-from udfdask.progressive import UDFIterator, run_udf_iter
-from udfdask.results import Result
-from udfdask.run import explain, run_udf
+from udfdask.results.explanation import Explanation
+from udfdask.results.result import Result
+from udfdask.run.map_frames import map_frames
+from udfdask.run.progressive import UDFIterator, run_udf_iter
+from udfdask.run.run_udf import explain, run_udf
 from udfdask.udf import UDF
 
 __all__ = ["ArrayAccessor"]

@@ -14,7 +14,7 @@ Use = Literal["private", "result_only"]
 Where = Literal["device"]
 """Where a buffer lives while a chunk is processed."""
 MergeMode = Literal["none", "rows", "chain", "tree", "all"]
-"""How the partial results of chunks are combined, see `udfdask.recipe`."""
+"""How the partial results of chunks are combined, see `udfdask.plan.recipe`."""
 
 AnyArray = np.ndarray[Any, np.dtype[Any]]
 

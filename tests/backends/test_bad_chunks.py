@@ -10,7 +10,7 @@ import sparse
 import udfdask as ud
 from backend_udfs import Wants
 from chunk_backends import ON_HOST, block_in, chunks_in
-from udfdask.backends import names
+from udfdask.arrays.backends import names
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF

@@ -7,9 +7,10 @@ import sparseconverter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfdask.backends import choosing, names
-from udfdask.backends.choosing import choose_backends
-from udfdask.backends.kinds import device_class
+from udfdask.arrays.backends import choose as choosing
+from udfdask.arrays.backends import names
+from udfdask.arrays.backends.choose import choose_backends
+from udfdask.arrays.backends.detect import device_class
 
 NATIVES = sorted(names.BACKENDS - {names.CUDA})  # what arrays are made of
 natives = st.sampled_from(NATIVES)

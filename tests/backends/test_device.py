@@ -7,7 +7,7 @@ import pytest
 
 import udfdask as ud
 from device_modules import cupy_is
-from udfdask.backends import device
+from udfdask.arrays.backends import device
 from udfdask.errors import ArgumentValueError, DeviceError
 from udfdask.testing import numpy_standing_in_for_cupy
 

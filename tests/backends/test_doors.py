@@ -12,7 +12,7 @@ import udfdask.dask
 import udfdask.xarray
 from backend_udfs import Wants
 from chunk_backends import chunks_in
-from udfdask.backends import names
+from udfdask.arrays.backends import names
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF

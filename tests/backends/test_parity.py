@@ -14,7 +14,7 @@ from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
 from program_strategies import cases
 from udf_programs import make_udf
 from udfdask import udfs
-from udfdask.backends import names
+from udfdask.arrays.backends import names
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import arrays, chunkings, rois, shapes

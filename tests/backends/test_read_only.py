@@ -11,7 +11,7 @@ import sparse
 import udfdask as ud
 from backend_udfs import Wants
 from chunk_backends import MATRICES, block_in
-from udfdask.backends import names
+from udfdask.arrays.backends import names
 
 SPARSE = sorted(names.CPU_BACKENDS & names.SPARSE_BACKENDS)
 PARTS = ("data", "indices", "indptr", "coords", "row", "col")

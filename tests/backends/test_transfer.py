@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from device_modules import cupy_is
-from udfdask.backends import transfer
-from udfdask.backends.device import using_device
+from udfdask.arrays.backends import device_transfer as transfer
+from udfdask.arrays.backends.device import using_device
 from udfdask.errors import DeviceError
 from udfdask.testing import numpy_standing_in_for_cupy
 

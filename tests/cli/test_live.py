@@ -7,7 +7,7 @@ import pytest
 from commands import call, tables
 from udfdask.cli.live import PictureView, TableView, WindowView, last_snapshot
 from udfdask.io import open_file
-from udfdask.progressive import run_udf_iter
+from udfdask.run.progressive import run_udf_iter
 from udfdask.udfs import NoOpUDF, SumSigUDF
 
 SHAPE = (6, 8, 10, 12)

@@ -351,7 +351,7 @@ def test_explain():
 
 
 def test_one_correction_for_udfs_of_one_dtype(monkeypatch):
-    import udfdask.pieces
+    import udfdask.chunk.dense_tiles
 
     dtypes = []
 
@@ -359,8 +359,8 @@ def test_one_correction_for_udfs_of_one_dtype(monkeypatch):
         dtypes.append(planes.dtype)
         return right(tile, planes, beyond)
 
-    right = udfdask.pieces.correct_tile
-    monkeypatch.setattr(udfdask.pieces, "correct_tile", correct)
+    right = udfdask.chunk.dense_tiles.correct_tile
+    monkeypatch.setattr(udfdask.chunk.dense_tiles, "correct_tile", correct)
     x = da.from_array(DATA, chunks=(2, 6, *SIG))
     udfs = [SumUDF(), WholeTiles(), WritesFrames(), ComplexTiles(), Frames()]
     ud.compute(*ud.run_udf(x, udfs, corrections=CorrectionSet(dark=DARK)), scheduler="sync")

@@ -9,8 +9,8 @@ import pytest
 
 import udfdask as ud
 from making import NAV, SIG, SYNC, compute, make, mask_of
-from udfdask.buffers import Views
 from udfdask.testing import raise_if_dask_computes
+from udfdask.udf.buffers import Views
 from udfdask.udfs import SumUDF
 
 

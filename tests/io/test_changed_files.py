@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import udfdask as ud
 from udfdask.errors import FileFormatError
 from udfdask.io import from_raw, from_raw_csr, open_file
+from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hyperspy_file import HyperSpyArray
-from udfdask.io.identity import FileIdentity
 from udfdask.udfs import SumSigUDF, SumUDF
 
 SHAPE = (3, 4, 6, 6)

@@ -83,7 +83,9 @@ def test_pointers_are_checked_where_they_are_used(files, dtype, place, value, mo
     )
     pointers[place : place + 1] = np.array([value]).astype(dtype)  # -1 is 2**64 - 1 without a sign
     pointers.tofile(files[0])
-    monkeypatch.setattr("udfdask.io.identity.FileIdentity.check", lambda self, descriptor: None)
+    monkeypatch.setattr(
+        "udfdask.io.file_identity.FileIdentity.check", lambda self, descriptor: None
+    )
     with pytest.raises(FileFormatError, match=rf"{files[0]} must increase from 0 to 1280, .*"):
         scan.compute(scheduler="synchronous")
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError
-from udfdask.io.opened import (
+from udfdask.io.opened_file import (
     axis_from_coordinate,
     choose_sig_dims,
     default_axis_names,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import udfdask as ud
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw
-from udfdask.io.identity import FileIdentity
-from udfdask.io.mapped import MappedArray, c_strides
+from udfdask.io.file_identity import FileIdentity
+from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.testing.strategies import chunkings, shapes
 from udfdask.udfs import SumSigUDF, SumUDF
 

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
-from udfdask.backends.gcxs import gcxs_to_csr
+from udfdask.arrays.backends.pydata_sparse import gcxs_to_csr
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io import csr_files, from_raw_csr
+from udfdask.io import csr_reader as csr_files
+from udfdask.io import from_raw_csr
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, shapes
 from udfdask.udfs import SumUDF

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from udfdask.errors import ArgumentValueError, FileFormatError
-from udfdask.io import from_raw, mapped, open_file
-from udfdask.io.identity import FileIdentity
-from udfdask.io.mapped import MappedArray
+from udfdask.io import from_raw, open_file
+from udfdask.io import memmap as mapped
+from udfdask.io.file_identity import FileIdentity
+from udfdask.io.memmap import MappedArray
 from udfdask.udfs import SumSigUDF
 
 SCAN = np.random.default_rng(3).integers(0, 60000, (5, 7, 6, 4)).astype(">u2")

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from udfdask.errors import FileFormatError
-from udfdask.io import chunk_files, open_file
-from udfdask.io.chunk_files import ChunkFiles
+from udfdask.io import open_file
+from udfdask.io import zarr_chunk_files as chunk_files
+from udfdask.io.zarr_chunk_files import ChunkFiles
 from zarr_writing import FORMATS, needs_zarr_3, write_group
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import Variable, open_file, result_variables, write_zarr
 

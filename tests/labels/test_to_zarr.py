@@ -250,7 +250,7 @@ def test_lists_are_refused_before_anything_runs(x, tmp_path):
 @pytest.mark.parametrize("package", ["zarr", "xarray"])
 def test_a_missing_package_is_named_with_its_extra(x, tmp_path, monkeypatch, package):
     for name in list(sys.modules):
-        if name.startswith("udfdask.labels"):
+        if name.startswith("udfdask.results.labels"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"needs {package}, .*udfdask\["):

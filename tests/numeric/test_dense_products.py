@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from every_dtype import FOREIGN, KNOWN, sample
-from udfdask.numeric.dense_products import DEPTH, SMALL, WIDEST, add_dense_products
+from udfdask.kernels.cpu.dense_products import DEPTH, SMALL, WIDEST, add_dense_products
 
 
 def check(frames, matrix, out, most=None):

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparse_data import FORMATS, MATRIX_FORMATS, as_matrix, maker, sprinkled
-from udfdask.numeric import entry_sums
-from udfdask.numeric.entries import Entries, entries_of, values_of
-from udfdask.numeric.entry_products import moved_entries
-from udfdask.numeric.row_order import in_order
-from udfdask.numeric.shifting import moved_back
+from udfdask.kernels.cpu import sparse_sums as entry_sums
+from udfdask.kernels.cpu.row_order import in_order
+from udfdask.kernels.cpu.shifting import moved_back
+from udfdask.kernels.cpu.sparse_entries import Entries, entries_of, values_of
+from udfdask.kernels.cpu.sparse_products import moved_entries
 
 sparse = pytest.importorskip("sparse", reason="sparse is an extra")
 

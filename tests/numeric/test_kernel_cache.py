@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import udfdask
-from udfdask.numeric.kernel_cache import DIGEST, KernelFiles
+from udfdask.kernels.cpu.kernel_cache import DIGEST, KernelFiles
 
 PACKAGE = Path(udfdask.__file__).parent
 
 KERNELS = """
-from udfdask.numeric.compiled import kernel
+from udfdask.kernels.cpu.compile import kernel
 
 @kernel
 def double(x):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from every_dtype import FOREIGN, KNOWN, sample
-from udfdask.numeric.log_products import (
+from udfdask.kernels.cpu.log_sums import (
     BLOCK,
     log_of,
     merge_products,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
-from udfdask.numeric.moment_arrays import Moments
-from udfdask.numeric.moments import BLOCK, SQUARE_BLOCK, add_moments, merge_moments
+from udfdask.kernels.cpu.variance import BLOCK, SQUARE_BLOCK, add_moments, merge_moments
+from udfdask.kernels.moment_arrays import Moments
 
 
 def nothing(shape, dtype):

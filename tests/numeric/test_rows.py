@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from udfdask.numeric.rows import as_real, as_rows, wider
+from udfdask.kernels.cpu.rows import as_real, as_rows, wider
 
 BLOCK = np.arange(6 * 4 * 5, dtype="int32").reshape(6, 4, 5)
 LAYOUTS = {

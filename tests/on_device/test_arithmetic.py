@@ -6,21 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_modules import MODULES, cupy_is
-from udfdask.backends.device import to_host
-from udfdask.numeric.frame_sums import add_frames
-from udfdask.numeric.moment_arrays import Moments
-from udfdask.on_device import (
-    blocks,
-    dense_products,
-    first_moments,
-    log_products,
-    moment_kernel,
-    moments,
-    ring_products,
-    spectra,
-    spreading,
-    sums,
-)
+from udfdask.arrays.backends.device import to_host
+from udfdask.kernels.cpu.frame_sums import add_frames
+from udfdask.kernels.cuda import blocks, dense_products, first_moments, moments, sums
+from udfdask.kernels.cuda import fft as spectra
+from udfdask.kernels.cuda import log_sums as log_products
+from udfdask.kernels.cuda import ring_sums as ring_products
+from udfdask.kernels.cuda import spread as spreading
+from udfdask.kernels.cuda import variance as moment_kernel
+from udfdask.kernels.moment_arrays import Moments
 
 RNG = np.random.default_rng(11)
 

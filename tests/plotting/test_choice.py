@@ -8,7 +8,7 @@ import pytest
 
 import udfdask as ud
 from picture_udfs import ManyUDF, NoPictureUDF
-from udfdask.plotting.choice import choose
+from udfdask.plotting.choose import choose
 from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
 
 X = da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8))

@@ -9,7 +9,7 @@ import udfdask as ud
 from aux_udfs import AUX_UDFS, SeenByMergeAll, SeenByTiles, Shared
 from counting import counts
 from progressive_cases import ROI, SHAPE, assert_same, local, long_array, seen
-from udfdask.recipe import Recipe
+from udfdask.plan.recipe import Recipe
 from udfdask.udfs import SumSigUDF, SumUDF
 
 pytest.importorskip("distributed")

@@ -11,7 +11,7 @@ import pytest
 
 from udfdask.cluster import visible_devices, worker_commands, worker_spec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.presence import workers_of
+from udfdask.scheduling.workers.wait_for_workers import workers_of
 from udfdask.testing import numpy_standing_in_for_cupy
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")

@@ -14,7 +14,7 @@ from udfdask.udfs import PickUDF, SumSigUDF, SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
-from udfdask.signals.data import memory_chunks, read_frames  # noqa: E402
+from udfdask.hyperspy.data import memory_chunks, read_frames  # noqa: E402
 
 
 class SharesUDF(ud.UDF):

@@ -18,7 +18,7 @@ import dask.array as da, numba, numpy as np
 import udf_programs, udf_zoo, udfdask as ud
 from functools import partial
 from udfdask.masks import DiscTemplate, MaskContainer, circular, ring
-from udfdask.plan import make_plan
+from udfdask.plan.plan import make_plan
 from udfdask.tokens import tokenize_value
 from udfdask.udfs import *
 

@@ -22,10 +22,10 @@ from sparse_data import (
     sparse_chunks,
     sprinkled,
 )
-from udfdask.chunk import run_chunk
+from udfdask.chunk.run_chunk import run_chunk
 from udfdask.corrections import CorrectionSet
 from udfdask.masks import circular
-from udfdask.preparing import make_recipe
+from udfdask.plan.make_recipe import make_recipe
 from udfdask.testing import raise_if_dask_computes, run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes
 from udfdask.udfs import (

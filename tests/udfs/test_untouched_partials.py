@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from udfdask.chunk import run_chunk
-from udfdask.merge import merge_tree
-from udfdask.preparing import make_recipe
+from udfdask.chunk.run_chunk import run_chunk
+from udfdask.merge.merge import merge_tree
+from udfdask.plan.make_recipe import make_recipe
 from udfdask.udfs import LogsumUDF, StdDevUDF, SumUDF
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.stores import foreign_entry, store_root
 from udfdask.writing import NPY, NPZ, PNG, ZARR, check_apart, check_target
+from udfdask.writing.stores import foreign_entry, store_root
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 

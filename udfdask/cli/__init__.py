@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from udfdask.cli.commands import run
 from udfdask.cli.explain_file import explain
 from udfdask.cli.list_udfs import udfs
 from udfdask.cli.run_demo import demo
-from udfdask.cli.run_file import run
 
 __all__ = ["main"]
 

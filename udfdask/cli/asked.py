@@ -22,7 +22,7 @@ from udfdask.cli.options import (
     region_mask,
 )
 from udfdask.cli.udf_option import AskedUDF, UDFType
-from udfdask.io.opened import OpenedFile
+from udfdask.io.opened_file import OpenedFile
 from udfdask.udf import UDF
 from udfdask.udfs import VirtualDetectorUDF
 

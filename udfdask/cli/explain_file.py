@@ -9,8 +9,8 @@ import click
 from udfdask.cli.asked import Asked, takes_asked
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
 from udfdask.errors import UDFWarning
-from udfdask.io.opening import open_file
-from udfdask.run import explain as explain_run
+from udfdask.io.open_file import open_file
+from udfdask.run.run_udf import explain as explain_run
 
 
 @click.command(short_help="Say what a run would do, without running it.")

@@ -11,13 +11,13 @@ from time import monotonic
 
 import click
 
-from udfdask.io.opened import OpenedFile
+from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.live import LivePlot
 from udfdask.plotting.panels import Panel, result_panels
 from udfdask.plotting.static import save_png
 from udfdask.plotting.table import summary_table
-from udfdask.progressive import Snapshot, UDFIterator
-from udfdask.results import Result
+from udfdask.results.result import Result
+from udfdask.run.progressive import Snapshot, UDFIterator
 
 View = Callable[[Snapshot], None]
 """Shows a snapshot somewhere."""

@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from udfdask.cli.live import PictureView
+from udfdask.io.named_variables import result_variables
 from udfdask.io.npz_file import write_npz
-from udfdask.io.opened import OpenedFile
-from udfdask.io.variables import result_variables
-from udfdask.io.zarr_store import check_packages, write_zarr
+from udfdask.io.opened_file import OpenedFile
+from udfdask.io.write_zarr import check_packages, write_zarr
 from udfdask.plotting.panels import result_panels
 from udfdask.plotting.static import figure_classes
-from udfdask.results import Result
+from udfdask.results.result import Result
 from udfdask.udf import UDF
 from udfdask.writing import NPZ, PNG, ZARR, check_apart, check_target
 

@@ -9,14 +9,14 @@ from typing import Any
 import click
 import numpy as np
 
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
-from udfdask.cli.one_pass import run_in_one_pass
 from udfdask.cli.options import PathType
+from udfdask.cli.run_and_report import run_in_one_pass
 from udfdask.demo import make_recording
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.static import figure_classes, save_png
-from udfdask.results import Result
+from udfdask.results.result import Result
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 from udfdask.writing import PNG, check_target
 

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from udfdask.arrays.geometry.slices import Slice
 from udfdask.corrections.correction_set import CorrectionSet
 from udfdask.corrections.neighbours import good_neighbours
-from udfdask.numeric.dtypes import compiled_dtype
-from udfdask.slices import Slice
+from udfdask.kernels.cpu.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
 

@@ -1,14 +1,14 @@
 """Files in, files out: `open_file` and its kin read lazily, `write_zarr`, `write_npz` store."""
 
 from udfdask.io.chunk_advice import ChunkAdvice, suggest_chunks
+from udfdask.io.named_variables import Variable, result_variables
 from udfdask.io.npz_file import write_npz
-from udfdask.io.opened import OpenedFile
-from udfdask.io.opening import open_file
+from udfdask.io.open_file import open_file
+from udfdask.io.opened_file import OpenedFile
 from udfdask.io.raw import from_raw
 from udfdask.io.raw_csr import from_raw_csr
-from udfdask.io.variables import Variable, result_variables
-from udfdask.io.zarr_store import write_zarr
-from udfdask.placement import on_workers
+from udfdask.io.write_zarr import write_zarr
+from udfdask.scheduling.workers.block_placement import on_workers
 
 __all__ = [
     "ChunkAdvice",

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io.damage import reading
-from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
+from udfdask.io.damaged_files import reading
+from udfdask.io.opened_file import OpenedFile, choose_sig_dims, name_axes
 from udfdask.io.raw_csr import csr_array, describe_csr
 
 PARTS = ("indptr", "indices", "data")

@@ -12,13 +12,13 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import FileFormatError
-from udfdask.io.choice import Candidate, choose_dataset, listing, unknown_dataset
-from udfdask.io.damage import check_values, reading
-from udfdask.io.identity import FileIdentity
-from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.io.source import choose_chunks, lazy_array
+from udfdask.io.choose_dataset import Candidate, choose_dataset, listing, unknown_dataset
+from udfdask.io.damaged_files import check_values, reading
+from udfdask.io.file_identity import FileIdentity
+from udfdask.io.lazy_source import choose_chunks, lazy_array
+from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
 from udfdask.optional import missing_package
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"

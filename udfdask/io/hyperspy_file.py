@@ -17,17 +17,17 @@ from dask._task_spec import execute_graph
 from dask.array.core import concatenate3
 from dask.core import flatten
 
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentValueError, FileFormatError
-from udfdask.io.complete import check_after, check_before
-from udfdask.io.damage import COPY_AGAIN, check_values, reading
+from udfdask.io.check_length import check_after, check_before
+from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
+from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5 import take_over
-from udfdask.io.identity import FileIdentity
-from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
-from udfdask.io.source import Source, choose_chunks, lazy_array
+from udfdask.io.lazy_source import Source, choose_chunks, lazy_array
+from udfdask.io.opened_file import OpenedFile, choose_sig_dims, name_axes
 from udfdask.optional import missing_package
-from udfdask.per_process import OncePerProcess
-from udfdask.stores import METADATA
+from udfdask.writing.stores import METADATA
 
 _BELONGING = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
 """What the names of other files that hold values or shapes have in place of a file's suffix."""

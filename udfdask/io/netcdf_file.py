@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from udfdask.axes import Axis
-from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
-from udfdask.io.damage import check_values, reading
-from udfdask.io.identity import FileIdentity
-from udfdask.io.mapped import MappedArray
-from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.io.source import choose_chunks, lazy_array
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.damaged_files import check_values, reading
+from udfdask.io.file_identity import FileIdentity
+from udfdask.io.lazy_source import choose_chunks, lazy_array
+from udfdask.io.memmap import MappedArray
+from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
 from udfdask.optional import missing_package
 
 SIGNATURES = (b"CDF\x01", b"CDF\x02")

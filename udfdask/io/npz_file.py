@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError
-from udfdask.io.variables import Variable, variable_name
+from udfdask.io.named_variables import Variable, variable_name
 from udfdask.writing import NPZ, check_target, replacing
 
 

@@ -10,11 +10,11 @@ import dask.array as da
 import numpy as np
 
 from udfdask.errors import FileFormatError
-from udfdask.io.damage import COPY_AGAIN, check_values, existing_file, reading
-from udfdask.io.identity import FileIdentity
-from udfdask.io.mapped import MappedArray
-from udfdask.io.opened import OpenedFile, choose_sig_dims, name_axes
-from udfdask.io.source import choose_chunks, lazy_array
+from udfdask.io.damaged_files import COPY_AGAIN, check_values, existing_file, reading
+from udfdask.io.file_identity import FileIdentity
+from udfdask.io.lazy_source import choose_chunks, lazy_array
+from udfdask.io.memmap import MappedArray
+from udfdask.io.opened_file import OpenedFile, choose_sig_dims, name_axes
 
 MAGIC = b"\x93NUMPY"
 """What .npy files begin with."""

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io.damage import check_values, existing_file
-from udfdask.io.identity import FileIdentity
-from udfdask.io.mapped import MappedArray, c_strides
-from udfdask.io.source import choose_chunks, lazy_array
-from udfdask.placement import Workers, on_workers
+from udfdask.io.damaged_files import check_values, existing_file
+from udfdask.io.file_identity import FileIdentity
+from udfdask.io.lazy_source import choose_chunks, lazy_array
+from udfdask.io.memmap import MappedArray, c_strides
+from udfdask.scheduling.workers.block_placement import Workers, on_workers
 
 
 def from_raw(

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError
-from udfdask.io.choice import Candidate, choose_dataset, unknown_dataset
-from udfdask.io.chunk_files import ChunkFiles, touched_chunks
-from udfdask.io.damage import check_values, reading
-from udfdask.io.identity import FileIdentity
-from udfdask.io.opened import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.io.source import choose_chunks, lazy_array
+from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.damaged_files import check_values, reading
+from udfdask.io.file_identity import FileIdentity
+from udfdask.io.lazy_source import choose_chunks, lazy_array
+from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
+from udfdask.io.zarr_chunk_files import ChunkFiles, touched_chunks
 from udfdask.optional import missing_package
-from udfdask.stores import METADATA, is_zarr
+from udfdask.writing.stores import METADATA, is_zarr
 
 _CHUNK = re.compile(r"c|(c[./])?\d+([./]\d+)*")
 """Name of what holds chunks: ``c``, ``0`` or ``0.0.0``."""
@@ -91,7 +91,7 @@ def _open_array(folder: Path) -> Any:
 
     if int(zarr.__version__.partition(".")[0]) < 3:
         return zarr.open_array(str(folder), mode="r")
-    from udfdask.io.zarr_chunks import open_checked
+    from udfdask.io.check_zarr_chunks import open_checked
 
     return open_checked(str(folder), _metadata(folder))
 

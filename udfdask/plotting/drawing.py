@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.vectors import colour_wheel, longest_shown, vector_colours
 

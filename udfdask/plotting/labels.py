@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from udfdask.axes import Axis, default_axis_names
+from udfdask.arrays.geometry.axes import Axis, default_axis_names
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 NUMBERS = "biufc"

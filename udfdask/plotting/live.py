@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
-from udfdask.plotting.choice import Choice, choose
+from udfdask.plotting.choose import Choice, choose
+from udfdask.plotting.displays import Screen, open_screen
 from udfdask.plotting.labels import Described
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.screens import Screen, open_screen
 from udfdask.plotting.static import draw, figure_classes, figure_size
 
 _PAUSE = 4.0  # times as long as a drawing took: at most a fifth of the time is spent on drawing

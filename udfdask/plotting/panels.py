@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from udfdask.axes import Axis
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.plotting.labels import NUMBERS, Labels, label
 
 Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines"]

@@ -3,10 +3,10 @@
 `udfdask.testing.strategies` needs hypothesis and is imported by itself.
 """
 
-from udfdask.testing.checker import CheckReport, check_udf
 from udfdask.testing.equality import assert_eq
-from udfdask.testing.faults import UDFCheckError
-from udfdask.testing.laziness import raise_if_dask_computes
+from udfdask.testing.failures import UDFCheckError
+from udfdask.testing.laws.check_udf import CheckReport, check_udf
+from udfdask.testing.raise_if_computes import raise_if_dask_computes
 from udfdask.testing.reference import run_reference
 from udfdask.testing.stand_in import numpy_standing_in_for_cupy
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.testing.faults import UDFCheckError
+from udfdask.testing.failures import UDFCheckError
 from udfdask.types import AnyArray
 
 REMEDY = {

@@ -14,8 +14,8 @@ from dask.core import flatten
 from dask.highlevelgraph import HighLevelGraph
 from dask.local import get_sync
 
-from udfdask.backends.device import to_host
-from udfdask.results import Result
+from udfdask.arrays.backends.device import to_host
+from udfdask.results.result import Result
 from udfdask.testing.differences import Tolerance, differing, show
 from udfdask.types import AnyArray
 

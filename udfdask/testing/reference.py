@@ -9,27 +9,28 @@ from typing import Any, overload
 import numpy as np
 from dask.base import compute
 
-from udfdask.auxdata import AuxData
-from udfdask.backends.choosing import choose_backends
-from udfdask.backends.converting import to_backend
-from udfdask.backends.locking import locked
-from udfdask.backends.names import NUMPY, SPARSE_BACKENDS
-from udfdask.buffers import BufferSpec, PartialViews, Results, Views
+from udfdask.arrays.backends.choose import choose_backends
+from udfdask.arrays.backends.convert import to_backend
+from udfdask.arrays.backends.names import NUMPY, SPARSE_BACKENDS
+from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.roi import normalize_roi
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.arrays.geometry.slices import Slice
+from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.chunk.sparse_tiles import frames_of
 from udfdask.corrections import CorrectionSet
-from udfdask.declaring import known_backends
 from udfdask.errors import MissingMergeError
-from udfdask.grid import Grid
-from udfdask.meta import Cursor, UDFMeta
-from udfdask.nested import is_lazy, lazy_places
-from udfdask.params import Params, TaskData
-from udfdask.roi import normalize_roi
-from udfdask.shapes import Shape
-from udfdask.slices import Slice
-from udfdask.sparse_pieces import frames_of
+from udfdask.plan.declarations import known_backends
 from udfdask.testing.checked_buffers import check_cast, checked
-from udfdask.tiling import TilingScheme
 from udfdask.types import AnyArray
-from udfdask.udf import UDF, MaskedResult, UDFMethod, overrides
+from udfdask.udf import UDF, UDFMethod
+from udfdask.udf.aux_data import AuxData
+from udfdask.udf.base import MaskedResult, overrides
+from udfdask.udf.buffers import BufferSpec, PartialViews, Results, Views
+from udfdask.udf.meta import Cursor, UDFMeta
+from udfdask.udf.nested_collections import is_lazy, lazy_places
+from udfdask.udf.params import Params, TaskData
 
 
 @overload

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.testing.plain_run import Chunks, Layout
+from udfdask.testing.eager_run import Chunks, Layout
 from udfdask.types import AnyArray
 
 NAV = (4, 6)

@@ -3,12 +3,6 @@
 from udfdask.udfs.apply_masks import ApplyMasksUDF
 from udfdask.udfs.auto import AutoUDF
 from udfdask.udfs.com import CoMUDF
-from udfdask.udfs.com_corrections import (
-    GuessResult,
-    apply_correction,
-    guess_corrections,
-    to_beam_shift,
-)
 from udfdask.udfs.correlation import CorrelationUDF
 from udfdask.udfs.crystallinity import CrystallinityUDF
 from udfdask.udfs.fem import FEMUDF
@@ -18,6 +12,12 @@ from udfdask.udfs.pick import PickUDF
 from udfdask.udfs.radial_fourier import RadialFourierUDF
 from udfdask.udfs.radial_profile import RadialProfileUDF
 from udfdask.udfs.record import RecordUDF
+from udfdask.udfs.shared.com_corrections import (
+    GuessResult,
+    apply_correction,
+    guess_corrections,
+    to_beam_shift,
+)
 from udfdask.udfs.stddev import StdDevUDF
 from udfdask.udfs.sum import SumUDF
 from udfdask.udfs.sumsig import SumSigUDF

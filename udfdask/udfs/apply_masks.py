@@ -7,16 +7,16 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from udfdask.auxdata import AuxData
-from udfdask.axes import Axis
-from udfdask.buffers import BufferSpec
-from udfdask.masks.container import MaskContainer
-from udfdask.masks.device_product import DeviceMaskProduct
-from udfdask.masks.entry_product import EntryProduct
-from udfdask.masks.product import MaskProduct, check_masks, product_dtype
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.masks.stacks.container import MaskContainer
+from udfdask.masks.stacks.cuda_product import DeviceMaskProduct
+from udfdask.masks.stacks.dense_product import MaskProduct, check_masks, product_dtype
+from udfdask.masks.stacks.sparse_product import EntryProduct
 from udfdask.udf import UDF
-from udfdask.udfs.shifts import as_shifts, check_axes, check_known, whole_pixels
-from udfdask.udfs.tile_backends import tile_backends
+from udfdask.udf.aux_data import AuxData
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.mask_shifts import as_shifts, check_axes, check_known, whole_pixels
 
 
 class ApplyMasksUDF(UDF):

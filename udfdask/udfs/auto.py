@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import AuxData
-from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
-from udfdask.nested import with_all
 from udfdask.udf import UDF
+from udfdask.udf.aux_data import AuxData
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.nested_collections import with_all
 
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 """Kinds of numbers: each can hold those of a lower rank."""

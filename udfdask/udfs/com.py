@@ -9,17 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.axes import Axis
-from udfdask.buffers import BufferSpec
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.numeric import vector_field
-from udfdask.on_device.first_moments import add_first_moments
-from udfdask.per_process import OncePerProcess
+from udfdask.kernels.cpu import vector_field
+from udfdask.kernels.cuda.first_moments import add_first_moments
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.com_corrections import correction_matrix, degrees
-from udfdask.udfs.frame_geometry import centre_of, check_centre, check_radii, is_lazy, two_axes
-from udfdask.udfs.tile_backends import tile_backends
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
+from udfdask.udfs.shared.frame_geometry import (
+    centre_of,
+    check_centre,
+    check_radii,
+    is_lazy,
+    two_axes,
+)
+from udfdask.udfs.shared.kernel_backends import tile_backends
 
 VECTORS = ("raw_com", "raw_shifts", "field")
 """The results that hold (y, x) vectors."""
@@ -269,7 +275,7 @@ class CoMUDF(UDF):
         if self.meta.array_backend == self.BACKEND_CUPY:
             mask = self._mask()
             return {"mask": None if mask.all() else self.xp.asarray(mask)}
-        from udfdask.numeric.frame_moments import spans_of
+        from udfdask.kernels.cpu.first_moments import spans_of
 
         mask = self._mask()
         return {"mask": mask, "spans": spans_of(mask), "cut": OncePerProcess(2048)}
@@ -288,8 +294,8 @@ class CoMUDF(UDF):
 
     def _add_entries(self, tile: Any) -> None:
         """Add sums and moments of a sparse tile."""
-        from udfdask.numeric.entries import entries_of
-        from udfdask.numeric.entry_centres import add_entry_centres
+        from udfdask.kernels.cpu.sparse_entries import entries_of
+        from udfdask.kernels.cpu.sparse_first_moments import add_entry_centres
 
         part, data = self.meta.sig_slice, self.task_data
         inside = data.cut.get(part, lambda: inside_of(data.mask[part.get()]))
@@ -298,9 +304,9 @@ class CoMUDF(UDF):
 
     def _add_pixels(self, tile: Any) -> None:
         """Add sums and moments of a dense tile on the host."""
-        from udfdask.numeric.byte_order import as_native
-        from udfdask.numeric.frame_moments import add_moments, cover
-        from udfdask.numeric.pixel_rows import rows_in_memory
+        from udfdask.kernels.cpu.byte_order import as_native
+        from udfdask.kernels.cpu.first_moments import add_moments, cover
+        from udfdask.kernels.cpu.pixel_rows import rows_in_memory
 
         tile, turn = as_native(tile)
         flat, frame_step, row_step = rows_in_memory(tile)

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.axes import Axis
-from udfdask.backends.device import share_on_device, to_host
-from udfdask.buffers import BufferSpec
+from udfdask.arrays.backends.device import share_on_device, to_host
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.kernels.cuda.windows import add_window_products
 from udfdask.masks import DiscTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
-from udfdask.on_device.windows import add_window_products
-from udfdask.shapes import Shape
-from udfdask.slices import Slice
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.correlation_checks import (
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.correlation_arguments import (
     checked_peaks,
     checked_shift,
     checked_steps,
     checked_template,
 )
-from udfdask.udfs.tile_backends import dense_backends
+from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class CorrelationUDF(UDF):
@@ -197,7 +197,7 @@ class CorrelationUDF(UDF):
 
     def _correlate(self, tile: AnyArray, corners: AnyArray, which: AnyArray) -> None:
         """Add the products of the windows of some peaks with all templates."""
-        from udfdask.numeric.windows import cut_windows
+        from udfdask.kernels.cpu.windows import cut_windows
 
         maps, window = self.results.maps, self._window()
         windows = np.empty((len(tile), len(which), *window), dtype=tile.dtype)
@@ -214,7 +214,7 @@ class CorrelationUDF(UDF):
 
     def postprocess(self) -> None:
         """Find the maxima of the maps."""
-        from udfdask.numeric.maxima import find_maxima
+        from udfdask.kernels.cpu.peaks import find_maxima
 
         results = self.results
         maps = to_host(results.maps)

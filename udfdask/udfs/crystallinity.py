@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.device import to_device
-from udfdask.buffers import BufferSpec
+from udfdask.arrays.backends.device import to_device
 from udfdask.errors import ArgumentValueError
+from udfdask.kernels.cpu.fft import frequencies, half_spectra
+from udfdask.kernels.cuda.fft import write_moduli
 from udfdask.masks import checks, circular
-from udfdask.numeric.spectra import frequencies, half_spectra
-from udfdask.on_device.spectra import write_moduli
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.ring_arguments import centre_given, check_frames, ring_radii
-from udfdask.udfs.tile_backends import dense_backends
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.kernel_backends import dense_backends
+from udfdask.udfs.shared.ring_arguments import centre_given, check_frames, ring_radii
 
 
 class CrystallinityUDF(UDF):

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.device import to_device
-from udfdask.buffers import BufferSpec
+from udfdask.arrays.backends.device import to_device
 from udfdask.errors import ArgumentValueError
+from udfdask.kernels.cpu.dtypes import compiled_dtype
+from udfdask.kernels.cuda import spread as on_device
 from udfdask.masks import ring
-from udfdask.numeric.dtypes import compiled_dtype
-from udfdask.on_device import spreading as on_device
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.ring_arguments import centre_given, check_frames, ring_radii
-from udfdask.udfs.tile_backends import dense_backends
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.kernel_backends import dense_backends
+from udfdask.udfs.shared.ring_arguments import centre_given, check_frames, ring_radii
 
 
 class FEMUDF(UDF):
@@ -119,7 +119,7 @@ class FEMUDF(UDF):
         if self.meta.array_backend == self.BACKEND_CUPY:
             on_device.add_spread(tile, ys, xs, before, self.results.mean, self.results.spread)
         else:
-            from udfdask.numeric.spreading import add_spread  # loads numba
+            from udfdask.kernels.cpu.spread import add_spread  # loads numba
 
             known = tile.astype(compiled_dtype(tile.dtype), copy=False)
             add_spread(known, ys, xs, before, self.results.mean, self.results.spread)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import ArgumentTypeError
-from udfdask.on_device import log_products as on_device
+from udfdask.kernels.cuda import log_sums as on_device
 from udfdask.udf import UDF
-from udfdask.udfs.tile_backends import dense_backends
+from udfdask.udf.buffers import BufferSpec, Views
+from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class LogsumUDF(UDF):
@@ -78,7 +78,7 @@ class LogsumUDF(UDF):
         if self.meta.array_backend == self.BACKEND_CUPY:
             on_device.multiply_heights(tile, results.mantissa, results.exponent)
             return
-        from udfdask.numeric.log_products import multiply_heights
+        from udfdask.kernels.cpu.log_sums import multiply_heights
 
         pending = self.task_data.pending
         pending[0] = multiply_heights(tile, results.mantissa, results.exponent, pending[0])
@@ -88,7 +88,7 @@ class LogsumUDF(UDF):
         """The functions for products of arrays where these are."""
         if self.meta.array_backend == self.BACKEND_CUPY:
             return on_device
-        from udfdask.numeric import log_products
+        from udfdask.kernels.cpu import log_sums as log_products
 
         return log_products
 
@@ -102,6 +102,6 @@ class LogsumUDF(UDF):
 
     def get_results(self) -> Mapping[str, Any]:
         """Return the logarithm."""
-        from udfdask.numeric.log_products import log_of
+        from udfdask.kernels.cpu.log_sums import log_of
 
         return {"logsum": log_of(self.results.mantissa, self.results.exponent)}

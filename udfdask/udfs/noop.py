@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from udfdask.buffers import BufferSpec
 from udfdask.udf import UDF
+from udfdask.udf.buffers import BufferSpec
 
 
 class NoOpUDF(UDF):

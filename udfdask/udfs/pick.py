@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import UDFWarning
 from udfdask.udf import UDF
-from udfdask.udfs.tile_backends import tile_backends
+from udfdask.udf.buffers import BufferSpec, Views
+from udfdask.udfs.shared.kernel_backends import tile_backends
 
 LARGE = 256 << 20
 """Bytes from which picking warns."""
@@ -76,7 +76,7 @@ class PickUDF(UDF):
 
     def _put_entries(self, tile: Any) -> None:
         """Write what a sparse tile stores where it belongs; the rest is 0 already."""
-        from udfdask.numeric.entries import entries_of
+        from udfdask.kernels.cpu.sparse_entries import entries_of
 
         starts, pixels, values = entries_of(tile)
         picked, part = self.results.intensity, self.meta.sig_slice

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.axes import Axis
-from udfdask.backends.device import share_on_device
-from udfdask.buffers import BufferSpec
+from udfdask.arrays.backends.device import share_on_device
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.on_device.ring_products import add_ring_products
-from udfdask.per_process import OncePerProcess
+from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.frame_geometry import (
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.frame_geometry import (
     centre_of,
     check_rings,
     check_rings_reach,
     two_axes,
 )
-from udfdask.udfs.tile_backends import dense_backends
+from udfdask.udfs.shared.kernel_backends import dense_backends
 
 if TYPE_CHECKING:
-    from udfdask.masks.members import BinMembers
+    from udfdask.masks.ring_members import BinMembers
 
 
 PIECE = 1 << 12
@@ -130,7 +130,7 @@ class RadialFourierUDF(UDF):
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each ring, and room for what is made of them for each tile."""
         from udfdask.masks import bounding_radius
-        from udfdask.masks.members import find_members
+        from udfdask.masks.ring_members import find_members
 
         cy, cx = centre_of(self)
         ny, nx = sig = two_axes(self)

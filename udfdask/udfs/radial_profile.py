@@ -9,23 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.auxdata import AuxData
-from udfdask.axes import Axis
-from udfdask.backends.device import share_on_device
-from udfdask.buffers import BufferSpec
+from udfdask.arrays.backends.device import share_on_device
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.on_device.ring_products import add_ring_products
-from udfdask.per_process import OncePerProcess
+from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.frame_geometry import (
+from udfdask.udf.aux_data import AuxData
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.frame_geometry import (
     centre_of,
     check_rings,
     check_rings_reach,
     is_lazy,
     two_axes,
 )
-from udfdask.udfs.tile_backends import dense_backends
+from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class RadialProfileUDF(UDF):
@@ -153,7 +153,7 @@ class RadialProfileUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each ring around the common centre."""
-        from udfdask.masks.members import find_members
+        from udfdask.masks.ring_members import find_members
 
         if self.params.centers is not None:
             return {}
@@ -169,8 +169,8 @@ class RadialProfileUDF(UDF):
         if self.meta.array_backend == self.BACKEND_CUPY:
             self._process_on_device(tile)
             return
-        from udfdask.numeric.pixel_rows import rows_in_memory
-        from udfdask.numeric.ring_sums import RingPlaces, add_ring_sums, add_rings_about
+        from udfdask.kernels.cpu.pixel_rows import rows_in_memory
+        from udfdask.kernels.cpu.ring_sums import RingPlaces, add_ring_sums, add_rings_about
 
         flat, frame_step, row_step = rows_in_memory(tile)
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]

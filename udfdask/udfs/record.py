@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.buffers import BufferSpec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.udf import UDF
-from udfdask.udfs.npy_rows import KeptRows, NpyRows
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.npy_rows import KeptRows, NpyRows
 
 if TYPE_CHECKING:
     from udfdask.writing import Target

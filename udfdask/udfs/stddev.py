@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.buffers import BufferSpec, Views
 from udfdask.errors import ArgumentTypeError
-from udfdask.numeric.moment_arrays import Moments
-from udfdask.on_device import moments as on_device
+from udfdask.kernels.cuda import moments as on_device
+from udfdask.kernels.moment_arrays import Moments
 from udfdask.udf import UDF
-from udfdask.udfs.tile_backends import tile_backends
+from udfdask.udf.buffers import BufferSpec, Views
+from udfdask.udfs.shared.kernel_backends import tile_backends
 
 
 class StdDevUDF(UDF):
@@ -129,12 +129,12 @@ class StdDevUDF(UDF):
         if self._on_device:
             on_device.add_moments(tile, before, moments)
         elif self.meta.array_backend in self.SPARSE_BACKENDS:
-            from udfdask.numeric.entries import entries_of
-            from udfdask.numeric.entry_moments import add_entry_moments
+            from udfdask.kernels.cpu.sparse_entries import entries_of
+            from udfdask.kernels.cpu.sparse_variance import add_entry_moments
 
             add_entry_moments(entries_of(tile), before, moments)
         else:
-            from udfdask.numeric.moments import add_moments
+            from udfdask.kernels.cpu.variance import add_moments
 
             add_moments(tile, before, moments)
 
@@ -145,7 +145,7 @@ class StdDevUDF(UDF):
         if self._on_device:
             merge_moments = on_device.merge_moments
         else:
-            from udfdask.numeric.moments import merge_moments
+            from udfdask.kernels.cpu.variance import merge_moments
 
         merge_moments(before, _moments(dest), count, _moments(src))
         dest.num_frames += src.num_frames

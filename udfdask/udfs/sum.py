@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.buffers import BufferSpec, Views
-from udfdask.corrections.uncorrected import UncorrectedTile
-from udfdask.numeric.overflow import add_exactly, is_long
-from udfdask.on_device import sums as on_device
+from udfdask.corrections.correct_sum import UncorrectedTile
+from udfdask.kernels.cuda import sums as on_device
+from udfdask.kernels.overflow import add_exactly, is_long
 from udfdask.udf import UDF
-from udfdask.udfs.sum_dtype import sum_dtypes
-from udfdask.udfs.tile_backends import tile_backends
+from udfdask.udf.buffers import BufferSpec, Views
+from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.sum_dtype import sum_dtypes
 
 
 class SumUDF(UDF):
@@ -87,12 +87,12 @@ class SumUDF(UDF):
         elif self.meta.array_backend == self.BACKEND_CUPY:
             on_device.add_frames(tile, total)
         elif self.meta.array_backend in self.SPARSE_BACKENDS:
-            from udfdask.numeric.entries import entries_of
-            from udfdask.numeric.entry_sums import add_entries
+            from udfdask.kernels.cpu.sparse_entries import entries_of
+            from udfdask.kernels.cpu.sparse_sums import add_entries
 
             add_entries(entries_of(tile), total)
         else:
-            from udfdask.numeric.frame_sums import add_frames
+            from udfdask.kernels.cpu.frame_sums import add_frames
 
             add_frames(tile, total)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from udfdask.buffers import BufferSpec
-from udfdask.on_device import sums as on_device
+from udfdask.kernels.cuda import sums as on_device
 from udfdask.udf import UDF
-from udfdask.udfs.sum_dtype import sum_dtypes
-from udfdask.udfs.tile_backends import tile_backends
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.sum_dtype import sum_dtypes
 
 
 class SumSigUDF(UDF):
@@ -77,12 +77,12 @@ class SumSigUDF(UDF):
         if self.meta.array_backend == self.BACKEND_CUPY:
             on_device.add_pixels(tile, total)
         elif self.meta.array_backend in self.SPARSE_BACKENDS:
-            from udfdask.numeric.entries import values_of
-            from udfdask.numeric.pixel_sums import add_pieces
+            from udfdask.kernels.cpu.sparse_entries import values_of
+            from udfdask.kernels.cpu.sums import add_pieces
 
             add_pieces(*values_of(tile), total)
         else:
-            from udfdask.numeric.pixel_sums import add_pixels
+            from udfdask.kernels.cpu.sums import add_pixels
 
             add_pixels(tile, total)
 

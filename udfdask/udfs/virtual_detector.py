@@ -8,19 +8,19 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from udfdask.backends.device import to_device
-from udfdask.buffers import BufferSpec
+from udfdask.arrays.backends.device import to_device
+from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks.container import MaskContainer
+from udfdask.kernels.cuda.sums import add_within
+from udfdask.kernels.overflow import add_exactly
 from udfdask.masks.discs import circular, ring
-from udfdask.masks.product import MaskProduct, product_dtype
 from udfdask.masks.rectangles import rectangular, window
-from udfdask.numeric.overflow import add_exactly
-from udfdask.on_device.sums import add_within
-from udfdask.shapes import Shape
+from udfdask.masks.stacks.container import MaskContainer
+from udfdask.masks.stacks.dense_product import MaskProduct, product_dtype
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udfs.tile_backends import tile_backends
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.kernel_backends import tile_backends
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
 """What a detector looks like."""
@@ -169,8 +169,8 @@ class VirtualDetectorUDF(UDF):
 
     def _add_entries(self, tile: Any) -> None:
         """Add what a sparse tile stores inside of the detector."""
-        from udfdask.numeric.entries import entries_of
-        from udfdask.numeric.entry_sums import add_entries_inside
+        from udfdask.kernels.cpu.sparse_entries import entries_of
+        from udfdask.kernels.cpu.sparse_sums import add_entries_inside
 
         inside = self.task_data.inside[self.meta.sig_slice.get()]
         flat = np.ascontiguousarray(inside).view(np.uint8).reshape(-1)

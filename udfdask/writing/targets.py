@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.stores import foreign_entry, store_root
 from udfdask.writing.scratch import clean_up, scratch_for
+from udfdask.writing.stores import foreign_entry, store_root
 
 Identity = tuple[int, int]
 """Device and inode of a file or folder: equal for all its names."""

@@ -1,7 +1,7 @@
 """UDFs over labelled data: importing this adds `udf` to `xarray.DataArray` and `xarray.Dataset`."""
 
-import udfdask.labels  # noqa: F401, which says what to do if xarray is missing
-from udfdask.xarray.accessors import DataArrayUDF, DatasetUDF
-from udfdask.xarray.watching import LabelledIterator, LabelledSnapshot
+import udfdask.results.labels  # noqa: F401, which says what to do if xarray is missing
+from udfdask.xarray.accessor import DataArrayUDF, DatasetUDF
+from udfdask.xarray.progressive import LabelledIterator, LabelledSnapshot
 
 __all__ = ["DataArrayUDF", "DatasetUDF", "LabelledIterator", "LabelledSnapshot"]

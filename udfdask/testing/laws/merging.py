@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfdask.finish import finish
-from udfdask.merge import merge_all
-from udfdask.partial import Partial
-from udfdask.recipe import UDFRecipe
+from udfdask.chunk.partial_result import Partial
+from udfdask.merge.finalize import finish
+from udfdask.merge.merge import merge_all
+from udfdask.plan.recipe import UDFRecipe
 from udfdask.testing.differences import Tolerance, differing, show
-from udfdask.testing.laws.diagnosis import merge_one, preprocessed
-from udfdask.testing.plain_run import Layout, PlainRun, chunks_in_words
+from udfdask.testing.eager_run import Layout, PlainRun, chunks_in_words
+from udfdask.testing.laws.explain_failure import merge_one, preprocessed
 from udfdask.testing.sample_data import cuts, whole_cuts
-from udfdask.testing.subject import Subject
+from udfdask.testing.udf_under_test import Subject
 from udfdask.types import AnyArray, MergeMode
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from udfdask.testing.differences import same, show
-from udfdask.testing.faults import UDFCheckError, in_words
-from udfdask.testing.plain_run import Layout
+from udfdask.testing.eager_run import Layout
+from udfdask.testing.failures import UDFCheckError, in_words
+from udfdask.testing.mutable_state import freeze, restore, take_picture
 from udfdask.testing.reference import run_checked
-from udfdask.testing.state import freeze, restore, take_picture
-from udfdask.testing.subject import Subject, as_rows, varied
+from udfdask.testing.udf_under_test import Subject, as_rows, varied
 from udfdask.types import AnyArray
 
 FEW_LINES = 2

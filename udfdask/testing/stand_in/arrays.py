@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from udfdask.backends.device import cupy
+from udfdask.arrays.backends.device import cupy
 from udfdask.testing.stand_in.ledger import Ledger
 from udfdask.testing.stand_in.streams import Stream, current_stream
 from udfdask.types import AnyArray

@@ -10,7 +10,7 @@ import dask.array.dispatch as lookups
 from dask.array.backends import _numel_arraylike
 from dask.sizeof import sizeof
 
-from udfdask.backends.device import stand_in
+from udfdask.arrays.backends.device import stand_in
 from udfdask.testing.stand_in.arrays import StandInArray
 from udfdask.testing.stand_in.module import NumpyStandIn
 

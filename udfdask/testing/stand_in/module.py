@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.backends.device import cupy
+from udfdask.arrays.backends.device import cupy
 from udfdask.testing.stand_in.arrays import (
     PinnedMemory,
     StandInArray,

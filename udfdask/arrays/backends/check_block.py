@@ -1,0 +1,52 @@
+"""Checks that a block is what its dask array has announced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends import names
+from udfdask.arrays.backends.detect import backend_of, is_unknown_sparse
+from udfdask.errors import UDFError
+
+
+def plain_block(block: Any, what: str) -> Any:
+    """Return a block as a backend has it, a NumPy array if none knows its type.
+
+    `what` names the block in errors. One with masked values is refused, since the values under the
+    mask would count. A mask that hides nothing changes no number, and is dropped.
+    """
+    mask = getattr(block, "mask", None)
+    if mask is not None and not callable(mask) and np.any(mask):
+        raise UDFError(
+            f"{what} has masked values, but its dask array announced none, and the values under "
+            "the mask would count: fill them, with "
+            "array.map_blocks(lambda block: np.ma.filled(block, 0), dtype=array.dtype)"
+        )
+    if (
+        isinstance(block, np.ndarray)
+        or backend_of(block) != names.NUMPY
+        or is_unknown_sparse(block)
+    ):
+        return block
+    try:
+        return np.asarray(block)
+    except (TypeError, ValueError) as error:
+        raise UDFError(
+            f"{what} of type {type(block).__name__} came, which NumPy makes no array of: {error}"
+        ) from None
+
+
+def check_block(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+    """Raise if an array has another shape, or a dtype that does not fit the announced one."""
+    if tuple(array.shape) != shape:
+        raise UDFError(
+            f"{what} of shape {shape} was announced, but one of shape {tuple(array.shape)} came: "
+            "correct the chunks of the dask array"
+        )
+    if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise UDFError(
+            f"{what} of dtype {dtype} was announced, but one of dtype {array.dtype} came: correct "
+            "the dtype (meta) of the dask array"
+        )

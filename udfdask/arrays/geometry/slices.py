@@ -1,0 +1,263 @@
+"""Where a piece of data lies: flattened navigation with the ROI applied, then signal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.errors import UDFError
+
+
+class Slice:
+    """A rectangular piece of an array of shape `(*nav, *sig)`.
+
+    In `UDF.meta.slice` the navigation part is a single axis: flattened, with the ROI applied.
+    Where the rows of a piece are not neighbours in that order (the second of two navigation axes
+    is chunked), `rows` holds their indices: then `origin` does not exist, `get()` gives an index
+    array for the navigation axis, and `get(array)` a read-only copy.
+
+    Parameters
+    ----------
+    origin : sequence of int
+        Index of the first element along each axis.
+    shape : Shape
+        Extent along each axis, in elements.
+    rows : numpy.ndarray, shape (shape.nav[0],), optional
+        Navigation indices, if they are not `origin[0], origin[0] + 1, ...`.
+
+    Raises
+    ------
+    ValueError
+        If `origin` and `shape` differ in length.
+
+    Examples
+    --------
+    >>> from udfdask import Shape, Slice
+    >>> s = Slice(origin=(3, 0, 8), shape=Shape((2, 4, 8), sig_dims=2))
+    >>> s.get()
+    (slice(3, 5, None), slice(0, 4, None), slice(8, 16, None))
+    >>> s.get(nav_only=True), s.sig.shape
+    ((slice(3, 5, None),), (4, 8))
+    """
+
+    __slots__ = ("_origin", "rows", "shape")
+
+    def __init__(
+        self, origin: Sequence[int], shape: Shape, rows: np.ndarray[Any, Any] | None = None
+    ) -> None:
+        if len(origin) != len(shape):
+            raise ValueError(f"origin {tuple(origin)} and shape {shape} differ in length")
+        self._origin = tuple(int(o) for o in origin)
+        self.shape = shape
+        self.rows = rows
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """Index of the first element along each axis.
+
+        Raises
+        ------
+        UDFError
+            If the rows of this piece are not neighbours in flattened navigation order.
+        """
+        if self.rows is not None:
+            raise UDFError(
+                "this slice has no origin: its rows are not contiguous in flattened navigation "
+                "order because an inner navigation axis is chunked. Use meta.coordinates or "
+                "slice.get(), or set contiguous_nav = True on the UDF"
+            )
+        return self._origin
+
+    def _key(self) -> tuple[Any, ...]:
+        rows = None if self.rows is None else self.rows.tobytes()
+        return (self._origin if rows is None else self._origin[1:], tuple(self.shape), rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Slice) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        where = f"origin={self._origin}" if self.rows is None else f"rows={self.rows}"
+        return f"Slice({where}, shape={self.shape})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Slice, (self._origin, self.shape, self.rows))
+
+    @property
+    def nav(self) -> Slice:
+        """The navigation part."""
+        n = len(self.shape.nav)
+        return Slice(self._origin[:n], self.shape.nav, self.rows)
+
+    @property
+    def sig(self) -> Slice:
+        """The signal part."""
+        n = len(self.shape.nav)
+        return Slice(self._origin[n:], self.shape.sig)
+
+    def get(
+        self,
+        array: Any = None,
+        sig_only: bool = False,
+        nav_only: bool = False,
+    ) -> Any:
+        """Return an index tuple, or the piece of `array` that this slice describes.
+
+        Parameters
+        ----------
+        array : array-like, optional
+            Array to cut; its axes are those of this slice, or of the part asked for.
+        sig_only, nav_only : bool
+            Use the signal, or the navigation part only.
+
+        Returns
+        -------
+        tuple or array
+            An index without `array`; else a view of it, or a read-only copy where the rows are
+            not contiguous, so that writing through it fails loudly.
+        """
+        part = self.sig if sig_only else self.nav if nav_only else self
+        index: tuple[Any, ...] = tuple(
+            slice(o, o + n) for o, n in zip(part._origin, part.shape, strict=True)
+        )
+        if part.rows is not None:
+            index = (part.rows, *index[1:])
+        if array is None:
+            return index
+        piece = array[index]
+        if part.rows is not None and isinstance(piece, np.ndarray):
+            piece.flags.writeable = False
+        return piece
+
+    def shift(self, other: Slice) -> Slice:
+        """Return this slice with its origin relative to the origin of `other`.
+
+        Parameters
+        ----------
+        other : Slice
+            Slice with the same number of axes.
+
+        Returns
+        -------
+        Slice
+            Of the same shape; its origin may be negative.
+
+        Raises
+        ------
+        UDFError
+            If one of the slices has no `origin`.
+        ValueError
+            If the numbers of axes differ.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> tile = Slice(origin=(3, 0, 8), shape=Shape((2, 4, 8), sig_dims=2))
+        >>> tile.shift(Slice(origin=(1, 0, 8), shape=Shape((6, 4, 8), sig_dims=2)))
+        Slice(origin=(2, 0, 0), shape=(2, 4, 8))
+        """
+        return self.shift_by([-o for o in other.origin])
+
+    def shift_by(self, offset: Sequence[int]) -> Slice:
+        """Return this slice moved by `offset`.
+
+        Parameters
+        ----------
+        offset : sequence of int
+            What is added to the origin, one int per axis.
+
+        Returns
+        -------
+        Slice
+            Of the same shape; its origin may be negative.
+
+        Raises
+        ------
+        UDFError
+            If this slice has no `origin`.
+        ValueError
+            If `offset` does not have one int per axis.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> tile = Slice(origin=(3, 0, 8), shape=Shape((2, 4, 8), sig_dims=2))
+        >>> tile.shift_by((1, 0, -8))
+        Slice(origin=(4, 0, 0), shape=(2, 4, 8))
+        """
+        origin = tuple(o + d for o, d in zip(self.origin, offset, strict=True))
+        return Slice(origin, self.shape)
+
+    def intersection_with(self, other: Slice) -> Slice:
+        """Return the common part of two slices.
+
+        Parameters
+        ----------
+        other : Slice
+            Slice with the same number of axes.
+
+        Returns
+        -------
+        Slice
+            What lies in both, with the signal axes of this one; null if there is nothing.
+
+        Raises
+        ------
+        UDFError
+            If one of the slices has no `origin`.
+        ValueError
+            If the numbers of axes differ.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> tile = Slice(origin=(3, 0, 8), shape=Shape((2, 4, 8), sig_dims=2))
+        >>> tile.intersection_with(Slice(origin=(4, 2, 8), shape=Shape((4, 4, 4), sig_dims=2)))
+        Slice(origin=(4, 2, 8), shape=(1, 2, 4))
+        """
+        pairs = list(zip(self.origin, self.shape, other.origin, other.shape, strict=True))
+        start = [max(o1, o2) for o1, _, o2, _ in pairs]
+        stop = [min(o1 + n1, o2 + n2) for o1, n1, o2, n2 in pairs]
+        extent = [max(0, b - a) for a, b in zip(start, stop, strict=True)]
+        return Slice(start, Shape(extent, sig_dims=self.shape.sig_dims))
+
+    def is_null(self) -> bool:
+        """Return whether the slice holds no element.
+
+        Returns
+        -------
+        bool
+            True if the extent along any axis is 0.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> Slice(origin=(3, 0, 8), shape=Shape((0, 4, 8), sig_dims=2)).is_null()
+        True
+        """
+        return self.shape.size == 0
+
+    def discard_nav(self) -> Slice:
+        """Return this slice with navigation origin and extent set to zero, as a signal key.
+
+        Returns
+        -------
+        Slice
+            Equal, and of equal hash, for all slices with the same signal part.
+
+        Examples
+        --------
+        >>> from udfdask import Shape, Slice
+        >>> Slice(origin=(3, 0, 8), shape=Shape((2, 4, 8), sig_dims=2)).discard_nav()
+        Slice(origin=(0, 0, 8), shape=(0, 4, 8))
+        """
+        n = len(self.shape.nav)
+        return Slice(
+            (0,) * n + self._origin[n:],
+            Shape((0,) * n + tuple(self.shape.sig), sig_dims=self.shape.sig_dims),
+        )

@@ -1,0 +1,1 @@
+"""The work of one task: one chunk of data becomes one partial result."""

@@ -1,0 +1,62 @@
+"""The device in a task: made current where the task works on it, asked for where it has to be."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+
+from udfdask.arrays.backends import names
+from udfdask.arrays.backends.device import n_devices, using_device
+from udfdask.errors import DeviceError
+from udfdask.plan.recipe import Recipe
+
+
+def chunk_device(backends: Iterable[str], native: str) -> AbstractContextManager[None]:
+    """Return the context of a chunk task whose data are of backend `native`.
+
+    `backends` are those that the UDFs are given. Raise if one of them needs a device and there is
+    none.
+    """
+    wanted = set(backends)
+    if names.CUDA in wanted:
+        _require_cuda()
+    if native in names.CUPY_BACKENDS:
+        # on the stream on which the data have been made
+        return using_device(own_stream=False)
+    return using_device(own_stream=True) if wanted & names.CUPY_BACKENDS else nullcontext()
+
+
+def merge_device(recipe: Recipe) -> AbstractContextManager[None]:
+    """Return the context of a task behind the chunks of a run."""
+    return using_device(own_stream=False) if recipe.on_device else nullcontext()
+
+
+def _require_cuda() -> None:
+    """Raise if this task has no CUDA device.
+
+    A worker that carries the resource tag CUDA is taken at its word.
+    """
+    if n_devices() or _carries_tag():
+        return
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    raise DeviceError(
+        "a UDF that needs a CUDA device was run where there is none (CUDA_VISIBLE_DEVICES is "
+        f"{'not set' if visible is None else repr(visible)}): compute with Result.compute() or "
+        "udfdask.compute() on a cluster with workers that carry the resource tag CUDA=1, or pass "
+        "resources=udfdask.get_resources(udf) yourself; without a cluster, run on a machine with a "
+        "device, or let the UDF offer 'numpy' in get_backends()"
+    )
+
+
+def _carries_tag() -> bool:
+    """Return whether this is a task of a distributed worker that carries the tag CUDA."""
+    worker = sys.modules.get("distributed.worker")  # not there, and it is no such task
+    if worker is None:
+        return False
+    try:
+        resources = worker.get_worker().state.total_resources
+    except ValueError:  # not on a worker
+        return False
+    return bool(resources.get("CUDA", 0) > 0)

@@ -1,0 +1,87 @@
+"""Frames out of dense blocks: views where memory allows, else small copies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends import names
+from udfdask.arrays.backends.read_only import locked
+from udfdask.chunk.frames.source import FrameSource
+from udfdask.types import AnyArray
+
+
+class DenseSource(FrameSource):
+    """The selected frames of a chunk whose blocks are dense arrays."""
+
+    @property
+    def backend(self) -> str:
+        """Array backend of the data."""
+        return names.NUMPY
+
+    @property
+    def together(self) -> bool:
+        """Whether tiles of many frames are views that kernels read as they are.
+
+        The pixels of a frame are neighbours, and the next frame lies behind it.
+        """
+        flat = 1 + len(self._sig)
+        return self._positions is None and all(
+            block.ndim == flat
+            and block[:1].flags.c_contiguous
+            and block.strides[0] >= 0
+            and block.flags.aligned
+            for block in self._blocks
+        )
+
+    def _read(self, block: Any) -> AnyArray:
+        """Return a read-only block, with flat navigation if that is a view of it."""
+        array = locked(np.asarray(block))
+        if len(self._nav_shape) == 1:
+            return array
+        try:
+            n = math.prod(self._nav_shape)
+            flat = array.reshape((n, *array.shape[len(self._nav_shape) :]), copy=False)
+        except ValueError:
+            return array
+        return locked(flat)
+
+    def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
+        """Return rows `start` to `stop` of block `number`, cut to `index` in the signal."""
+        block: AnyArray = self._blocks[number]
+        first, last = start, stop
+        if self._positions is not None:
+            first, last = int(self._positions[start]), int(self._positions[stop - 1]) + 1
+        together = last - first == stop - start
+        if block.ndim == 1 + len(index):
+            if together:
+                return block[(slice(first, last), *index)]
+            assert self._positions is not None
+            return locked(block[(slice(None), *index)][self._positions[start:stop]])
+        if together:
+            *outer, line = (int(i) for i in np.unravel_index(first, self._nav_shape))
+            end = line + stop - start
+            if end <= self._nav_shape[-1]:  # all in one line of the scan
+                place: tuple[Any, ...] = (*outer, slice(line, end), *index)
+                line_of_frames: AnyArray = block[place]
+                return line_of_frames
+        places = np.unravel_index(self._chosen(start, stop), self._nav_shape)
+        nav = (slice(None),) * len(self._nav_shape)
+        return locked(block[(*nav, *index)][places])
+
+    def _chosen(self, start: int, stop: int) -> AnyArray:
+        """Return where in the chunk the rows `start` to `stop` lie, flat."""
+        if self._positions is None:
+            return np.arange(start, stop)
+        return self._positions[start:stop]
+
+    def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
+        """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
+        block: AnyArray = self._blocks[number]
+        chosen = self._chosen(start, stop)
+        flat = block.ndim == 1 + len(places)
+        nav = (chosen,) if flat else np.unravel_index(chosen, self._nav_shape)
+        picked: AnyArray = block[(*(n[:, np.newaxis] for n in nav), *places)]
+        return picked

@@ -1,0 +1,66 @@
+"""Chooses how frames are cut out of the blocks of a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends import names
+from udfdask.arrays.backends.check_block import plain_block
+from udfdask.arrays.backends.convert import to_backend
+from udfdask.arrays.backends.detect import backend_of, fill_value, is_unknown_sparse
+from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.chunk.frames.dense import DenseSource
+from udfdask.chunk.frames.device import DeviceSource
+from udfdask.chunk.frames.source import FrameSource
+from udfdask.chunk.frames.sparse import SparseSource
+from udfdask.errors import UDFError
+
+
+def source_of(
+    blocks: Sequence[Any],
+    nav_shape: tuple[int, ...],
+    sig_chunks: tuple[tuple[int, ...], ...],
+    mask: BoolArray | None,
+    dtype: np.dtype[Any],
+) -> FrameSource:
+    """Return the frames of a chunk; the arguments are those of `FrameSource`.
+
+    Blocks that are not of the backend of the first one are converted to it. Blocks with masked
+    values are refused.
+    """
+    blocks = [plain_block(block, "a chunk") for block in blocks]
+    for block in blocks:
+        _check_sparse(block, len(nav_shape), len(sig_chunks))
+    backend = backend_of(blocks[0])
+    alike = [
+        block if backend_of(block) == backend else to_backend(block, backend, block.shape)
+        for block in blocks
+    ]
+    kind = DeviceSource if backend == names.CUPY else DenseSource
+    if backend in names.SPARSE_BACKENDS:
+        return SparseSource(alike, nav_shape, sig_chunks, mask, dtype)
+    return kind(alike, nav_shape, sig_chunks, mask, dtype)
+
+
+def _check_sparse(block: Any, nav_dims: int, sig_dims: int) -> None:
+    """Raise if a block is sparse in a way that the plan would have refused, had it known."""
+    if is_unknown_sparse(block):
+        raise UDFError(
+            f"a chunk of type {type(block).__name__} came, a format out of which no frames are "
+            "cut: convert it, such as with array.map_blocks(lambda block: block.tocsr())"
+        )
+    filled = fill_value(block)
+    if filled != 0:
+        raise UDFError(
+            f"a sparse chunk came whose fill value is {filled!r}: values that are not stored "
+            "have to be 0"
+        )
+    if backend_of(block) in names.D2_BACKENDS and (nav_dims, sig_dims) != (1, 1):
+        raise UDFError(
+            f"a matrix of type {type(block).__name__} came, in which each row is a frame, where "
+            f"chunks have {nav_dims} navigation and {sig_dims} signal dimensions: sparse.GCXS "
+            "keeps the shape of scan and frames"
+        )

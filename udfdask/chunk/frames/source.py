@@ -1,0 +1,124 @@
+"""The selected frames of a chunk, of which UDFs get tiles, stacks of frames, or all."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.check_block import check_block
+from udfdask.arrays.backends.device import array_module
+from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.types import AnyArray
+
+
+class FrameSource(ABC):
+    """The selected frames of a chunk, given as one block per signal chunk.
+
+    Nothing that comes out of it is writable, and what is copied is never larger than what was asked
+    for.
+
+    Parameters
+    ----------
+    blocks : sequence of array, each of shape (*nav_shape, *sizes of the signal chunk)
+        In C order of the signal chunk grid, all of one backend.
+    nav_shape : tuple of int
+        Scan positions of the chunk along each navigation axis.
+    sig_chunks : tuple of tuple of int
+        Sizes of the signal chunks along each signal axis, in pixels.
+    mask : numpy.ndarray of bool or None
+        Which frames are selected, flat; None for all.
+    dtype : numpy.dtype
+        What the dask array announced.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[Any],
+        nav_shape: tuple[int, ...],
+        sig_chunks: tuple[tuple[int, ...], ...],
+        mask: BoolArray | None,
+        dtype: np.dtype[Any],
+    ) -> None:
+        self._nav_shape = nav_shape
+        self._positions = None if mask is None else np.flatnonzero(mask)
+        self._sig_chunks = sig_chunks
+        self._dtype = dtype
+        self._sig = tuple(sum(c) for c in sig_chunks)
+        self._xp = array_module(blocks[0])
+        sizes = itertools.product(*sig_chunks)
+        self._blocks = [
+            self._read(self._checked(block, size))
+            for block, size in zip(blocks, sizes, strict=True)
+        ]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of signal chunks here."""
+        return len(self._blocks)
+
+    @property
+    @abstractmethod
+    def backend(self) -> str:
+        """Array backend of the data."""
+
+    @property
+    @abstractmethod
+    def together(self) -> bool:
+        """Whether tiles of many frames are views that kernels read as they are."""
+
+    @abstractmethod
+    def _read(self, block: Any) -> Any:
+        """Return a block in the form out of which frames are cut."""
+
+    @abstractmethod
+    def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
+        """Return rows `start` to `stop` of block `number`, cut to `index` in the signal, dense."""
+
+    @abstractmethod
+    def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
+        """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
+
+    def _checked(self, block: Any, size: tuple[int, ...]) -> Any:
+        """Return a block; it must be what the dask array announced."""
+        check_block(block, self._nav_shape + size, self._dtype, "a chunk")
+        return block
+
+    def pixels(self, start: int, stop: int, places: AnyArray) -> AnyArray:
+        """Return some pixels of rows `start` to `stop`, shape (rows, m).
+
+        `places` are those in a frame, int, (sig dims, m).
+        """
+        out = self._xp.empty((stop - start, places.shape[1]), dtype=self._dtype)
+        starts = [np.cumsum((0, *sizes[:-1])) for sizes in self._sig_chunks]
+        block_of = [
+            np.searchsorted(first, place, side="right") - 1
+            for first, place in zip(starts, places, strict=True)
+        ]
+        local = [p - first[k] for p, first, k in zip(places, starts, block_of, strict=True)]
+        numbers = np.ravel_multi_index(block_of, [len(sizes) for sizes in self._sig_chunks])
+        for number in np.unique(numbers):
+            these = np.flatnonzero(numbers == number)
+            out[:, these] = self._pixels(number, start, stop, tuple(p[these] for p in local))
+        return locked(out)
+
+    def frames(self, start: int, stop: int) -> AnyArray:
+        """Return the whole frames of rows `start` to `stop`, dense."""
+        everything = (slice(None),) * len(self._sig)
+        if len(self._blocks) == 1:
+            return self.tile(start, stop, 0, everything)
+        out = self._xp.empty((stop - start, *self._sig), dtype=self._dtype)
+        ends = [list(itertools.accumulate(c)) for c in self._sig_chunks]
+        windows = itertools.product(
+            *(
+                [slice(e - n, e) for e, n in zip(end, sizes, strict=True)]
+                for end, sizes in zip(ends, self._sig_chunks, strict=True)
+            )
+        )
+        for number, window in enumerate(windows):
+            out[(slice(None), *window)] = self.tile(start, stop, number, everything)
+        return locked(out)

@@ -1,0 +1,61 @@
+"""Frames out of sparse blocks: sparse as they are, or dense a tile at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.joining import joined
+from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.backends.sparse_rows import SparseRows
+from udfdask.chunk.frames.source import FrameSource
+from udfdask.types import AnyArray
+
+
+class SparseSource(FrameSource):
+    """The selected frames of a chunk whose blocks are sparse arrays or matrices."""
+
+    @property
+    def backend(self) -> str:
+        """Array backend of the data, in which sparse tiles are cut."""
+        rows: SparseRows = self._blocks[0]
+        return rows.backend
+
+    @property
+    def together(self) -> bool:
+        """Whether dense tiles of many frames are views: none is."""
+        return False
+
+    def _read(self, block: Any) -> SparseRows:
+        """Return the selected frames of a block."""
+        rows = SparseRows.of_block(block, len(self._nav_shape))
+        return rows if self._positions is None else rows.take(self._positions)
+
+    def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
+        """Return rows `start` to `stop` of block `number`, cut to `index` in the signal, dense."""
+        rows: SparseRows = self._blocks[number]
+        cut = [i.indices(n) for i, n in zip(index, rows.sig, strict=True)]
+        first = tuple(start for start, _, _ in cut)
+        shape = tuple(stop - start for start, stop, _ in cut)
+        if 0 in shape:
+            return locked(np.empty((stop - start, *shape), dtype=rows.dtype))
+        # leading axes are cut first, so that a part is a run of neighbouring pixels
+        origin = int(np.ravel_multi_index(first, rows.sig))
+        tile = rows.dense(start, stop, origin, origin + math.prod(shape))
+        return locked(tile.reshape((stop - start, *shape)))
+
+    def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
+        """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
+        rows: SparseRows = self._blocks[number]
+        return rows.pixels(start, stop, np.ravel_multi_index(places, rows.sig))
+
+    def sparse_tile(self, start: int, stop: int, number: int) -> Any:
+        """Return rows `start` to `stop` of block `number` in the backend of the data."""
+        return self._blocks[number].rows(start, stop)
+
+    def sparse_frames(self, start: int, stop: int) -> Any:
+        """Return the whole frames of rows `start` to `stop` in the backend of the data."""
+        pieces = [block.rows(start, stop) for block in self._blocks]
+        return joined(pieces, [len(sizes) for sizes in self._sig_chunks])

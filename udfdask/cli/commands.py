@@ -1,0 +1,108 @@
+"""`udfdask run`: ready-made UDFs on a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from udfdask.cli.asked import Asked, takes_asked
+from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
+from udfdask.cli.live import View, WindowView
+from udfdask.cli.options import PathType
+from udfdask.cli.outputs import Outputs
+from udfdask.cli.run_and_report import Live, run_in_one_pass
+from udfdask.io.open_file import open_file
+from udfdask.io.opened_file import OpenedFile
+from udfdask.plan.input_files import data_files
+from udfdask.plotting.displays import has_windows
+
+
+@click.command(short_help="Run ready-made UDFs on a file.")
+@takes_asked
+@click.option("--scheduler", help="threads, processes, synchronous, or tcp://host:port.")
+@click.option(
+    "--out",
+    "outs",
+    type=PathType(),
+    multiple=True,
+    help="Write the results to a zarr store, or to a NumPy file if it ends in .npz.",
+)
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace what --out and --plot name if it is there, and of the same kind.",
+)
+@click.option("--plot", type=PathType(), help="Draw the results into a PNG file.")
+@click.option("--progress/--no-progress", default=True, help="Show a progress bar; the default.")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Show what has been found so far while the run goes on: as a table, in a window where "
+    "there can be one, and in the file of --plot.",
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two looks with --live.",
+)
+def run(
+    asked: Asked,
+    scheduler: str | None,
+    outs: Sequence[Path],
+    overwrite: bool,
+    plot: Path | None,
+    progress: bool,
+    live: bool,
+    every: float,
+) -> None:
+    """Run ready-made UDFs on FILE and sum up what they find.
+
+    FILE is a .npy file, an HDF5 file, a zarr store, any file that HyperSpy reads, or, with
+    --nav-shape, --sig-shape and --dtype, a raw binary file.
+
+    \b
+    udfdask run scan.mib --udf sum --plot sum.png
+    udfdask run scan.mib --udf com:r=20 --udf stddev --out found.zarr
+    udfdask run scan.mib --detector disk,r=8 --detector ring,ri=12,ro=30 --plot fields.png --live
+    udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
+    udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
+    """  # noqa: D301, click wants the character
+    with plain_warnings():
+        with told_plainly(PLANNING):
+            opened = open_file(asked.file, **asked.opening)
+            udfs = asked.named_udfs
+            outputs = Outputs(
+                outs=outs,
+                plot=plot,
+                overwrite=overwrite,
+                sources=(str(asked.file), *data_files(opened.array)),
+            )
+            # Before hours of computing, not after.
+            outputs.check(udfs)
+        click.echo(asked.headline(opened))
+        picture = outputs.picture(list(udfs), opened)
+        views = _views(picture, list(udfs), opened) if live else []
+        results = run_in_one_pass(
+            opened.array,
+            udfs,
+            sig_dims=opened.sig_dims,
+            roi=asked.region(opened),
+            scheduler=scheduler,
+            progress=progress,
+            live=Live(every=every, views=views) if live else None,
+        )
+        with told_plainly(PLANNING):
+            outputs.write(results, opened, picture)
+
+
+def _views(picture: View | None, names: Sequence[str], opened: OpenedFile) -> list[View]:
+    """Return what shows results on the way: a window where there can be one, and the picture."""
+    views: list[View] = []
+    if find_spec("matplotlib") is not None and has_windows():
+        views.append(WindowView(names, opened))
+    return views if picture is None else [*views, picture]

@@ -1,0 +1,84 @@
+"""A pass over an array as all commands show it: plan, progress, table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import dask.array as da
+
+from udfdask.cli.failures import PLANNING, RUNNING, told_plainly
+from udfdask.cli.live import TableView, View, last_snapshot, named_results
+from udfdask.cli.schedulers import connected
+from udfdask.errors import UDFWarning
+from udfdask.plotting.table import summary_table
+from udfdask.results.result import Result
+from udfdask.run.progressive import run_udf_iter
+from udfdask.run.run_udf import compute, run_udf
+from udfdask.udf import UDF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """How to show results while a run goes on."""
+
+    every: float
+    """Seconds between two looks."""
+    views: Sequence[View] = ()
+    """What shows snapshots, besides the table."""
+
+
+def run_in_one_pass(
+    array: da.Array,
+    udfs: dict[str, UDF],
+    *,
+    sig_dims: int,
+    roi: Any = None,
+    scheduler: str | None = None,
+    progress: bool = True,
+    live: Live | None = None,
+) -> dict[str, Result]:
+    """Take data and UDFs by name; print plan, progress and table, return the computed results."""
+    asked = {"udf": list(udfs.values()), "sig_dims": sig_dims, "roi": roi}
+    with told_plainly(PLANNING), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UDFWarning)
+        lazy = run_udf(array, **asked)
+    plan = lazy[0].explain()
+    click.echo(f"{plan}\n")
+    # What the plan has not said already.
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        if message not in plan.warnings:
+            click.echo(f"warning: {message}\n", err=True)
+    with told_plainly(RUNNING), connected(scheduler) as options:
+        if live is None:
+            done = compute(*lazy, progress=progress, **options)
+            results = dict(zip(udfs, done, strict=True))
+        else:
+            results = _run_live(array, asked, list(udfs), live, progress=progress, **options)
+    click.echo(f"{summary_table(results)}\n")
+    return results
+
+
+def _run_live(
+    array: da.Array,
+    asked: dict[str, Any],
+    names: list[str],
+    live: Live,
+    *,
+    progress: bool,
+    **options: Any,
+) -> dict[str, Result]:
+    """Run and show what has been found; return the computed results."""
+    table = TableView(names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UDFWarning)  # said before
+        # a table in place tells of progress itself, and a bar below would tear it
+        bar = progress and not table.in_place
+        snapshots = run_udf_iter(array, **asked, progress=bar, **options)
+    with snapshots:
+        last = last_snapshot(snapshots, [table, *live.views], every=live.every)
+    table.clear()
+    return named_results(names, last)

@@ -1,0 +1,68 @@
+"""Corrects a tile on a CUDA device: the same arithmetic as `udfdask.corrections.correct_tile`."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from udfdask.arrays.backends.device import cupy, share_on_device
+from udfdask.corrections.planes import TilePlanes
+from udfdask.kernels.cpu.dtypes import compiled_dtype
+
+_uploaded: WeakKeyDictionary[TilePlanes, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
+    """Return a corrected copy of a tile, both CuPy arrays of shape (frames, *sig part).
+
+    `beyond` holds what the same frames have at the pixels `planes.beyond`, shape (frames, m),
+    uncorrected; it is needed if m is not 0.
+    """
+    here = _on_device(planes)
+    dtype = compiled_dtype(planes.dtype)
+    flat = tile.reshape((tile.shape[0], here["dark"].size)).astype(dtype, copy=False)
+    out = flat - here["dark"]
+    out *= here["gain"]
+    if planes.patched.size:
+        found = out[:, here["inside"]]
+        if beyond is not None:
+            around = (beyond.astype(dtype) - here["dark_beyond"]) * here["gain_beyond"]
+            found = cupy().where(here["is_outside"], around[:, here["outside"]], found)
+        # behind `counts` stands anything, NaN included
+        found = cupy().where(here["counts_in"], found, dtype.type(0))
+        out[:, here["patched"]] = found.sum(axis=2, dtype=dtype) / here["counts"]
+    return out.reshape(tile.shape).astype(planes.dtype, copy=False)
+
+
+def _on_device(planes: TilePlanes) -> dict[str, Any]:
+    """Return what a correction takes as arrays on the device, sent there once."""
+    module = cupy()
+    with _lock:
+        known = _uploaded.get(planes)
+        if known is None or known[0] is not module:
+            arrays = {name: share_on_device(array) for name, array in _arrays(planes).items()}
+            known = _uploaded[planes] = (module, arrays)
+    return known[1]
+
+
+def _arrays(planes: TilePlanes) -> dict[str, Any]:
+    """Return what a correction takes, as NumPy arrays."""
+    dtype = compiled_dtype(planes.dtype)
+    pixels, neighbours = planes.part_planes.dark.size, planes.neighbours
+    outside = neighbours >= pixels
+    return {
+        "dark": planes.part_planes.dark,
+        "gain": planes.part_planes.gain,
+        "dark_beyond": planes.beyond_planes.dark,
+        "gain_beyond": planes.beyond_planes.gain,
+        "patched": planes.patched,
+        "inside": np.where(outside, 0, neighbours),
+        "outside": np.where(outside, neighbours - pixels, 0),
+        "is_outside": outside,
+        "counts": planes.counts.astype(dtype),
+        "counts_in": np.arange(neighbours.shape[1]) < planes.counts[:, np.newaxis],
+    }

@@ -1,0 +1,1 @@
+"""The only place where dask tasks are built."""

@@ -1,0 +1,253 @@
+"""The tasks that hold the results of a UDF, and the dask arrays made of them when asked for.
+
+A whole result is computed from these tasks themselves, without a task for each block of each array.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask._task_spec import Task, TaskRef
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+from udfdask.arrays.backends.device import cupy, has_dtype
+from udfdask.arrays.geometry.chunk_grid import Grid, as_index
+from udfdask.graph.chunk_layers import Key
+from udfdask.graph.unfused_task import OutputTask
+from udfdask.merge.result_blocks import (
+    Cut,
+    assemble,
+    fill_block,
+    holder_of,
+    nav_block,
+    nav_mask_block,
+    visited_block,
+    whole_block,
+    whole_mask_block,
+)
+from udfdask.types import AnyArray
+from udfdask.udf.buffers import BufferSpec
+
+Arrays = tuple[dict[str, AnyArray], dict[str, AnyArray]]
+"""Results by name, and their valid masks."""
+
+FLAG = np.dtype(bool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultTasks:
+    """The tasks that hold the results of one UDF, and what is known about these results."""
+
+    graph: HighLevelGraph
+    """All layers that the tasks need."""
+    rows: tuple[Key, ...]
+    """For each chunk, the task that holds its rows of nav results; empty if there are none."""
+    kept: tuple[Key, ...]
+    """Tasks with the same rows and nothing else, in the order of chunks."""
+    whole: Key | None
+    """The task that holds sig and single results."""
+    number: int
+    """Place of the UDF in the payloads of chunks."""
+    finished: bool
+    """Whether the tasks hold what `get_results` made."""
+    flat: bool
+    """Whether all rows are in one task, in flattened order, not in the order of the chunks."""
+    grid: Grid
+    """Navigation chunks and ROI."""
+    sig: tuple[int, ...]
+    """Shape of a frame."""
+    specs: dict[str, BufferSpec]
+    """Declarations of the results by name."""
+    on_device: bool
+    """Whether blocks of results are CuPy arrays, where these have the dtype."""
+    udf_name: str
+    """Name of the UDF's class."""
+    token: str
+    """Makes the names of arrays."""
+
+    @property
+    def keys(self) -> list[Key]:
+        """Keys of the tasks that a whole result is computed from."""
+        return list(dict.fromkeys((*self.kept, *((self.whole,) if self.whole else ()))))
+
+    def with_graph(self, graph: Any, rename: Mapping[str, str]) -> ResultTasks:
+        """Return the same tasks over another graph, which may hold `keys` and what they need only.
+
+        `rename` has the new names of layers.
+        """
+
+        def renamed(key: Key) -> Key:
+            return (rename.get(key[0], key[0]), *key[1:])
+
+        kept = tuple(map(renamed, self.kept))
+        if len(kept) == len(self.rows):
+            rows = kept
+        else:
+            place = {key: n for n, key in enumerate(dict.fromkeys(self.rows))}
+            rows = tuple(kept[place[key]] for key in self.rows)
+        whole = None if self.whole is None else renamed(self.whole)
+        if not isinstance(graph, HighLevelGraph):
+            names = {key[0] for key in (*kept, *((whole,) if whole else ()))}
+            graph = _in_one_layer(graph, names)
+        token = tokenize(self.token, sorted(rename.items())) if rename else self.token
+        return replace(self, graph=graph, rows=rows, kept=kept, whole=whole, token=token)
+
+    def array(self, name: str) -> da.Array:
+        """Return a result as a dask array."""
+        spec = self.specs[name]
+        if spec.kind != "nav":
+            return self._whole_array(name, spec.kind, whole_block, spec.dtype)
+        return self._nav_array(
+            self._name("nav", name),
+            lambda cut: (nav_block, self.number, name, cut, spec.fill, self.on_device),
+            spec,
+            spec.fill,
+        )
+
+    def mask(self, name: str) -> da.Array:
+        """Return the valid mask of what `get_results` made as a dask array."""
+        spec = self.specs[name]
+        if spec.kind != "nav":
+            return self._whole_array(name, "mask", whole_mask_block, FLAG)
+        return self._nav_array(
+            self._name("mask", name),
+            lambda cut: (nav_mask_block, name, cut, self.on_device),
+            replace(spec, dtype=FLAG),
+            False,
+        )
+
+    def visited(self) -> da.Array:
+        """Return which frames a UDF without results has processed as a dask array."""
+        return self._nav_array(
+            self._name("visited"),
+            lambda cut: (visited_block, cut.shape, self.on_device),
+            BufferSpec(kind="nav", extra_shape=(), dtype=FLAG),
+            False,
+        )
+
+    def gather(self) -> tuple[Callable[..., Arrays], tuple[Any, ...]]:
+        """Return a function of the outcomes of `keys` that gives arrays and masks, and its rest."""
+        place = None if self.whole is None else self.keys.index(self.whole)
+        return _gather, (self.grid, self.sig, self.specs, self.number, len(self.kept), place)
+
+    def _name(self, stage: str, *rest: str) -> str:
+        """Return the name of an array, as dask shows it."""
+        token = tokenize(self.token, stage, rest)
+        return "-".join([self.udf_name, *rest, stage, token]).lower()
+
+    def _cuts(self) -> list[Cut]:
+        """Return where the block of each chunk comes from."""
+        grid, first = self.grid, 0
+        cuts = []
+        for c, source in enumerate(self.rows):
+            if source != self.rows[first]:
+                first = c
+            start, stop = grid.n_rows(first, c), grid.n_rows(first, c + 1)
+            rows = as_index(grid.rows(c)) if self.flat else slice(start, stop)
+            cuts.append(Cut(rows, grid.bounds(c)[1], grid.mask(c)))
+        return cuts
+
+    def _nav_array(
+        self,
+        name: str,
+        block_of: Callable[[Cut], tuple[Any, ...]],
+        spec: BufferSpec,
+        fill: Any,
+    ) -> da.Array:
+        """Return a dask array over nav, a block from each chunk and fill where there is none."""
+        grid, extra = self.grid, spec.extra_shape
+        zeros = (0,) * len(extra)
+        tasks: dict[Key, Task] = {}
+        for c, (source, cut) in enumerate(zip(self.rows, self._cuts(), strict=True)):
+            key = (name, *grid.index(c), *zeros)
+            function, *args = block_of(cut)
+            tasks[key] = OutputTask(key, function, TaskRef(source), *args)
+        depends = {source[0] for source in self.rows}
+        if len(tasks) < math.prod(grid.numblocks):
+            there = self.on_device and has_dtype(spec.dtype)
+            # over no frame at all, get_results still runs
+            after = self.whole if self.finished and not self.rows else None
+            for place in itertools.product(*map(range, grid.numblocks)):
+                key = (name, *place, *zeros)
+                if key not in tasks:
+                    sizes = tuple(n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
+                    block = (fill_block, (*sizes, *extra), spec.dtype, fill, there)
+                    if after is None:
+                        tasks[key] = Task(key, *block)
+                    else:
+                        tasks[key] = OutputTask(key, *block, TaskRef(after))
+                        depends.add(after[0])
+        chunks = (*grid.nav_chunks, *((n,) for n in extra))
+        return self._array(name, tasks, depends, chunks, spec.dtype)
+
+    def _whole_array(
+        self, name: str, stage: str, function: Callable[..., Any], dtype: np.dtype[Any]
+    ) -> da.Array:
+        """Return a dask array of one block from one task."""
+        assert self.whole is not None
+        spec = self.specs[name]
+        shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
+        layer = self._name(stage, name)
+        key = (layer, *(0 for _ in shape))
+        task = OutputTask(key, function, TaskRef(self.whole), name, spec, self.on_device)
+        chunks = tuple((n,) for n in shape)
+        return self._array(layer, {key: task}, {self.whole[0]}, chunks, dtype)
+
+    def _array(
+        self,
+        name: str,
+        tasks: dict[Key, Task],
+        depends: set[str],
+        chunks: tuple[tuple[int, ...], ...],
+        dtype: np.dtype[Any],
+    ) -> da.Array:
+        """Return a dask array whose graph holds just the layers that it needs."""
+        needed = layers_of(self.graph.layers, self.graph.dependencies, depends)
+        graph = HighLevelGraph(
+            {**needed.layers, name: MaterializedLayer(tasks)},
+            {**needed.dependencies, name: depends},
+        )
+        xp = cupy() if self.on_device and has_dtype(dtype) else np
+        return da.Array(graph, name, chunks, meta=xp.empty((0,) * len(chunks), dtype=dtype))
+
+
+def layers_of(
+    layers: Mapping[str, Any], dependencies: Mapping[str, Iterable[str]], names: Iterable[str]
+) -> HighLevelGraph:
+    """Return the graph of some layers and those that they need."""
+    found: dict[str, Any] = {}
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found[name] = layers[name]
+            todo.extend(dependencies[name])
+    return HighLevelGraph(found, {name: set(dependencies[name]) for name in found})
+
+
+def _in_one_layer(tasks: Mapping[Any, Any], names: set[str]) -> HighLevelGraph:
+    """Return a graph with all tasks in the first of some layers; the others are empty."""
+    first, *others = sorted(names)
+    layers = {first: MaterializedLayer(tasks)} | {name: MaterializedLayer({}) for name in others}
+    return HighLevelGraph(layers, {name: {first} - {name} for name in layers})
+
+
+def _gather(
+    values: list[Any],
+    grid: Grid,
+    sig: tuple[int, ...],
+    specs: Mapping[str, BufferSpec],
+    number: int,
+    n_kept: int,
+    whole: int | None,
+) -> Arrays:
+    """Return results and valid masks from the outcomes of tasks; `whole` is the place of one."""
+    holders = [holder_of(value, number) for value in values]
+    return assemble(grid, sig, specs, holders[:n_kept], None if whole is None else holders[whole])

@@ -1,0 +1,337 @@
+"""The attribute ``udf`` of HyperSpy's signals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+from hyperspy.api import signals
+
+from udfdask.corrections import CorrectionSet
+from udfdask.hyperspy.opening import open_signal
+from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
+from udfdask.hyperspy.results import SignalResult
+from udfdask.hyperspy.run import (
+    Output,
+    Region,
+    explain_on_signal,
+    iterate_on_signal,
+    map_on_signal,
+    run_on_signal,
+)
+from udfdask.results.explanation import Explanation
+from udfdask.scheduling.unwrap import open_labelled
+from udfdask.udf import UDF
+
+__all__ = ["SignalIterator", "SignalResult", "SignalSnapshot", "UDFAccessor"]
+
+
+class UDFAccessor:
+    """Runs UDFs over a HyperSpy signal, as ``signal.udf``.
+
+    Navigation axes of the signal are those of the scan; signal axes are those of a frame. Results
+    are signals with the axes, units and metadata of the one that was processed.
+
+    Parameters
+    ----------
+    signal : BaseSignal
+        Lazy or in memory; any chunks will do.
+
+    Examples
+    --------
+    >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+    >>> from udfdask.udfs import SumSigUDF, SumUDF
+    >>> s = hs.signals.Signal1D(np.ones((2, 3, 100))).as_lazy()
+    >>> spectrum, image = s.udf.run_udf([SumUDF(), SumSigUDF()])
+    >>> spectrum["intensity"], image["intensity"].T
+    (<LazySignal1D, title: intensity, dimensions: (|100)>,
+     <LazySignal2D, title: intensity, dimensions: (|3, 2)>)
+    """
+
+    __slots__ = ("_signal",)
+
+    def __init__(self, signal: Any) -> None:
+        self._signal = signal
+
+    def __repr__(self) -> str:
+        return f"<UDFAccessor of {self._signal!r}>"
+
+    @overload
+    def run_udf(
+        self,
+        udf: UDF,
+        *,
+        roi: Any = ...,
+        navigation_mask: Any = ...,
+        corrections: CorrectionSet | None = ...,
+        backends: Any = ...,
+        split_every: int | bool | None = ...,
+        lazy_output: bool | None = ...,
+        show_progressbar: bool | None = ...,
+    ) -> SignalResult: ...
+    @overload
+    def run_udf(
+        self,
+        udf: Sequence[UDF],
+        *,
+        roi: Any = ...,
+        navigation_mask: Any = ...,
+        corrections: CorrectionSet | None = ...,
+        backends: Any = ...,
+        split_every: int | bool | None = ...,
+        lazy_output: bool | None = ...,
+        show_progressbar: bool | None = ...,
+    ) -> tuple[SignalResult, ...]: ...
+    def run_udf(
+        self,
+        udf: UDF | Sequence[UDF],
+        *,
+        roi: Any = None,
+        navigation_mask: Any = None,
+        corrections: CorrectionSet | None = None,
+        backends: Any = None,
+        split_every: int | bool | None = None,
+        lazy_output: bool | None = None,
+        show_progressbar: bool | None = None,
+    ) -> SignalResult | tuple[SignalResult, ...]:
+        """Run one UDF, or several in one pass, over the signal.
+
+        Parameters
+        ----------
+        udf : UDF, or list or tuple of UDF
+            What to run. All UDFs of a list share one pass over the data.
+        roi : BaseSignal of bool, HyperSpy ROI, or array-like, optional
+            Which positions are processed, True = processed: a signal with the navigation axes, such
+            as ``s.sum("sig") > 5``; a ROI such as `hyperspy.api.roi.RectangularROI` in the units
+            of the axes; or what `udfdask.run_udf` takes, in the order of ``s.data``, (y, x). All by
+            default.
+        navigation_mask : BaseSignal of bool or array of bool, shape (x, y), optional
+            HyperSpy's mask, True = excluded, an array in HyperSpy's order, as in
+            ``s.decomposition``. With `roi` as well, what both leave is processed.
+        corrections, backends, split_every
+            As in `udfdask.run_udf`.
+        lazy_output : bool, optional
+            Return lazy signals; by default if the signal is lazy.
+        show_progressbar : bool, optional
+            Show a bar while computing; by default what HyperSpy's preferences say.
+
+        Returns
+        -------
+        SignalResult or tuple of SignalResult
+            A mapping from result names to signals for a UDF, a tuple of them for a list. Results of
+            kind nav have the navigation axes, and their extra dimensions as signal axes; those of
+            kind sig have the signal axes and the class of the signal, and their extra dimensions as
+            navigation axes. Results of objects are ragged signals.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an argument, what a UDF declares, or the signal cannot be; each also is a TypeError
+            or ValueError.
+        MissingMergeError
+            If a UDF has sig or single buffers and neither `merge` nor `merge_all`.
+        UDFError
+            If a UDF is wrong otherwise.
+
+        Warns
+        -----
+        UDFWarning
+            If a task needs much memory, or the signal holds very much of it.
+
+        Examples
+        --------
+        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+        >>> from udfdask.udfs import SumUDF
+        >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5)))
+        >>> roi = hs.roi.RectangularROI(left=0, right=2, top=0, bottom=1)
+        >>> s.udf.run_udf(SumUDF(), roi=roi, show_progressbar=False)["intensity"].data.max()
+        np.float64(2.0)
+        """
+        return run_on_signal(
+            self._signal,
+            udf,
+            Region(roi=roi, navigation_mask=navigation_mask),
+            Output(lazy=lazy_output, show_progressbar=show_progressbar),
+            corrections=corrections,
+            backends=backends,
+            split_every=split_every,
+        )
+
+    def map_frames(
+        self,
+        func: Callable[..., Any],
+        *,
+        roi: Any = None,
+        navigation_mask: Any = None,
+        output_shape: tuple[int, ...] | None = None,
+        output_dtype: Any = None,
+        ragged: bool = False,
+        lazy_output: bool | None = None,
+        show_progressbar: bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call a function with every frame, as ``s.map(func, inplace=False)`` does.
+
+        Parameters
+        ----------
+        func : callable
+            Called as ``func(frame, **kwargs)`` with each frame, an array in the order of
+            ``s.data``, in float32 or float64 for integers. Returns an array or scalar, always of
+            the same shape.
+        roi, navigation_mask
+            As in `run_udf`.
+        output_shape : tuple of int, optional
+            Shape of what `func` returns. If it or `output_dtype` is missing, `func` is called once
+            at once on a frame of ones to find out.
+        output_dtype : dtype-like, optional
+            Dtype of what `func` returns.
+        ragged : bool
+            `func` returns something of another shape for each frame: the result is ragged.
+        lazy_output, show_progressbar
+            As in `run_udf`.
+        **kwargs
+            Parameters of `func`. Of a signal with the same navigation axes, lazy or not, `func`
+            gets the value for its frame, an array or a number; the others are constant.
+
+        Returns
+        -------
+        BaseSignal
+            With the navigation axes; with the signal axes and class as well where `func` returns
+            frames of the same shape.
+
+        Raises
+        ------
+        ArgumentValueError
+            If a parameter is a signal with other navigation axes.
+        UDFError
+            As `run_udf` does, or if `func` returns something that is no array.
+
+        Examples
+        --------
+        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+        >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5))).as_lazy()
+        >>> s.udf.map_frames(np.sum, axis=0)
+        <LazySignal1D, title: , dimensions: (3, 2|5)>
+        """
+        return map_on_signal(
+            self._signal,
+            func,
+            Region(roi=roi, navigation_mask=navigation_mask),
+            Output(lazy=lazy_output, show_progressbar=show_progressbar),
+            output_shape=output_shape,
+            output_dtype=output_dtype,
+            ragged=ragged,
+            kwargs=kwargs,
+        )
+
+    def run_udf_iter(
+        self,
+        udf: UDF | Sequence[UDF],
+        *,
+        roi: Any = None,
+        navigation_mask: Any = None,
+        corrections: CorrectionSet | None = None,
+        backends: Any = None,
+        split_every: int | bool | None = None,
+        plots: Any = None,
+        scheduler: Any = None,
+        **kwargs: Any,
+    ) -> SignalIterator:
+        """Run UDFs over the signal and hand out their results while the run goes on.
+
+        Parameters
+        ----------
+        udf : UDF, or list or tuple of UDF
+            What to run; all UDFs share one pass over the data.
+        roi, navigation_mask, corrections, backends, split_every
+            As in `run_udf`.
+        plots, scheduler, **kwargs
+            As in `udfdask.run_udf_iter`.
+
+        Returns
+        -------
+        SignalIterator
+            Yields a `SignalSnapshot` after each merged chunk.
+
+        Raises
+        ------
+        UDFError
+            As `run_udf` does.
+
+        Examples
+        --------
+        >>> import dask.array as da, hyperspy.api as hs, udfdask.hyperspy
+        >>> from udfdask.udfs import SumUDF
+        >>> s = hs.signals.Signal2D(da.ones((2, 3, 4, 5), chunks=(1, 3, 4, 5))).as_lazy()
+        >>> for snapshot in s.udf.run_udf_iter(SumUDF()):
+        ...     snapshot.buffers[0]["intensity"].data[0, 0]
+        np.float64(3.0)
+        np.float64(6.0)
+        """
+        return iterate_on_signal(
+            self._signal,
+            udf,
+            Region(roi=roi, navigation_mask=navigation_mask),
+            corrections=corrections,
+            backends=backends,
+            split_every=split_every,
+            plots=plots,
+            scheduler=scheduler,
+            **kwargs,
+        )
+
+    def explain(
+        self,
+        udf: UDF | Sequence[UDF],
+        *,
+        roi: Any = None,
+        navigation_mask: Any = None,
+        corrections: CorrectionSet | None = None,
+        backends: Any = None,
+        split_every: int | bool | None = None,
+    ) -> Explanation:
+        """Return what `run_udf` with the same arguments would do, in words and numbers.
+
+        Parameters
+        ----------
+        udf : UDF, or list or tuple of UDF
+            What would run.
+        roi, navigation_mask, corrections, backends, split_every
+            As in `run_udf`.
+
+        Returns
+        -------
+        Explanation
+            Printed, it shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+
+        Raises
+        ------
+        UDFError
+            As `run_udf` does.
+
+        Examples
+        --------
+        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+        >>> from udfdask.udfs import SumUDF
+        >>> hs.signals.Signal2D(np.ones((2, 3, 4, 5))).udf.explain(SumUDF()).bytes_read
+        960
+        """
+        return explain_on_signal(
+            self._signal,
+            udf,
+            Region(roi=roi, navigation_mask=navigation_mask),
+            corrections=corrections,
+            backends=backends,
+            split_every=split_every,
+        )
+
+
+class _Registered:
+    """The attribute `udf` of signals; HyperSpy has no way to register accessors."""
+
+    def __get__(self, signal: Any, owner: type) -> Any:
+        return UDFAccessor if signal is None else UDFAccessor(signal)
+
+
+signals.BaseSignal.udf = _Registered()
+open_labelled.register(signals.BaseSignal, open_signal)

@@ -1,0 +1,126 @@
+"""Runs over a signal that hand out signals while they go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from udfdask.hyperspy.labels import SignalLabels
+from udfdask.hyperspy.make_signal import make_nav_signal
+from udfdask.hyperspy.results import SignalResult
+from udfdask.run.progressive import Snapshot, UDFIterator
+from udfdask.run.progressive.labelled import LabellingIterator
+from udfdask.run.progressive.made_once import MadeOnce
+
+
+class SignalSnapshot:
+    """The results of a run over the chunks that have been merged so far, as signals.
+
+    What it holds does not change while the run goes on. Made by ``signal.udf.run_udf_iter``.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The same with arrays.
+    labels : SignalLabels
+        Axes and metadata of the signal that is processed.
+
+    Attributes
+    ----------
+    buffers : sequence of SignalResult
+        The results of each UDF, in memory, in the order of the call. Each is made when it is first
+        read.
+    damage : BaseSignal of bool
+        Which positions have been processed; a navigation signal.
+    n_chunks : int
+        Number of chunks of the run.
+    n_merged : int
+        Number of chunks that have been merged.
+
+    Examples
+    --------
+    >>> import dask.array as da, hyperspy.api as hs, udfdask.hyperspy
+    >>> from udfdask.udfs import SumUDF
+    >>> s = hs.signals.Signal2D(da.ones((2, 3, 4, 5), chunks=(1, 3, 4, 5))).as_lazy()
+    >>> first, last = s.udf.run_udf_iter(SumUDF(), scheduler="synchronous")
+    >>> first.damage.data.sum(), first.buffers[0]["intensity"].data[0, 0]
+    (np.int64(3), np.float64(3.0))
+    """
+
+    __slots__ = ("_labels", "_results", "_snapshot")
+
+    def __init__(self, snapshot: Snapshot, labels: SignalLabels) -> None:
+        self._snapshot = snapshot
+        self._labels = labels
+        self._results = MadeOnce(len(snapshot.buffers), partial(_result, snapshot, labels))
+
+    def __repr__(self) -> str:
+        return repr(self._snapshot).replace("<Snapshot", "<SignalSnapshot", 1)
+
+    @property
+    def n_merged(self) -> int:
+        """Number of chunks that have been merged."""
+        return self._snapshot.n_merged
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks of the run."""
+        return self._snapshot.n_chunks
+
+    @property
+    def buffers(self) -> Sequence[SignalResult]:
+        """The results of each UDF, in memory."""
+        return self._results
+
+    @property
+    def damage(self) -> Any:
+        """Which positions have been processed, a navigation signal of booleans."""
+        return make_nav_signal(self._snapshot.damage, self._labels)
+
+
+def _result(snapshot: Snapshot, labels: SignalLabels, number: int) -> SignalResult:
+    """Return the results of a UDF."""
+    return SignalResult(snapshot.buffers[number], labels)
+
+
+class SignalIterator(LabellingIterator[SignalSnapshot]):
+    """Iterates over the snapshots of a run over a signal; also `async for`.
+
+    It behaves as `UDFIterator` does, with signals instead of arrays. Made by
+    ``signal.udf.run_udf_iter``.
+
+    Parameters
+    ----------
+    snapshots : UDFIterator
+        The same with arrays.
+    labels : SignalLabels
+        Axes and metadata of the signal that is processed.
+
+    Attributes
+    ----------
+    n_chunks : int
+        Number of chunks of the run.
+    n_merged : int
+        Number of chunks that have been merged.
+
+    Examples
+    --------
+    >>> import dask.array as da, hyperspy.api as hs, udfdask.hyperspy
+    >>> from udfdask.udfs import SumSigUDF
+    >>> s = hs.signals.Signal2D(da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2))).as_lazy()
+    >>> with s.udf.run_udf_iter(SumSigUDF(), scheduler="synchronous") as snapshots:
+    ...     for snapshot in snapshots:
+    ...         if snapshot.damage.data.sum() >= 6:
+    ...             break
+    >>> snapshot
+    <SignalSnapshot of SumSigUDF: 2 of 4 chunks>
+    """
+
+    def __init__(self, snapshots: UDFIterator, labels: SignalLabels) -> None:
+        super().__init__(snapshots)
+        self._labels = labels
+
+    def _labelled(self, snapshot: Snapshot) -> SignalSnapshot:
+        """Return a snapshot with labels."""
+        return SignalSnapshot(snapshot, self._labels)

@@ -1,0 +1,153 @@
+"""Regions of interest and masks as HyperSpy has them, as boolean arrays of navigation shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.arrays.geometry.roi import normalize_roi
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+
+
+def read_roi(signal: Any, roi: Any, navigation_mask: Any) -> Any:
+    """Take a signal, a region (True = processed) and a mask (True = excluded), both optional.
+
+    Return what `udfdask.run_udf` takes as its roi.
+    """
+    nav = tuple(axis.size for axis in signal.axes_manager.navigation_axes[::-1])
+    region = _read_region(signal, roi, nav)
+    if navigation_mask is None:
+        return region
+    selected = ~_read_mask(signal, navigation_mask, nav)
+    chosen = normalize_roi(region, nav)
+    return selected if chosen is None else selected & chosen
+
+
+def _read_region(signal: Any, roi: Any, nav: tuple[int, ...]) -> Any:
+    """Return a region with what HyperSpy knows made arrays; True = processed."""
+    from hyperspy.api import signals
+    from hyperspy.roi import BaseROI
+
+    if isinstance(roi, BaseROI):
+        return _from_hyperspy_roi(signal, roi)
+    if isinstance(roi, signals.BaseSignal):
+        return _from_signal(roi, nav, "roi")
+    if isinstance(roi, np.ndarray) and roi.shape == nav[::-1] != nav:
+        raise ArgumentValueError(
+            f"the roi has shape {roi.shape}, which is (x, y), but arrays are in the order of "
+            f"signal.data, here {nav}: pass roi.T"
+        )
+    return roi
+
+
+def _from_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
+    """Return the values of a signal of navigation positions, be they its navigation or its image.
+
+    Its axes may be on either side: `s.sum("sig") > 5` and its transpose, an image, are the same.
+    """
+    manager = mask.axes_manager
+    sides = manager.navigation_axes, manager.signal_axes
+    axes = sides[0] if not len(sides[1]) else sides[1]
+    shape = tuple(axis.size for axis in axes[::-1])
+    if (len(sides[0]) and len(sides[1])) or shape != nav:
+        raise ArgumentValueError(
+            f"the {what} is {mask!r}, but the data have navigation axes of sizes {nav[::-1]}: pass "
+            "a signal with these axes only, such as signal.sum('sig') > 5"
+        )
+    if isinstance(mask.data, da.Array):
+        raise ArgumentTypeError(f"the {what} is a lazy signal: call its .compute() first")
+    if mask.data.dtype != bool:
+        raise ArgumentTypeError(
+            f"the {what} is {mask!r} of dtype {mask.data.dtype}, expected booleans: compare it "
+            "with something, as in mask > 0"
+        )
+    order = tuple(axis.index_in_array for axis in axes[::-1])
+    return np.asarray(mask.data).transpose(order)
+
+
+def _read_mask(signal: Any, mask: Any, nav: tuple[int, ...]) -> BoolArray:
+    """Return a navigation mask; True = excluded.
+
+    Arrays have HyperSpy's order here, as in `s.decomposition(navigation_mask=...)`: (x, y).
+    """
+    from hyperspy.api import signals
+
+    if isinstance(mask, signals.BaseSignal):
+        return _from_signal(mask, nav, "navigation_mask")
+    if isinstance(mask, da.Array):
+        raise ArgumentTypeError("the navigation_mask is lazy: call its .compute() first")
+    array = np.asarray(mask)
+    if array.dtype != bool:
+        raise ArgumentTypeError(
+            f"the navigation_mask has dtype {array.dtype}, expected booleans or a signal of them; "
+            "True = excluded"
+        )
+    if array.shape != nav[::-1]:
+        hint = (
+            "; this one looks like (y, x): pass mask.T, or a signal" if array.shape == nav else ""
+        )
+        raise ArgumentValueError(
+            f"the navigation_mask has shape {array.shape}, but HyperSpy takes arrays of "
+            f"axes_manager.navigation_shape, {nav[::-1]}, in (x, y) order{hint}"
+        )
+    return array.T
+
+
+def _from_hyperspy_roi(signal: Any, roi: Any) -> BoolArray:
+    """Return the navigation positions that a region of HyperSpy's selects.
+
+    HyperSpy slices a signal that holds the number of each position, so that nobody has to know how
+    it rounds.
+    """
+    from hyperspy.api import signals
+    from hyperspy.roi import Line2DROI
+
+    manager = signal.axes_manager
+    if isinstance(roi, Line2DROI):
+        raise ArgumentTypeError(
+            f"{roi!r} selects no positions, it interpolates between them: select with a "
+            "RectangularROI, CircleROI or PolygonROI, or a boolean array"
+        )
+    axes = _axes_of(signal, roi)
+    order = sorted(axes, key=lambda axis: axis.index_in_array)
+    shape = tuple(axis.size for axis in order)
+    numbers = signals.BaseSignal(
+        np.arange(np.prod(shape), dtype=np.float64).reshape(shape),
+        axes=[{**axis.get_axis_dictionary(), "navigate": True} for axis in order],
+    )
+    own = numbers.axes_manager._axes
+    try:
+        picked = roi(numbers, axes=tuple(own[order.index(axis)] for axis in axes))
+    except (ValueError, IndexError, NotImplementedError) as error:
+        raise ArgumentValueError(
+            f"{roi!r} cannot select from the navigation axes {manager.navigation_axes}: {error}"
+        ) from error
+    values = np.asarray(picked.data).ravel()
+    mask = np.zeros(int(np.prod(shape)), dtype=bool)
+    mask[values[np.isfinite(values)].astype(np.int64)] = True
+    own_axes = {id(axis) for axis in axes}
+    nav_axes = manager.navigation_axes[::-1]
+    spread = tuple(axis.size if id(axis) in own_axes else 1 for axis in nav_axes)
+    nav = tuple(axis.size for axis in nav_axes)
+    return np.broadcast_to(mask.reshape(spread), nav)
+
+
+def _axes_of(signal: Any, roi: Any) -> tuple[Any, ...]:
+    """Return the navigation axes that a region lies in: x first, unless it was put elsewhere."""
+    nav_axes = signal.axes_manager.navigation_axes
+    for plotted, (_, axes) in roi.signal_map.items():
+        if plotted is signal:
+            if all(axis.navigate for axis in axes):
+                return tuple(axes)
+            raise ArgumentValueError(
+                f"{roi!r} lies in the signal axes of {signal!r}, but a roi selects scan positions: "
+                "for a region of the frames use VirtualDetectorUDF, or signal.isig"
+            )
+    if len(nav_axes) < roi.ndim:
+        raise ArgumentValueError(
+            f"{roi!r} needs {roi.ndim} navigation axes, but {signal!r} has {len(nav_axes)}"
+        )
+    return tuple(nav_axes[: roi.ndim])

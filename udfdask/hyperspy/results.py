@@ -1,0 +1,221 @@
+"""The results of a UDF as signals: a mapping that is a dask collection, as `Result` is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dask.base import DaskMethodsMixin, is_dask_collection, tokenize
+
+from udfdask.errors import UndeclaredBufferError
+from udfdask.hyperspy.labels import SignalLabels
+from udfdask.hyperspy.make_signal import Origin, make_signal
+from udfdask.hyperspy.preferences import wants_progressbar
+from udfdask.results.explanation import Explanation
+from udfdask.results.result import Result
+from udfdask.scheduling.compute import compute as compute_with_progress
+from udfdask.scheduling.unwrap import open_labelled
+
+
+class SignalResult(DaskMethodsMixin, Mapping[str, Any]):
+    """The results of one UDF: a mapping from their names to HyperSpy signals.
+
+    Lazy, it holds lazy signals, and is a dask collection itself: `udfdask.compute` and
+    `dask.compute` take it. Made by ``signal.udf.run_udf``.
+
+    Parameters
+    ----------
+    result : Result
+        The results as arrays.
+    labels : SignalLabels
+        Axes and metadata of the signal that was processed.
+
+    Attributes
+    ----------
+    result : Result
+        The results as arrays: `.raw` with flattened navigation, `.masked`, `.buffers`.
+    valid_mask : mapping of str to BaseSignal
+        For each result a signal of booleans, True where it is valid.
+
+    Examples
+    --------
+    >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+    >>> from udfdask.udfs import SumUDF
+    >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5), dtype="uint8")).as_lazy()
+    >>> res = s.udf.run_udf(SumUDF())
+    >>> res
+    <SignalResult of SumUDF, lazy>
+      intensity: <LazySignal2D, title: intensity, dimensions: (|5, 4)>
+    >>> res.compute(show_progressbar=False)["intensity"].data[0]
+    array([6, 6, 6, 6, 6], dtype=uint64)
+    """
+
+    __slots__ = ("_labels", "_result", "_signals")
+
+    def __init__(self, result: Result, labels: SignalLabels) -> None:
+        self._result = result
+        self._labels = labels
+        self._signals: dict[tuple[str, str], Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._signal("result", name, self._result)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._result)
+
+    def __len__(self) -> int:
+        return len(self._result)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._result
+
+    def __bool__(self) -> bool:
+        return True
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        # as Result: comparing signals element by element has no single answer
+        return self is other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (SignalResult, (self._result, self._labels))
+
+    def __repr__(self) -> str:
+        state = "lazy" if is_dask_collection(self._result) else "computed"
+        lines = [f"<SignalResult of {self._result.udf_name}, {state}>"]
+        return "\n".join([*lines, *(f"  {name}: {signal!r}" for name, signal in self.items())])
+
+    @property
+    def result(self) -> Result:
+        """The results as arrays."""
+        return self._result
+
+    @property
+    def valid_mask(self) -> Mapping[str, Any]:
+        """For each result a signal of booleans, True where it is valid."""
+        masks = self._result.valid_mask
+        return {name: self._signal("valid_mask", name, masks) for name in self._result}
+
+    def explain(self) -> Explanation:
+        """Return what the run does, in words: chunks, tasks, bytes, memory, tiles, merges.
+
+        Returns
+        -------
+        Explanation
+            Printed, it shows several lines; its attributes hold the numbers.
+
+        Examples
+        --------
+        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+        >>> from udfdask.udfs import SumUDF
+        >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5))).as_lazy()
+        >>> s.udf.run_udf(SumUDF()).explain().bytes_read
+        960
+        """
+        return self._result.explain()
+
+    def compute(self, show_progressbar: bool | None = None, **kwargs: Any) -> SignalResult:
+        """Return the same results in memory, computed in one pass over the data.
+
+        Unlike `BaseSignal.compute`, which changes a signal, this leaves the lazy ones as they are.
+
+        Parameters
+        ----------
+        show_progressbar : bool, optional
+            Show a progress bar that counts frames; by default what HyperSpy's preferences say.
+        **kwargs
+            Passed on to `dask.compute`: scheduler, num_workers, resources, ...
+
+        Returns
+        -------
+        SignalResult
+            Holding signals in memory.
+
+        See Also
+        --------
+        udfdask.compute : Computes the results of several runs in one pass.
+
+        Examples
+        --------
+        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+        >>> from udfdask.udfs import SumSigUDF
+        >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5))).as_lazy()
+        >>> s.udf.run_udf(SumSigUDF()).compute(show_progressbar=False)["intensity"]
+        <BaseSignal, title: intensity, dimensions: (3, 2|)>
+        """
+        progress = wants_progressbar(show_progressbar)
+        (done,) = compute_with_progress(self, progress=progress, **kwargs)
+        assert isinstance(done, SignalResult)
+        return done
+
+    def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
+        """Return a result, or its mask, as a signal: always the same one."""
+        if name not in self._result:
+            raise UndeclaredBufferError(
+                f"{self._result.udf_name} has no result {name!r}; there are {sorted(self._result)}"
+            )
+        if (what, name) not in self._signals:
+            self._signals[what, name] = make_signal(
+                arrays[name],
+                self._result.buffers[name].kind,
+                self._result.axes[name],
+                self._labels,
+                Origin(udf_name=self._result.udf_name, name=name),
+            )
+        return self._signals[what, name]
+
+    # The dask collection protocol.
+
+    def __dask_graph__(self) -> Any:
+        return self._result.__dask_graph__()
+
+    def __dask_keys__(self) -> list[Any]:
+        return self._result.__dask_keys__()
+
+    def __dask_layers__(self) -> tuple[str, ...]:
+        return self._result.__dask_layers__()
+
+    def __dask_tokenize__(self) -> Any:
+        return ("udfdask.SignalResult", tokenize(self._result), self._labels)
+
+    @property
+    def __dask_optimize__(self) -> Any:
+        return self._result.__dask_optimize__
+
+    @property
+    def __dask_scheduler__(self) -> Any:
+        return self._result.__dask_scheduler__
+
+    def __dask_postcompute__(self) -> tuple[Callable[..., SignalResult], tuple[Any, ...]]:
+        gather, extra = self._result.__dask_postcompute__()
+        return _computed, (gather, extra, self._labels)
+
+    def __dask_postpersist__(self) -> tuple[Callable[..., SignalResult], tuple[Any, ...]]:
+        rebuild, state = self._result.__dask_postpersist__()
+        return _persisted, (rebuild, state, self._labels)
+
+
+@open_labelled.register
+def _open(signals: SignalResult) -> tuple[Result, Callable[[Result], SignalResult]]:
+    """Let udfdask's own `compute` see arrays only: metadata, often large, stay here."""
+    bare = signals.result
+    return bare, lambda done: signals if done is bare else SignalResult(done, signals._labels)
+
+
+def _computed(
+    blocks: Any, gather: Callable[..., Result], extra: tuple[Any, ...], labels: SignalLabels
+) -> SignalResult:
+    """Return signals in memory from the blocks of lazy ones."""
+    return SignalResult(gather(blocks, *extra), labels)
+
+
+def _persisted(
+    graph: Any,
+    rebuild: Callable[..., Result],
+    state: tuple[Any, ...],
+    labels: SignalLabels,
+    rename: Mapping[str, str] | None = None,
+) -> SignalResult:
+    """Return the same signals over another graph."""
+    return SignalResult(rebuild(graph, *state, rename=rename), labels)

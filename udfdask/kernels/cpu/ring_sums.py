@@ -1,0 +1,189 @@
+"""Weighted sums of the pixels of frames over rings: around one centre, or around one for each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from udfdask.kernels.cpu.compile import summing_kernel
+from udfdask.types import AnyArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingPlaces:
+    """The pixels of rings in the memory of a frame of a tile."""
+
+    bounds: AnyArray
+    """Where the pixels of each ring begin, and the last end; int64, shape (rings + 1,)."""
+    places: AnyArray
+    """Where each pixel lies, in elements, uint32: an index that cannot be negative is faster."""
+    weights: AnyArray
+    """Weight of each pixel, float64."""
+
+
+def add_ring_sums(flat: AnyArray, frame_step: int, rings: RingPlaces, out: AnyArray) -> None:
+    """Add sum(w * I) of each ring to `out`, shape (frames, rings), float64.
+
+    `flat` and `frame_step` come from `rows_in_memory`.
+    """
+    _add_ring_sums(flat, frame_step, rings.bounds, rings.places, rings.weights, out)
+
+
+@summing_kernel
+def _add_ring_sums(
+    flat: Any, frame_step: int, bounds: Any, places: Any, weights: Any, out: Any
+) -> None:
+    """Add the sums: of four frames at a time, as places and weights are the most to be read."""
+    in_fours = out.shape[0] - out.shape[0] % 4
+    for f in range(0, in_fours, 4):
+        frame_0 = flat[f * frame_step :]
+        frame_1 = flat[(f + 1) * frame_step :]
+        frame_2 = flat[(f + 2) * frame_step :]
+        frame_3 = flat[(f + 3) * frame_step :]
+        for b in range(out.shape[1]):
+            s_0, s_1, s_2, s_3 = 0.0, 0.0, 0.0, 0.0
+            place, weight = places[bounds[b] : bounds[b + 1]], weights[bounds[b] : bounds[b + 1]]
+            for k in range(place.size):
+                p, w = place[k], weight[k]
+                s_0 += w * np.float64(frame_0[p])
+                s_1 += w * np.float64(frame_1[p])
+                s_2 += w * np.float64(frame_2[p])
+                s_3 += w * np.float64(frame_3[p])
+            out[f, b] += s_0
+            out[f + 1, b] += s_1
+            out[f + 2, b] += s_2
+            out[f + 3, b] += s_3
+    for f in range(in_fours, out.shape[0]):
+        frame = flat[f * frame_step :]
+        for b in range(out.shape[1]):
+            s = 0.0
+            for k in range(bounds[b], bounds[b + 1]):
+                s += weights[k] * np.float64(frame[places[k]])
+            out[f, b] += s
+
+
+def add_rings_about(
+    flat: AnyArray,
+    frame_step: int,
+    row_step: int,
+    window: tuple[int, int, int, int],
+    centers: AnyArray,
+    inner: float,
+    thickness: float,
+    sums: AnyArray,
+    covered: AnyArray,
+) -> None:
+    """Add sum(w * I) and sum(w) of rings around each frame's own centre, shape (frames, rings).
+
+    `flat` and the steps come from `rows_in_memory`; `window` holds the first row and column of the
+    tile in the frame, its height and its width. Rings of one thickness follow each other from the
+    inner radius; weights are those of `radial_bins`. `centers` has the shape (frames, 2), float64;
+    one that is not finite makes the sums NaN.
+    """
+    kernel = _add_wide_rings if thickness >= 1 else _add_narrow_rings
+    kernel(flat, frame_step, row_step, *window, centers, inner, thickness, sums, covered)
+
+
+@summing_kernel
+def _columns(y: int, cy: float, cx: float, reach: float, width: int) -> tuple[int, int]:
+    """Return first and stop of the columns of a row that are closer to a centre than `reach`."""
+    half = math.sqrt(max(reach * reach - (y - cy) ** 2, 0.0))
+    if half == 0 or cx + half < 0 or cx - half > width - 1:
+        return 0, 0
+    return int(max(math.ceil(cx - half), 0.0)), int(min(math.floor(cx + half), width - 1.0)) + 1
+
+
+@summing_kernel
+def _add_wide_rings(
+    flat: Any,
+    frame_step: int,
+    row_step: int,
+    oy: int,
+    ox: int,
+    height: int,
+    width: int,
+    centers: Any,
+    inner: float,
+    thickness: float,
+    sums: Any,
+    covered: Any,
+) -> None:
+    """Add rings at least a pixel thick: a pixel lies in those on both sides of the nearest edge.
+
+    Edge e, counted from the inner one, is where ring e - 1 falls and ring e rises; `soft` is the
+    weight in ring e, the rest is that in ring e - 1. At each edge four sums are kept: of
+    rest * I, of soft * I, of rest and of soft.
+    """
+    n_rings = sums.shape[1]
+    # two sets in turn: an addition does not wait for that of the pixel before
+    at_edge = np.empty((2, n_rings + 1, 4))
+    for f in range(sums.shape[0]):
+        cy, cx = centers[f, 0] - oy, centers[f, 1] - ox
+        if not (math.isfinite(cy) and math.isfinite(cx)):
+            sums[f, :] = np.nan
+            continue
+        at_edge[:] = 0
+        for y in range(height):
+            first, stop = _columns(y, cy, cx, inner + n_rings * thickness + 0.5, width)
+            row = flat[f * frame_step + y * row_step + first :]
+            for j in range(stop - first):
+                value = np.float64(row[j])
+                d = math.sqrt((y - cy) ** 2 + (first + j - cx) ** 2)
+                edge = min(max(int((d - inner) / thickness + 0.5), 0), n_rings)
+                soft = min(max(d - inner - edge * thickness + 0.5, 0.0), 1.0)
+                if d < 0.5 and inner < 0.5:
+                    soft = 1 - inner
+                rest = 1 - soft
+                four = at_edge[j & 1, edge]
+                # NaN stays out of the ring in which it weighs nothing
+                four[0] += rest * value if rest > 0 else 0.0
+                four[1] += soft * value if soft > 0 else 0.0
+                four[2] += rest
+                four[3] += soft
+        for b in range(n_rings):
+            for k in range(2):
+                below, above = at_edge[k, b], at_edge[k, b + 1]
+                sums[f, b] += below[1] + above[0]
+                covered[f, b] += below[3] + above[2]
+
+
+@summing_kernel
+def _add_narrow_rings(
+    flat: Any,
+    frame_step: int,
+    row_step: int,
+    oy: int,
+    ox: int,
+    height: int,
+    width: int,
+    centers: Any,
+    inner: float,
+    thickness: float,
+    sums: Any,
+    covered: Any,
+) -> None:
+    """Add rings that are thinner than a pixel, so that one lies in several."""
+    n_rings = sums.shape[1]
+    for f in range(sums.shape[0]):
+        cy, cx = centers[f, 0] - oy, centers[f, 1] - ox
+        if not (math.isfinite(cy) and math.isfinite(cx)):
+            sums[f, :] = np.nan
+            continue
+        for y in range(height):
+            first, stop = _columns(y, cy, cx, inner + n_rings * thickness + 0.5, width)
+            row = flat[f * frame_step + y * row_step :]
+            for x in range(first, stop):
+                d = math.sqrt((y - cy) ** 2 + (x - cx) ** 2)
+                lowest = max(math.ceil((d - inner - 0.5) / thickness) - 1, 0)
+                highest = min(math.floor((d - inner + 0.5) / thickness), n_rings - 1)
+                for b in range(lowest, highest + 1):
+                    middle = inner + (b + 0.5) * thickness
+                    w = min(max(thickness / 2 + 0.5 - abs(d - middle), 0.0), 1.0)
+                    if b == 0 and inner < 0.5 and d < 0.5:
+                        w = 1 - inner
+                    if w > 0:
+                        sums[f, b] += w * np.float64(row[x])
+                        covered[f, b] += w

@@ -1,0 +1,119 @@
+"""What sparse frames store, frame by frame: the form in which kernels read tiles of any format."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from udfdask.arrays.backends import names
+from udfdask.arrays.backends.convert import to_backend
+from udfdask.arrays.backends.coo import coo_starts
+from udfdask.arrays.backends.detect import backend_of
+from udfdask.arrays.backends.pydata_sparse import is_rows
+from udfdask.arrays.backends.read_only import locked
+from udfdask.kernels.cpu.compile import kernel
+from udfdask.kernels.cpu.dtypes import compiled_dtype
+from udfdask.types import AnyArray
+
+
+class Entries(NamedTuple):
+    """The entries of sparse frames, those of frame f from ``starts[f]`` up to ``starts[f + 1]``.
+
+    All arrays are read-only: to numba one that may be written to is another type, for which code is
+    compiled again.
+    """
+
+    starts: AnyArray
+    """Number of the first entry of each frame, and at last that of all entries, int64."""
+    pixels: AnyArray
+    """Pixel of each entry in the flattened part of the signal, uint32 or uint64."""
+    values: AnyArray
+    """Value of each entry, in a dtype that compiled code knows."""
+
+    @property
+    def frames(self) -> int:
+        """Number of frames."""
+        return len(self.starts) - 1
+
+    def cut(self, most: int) -> list[Entries]:
+        """Return the entries in groups of so many frames at most."""
+        if self.frames <= most:
+            return [self]
+        bounds = [*range(0, self.frames, most), self.frames]
+        return [self._rows(first, stop) for first, stop in itertools.pairwise(bounds)]
+
+    def _rows(self, first: int, stop: int) -> Entries:
+        """Return the entries of some frames."""
+        starts = self.starts[first : stop + 1]
+        some = slice(int(starts[0]), int(starts[-1]))
+        return Entries(locked(starts - starts[0]), self.pixels[some], self.values[some])
+
+
+def entries_of(tile: Any) -> Entries:
+    """Return the entries of a sparse tile of the host, shape (frames, *part) or (frames, pixels).
+
+    Rows of compressed rows, in `sparse.GCXS` and SciPy's CSR, are not copied. Of `sparse.COO` the
+    coordinates become pixels; other formats are converted first.
+    """
+    if backend_of(tile) == names.SPARSE_COO:
+        return Entries(locked(coo_starts(tile)), _coo_pixels(tile), _values(tile))
+    rows = _as_rows(tile)
+    return Entries(_starts(rows), _unsigned(rows.indices), _values(rows))
+
+
+def values_of(tile: Any) -> tuple[AnyArray, AnyArray]:
+    """Return the starts and values of `entries_of`, where it does not matter at which pixels."""
+    if backend_of(tile) == names.SPARSE_COO:
+        return locked(coo_starts(tile)), _values(tile)
+    rows = _as_rows(tile)
+    return _starts(rows), _values(rows)
+
+
+def _as_rows(tile: Any) -> Any:
+    """Return a tile as a sparse.GCXS array or a matrix of compressed rows."""
+    backend = backend_of(tile)
+    if backend in names.CSR_BACKENDS or (backend == names.SPARSE_GCXS and is_rows(tile)):
+        return tile
+    return to_backend(tile, names.SCIPY_CSR_ARRAY, tuple(tile.shape))
+
+
+def _starts(rows: Any) -> AnyArray:
+    """Return where the entries of compressed rows begin."""
+    return locked(rows.indptr.astype(np.int64, copy=False))
+
+
+def _unsigned(indices: AnyArray) -> AnyArray:
+    """Return pixel numbers without a sign, which spares kernels a look at negative ones."""
+    if indices.dtype.kind not in "iu" or indices.itemsize not in (4, 8):
+        indices = indices.astype(np.int64)
+    return locked(indices.view(f"u{indices.itemsize}"))
+
+
+def _values(tile: Any) -> AnyArray:
+    """Return what a tile stores in a dtype that kernels take."""
+    values: AnyArray = tile.data
+    if values.dtype == np.bool_:
+        return locked(values.view(np.uint8))
+    return locked(values.astype(compiled_dtype(values.dtype), copy=False))
+
+
+def _coo_pixels(tile: Any) -> AnyArray:
+    """Return the pixel of each entry from coordinates."""
+    sizes = np.array(tile.shape[1:], np.uint64)
+    pixels = math.prod(tile.shape[1:])
+    flat = np.empty(tile.coords.shape[1], np.uint32 if pixels <= 2**32 else np.uint64)
+    _flatten(locked(tile.coords[1:]), sizes, flat)
+    return locked(flat)
+
+
+@kernel
+def _flatten(coordinates: AnyArray, sizes: AnyArray, flat: AnyArray) -> None:
+    """Write the numbers of pixels, in C order of a part of these sizes."""
+    for k in range(len(flat)):
+        pixel = np.uint64(0)
+        for axis in range(len(sizes)):
+            pixel = pixel * sizes[axis] + np.uint64(coordinates[axis, k])
+        flat[k] = pixel

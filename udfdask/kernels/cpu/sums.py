@@ -1,0 +1,116 @@
+"""Adds up the pixels of each frame of a tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.kernels.cpu.byte_order import turned
+from udfdask.kernels.cpu.compile import inner_kernel, kernel, reordering_kernel
+from udfdask.kernels.cpu.exact_sums import add_pieces_exactly, add_rows_exactly
+from udfdask.kernels.cpu.rows import as_rows, wider
+from udfdask.kernels.overflow import is_long, require
+from udfdask.types import AnyArray
+
+BLOCK = 1024
+"""Pixels that are added up in a loop, before such sums are added up in pairs."""
+
+
+def add_pixels(tile: AnyArray, total: AnyArray) -> None:
+    """Add the pixels of each frame of a tile, shape (n, *part), to `total`, shape (n,).
+
+    `total` is uint64, int64, float64 or complex128 as the kind of the data asks for, or float64 for
+    integers of 64 bits; dtypes that kernels do not know are added up by NumPy. Raise if a sum of
+    integers does not fit.
+    """
+    if not tile.size:
+        return
+    narrow = wider(tile.dtype)
+    if narrow is None:
+        total += np.add.reduce(
+            tile.astype(total.dtype, copy=False), axis=tuple(range(1, tile.ndim))
+        )
+        return
+    rows = as_rows(tile)
+    if rows.flat.dtype == total.dtype and is_long(total.dtype):
+        require(add_rows_exactly(*rows, total), total.dtype)
+        return
+    blocks = np.empty(-(-rows.width // BLOCK), total.dtype)
+    sum_rows(*rows, _zero(narrow, rows.flat.dtype, total.dtype), blocks, total)
+
+
+def add_pieces(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
+    """Add values of frames of different lengths to `total`, shape (frames,), its dtype as above.
+
+    Those of frame f go from ``starts[f]`` up to ``starts[f + 1]``; compiled code knows their dtype.
+    """
+    if not len(values):
+        return
+    longest = int(np.diff(starts).max())
+    narrow = wider(values.dtype)
+    assert narrow is not None
+    if values.dtype == total.dtype and is_long(total.dtype):
+        require(add_pieces_exactly(starts, values, total), total.dtype)
+        return
+    zero = _zero(narrow, values.dtype, total.dtype)
+    sum_pieces(starts, values, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
+
+
+def _zero(narrow: np.dtype[Any], values: np.dtype[Any], total: np.dtype[Any]) -> Any:
+    """Return a zero of the dtype in which a block is added up."""
+    return total.type(0) if is_long(values) else narrow.type(0)
+
+
+@kernel
+def sum_rows(
+    flat: AnyArray,
+    count: int,
+    step: int,
+    width: int,
+    turn: Any,
+    zero: Any,
+    blocks: AnyArray,
+    total: AnyArray,
+) -> None:
+    """Add the sum of each row to `total`; blocks are summed in the dtype of `zero`."""
+    for i in range(count):
+        total[i] += _sum_row(flat[i * step : i * step + width], turn, zero, blocks)
+
+
+@kernel
+def sum_pieces(
+    starts: AnyArray, values: AnyArray, zero: Any, blocks: AnyArray, total: AnyArray
+) -> None:
+    """Add the sum of each piece of `values` to `total`."""
+    for i in range(len(total)):
+        if starts[i] < starts[i + 1]:
+            total[i] += _sum_row(values[starts[i] : starts[i + 1]], None, zero, blocks)
+
+
+@inner_kernel
+def _sum_row(row: AnyArray, turn: Any, zero: Any, blocks: AnyArray) -> Any:
+    """Return the sum of a row that is not empty; `blocks` is room for those of its blocks."""
+    n = 0
+    for start in range(0, len(row), BLOCK):
+        blocks[n] = _sum_block(row[start : start + BLOCK], turn, zero)
+        n += 1
+    while n > 1:  # in pairs, which lets rounding errors grow with the logarithm alone
+        half = n // 2
+        for j in range(half):
+            blocks[j] = blocks[2 * j] + blocks[2 * j + 1]
+        if n % 2:
+            blocks[half] = blocks[n - 1]
+            half += 1
+        n = half
+    return blocks[0]
+
+
+@reordering_kernel
+def _sum_block(row: AnyArray, turn: Any, zero: Any) -> Any:
+    """Return the sum of a row in the dtype of `zero`."""
+    wide = type(zero)
+    total = zero
+    for j in range(len(row)):
+        total = wide(total + wide(turned(row[j], turn)))
+    return total

@@ -1,0 +1,33 @@
+"""Windows cut out of a stack of frames, at places that may differ from frame to frame."""
+
+from __future__ import annotations
+
+from udfdask.kernels.cpu.compile import kernel
+from udfdask.types import AnyArray
+
+
+@kernel
+def cut_windows(frames: AnyArray, corners: AnyArray, out: AnyArray) -> None:
+    """Write windows of frames to `out`, with 0 for what lies outside of a frame.
+
+    `frames` has the shape (n, height, width). `corners` holds the first pixel (y, x) of each of k
+    windows, shape (n, k, 2), or (1, k, 2) if they are the same in all frames; `out` has the shape
+    (n, k, window height, window width).
+    """
+    n, height, width = frames.shape
+    _, k, rows, columns = out.shape
+    for f in range(n):
+        g = f if len(corners) > 1 else 0
+        for w in range(k):
+            y, x = corners[g, w, 0], corners[g, w, 1]
+            first = min(max(0, -x), columns)
+            last = max(min(columns, width - x), first)
+            for i in range(rows):
+                line = out[f, w, i]
+                if not 0 <= y + i < height:
+                    line[:] = 0
+                    continue
+                line[:first] = 0
+                line[last:] = 0
+                for j in range(first, last):
+                    line[j] = frames[f, y + i, x + j]

@@ -1,0 +1,29 @@
+"""Frames times dense masks, by cuBLAS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.kernels.cuda.blocks import blocks_of
+
+
+def add_dense_products(frames: Any, matrix: Any, out: Any, most: int | None = None) -> None:
+    """Add ``frames @ matrix`` to `out`, shape (n, masks), computed in the dtype of the matrix.
+
+    `frames` has shape (n, pixels), `matrix` (pixels, masks). With `most`, products of no more
+    than so many pixels are exact in the dtype of the matrix, and are added up in float64.
+    """
+    pixels = frames.shape[1]
+    width = max(1, pixels if most is None else most)
+    first = 0
+    for block in blocks_of(frames, matrix.itemsize):
+        rows = out[first : first + block.shape[0]]
+        for start in range(0, pixels, width):
+            part = block[:, start : start + width].astype(matrix.dtype, copy=False)
+            product = part @ matrix[start : start + width]
+            if product.dtype.kind != rows.dtype.kind:
+                product = product.astype(np.float64).astype(rows.dtype)
+            rows += product.astype(rows.dtype, copy=False)
+        first += block.shape[0]

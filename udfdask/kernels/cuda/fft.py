@@ -1,0 +1,24 @@
+"""Fourier transforms of frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.device import array_module
+from udfdask.kernels.cuda.blocks import blocks_of
+
+
+def write_moduli(tile: Any, keep: Any, ky: Any, kx: Any, out: Any) -> None:
+    """Write the sum of the moduli of some bins of the `rfft2` of each frame to `out`, shape (n,).
+
+    `tile` has the shape (n, y, x); `keep`, bool, shape (y, x), says which pixels do not become 0,
+    None for all.
+    """
+    xp, first = array_module(tile), 0
+    for block in blocks_of(tile, 2 * tile.itemsize):
+        frames = block if keep is None else xp.where(keep, block, tile.dtype.type(0))
+        moduli = xp.abs(xp.fft.rfft2(frames)[:, ky, kx])
+        out[first : first + block.shape[0]] = moduli.sum(axis=1, dtype=np.float64)
+        first += block.shape[0]

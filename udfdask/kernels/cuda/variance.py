@@ -1,0 +1,93 @@
+"""Sums and squared deviations of groups of frames in one walk over them, by a kernel for CUDA.
+
+In functions of whole arrays the deviations would be written to memory and read again, wider than
+the data are: many times what it takes to read these.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from udfdask.kernels.moment_arrays import Moments
+
+THREADS = 1 << 18
+"""Threads that a device has to do with at a time, about; one takes the frames of a group."""
+
+LEAST = 16
+"""Frames of a group, at least."""
+
+BODY = """
+const long long pixel = i % pixels;
+const long long first = i / pixels * depth;
+const long long stop = first + depth < frames ? first + depth : frames;
+const double value = (double)tile[first * pixels + pixel];
+origin = fabs(value) <= 1e300 ? value : 0;
+double sum = 0, squares = 0;
+for (long long n = first; n < stop; ++n) {
+    const double apart = (double)tile[n * pixels + pixel] - origin;
+    sum += apart;
+    squares += apart * apart;
+}
+const double count = (double)(stop - first);
+excess = sum;
+varsum = squares - sum * sum / count;
+"""
+"""Each thread walks down one pixel of one group; neighbours read neighbouring pixels.
+
+Deviations are taken from the first frame of the group, so that squares do not cancel. The limit is
+`LARGEST_ORIGIN`.
+"""
+
+
+def has_kernels(xp: Any, tile: Any) -> bool:
+    """Return whether an array module compiles kernels, and this one takes a tile."""
+    return (
+        hasattr(xp, "ElementwiseKernel")
+        and tile.dtype.char in "?bhilqBHILQfd"
+        and bool(tile.flags.c_contiguous)
+    )
+
+
+def group_depth(frames: int, pixels: int) -> int:
+    """Return how many frames a thread takes."""
+    groups = max(1, min(frames // LEAST, THREADS // max(1, pixels)))
+    return -(-frames // groups)
+
+
+def group_moments(xp: Any, tile: Any, depth: int) -> tuple[Moments, Any]:
+    """Return the moments of groups of `depth` frames, and their counts.
+
+    `tile` has shape (n, *part) and is contiguous; moments have the shape (groups, *part), the
+    counts (groups, 1, ...).
+    """
+    frames, part = int(tile.shape[0]), tile.shape[1:]
+    groups = -(-frames // depth)
+    moments = Moments(*(xp.empty((groups, *part), dtype=np.float64) for _ in range(3)))
+    pixels = int(tile.size // frames)
+    _kernel(xp)(tile, frames, pixels, depth, *moments)
+    counts = np.full((groups, *(1 for _ in part)), float(depth))
+    counts[-1] = frames - (groups - 1) * depth
+    return moments, xp.asarray(counts)
+
+
+def joined(groups: Moments, counts: Any) -> Moments:
+    """Return the moments of all groups together; arguments as `group_moments` returns them."""
+    origin = groups.origin[0]
+    moved = groups.origin - origin
+    excess = (groups.excess + counts * moved).sum(axis=0)
+    apart = moved + groups.excess / counts - excess / counts.sum()
+    return Moments(origin, excess, (groups.varsum + counts * apart * apart).sum(axis=0))
+
+
+@lru_cache(maxsize=2)
+def _kernel(xp: Any) -> Any:
+    """Return the kernel; CuPy compiles it for each dtype when it is first called."""
+    return xp.ElementwiseKernel(
+        "raw T tile, int64 frames, int64 pixels, int64 depth",
+        "float64 origin, float64 excess, float64 varsum",
+        BODY,
+        "udfdask_group_moments",
+    )

@@ -1,0 +1,42 @@
+"""Products of windows of frames, at places that may differ from frame to frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.device import array_module
+from udfdask.kernels.cuda.blocks import blocks_of
+
+
+def add_window_products(frames: Any, corners: Any, size: Any, matrix: Any, out: Any) -> None:
+    """Add the products of windows of frames with a matrix to `out`, shape (n, k, m).
+
+    `frames` has the shape (n, height, width). `corners`, a NumPy array, holds the first pixel
+    (y, x) of each of k windows, shape (n, k, 2), or (1, k, 2) if they are the same in all frames.
+    Windows have the shape `size`; outside of a frame they hold 0. `matrix` has the shape
+    (pixels of a window, m).
+    """
+    xp, moving = array_module(frames), len(corners) > 1
+    k, pixels = corners.shape[1], matrix.shape[0]
+    per_frame = k * pixels * (frames.itemsize + 2 * np.dtype(np.int64).itemsize)
+    first = 0
+    for block in blocks_of(frames, -(-per_frame // max(1, frames[:1].size))):
+        n = block.shape[0]
+        here = corners[first : first + n] if moving else corners
+        y, x = (_lines(here[..., axis], size[axis], block.shape[1 + axis]) for axis in (0, 1))
+        known = xp.asarray(y[1][..., :, np.newaxis] & x[1][..., np.newaxis, :])
+        places = xp.asarray(y[0][..., :, np.newaxis] * block.shape[2] + x[0][..., np.newaxis, :])
+        flat = block.reshape((n, -1))
+        rows = xp.arange(n).reshape((n, 1, 1, 1))
+        windows = xp.where(known, flat[rows, places], block.dtype.type(0))
+        out[first : first + n] += windows.reshape((n, k, pixels)) @ matrix
+        first += n
+
+
+def _lines(corners: Any, size: int, extent: int) -> tuple[Any, Any]:
+    """Return the lines of windows along an axis, shape (n, k, size), and which a frame has."""
+    lines = corners[..., np.newaxis] + np.arange(size)
+    inside = (lines >= 0) & (lines < extent)
+    return np.where(inside, lines, 0), inside

@@ -1,0 +1,333 @@
+"""The masks of a UDF, cut to the tile at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from udfdask.arrays.geometry.slices import Slice
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks.stacks.formats import Sparse, choice, numpy_backend, sparse_format
+from udfdask.masks.stacks.shared import shared_stack
+from udfdask.masks.stacks.stack import Factories, MaskStack
+from udfdask.masks.stacks.tile_matrix import Region
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class MaskContainer:
+    """A stack of masks that is computed when it is needed, and cut to tiles.
+
+    Make it from functions rather than arrays: those travel to the workers, where the masks are
+    computed once per process, for all containers with equal factories. So it may be made in
+    `get_task_data`, which runs for each chunk, or be a parameter.
+
+    Parameters
+    ----------
+    mask_factories : callable, or list or tuple of callables
+        One callable that returns a whole stack, of shape (n, *sig), or for each mask a callable
+        that returns it, of shape sig. They take no arguments (`functools.partial` binds some) and
+        return NumPy arrays, or sparse ones of SciPy or of the package `sparse`. What they return
+        must follow from their code and what they carry.
+    dtype : dtype, optional
+        Dtype of the matrices; by default that of the masks.
+    use_sparse : bool or str, optional
+        Format of the matrices: False for dense NumPy arrays, True for `default_sparse`,
+        ``'scipy.sparse'`` or ``'scipy.sparse.csr'`` for a `csr_matrix`, ``'scipy.sparse.csc'``
+        for a `csc_matrix`, ``'sparse.pydata'`` for a `sparse.COO`, ``'sparse.pydata.GCXS'`` for
+        a `sparse.GCXS`. By default `default_sparse` if all masks are sparse, else dense.
+    count : int, optional
+        Number of masks; saves `len` of a container with a single callable from computing them.
+    backend : {None, 'numpy'}
+        Where the matrices are.
+    default_sparse : str
+        The sparse format to use where none is named.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there is something other than callables, or `dtype` or `count` has a wrong type.
+    ArgumentValueError
+        If the list is empty, a format or backend is not known, or `count` is not the length of
+        the list.
+
+    Notes
+    -----
+    Factories run when masks are first needed, usually on a worker, and what they return is
+    checked then: `get`, `computed_masks`, `dtype` and `use_sparse` (without an option that says
+    it) may also raise `ArgumentTypeError` for what is no numeric array, and `ArgumentValueError`
+    for masks of different shapes, a stack with one axis only or not of `count` masks. A process
+    keeps the stacks that were used last, at most 8.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> from udfdask import Shape, Slice
+    >>> from udfdask.masks import MaskContainer, circular, ring
+    >>> frame = {"centerX": 8, "centerY": 8, "imageSizeX": 16, "imageSizeY": 16}
+    >>> masks = MaskContainer([
+    ...     partial(circular, **frame, radius=3),
+    ...     partial(ring, **frame, radius=7, radius_inner=5),
+    ... ], dtype="float32")
+    >>> tile = Slice(origin=(0, 0, 0), shape=Shape((10, 4, 16), sig_dims=2))
+    >>> len(masks), masks.get(tile).shape
+    (2, (64, 2))
+    >>> print(np.ones((10, 64), dtype="float32") @ masks.get(tile)[:, 1])
+    [16. 16. 16. 16. 16. 16. 16. 16. 16. 16.]
+    """
+
+    mask_factories: Factories
+    """What makes the masks: one callable, or a tuple of them."""
+    _dtype: np.dtype[Any] | None
+    """Dtype of the matrices, if it was chosen."""
+    _use_sparse: Sparse | Literal[False] | None
+    """Format of the matrices, if it was chosen; False for dense."""
+    count: int | None
+    """Number of masks, if it was given."""
+    backend: str
+    """Where the matrices are."""
+    default_sparse: Sparse
+    """Sparse format to use where none is named."""
+
+    def __init__(
+        self,
+        mask_factories: Callable[[], Any] | Sequence[Callable[[], Any]],
+        dtype: DTypeLike | None = None,
+        use_sparse: bool | str | None = None,
+        count: int | None = None,
+        backend: str | None = None,
+        default_sparse: str = "scipy.sparse",
+    ) -> None:
+        numpy_backend(backend)
+        factories = _factories(mask_factories)
+        default = sparse_format("default_sparse", default_sparse)
+        fields = {
+            "mask_factories": factories,
+            "_dtype": None if dtype is None else _dtype(dtype),
+            "_use_sparse": choice("use_sparse", use_sparse, default),
+            "count": None if count is None else _count(count, factories),
+            "backend": "numpy",
+            "default_sparse": default,
+        }
+        self.__dict__.update(fields)  # frozen from here on
+
+    def __repr__(self) -> str:
+        size = "a stack" if callable(self.mask_factories) else len(self.mask_factories)
+        return f"MaskContainer({size}, dtype={self._dtype}, use_sparse={self._use_sparse!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:  # what was computed stays in its process
+        options = (self._dtype, self._use_sparse, self.count, self.backend, self.default_sparse)
+        return (MaskContainer, (self.mask_factories, *options))
+
+    def __len__(self) -> int:
+        if self.count is not None:
+            return self.count
+        if callable(self.mask_factories):
+            return len(self._stack.masks)
+        return len(self.mask_factories)
+
+    @cached_property
+    def _stack(self) -> MaskStack:
+        """The masks, shared by all containers of this process with equal factories."""
+        as_sparse = None if self._use_sparse is None else self._use_sparse is not False
+        stack = shared_stack(self.mask_factories, as_sparse)
+        if self.count not in (None, len(stack.masks)):
+            raise ArgumentValueError(
+                f"mask_factories returned {len(stack.masks)} masks, but count={self.count} was "
+                "given: correct it, or leave it out"
+            )
+        return stack
+
+    @property
+    def computed_masks(self) -> Any:
+        """All masks, shape (n, *sig): a read-only NumPy array or a `sparse.COO`."""
+        return self._stack.masks
+
+    @property
+    def use_sparse(self) -> Sparse | Literal[False]:
+        """Name of the sparse format of the matrices, or False if they are dense."""
+        if self._use_sparse is not None:
+            return self._use_sparse
+        return self.default_sparse if self._stack.is_sparse else False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the matrices: the one chosen, or else that of the masks."""
+        return np.dtype(self._stack.masks.dtype) if self._dtype is None else self._dtype
+
+    def get(
+        self,
+        key: Slice,
+        dtype: DTypeLike | None = None,
+        sparse_backend: bool | str | None = None,
+        transpose: bool = True,
+        backend: str | None = None,
+    ) -> Any:
+        """Return the masks within a tile as a matrix, for a dot product with the flattened tile.
+
+        Parameters
+        ----------
+        key : Slice
+            Where the tile lies, as `UDF.meta.slice` says; its navigation part does not matter.
+        dtype : dtype, optional
+            Dtype of the matrix; by default that of the container.
+        sparse_backend : bool or str, optional
+            Format of the matrix, one that `use_sparse` of the constructor takes; by default that
+            of the container.
+        transpose : bool
+            Whether masks are columns: ``tile.reshape(n, -1) @ masks.get(key)``.
+        backend : {None, 'numpy'}
+            Where the matrix is to be.
+
+        Returns
+        -------
+        numpy.ndarray or sparse matrix, shape (pixels, n_masks) or (n_masks, pixels)
+            The same object whenever the same is asked for, in all threads: do not change it. A
+            dense one is C-contiguous and read-only.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If `key` is no Slice or `dtype` no dtype.
+        ArgumentValueError
+            If `key` does not lie within the masks, or a format or backend is not known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from udfdask import Shape, Slice
+        >>> from udfdask.masks import MaskContainer, gradient_x
+        >>> masks = MaskContainer([lambda: gradient_x(4, 3), lambda: np.ones((3, 4))])
+        >>> tile = Slice(origin=(7, 1, 0), shape=Shape((2, 1, 4), sig_dims=2))
+        >>> print(masks.get(tile, transpose=False))
+        [[0. 1. 2. 3.]
+         [1. 1. 1. 1.]]
+        """
+        if not isinstance(key, Slice):
+            raise ArgumentTypeError(
+                f"masks are cut by a Slice, such as self.meta.slice, not {key!r} of type "
+                f"{type(key).__name__}"
+            )
+        numpy_backend(backend)
+        wanted = choice("sparse_backend", sparse_backend, self.default_sparse)
+        return self._stack.matrix(
+            self._region(key.sig),
+            self.dtype if dtype is None else _dtype(dtype),
+            self.use_sparse if wanted is None else wanted,
+            bool(transpose),
+        )
+
+    def get_for_sig_slice(
+        self,
+        sig_slice: Slice,
+        dtype: DTypeLike | None = None,
+        sparse_backend: bool | str | None = None,
+        transpose: bool = True,
+        backend: str | None = None,
+    ) -> Any:
+        """Return the masks within a part of the signal, as `get` does.
+
+        Parameters
+        ----------
+        sig_slice : Slice
+            Where the part lies, as `UDF.meta.sig_slice` says.
+        dtype : dtype, optional
+            As in `get`.
+        sparse_backend : bool or str, optional
+            As in `get`.
+        transpose : bool
+            As in `get`.
+        backend : {None, 'numpy'}
+            As in `get`.
+
+        Returns
+        -------
+        numpy.ndarray or sparse matrix, shape (pixels, n_masks) or (n_masks, pixels)
+            As from `get`.
+
+        Raises
+        ------
+        ArgumentTypeError
+            As in `get`.
+        ArgumentValueError
+            As in `get`.
+        """
+        return self.get(sig_slice, dtype, sparse_backend, transpose, backend)
+
+    def _region(self, part: Slice) -> Region:
+        """Return a signal slice as a region, checked to lie within the masks."""
+        sig = self._stack.sig
+        region = tuple(zip(part.origin, part.shape, strict=True))
+        if len(region) != len(sig):
+            single = callable(self.mask_factories) and len(region) == len(sig) + 1
+            raise ArgumentValueError(
+                f"the masks have the shape {sig}, but the slice has the signal shape "
+                f"{tuple(part.shape)}: both need the same number of axes"
+                + (
+                    "; a single callable returns a whole stack (n, *sig), for one mask pass a "
+                    "list with the callable in it"
+                    if single
+                    else ""
+                )
+            )
+        if not all(o >= 0 and o + n <= size for (o, n), size in zip(region, sig, strict=True)):
+            raise ArgumentValueError(
+                f"the slice from {part.origin} of shape {tuple(part.shape)} does not lie within "
+                f"masks of shape {sig}: make the masks in the shape of a frame, "
+                "self.meta.dataset_shape.sig"
+            )
+        return region
+
+
+def _factories(given: Any) -> Factories:
+    """Return a callable or a tuple of callables, checked."""
+    if callable(given):
+        factory: Callable[[], Any] = given
+        return factory
+    if not isinstance(given, (list, tuple)):
+        raise ArgumentTypeError(
+            "mask_factories must be a callable that returns a stack of masks, or a list of "
+            f"callables, not {type(given).__name__}: for an array write lambda: array"
+        )
+    if not given:
+        raise ArgumentValueError(
+            "mask_factories is empty: expected at least one callable that returns a mask"
+        )
+    for i, factory in enumerate(given):
+        if not callable(factory):
+            raise ArgumentTypeError(
+                f"mask_factories[{i}] must be a callable that returns a mask, not "
+                f"{type(factory).__name__}: for an array write lambda: array"
+            )
+    return tuple(given)
+
+
+def _dtype(value: Any) -> np.dtype[Any]:
+    """Return a checked dtype."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(value)
+    except TypeError as e:
+        raise ArgumentTypeError(f"dtype {value!r} is not a NumPy dtype: {e}") from None
+    return dtype
+
+
+def _count(value: Any, factories: Factories) -> int:
+    """Return a checked number of masks."""
+    try:
+        count = index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"count must be an integer, not {value!r}") from None
+    if count < 0:
+        raise ArgumentValueError(f"count must be 0 or more, not {count}")
+    if not callable(factories) and count != len(factories):
+        raise ArgumentValueError(
+            f"count={count} was given, but there are {len(factories)} mask_factories: correct it, "
+            "or leave it out"
+        )
+    return count

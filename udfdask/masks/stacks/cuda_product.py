@@ -1,0 +1,57 @@
+"""Dot products of tiles on a CUDA device with a stack of masks."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.device import share_on_device
+from udfdask.arrays.geometry.slices import Slice
+from udfdask.kernels.cuda.dense_products import add_dense_products
+from udfdask.kernels.overflow import add_exactly, require_near
+from udfdask.masks.stacks.dense_product import MaskProduct
+
+
+class DeviceMaskProduct(MaskProduct):
+    """Adds dot products with masks that are dense matrices on the device.
+
+    Each is sent there once, in the dtype in which it is multiplied.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        self._lock = threading.Lock()
+        self._there: dict[Any, Any] = {}
+        super().__init__(*args)
+
+    def _choose(self) -> bool:
+        """Return that masks are dense."""
+        return False
+
+    def add(self, tile: Any, part: Slice, out: Any) -> None:
+        """Add products of a tile, shape (n, *sizes), at `part` of the masks to `out`, (n, masks).
+
+        `part` is a slice of the signal.
+        """
+        matrix, most = self._matrix(part)
+        frames = tile.reshape((tile.shape[0], part.shape.size))
+        if not self._may_wrap:
+            target = out.view(self._real) if self._split else out
+            add_dense_products(frames, matrix, target, most)
+            return
+        found, near = out * 0, out * 0.0
+        add_dense_products(frames, matrix, found, most)
+        add_dense_products(frames, matrix.astype(np.float64), near)
+        require_near(found, near)
+        add_exactly(out, found)
+
+    def _matrix(self, part: Slice) -> tuple[Any, int | None]:
+        """Return the masks within a part of the signal on the device, shape (pixels, masks)."""
+        region = tuple(zip(part.origin, part.shape, strict=True))
+        with self._lock:
+            if region not in self._there:
+                cut = self._cut_dense(part)
+                self._there[region] = (share_on_device(cut.masks), cut.most)
+        found: tuple[Any, int | None] = self._there[region]
+        return found

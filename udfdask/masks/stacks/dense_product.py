@@ -1,0 +1,261 @@
+"""Dot products of tiles with a stack of masks, by way of BLAS or of sparse kernels."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.arrays.geometry.slices import Slice
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.kernels.cpu.dense_products import add_dense_products
+from udfdask.kernels.cpu.shifting import moved_back, overlap
+from udfdask.kernels.overflow import add_exactly, require_near
+from udfdask.masks.stacks.container import MaskContainer
+from udfdask.masks.stacks.tile_matrix import Region, entries
+from udfdask.types import AnyArray
+
+TOGETHER = 1 << 20
+"""Bytes of frames that are moved at a time, one frame at least."""
+
+NARROWEST = 128
+"""Pixels over which a product has to be exact in float32 for it to beat float64."""
+
+
+LARGEST = 2.0**62
+"""Sums up to this, positive or negative, fit 64 bits."""
+
+EXACT, EXACT_SINGLE = 2**53, 2**24
+"""Integers up to this are exact in double and in single precision."""
+
+
+def product_dtype(data: np.dtype[Any], masks: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of dot products: sums of integers are wide, floats at least float32."""
+    try:
+        both = np.result_type(data, masks)
+    except TypeError:
+        both = np.dtype(object)
+    if both.kind not in "biufc":
+        raise ArgumentTypeError(
+            f"masks of dtype {masks} cannot be multiplied with data of dtype {data}: both must be "
+            "numbers"
+        )
+    wide: np.dtype[Any] = np.zeros(1, both).sum().dtype
+    return np.result_type(wide, np.float32) if both.kind == "f" else wide
+
+
+def check_masks(container: MaskContainer, sig: Shape, wanted: Any = None) -> None:
+    """Compute masks; raise if they do not have the shape of a frame, or lose their dtype's kind."""
+    masks = container.computed_masks
+    if tuple(masks.shape[1:]) != tuple(sig):
+        single = callable(container.mask_factories) and masks.ndim == len(sig)
+        raise ArgumentValueError(
+            f"the masks have the shape {tuple(masks.shape[1:])}, but a frame has the shape "
+            f"{tuple(sig)}: make masks of the shape of a frame"
+            + (
+                f". The function returned one array of shape {tuple(masks.shape)}, and its first "
+                "axis counts the masks. For one mask write mask_factories=[lambda: mask]"
+                if single
+                else ""
+            )
+        )
+    if wanted is not None and not np.can_cast(masks.dtype, wanted, "same_kind"):
+        raise ArgumentTypeError(
+            f"mask_dtype={np.dtype(wanted)} would change masks of dtype {masks.dtype}: choose a "
+            "dtype of the same kind, or convert the masks in their factories"
+        )
+
+
+def pays_sparse(masks: int, values: int, pixels: int) -> bool:
+    """Return whether masks with so many values that are not 0 are faster as sparse ones.
+
+    Measured on 16-bit frames of 128 x 128 pixels, on one core, in ns for each pixel of a frame:
+    BLAS takes 0.15 to convert it and 0.024 for each mask; sparse kernels take 0.5 for each value,
+    or 0.65 and 0.12 for each value.
+    """
+    density = values / max(1, pixels)
+    return min(0.5 * density, 0.65 + 0.12 * density) < 0.15 + 0.024 * masks
+
+
+class _Cut(NamedTuple):
+    """Masks within a region, ready for a product."""
+
+    masks: Any
+    """Dense matrix of shape (pixels, masks), or SparseRows."""
+    most: int | None
+    """Pixels over which a product of integers is exact in a dense matrix of floats."""
+
+
+class MaskProduct:
+    """Adds dot products of tiles with a stack of masks to rows of results.
+
+    It is shared by all threads: nothing of it is changed, but for the masks cut so far.
+    """
+
+    def __init__(self, container: MaskContainer, data: np.dtype[Any], dtype: np.dtype[Any]) -> None:
+        self._container = container
+        self._data = data
+        self._dtype = dtype
+        # complex masks on real data are two real ones each, neighbours in memory as their results
+        self._split = dtype.kind == "c" and data.kind != "c"
+        self._real = np.zeros(0, dtype).real.dtype if self._split else dtype
+        self.is_sparse = self._choose()
+        self._cuts: dict[Region, Any] = {}
+        self._weight = self._heaviest() if dtype.kind in "iu" else 0.0
+        self._may_wrap = self._weight * highest(data) > LARGEST if self._weight else False
+
+    def _heaviest(self) -> float:
+        """Return the largest sum of absolute values of a mask."""
+        masks = self._container.computed_masks
+        _, _, values = found = entries(masks, tuple((0, n) for n in masks.shape[1:]))
+        return float(np.bincount(found[0], np.abs(values, dtype=np.float64)).max(initial=0))
+
+    def _choose(self) -> bool:
+        """Return whether to multiply sparse: as was asked for, or as is faster."""
+        if self._dtype.char in "gG":  # long doubles, which numba does not have
+            return False
+        chosen = self._container._use_sparse
+        if chosen is not None:
+            return chosen is not False
+        masks = self._container.computed_masks
+        if not isinstance(masks, np.ndarray):
+            return True  # as dense ones they might not fit the memory
+        values = int(np.count_nonzero(masks))
+        pixels = int(np.prod(masks.shape[1:]))
+        return pays_sparse(len(masks) * (1 + self._split), values, pixels)
+
+    def add(self, tile: AnyArray, part: Slice, out: AnyArray) -> None:
+        """Add products of a tile, shape (n, *sizes), at `part` of the masks to `out`, (n, masks).
+
+        `part` is a slice of the signal.
+        """
+        frames = tile.reshape(len(tile), part.shape.size)
+        if not self._may_wrap:
+            self._add_frames(frames, part, out)
+            return
+        from udfdask.kernels.cpu.exact_sums import bits_of  # loads numba
+        from udfdask.kernels.cpu.rows import as_rows
+
+        found = np.zeros_like(out)
+        self._add_frames(frames, part, found)
+        if frames.size and float(bits_of(*as_rows(frames))) * self._weight > LARGEST:
+            masks = self._container.get(part, dtype=np.float64, sparse_backend=False)
+            require_near(found, frames.astype(np.float64) @ masks)
+        add_exactly(out, found)
+
+    def _add_frames(self, frames: AnyArray, part: Slice, out: AnyArray) -> None:
+        """Add products of flat frames; sums of integers are right modulo 2**64."""
+        cut = self._within(part)
+        target = out.view(self._real) if self._split else out
+        if self.is_sparse:
+            from udfdask.kernels.cpu.sparse_mask_products import add_sparse_products
+
+            add_sparse_products(frames, cut.masks, target)
+        else:
+            add_dense_products(frames, cut.masks, target, cut.most)
+
+    def add_shifted(
+        self, tile: AnyArray, part: Slice, shift: tuple[int, ...], out: AnyArray
+    ) -> None:
+        """Add products of a tile with masks that are all moved by one shift, in pixels."""
+        sig = self._container.computed_masks.shape[1:]
+        here, there = overlap(shift, sig)  # in the frame and in the masks
+        start = [max(o, h.start) for o, h in zip(part.origin, here, strict=True)]
+        stop = [min(o + n, h.stop) for o, n, h in zip(part.origin, part.shape, here, strict=True)]
+        sizes = [b - a for a, b in zip(start, stop, strict=True)]
+        if min(sizes) <= 0:
+            return
+        window = tuple(
+            slice(a - o, b - o) for a, b, o in zip(start, stop, part.origin, strict=True)
+        )
+        origin = [a - h.start + t.start for a, h, t in zip(start, here, there, strict=True)]
+        self.add(tile[(slice(None), *window)], Slice(origin, Shape(sizes, len(sizes))), out)
+
+    def add_moved(self, frames: AnyArray, shifts: AnyArray, out: AnyArray) -> None:
+        """Add products of whole frames, (n, *sig), with masks shifted for each, (n, sig dims)."""
+        whole = self._whole
+        step = max(1, TOGETHER // max(1, whole.shape.size * frames.itemsize))
+        for first in range(0, len(frames), step):
+            rows = slice(first, first + step)
+            # moving the frames instead of the masks, one matrix serves all of them
+            self.add(moved_back(frames[rows], shifts[rows]), whole, out[rows])
+
+    @property
+    def _whole(self) -> Slice:
+        """All of the signal."""
+        sizes = self._container.computed_masks.shape[1:]
+        return Slice((0,) * len(sizes), Shape(sizes, len(sizes)))
+
+    def _within(self, part: Slice) -> Any:
+        """Return the masks within a part, in the form and dtype to multiply with."""
+        region = tuple(zip(part.origin, part.shape, strict=True))
+        cut = self._cuts.get(region)
+        if cut is None:
+            cut = self._cut_sparse(region) if self.is_sparse else self._cut_dense(part)
+            self._cuts[region] = cut
+        return cut
+
+    def _cut_dense(self, part: Slice) -> Any:
+        """Return a dense matrix; products of integers are made by BLAS where that is exact."""
+        get = self._container.get
+        if self._dtype.kind == "c":
+            matrix = get(part, dtype=self._dtype, sparse_backend=False)
+            return _Cut(matrix.view(self._real) if self._split else matrix, None)
+        if self._dtype.kind == "f":
+            return _Cut(get(part, dtype=self._dtype, sparse_backend=False), None)
+        own = self._container.computed_masks.dtype
+        matrix = get(part, dtype=own, sparse_backend=False)
+        weights = np.abs(matrix, dtype=np.float64)
+        most_of_data = highest(self._data)
+        if most_of_data * weights.sum(axis=0).max(initial=0) > EXACT:
+            return _Cut(get(part, dtype=self._dtype, sparse_backend=False), None)
+        most = int(EXACT_SINGLE // max(1, most_of_data * weights.max(initial=0)))
+        if most < NARROWEST:
+            return _Cut(get(part, dtype=np.float64, sparse_backend=False), len(matrix))
+        return _Cut(get(part, dtype=np.float32, sparse_backend=False), most)
+
+    def _cut_sparse(self, region: Region) -> Any:
+        """Return what masks hold where they are not 0."""
+        from udfdask.kernels.cpu.sparse_mask_products import SparseRows
+
+        which, pixels, values = self._entries(region)
+        n = len(self._container.computed_masks) * (1 + self._split)
+        order = np.lexsort((pixels, which))
+        which, pixels, values = which[order], pixels[order], values[order]
+        starts = np.searchsorted(which, np.arange(n + 1)).astype(np.int64)
+        wide, narrow = self._wide(which, values), self._real
+        if self._dtype.kind not in "fc":
+            narrow = np.dtype(np.float32) if self._bound(which, values) <= EXACT_SINGLE else wide
+        rows = (starts, pixels.astype(np.uint32), values.astype(wide), values.astype(narrow))
+        for array in rows:  # which all threads share
+            array.flags.writeable = False
+        return _Cut(SparseRows(*rows), None)
+
+    def _entries(self, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Return masks, pixels within a region, and what is not 0 there, in real parts if split."""
+        which, pixels, values = entries(self._container.computed_masks, region)
+        if self._split:
+            which = np.concatenate([2 * which, 2 * which + 1])
+            pixels = np.concatenate([pixels, pixels])
+            values = np.concatenate([values.real, values.imag])
+        return which, pixels, values
+
+    def _bound(self, which: AnyArray, values: AnyArray) -> float:
+        """Return what the product of a frame of integers with any of the masks cannot exceed."""
+        sums = np.bincount(which, np.abs(values, dtype=np.float64))
+        return highest(self._data) * float(sums.max(initial=0))
+
+    def _wide(self, which: AnyArray, values: AnyArray) -> np.dtype[Any]:
+        """Return a dtype that holds any sum of products."""
+        if self._dtype.kind in "fc" or self._bound(which, values) <= EXACT:
+            return np.result_type(self._real, np.float64)
+        return self._dtype
+
+
+def highest(data: np.dtype[Any]) -> int:
+    """Return the largest absolute value of an integer or boolean dtype."""
+    if data.kind == "b":
+        return 1
+    limits = np.iinfo(data)
+    return max(-int(limits.min), int(limits.max))

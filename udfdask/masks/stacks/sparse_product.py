@@ -1,0 +1,120 @@
+"""Dot products of sparse tiles with a stack of masks, out of the pixels that are stored."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from udfdask.arrays.backends.sparse_rows import csr_rows
+from udfdask.arrays.geometry.slices import Slice
+from udfdask.kernels.overflow import add_exactly, require_near
+from udfdask.masks.stacks.dense_product import EXACT, EXACT_SINGLE, LARGEST, MaskProduct, highest
+from udfdask.masks.stacks.tile_matrix import Region
+from udfdask.types import AnyArray
+
+
+class _Weights(NamedTuple):
+    """Masks within a region, ready for a product."""
+
+    masks: Any
+    """Dense matrix of shape (pixels, masks), or PixelMasks."""
+    wide: np.dtype[Any]
+    """Dtype in which products are added up."""
+
+
+class EntryProduct(MaskProduct):
+    """Adds dot products of sparse tiles with a stack of masks to rows of results.
+
+    It multiplies with dense masks or sparse ones as `MaskProduct` does. Whatever these are, pixels
+    that are not stored are not looked at.
+    """
+
+    def add(self, tile: Any, part: Slice, out: AnyArray) -> None:
+        """Add products of a tile at `part` of the masks to `out`, shape (n, masks)."""
+        from udfdask.kernels.cpu.sparse_entries import entries_of
+
+        self._add(entries_of(tile), part, out)
+
+    def add_shifted(self, tile: Any, part: Slice, shift: tuple[int, ...], out: AnyArray) -> None:
+        """Add products of a tile with masks that are all moved by one shift, in pixels."""
+        shifts = np.broadcast_to(np.array(shift, np.int64), (len(out), len(shift)))
+        self._add_moved(tile, part, shifts, out)
+
+    def add_moved(self, frames: Any, shifts: AnyArray, out: AnyArray) -> None:
+        """Add products of whole frames with masks shifted for each, (n, sig dims)."""
+        self._add_moved(frames, self._whole, shifts, out)
+
+    def _add_moved(self, tile: Any, part: Slice, shifts: AnyArray, out: AnyArray) -> None:
+        """Add products of a tile with masks shifted for each frame."""
+        from udfdask.kernels.cpu.sparse_entries import entries_of
+        from udfdask.kernels.cpu.sparse_products import moved_entries
+
+        whole = self._whole
+        moved = moved_entries(entries_of(tile), shifts, part.origin, part.shape, whole.shape)
+        self._add(moved, whole, out)
+
+    def _add(self, stored: Any, part: Slice, out: AnyArray) -> None:
+        """Add products of what frames store at `part` of the masks."""
+        from udfdask.kernels.cpu.sparse_products import add_entry_products
+
+        if self._dtype.char in "gG":
+            out += self._long_products(stored, part)
+            return
+        masks, wide = self._within(part)
+        if not self._may_wrap:
+            add_entry_products(stored, masks, wide, out.view(self._real) if self._split else out)
+            return
+        found = np.zeros_like(out)
+        add_entry_products(stored, masks, wide, found)
+        if float(np.abs(stored.values, dtype=np.float64).max(initial=0)) * self._weight > LARGEST:
+            require_near(found, self._approximate(stored, part))
+        add_exactly(out, found)
+
+    def _approximate(self, stored: Any, part: Slice) -> AnyArray:
+        """Return products in double precision."""
+        masks = self._container.get(part, dtype=np.float64, sparse_backend=False)
+        frames = itertools.pairwise(stored.starts.tolist())
+        values = stored.values.astype(np.float64)
+        return np.array([values[a:b] @ masks[stored.pixels[a:b]] for a, b in frames])
+
+    def _long_products(self, stored: Any, part: Slice) -> AnyArray:
+        """Return products in long double precision, which SciPy has and compiled code has not."""
+        from scipy.sparse import csr_array
+
+        masks = self._container.get(part, dtype=self._dtype, sparse_backend=False)
+        places = stored.pixels.view(f"i{stored.pixels.itemsize}")
+        rows = csr_rows(csr_array, stored.values, places, stored.starts, len(masks))
+        products: AnyArray = rows @ masks
+        return products
+
+    def _cut_dense(self, part: Slice) -> _Weights:
+        """Return a dense matrix, of integers in a floating dtype where that is exact."""
+        own = self._container.computed_masks.dtype
+        dtype, wide = self._dtype, np.result_type(self._real, np.float64)
+        if self._dtype.kind not in "fc":
+            matrix = self._container.get(part, dtype=own, sparse_backend=False)
+            weights = np.abs(matrix, dtype=np.float64)
+            if highest(self._data) * weights.sum(axis=0).max(initial=0) > EXACT:
+                wide = self._dtype
+            else:
+                single = weights.max(initial=0) <= EXACT_SINGLE
+                dtype = np.dtype(np.float32 if single else np.float64)
+        matrix = self._container.get(part, dtype=dtype, sparse_backend=False)
+        return _Weights(matrix.view(self._real) if self._split else matrix, wide)
+
+    def _cut_sparse(self, region: Region) -> _Weights:
+        """Return what masks hold where they are not 0, pixel by pixel."""
+        from udfdask.kernels.cpu.sparse_products import PixelMasks
+
+        which, pixels, values = self._entries(region)
+        order = np.lexsort((which, pixels))
+        which, pixels, values = which[order], pixels[order], values[order]
+        size = int(np.prod([n for _, n in region]))
+        starts = np.searchsorted(pixels, np.arange(size + 1)).astype(np.int64)
+        wide = self._wide(which, values)
+        masks = PixelMasks(starts, which.astype(np.uint32), values.astype(wide))
+        for array in masks:  # which all threads share
+            array.flags.writeable = False
+        return _Weights(masks, wide)

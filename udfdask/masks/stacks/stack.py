@@ -1,0 +1,113 @@
+"""A stack of masks: computed from factories once, then cut into matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from udfdask.cache import OncePerProcess
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks import checks
+from udfdask.masks.stacks.formats import Sparse
+from udfdask.masks.stacks.tile_matrix import Region, dense_matrix, sparse_matrix
+
+Factories = Callable[[], Any] | tuple[Callable[[], Any], ...]
+
+MOST_REGIONS = 2048
+"""Number of matrices that a stack keeps; those of all tiles of a run are as large as the stack."""
+
+
+class MaskStack:
+    """Masks of one shape, and the matrices that were cut from them. Shared: nobody changes it.
+
+    `masks` has the shape (n, *sig) and is a read-only NumPy array or a `sparse.COO`.
+    """
+
+    __slots__ = ("_matrices", "is_sparse", "masks")
+
+    def __init__(self, factories: Factories, as_sparse: bool | None) -> None:
+        made = _call(factories)
+        self.is_sparse = all(map(_is_sparse, made)) if as_sparse is None else as_sparse
+        self.masks = _join(made, self.is_sparse)
+        self._matrices = OncePerProcess(MOST_REGIONS)
+
+    @property
+    def sig(self) -> tuple[int, ...]:
+        """Shape of a mask."""
+        return tuple(self.masks.shape[1:])
+
+    def matrix(
+        self,
+        region: Region,
+        dtype: np.dtype[Any],
+        wanted: Sparse | Literal[False],
+        transpose: bool,
+    ) -> Any:
+        """Return the masks within a region as a matrix, (n, pixels) or transposed."""
+
+        def make() -> Any:
+            if wanted is False:
+                return dense_matrix(self.masks, region, dtype, transpose)
+            return sparse_matrix(self.masks, region, dtype, transpose, wanted)
+
+        return self._matrices.get((region, dtype, wanted, transpose), make)
+
+
+def _call(factories: Factories) -> list[Any]:
+    """Return stacks (k, *sig) of one shape of masks, each dense or a `sparse.COO`."""
+    if callable(factories):
+        stack = _as_array(factories(), "mask_factories")
+        if stack.ndim < 2:
+            raise ArgumentValueError(
+                "a single callable must return a whole stack of masks, of shape (n, *sig), but "
+                f"mask_factories returned the shape {stack.shape}: for one mask pass a list with "
+                "the callable in it"
+            )
+        return [stack]
+    masks = [_as_array(f(), f"mask_factories[{i}]") for i, f in enumerate(factories)]
+    first = masks[0].shape
+    for i, mask in enumerate(masks):
+        if mask.ndim < 1 or mask.shape != first:
+            raise ArgumentValueError(
+                "all masks must have one shape, that of a frame, but mask_factories[0] returned "
+                f"{first} and mask_factories[{i}] {mask.shape}"
+            )
+    return [mask.reshape((1, *first)) for mask in masks]
+
+
+def _as_array(mask: Any, source: str) -> Any:
+    """Return what a factory returned as a NumPy array or a `sparse.COO` that is 0 elsewhere."""
+    if _is_sparse(mask):
+        sparse = checks.needs_sparse("a sparse mask")
+        mask = sparse.COO(mask)
+        if mask.fill_value == 0:
+            return mask
+        mask = mask.todense()
+    try:
+        array = np.asarray(mask)
+    except (TypeError, ValueError) as e:
+        raise ArgumentTypeError(f"{source} must return an array, but: {e}") from None
+    if array.dtype.kind not in "biufc":
+        raise ArgumentTypeError(
+            f"{source} must return an array of numbers or bools, not {type(mask).__name__} of "
+            f"dtype {array.dtype}"
+        )
+    return array
+
+
+def _is_sparse(mask: Any) -> bool:
+    """Return whether an array is one of pydata's sparse ones, or of SciPy's."""
+    return type(mask).__module__.partition(".")[0] in ("scipy", "sparse")
+
+
+def _join(stacks: Sequence[Any], as_sparse: bool) -> Any:
+    """Return one new stack of several: a read-only array or a `sparse.COO`."""
+    if not as_sparse:
+        dense = [s.todense() if _is_sparse(s) else s for s in stacks]
+        joined = np.concatenate(dense)  # a copy, which the factory's own array cannot change
+        joined.flags.writeable = False
+        return joined
+    sparse = checks.needs_sparse("a sparse stack of masks")
+    return sparse.concatenate([s if _is_sparse(s) else sparse.COO.from_numpy(s) for s in stacks])

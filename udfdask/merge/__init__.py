@@ -1,0 +1,1 @@
+"""Partial results become one, and then the results that users see."""

@@ -1,0 +1,231 @@
+"""Combines the partial results of chunks, and makes results of them; plain arrays, no dask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.convert import as_backend_of
+from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.arrays.geometry.slices import Slice
+from udfdask.chunk.device_context import merge_device
+from udfdask.chunk.partial_result import Partial
+from udfdask.chunk.udf_instance import Instance, held_threads
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.types import AnyArray
+from udfdask.udf.aux_data import together
+from udfdask.udf.base import overrides
+from udfdask.udf.buffers import BufferSpec, PartialViews, Views
+
+
+def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
+    """Return the partials merged, in their order, into fresh preprocessed buffers."""
+    with held_threads(recipe), merge_device(recipe):
+        aux = together([p.aux for p in partials])
+        dest = _fresh(recipe, number, partials[0].first, partials[-1].stop, aux)
+        for partial in partials:
+            _merge_one(dest, partial, already=(partials[0].first, partial.first))
+        return _handed_on(dest)
+
+
+def merge_link(
+    recipe: Recipe,
+    number: int,
+    before: Partial | None,
+    partial: Partial,
+    merged: BoolArray | None = None,
+) -> Partial:
+    """Return a partial merged behind what came before, with the nav rows of this partial alone.
+
+    `merged` says which rows of the run have been merged before, if not those of all chunks before.
+    """
+    with held_threads(recipe), merge_device(recipe):
+        dest = _fresh(recipe, number, partial.first, partial.stop, partial.aux)
+        if before is not None:
+            for name, spec in dest.where.allocated.items():
+                if spec.kind != "nav":
+                    dest.arrays[name][...] = before.arrays[name]
+        _merge_one(dest, partial, already=(0, partial.first) if merged is None else merged)
+        return _handed_on(dest)
+
+
+def empty(recipe: Recipe, number: int) -> Partial:
+    """Return what a run over no frame at all merges to: preprocessed buffers."""
+    with held_threads(recipe), merge_device(recipe):
+        return _handed_on(_fresh(recipe, number, 0, 0, no_rows(recipe.udfs[number])))
+
+
+def no_rows(declared: UDFRecipe) -> dict[str, AnyArray]:
+    """Return the aux data of a UDF over no frame at all."""
+    return {
+        name: locked(np.empty((0, *declared.aux[name].extra_shape), declared.aux[name].dtype))
+        for name in declared.nav_aux
+    }
+
+
+def _fresh(
+    recipe: Recipe, number: int, first: int, stop: int, aux: dict[str, AnyArray]
+) -> Instance:
+    """Return a UDF with preprocessed buffers over the rows of the chunks `first` to `stop`."""
+    instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
+    if overrides(instance.udf, "preprocess"):
+        instance.call("preprocess")
+    return instance
+
+
+def _handed_on(instance: Instance) -> Partial:
+    """Return the merged buffers of a UDF that is no longer needed; there is nothing to clean up.
+
+    `cleanup` is for what `get_task_data` has opened.
+    """
+    return Partial(instance.arrays, *instance.cursor.chunks, dict(instance.aux))
+
+
+def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | BoolArray) -> None:
+    """Merge a partial into `dest`; its views and coordinates are those of the partial's rows."""
+    grid, cursor = dest.recipe.grid, dest.cursor
+    before = grid.n_rows(cursor.chunks[0], partial.first)
+    rows = slice(before, before + grid.n_rows(partial.first, partial.stop))
+    cursor.start, cursor.stop, cursor.merged = rows.start, rows.stop, already
+    specs = dest.where.allocated
+    into = {
+        name: dest.arrays[name][rows] if spec.kind == "nav" else dest.arrays[name]
+        for name, spec in specs.items()
+    }
+    # copies: a merge may write to src, and other tasks may hold what came in
+    as_is = dest.udf._merge_only_reads_src
+    source = {name: _writable(partial.arrays[name], as_is) for name in specs}
+    dest.udf.results.__dict__.update(into)
+    for name, values in dest.aux.items():
+        dest.udf.params.__dict__[name] = values[rows]
+    dest.call("merge", Views(into), Views(source))
+
+
+def _writable(array: Any, as_is: bool) -> Any:
+    """Return a copy of an array, or with `as_is` the array itself if it is writable.
+
+    What has travelled may not be, and a kernel would be compiled anew for it.
+    """
+    writable = not isinstance(array, np.ndarray) or array.flags.writeable
+    return array if as_is and writable else array.copy()
+
+
+def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: bool) -> Partial:
+    """Return the partials merged by one call of `merge_all`.
+
+    With `check` the same partials are also merged in two uneven parts, which must agree: in a tree
+    `merge_all` is called on its own results.
+    """
+    with held_threads(recipe), merge_device(recipe):
+        in_tree = recipe.udfs[number].split_every is not None
+        merged = _merge_all(recipe, number, partials, in_tree)
+        if check and len(partials) > 1:
+            cut = len(partials) // 2 + 1 if len(partials) > 2 else 1
+            parts = [
+                _merge_all(recipe, number, some, in_tree)
+                for some in (partials[:cut], partials[cut:])
+            ]
+            again = _merge_all(recipe, number, parts, in_tree)
+            for name, spec in recipe.udfs[number].allocated.items():
+                if not _agree(merged.arrays[name], again.arrays[name], spec):
+                    _refuse_tree(recipe.udfs[number], name)
+        return merged
+
+
+def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree: bool) -> Partial:
+    """Return the partials merged by one call, cast to what was declared."""
+    first, stop = partials[0].first, partials[-1].stop
+    aux = together([p.aux for p in partials])
+    instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
+    instance.cursor.merged = (first, stop)
+    declared = instance.where
+    ordered = {
+        _slice(recipe, p): PartialViews({k: a.copy() for k, a in p.arrays.items()})
+        for p in partials
+    }
+    merged = instance.call("merge_all", ordered)
+    if not isinstance(merged, Mapping):
+        raise ArgumentTypeError(
+            f"{declared.name}.merge_all() must return a dictionary of arrays, "
+            f"not {type(merged).__name__}"
+        )
+    for name in merged:
+        if name not in declared.allocated:
+            raise ArgumentValueError(
+                f"{declared.name}.merge_all() returned {name!r}, which is not a buffer of "
+                f"get_result_buffers(); those are {sorted(declared.allocated)}"
+            )
+    for name, spec in declared.allocated.items():
+        if name not in merged:
+            if in_tree:
+                raise UDFError(
+                    f"{declared.name}.merge_all() left out buffer {name!r}. It is called on "
+                    "groups of chunks and then on its own results, so it must return every "
+                    f"declared buffer; or set split_every=False on {declared.name} (or in "
+                    "run_udf) to have it called once on all chunks"
+                )
+            continue
+        target = instance.arrays[name]
+        value = as_backend_of(merged[name], target)
+        _check_kind(value, spec, name, f"{declared.name}.merge_all()")
+        if value.size != target.size:
+            raise ArgumentValueError(
+                f"{declared.name}.merge_all() returned {name!r} with shape {value.shape}, "
+                f"where {target.shape} was expected"
+            )
+        target[...] = value.reshape(target.shape)
+    return Partial(instance.arrays, first, stop, aux)
+
+
+def _slice(recipe: Recipe, partial: Partial) -> Slice:
+    """Return where the rows of a partial lie."""
+    rows = recipe.grid.rows_of(partial.first, partial.stop)
+    sig = recipe.shape.sig
+    shape = Shape((len(rows), *sig), sig_dims=len(sig))
+    origin = (int(rows[0]), *(0 for _ in sig))
+    return Slice(origin, shape, None if isinstance(rows, range) else rows)
+
+
+def _agree(one: AnyArray, other: AnyArray, spec: BufferSpec) -> bool:
+    """Return whether two results are equal: exactly for all but floats, to rounding for those."""
+    if spec.dtype.kind not in "fc":
+        if spec.dtype.kind == "O":  # objects may not even compare
+            return True
+        return bool(np.array_equal(one, other))
+    finite = np.abs(one[np.isfinite(one)])
+    scale = float(finite.max()) if finite.size else 0.0
+    # rounding of a different order of summation, with room for what cancels
+    eps = float(np.finfo(spec.dtype).eps)
+    parts = [(one, other)]
+    if spec.dtype.kind == "c":  # as wholes they are compared exactly if a part is infinite
+        parts = [(one.real, other.real), (one.imag, other.imag)]
+    return all(
+        bool(np.allclose(a, b, rtol=1e3 * eps, atol=1e3 * eps * scale, equal_nan=True))
+        for a, b in parts
+    )
+
+
+def _refuse_tree(declared: UDFRecipe, name: str) -> None:
+    """Raise: merge_all is not associative."""
+    raise UDFError(
+        f"{declared.name}.merge_all() is not associative: buffer {name!r} of a group of chunks "
+        "comes out differently when the group is merged in two parts first (an average of "
+        "averages and a median do that). Keep sums and counts in buffers and divide in "
+        f"get_results(), or set split_every=False on {declared.name} (or in run_udf) to have "
+        "merge_all called once on all chunks"
+    )
+
+
+def _check_kind(value: AnyArray, spec: BufferSpec, name: str, who: str) -> None:
+    """Raise if an array has another kind of dtype than its buffer was declared with."""
+    if value.dtype.kind != spec.dtype.kind and value.size:
+        raise UDFError(
+            f"{who} returned {name!r} with dtype {value.dtype}, but the buffer is declared as "
+            f"{spec.dtype}: return the declared kind of dtype, or declare the buffer as "
+            f"{value.dtype}"
+        )

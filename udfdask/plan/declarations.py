@@ -1,0 +1,321 @@
+"""Asks a UDF what it declares, and checks every word of it; nothing runs on data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.names import BACKENDS
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.corrections.given import NUMBERS
+from udfdask.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    MissingMergeError,
+    UDFError,
+    UndeclaredBufferError,
+)
+from udfdask.plan.recipe import UDFRecipe
+from udfdask.types import MergeMode
+from udfdask.udf import UDF, UDFMethod
+from udfdask.udf.aux_data import AuxData, check_size, reshaped
+from udfdask.udf.base import overrides
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.meta import UDFMeta
+from udfdask.udf.params import Params
+
+
+def declare(
+    udf: UDF,
+    facts: UDFMeta,
+    lazy: tuple[str, ...],
+    split_every: int | bool,
+    backends: Sequence[str] | None = None,
+) -> tuple[UDFRecipe, dict[str, float]]:
+    """Return the recipe of one UDF and its tiling preferences, from its declaring methods.
+
+    `backends` are those that the run is restricted to.
+    """
+    # a fresh one, as in every task: neither the user's instance nor another run sees what is set
+    asked = made_anew(type(udf), udf._kwargs)
+    asked.meta = facts
+    input_dtype = _input_dtype(asked)
+    asked.meta = facts.with_input_dtype(input_dtype)
+    aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
+    if aux:
+        asked.params = _with_whole_aux(asked, aux, facts.dataset_shape)
+    method = _method(asked)
+    buffers = _buffers(asked)
+    merge = _merge_mode(asked, buffers)
+    fan_in = _fan_in(asked, split_every)
+    allowed = allowed_backends(asked, backends)
+    _check_switches(asked)
+    cls = type(udf)
+    own_results = overrides(asked, "get_results")
+    missing = [k for k, s in buffers.items() if s.use == "result_only"]
+    if missing and not own_results:
+        raise UDFError(
+            f"{cls.__name__} declares result_only buffers {missing} but has no get_results() "
+            "that could fill them"
+        )
+    bare = {name: value.without_data() for name, value in aux.items()}
+    part = UDFRecipe(
+        cls=cls,
+        # values for each frame reach tasks in pieces
+        kwargs={**udf._kwargs, **{n: a for n, a in bare.items() if a.kind == "nav"}},
+        lazy_params=lazy,
+        aux=bare,
+        method=method,
+        input_dtype=input_dtype,
+        buffers=buffers,
+        merge=merge,
+        own_merge=overrides(asked, "merge"),
+        split_every=fan_in,
+        finish=own_results,
+        elementwise=own_results
+        and bool(asked.elementwise_results)
+        # merge_all has gathered the rows already
+        and not (merge == "all" and any(s.kind == "nav" for s in buffers.values())),
+        axes=_axes(asked, buffers),
+        backends=allowed,
+    )
+    return part, _preferences(asked)
+
+
+def made_anew(cls: type[UDF], kwargs: Mapping[str, Any]) -> UDF:
+    """Return `cls(**kwargs)`, on which the declaring methods, a chunk or a merge will run."""
+    try:
+        return cls(**kwargs)
+    except Exception as error:
+        error.add_note(
+            f"raised while making {cls.__name__}(**kwargs) anew: a UDF's __init__ must accept the "
+            "keyword arguments that it gives to super().__init__"
+        )
+        raise
+
+
+SWITCHES = (
+    "merge_assigns_nav",
+    "elementwise_results",
+    "contiguous_nav",
+    "writable_input",
+    "whole_frames",
+)
+
+
+def _check_switches(udf: UDF) -> None:
+    """Raise if a class attribute that is a yes or a no is neither, or names are none."""
+    for name in SWITCHES:
+        value = getattr(udf, name)
+        if not isinstance(value, (bool, np.bool_)):
+            raise ArgumentTypeError(
+                f"{type(udf).__name__}.{name} must be True or False, not {value!r}"
+            )
+    named: Any = udf.keeps_units
+    if not isinstance(named, (tuple, list)) or not all(isinstance(n, str) for n in named):
+        raise ArgumentTypeError(
+            f"{type(udf).__name__}.keeps_units must be a tuple of names of results, not {named!r}"
+        )
+
+
+def _with_whole_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
+    """Return the parameters of a UDF that declares: aux data are whole, nav ones flattened."""
+    views = {}
+    for name, data in aux.items():
+        check_size(data, shape, f"{type(udf).__name__}.params.{name}")
+        full = data.over(shape)
+        flat = (shape.nav.size, *data.extra_shape)
+        views[name] = reshaped(full, flat) if data.kind == "nav" else full
+    return Params({**udf.params.__dict__, **views})
+
+
+def _axes(udf: UDF, buffers: Mapping[str, BufferSpec]) -> dict[str, tuple[Axis, ...]]:
+    """Return the axes of the extra dimensions of each result, checked."""
+    given = udf.get_result_axes()
+    name = f"{type(udf).__name__}.get_result_axes()"
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(
+            f"{name} must return a dictionary of tuples of Axis, not {type(given).__name__}"
+        )
+    outputs = {k: s for k, s in buffers.items() if s.use != "private"}
+    for key in given:
+        if key not in outputs:
+            raise UndeclaredBufferError(
+                f"{name} names {key!r}, which is no result; results are {sorted(outputs)}"
+            )
+    return {k: _axes_of(k, s.extra_shape, given.get(k), name) for k, s in outputs.items()}
+
+
+def _axes_of(key: str, extra: tuple[int, ...], given: Any, who: str) -> tuple[Axis, ...]:
+    """Return the axes of the extra dimensions of one result, checked."""
+    if given is None:
+        return tuple(Axis(name=f"{key}_dim_{k}") for k in range(len(extra)))
+    axes = (given,) if isinstance(given, Axis) else tuple(given)
+    if not all(isinstance(a, Axis) for a in axes):
+        raise ArgumentTypeError(f"{who} gives {key!r} {given!r}: a tuple of udfdask.Axis is needed")
+    if len(axes) != len(extra):
+        raise ArgumentValueError(
+            f"{who} gives {key!r} {len(axes)} axes, but its extra_shape is {extra}: one Axis for "
+            "each extra dimension is needed"
+        )
+    if len({a.name for a in axes}) != len(axes):
+        raise ArgumentValueError(f"{who} gives {key!r} two axes of the same name")
+    for axis, n in zip(axes, extra, strict=True):
+        if axis.labels is not None and len(axis.labels) != n:
+            raise ArgumentValueError(
+                f"{who} gives axis {axis.name!r} of {key!r} {len(axis.labels)} labels for {n} "
+                "positions"
+            )
+    return axes
+
+
+def _input_dtype(udf: UDF) -> np.dtype[Any]:
+    """Return the dtype in which a UDF sees the data, in native byte order."""
+    dtype, corrected = udf.meta.dataset_dtype, udf.meta.corrections is not None
+    preferred = udf.get_preferred_input_dtype()
+    try:
+        more = [np.float32] if corrected else []
+        if preferred is udf.USE_NATIVE_DTYPE and not corrected:
+            preferred = dtype  # it is bool, which does not combine with dates
+        combined = np.result_type(dtype, np.dtype(preferred), *more).newbyteorder("=")
+    except TypeError as e:
+        raise ArgumentTypeError(
+            f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
+            f"does not combine with the data's dtype {dtype}: {e}"
+        ) from None
+    # numbers and text make text
+    if combined.kind not in (NUMBERS if corrected else "biufcmM"):
+        raise ArgumentTypeError(
+            f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
+            f"does not combine with the data's dtype {dtype}: the result would be {combined}"
+        )
+    return combined
+
+
+def _method(udf: UDF) -> UDFMethod:
+    """Return the processing method, checked to be there."""
+    method = udf.get_method()
+    name = type(udf).__name__
+    if not isinstance(method, UDFMethod):
+        raise UDFError(
+            f"{name}.get_method() must return a member of UDF.UDF_METHOD, not {method!r}"
+        )
+    if not callable(getattr(udf, f"process_{method.value}", None)):
+        raise UDFError(
+            f"{name}.get_method() chose {method}, but there is no process_{method.value}()"
+        )
+    return method
+
+
+def _buffers(udf: UDF) -> dict[str, BufferSpec]:
+    """Return the declared buffers, checked."""
+    declared = udf.get_result_buffers()
+    name = type(udf).__name__
+    if not isinstance(declared, Mapping):
+        raise ArgumentTypeError(
+            f"{name}.get_result_buffers() must return a dictionary of self.buffer(...), "
+            f"not {type(declared).__name__}"
+        )
+    for key, spec in declared.items():
+        if not str(key).isidentifier():
+            raise ArgumentValueError(
+                f"{name} declares a buffer called {key!r}: names must be Python identifiers"
+            )
+        if not isinstance(spec, BufferSpec):
+            raise ArgumentTypeError(
+                f"{name} declares buffer {key!r} as {type(spec).__name__}: use self.buffer(...)"
+            )
+    return dict(declared)
+
+
+def _merge_mode(udf: UDF, buffers: Mapping[str, BufferSpec]) -> MergeMode:
+    """Return how the partial results of a UDF are combined."""
+    kinds = {s.kind for s in buffers.values() if s.use != "result_only"}
+    if hasattr(udf, "merge_all"):
+        return "all"
+    if overrides(udf, "merge"):
+        if "nav" not in kinds:
+            return "tree"
+        if kinds == {"nav"}:
+            return "rows"
+        return "tree" if udf.merge_assigns_nav else "chain"
+    if kinds <= {"nav"}:
+        return "none"
+    names = [k for k, s in buffers.items() if s.use != "result_only" and s.kind != "nav"]
+    raise MissingMergeError(
+        f"{type(udf).__name__} has buffers that the default merge cannot combine: "
+        f"{', '.join(names)} (kind sig or single). Implement merge(self, dest, src) or "
+        "merge_all(self, ordered_results)"
+    )
+
+
+def _fan_in(udf: UDF, split_every: int | bool) -> int | None:
+    """Return the fan-in of the merge tree, None for one step; the class attribute wins."""
+    chosen = split_every if udf.split_every is None else udf.split_every
+    return check_split_every(chosen, f"{type(udf).__name__}.split_every")
+
+
+def check_split_every(value: Any, where: str) -> int | None:
+    """Return a fan-in, None for one step (False)."""
+    if value is False:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ArgumentTypeError(f"{where} must be an int of at least 2, or False, not {value!r}")
+    if value < 2:
+        raise ArgumentValueError(f"{where} must be at least 2, or False, not {value!r}")
+    return int(value)
+
+
+def allowed_backends(udf: UDF, restricted: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the array backends that a UDF may be given, preferred first."""
+    given = udf.get_backends()
+    who = f"{type(udf).__name__}.get_backends() returned {given!r}"
+    offered = known_backends(given, who)
+    allowed = tuple(name for name in offered if restricted is None or name in restricted)
+    if not allowed:
+        raise ArgumentValueError(
+            f"{who}, but the run is restricted to "
+            f"backends={tuple(restricted or ())}: name one of the UDF's in backends=, or add one "
+            "of the run's to get_backends()"
+        )
+    return allowed
+
+
+def known_backends(given: Any, who: str) -> tuple[str, ...]:
+    """Return names of array backends, each once, checked; `who` says where they come from."""
+    given = (given,) if isinstance(given, str) else given
+    if not isinstance(given, (tuple, list, set, frozenset)):
+        raise ArgumentTypeError(
+            f"{who}: the name of an array backend, or a tuple of several, is needed"
+        )
+    unknown = [name for name in given if not isinstance(name, str) or name not in BACKENDS]
+    if unknown or not given:
+        raise ArgumentValueError(
+            f"{who}: {unknown} is no array backend; choose among {sorted(BACKENDS)}"
+        )
+    # a set has no order of preference
+    ordered = sorted(given) if isinstance(given, (set, frozenset)) else given
+    return tuple(dict.fromkeys(ordered))
+
+
+def _preferences(udf: UDF) -> dict[str, float]:
+    """Return the tiling preferences, checked."""
+    asked = udf.get_tiling_preferences()
+    if not isinstance(asked, Mapping):
+        raise ArgumentTypeError(
+            f"{type(udf).__name__}.get_tiling_preferences() must return a dictionary with depth "
+            f"and total_size, not {type(asked).__name__}"
+        )
+    chosen: dict[str, float] = {}
+    for key in ("depth", "total_size"):
+        value = asked.get(key, np.inf)
+        if not isinstance(value, (int, float, np.integer, np.floating)) or not value > 0:
+            raise ArgumentValueError(
+                f"{type(udf).__name__}.get_tiling_preferences() returned {key}={value!r}: a "
+                "positive number is needed, inf for no limit"
+            )
+        chosen[key] = float(value)
+    return chosen

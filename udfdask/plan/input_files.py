@@ -1,0 +1,170 @@
+"""Finds the files that the tasks of dask collections read, so that nothing is written over them.
+
+Files are found wherever a graph, or an object in it, names them: in the arrays of our own readers,
+in memory maps, h5py, zarr, xarray and HyperSpy arrays, and as arguments of the functions that load
+blocks. They cannot be found in data that were computed before (`persist`, data in memory), behind
+network addresses, and where only the code of a function names them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import types
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from dask._task_spec import Alias, DataNode, Task, TaskRef
+from dask.blockwise import Blockwise
+
+MAX_DEPTH = 12
+"""Objects in objects that are looked into: xarray wraps a file's name six times."""
+MAX_OBJECTS = 20_000
+"""Objects, other than tasks and containers, that are looked into in all."""
+
+_NOTHING = (TaskRef, Alias, slice, int, float, complex, bool, bytes, type(None), type, np.dtype)
+_CONTAINERS = (tuple, list, set, frozenset)
+
+
+def data_files(*collections: Any) -> tuple[str, ...]:
+    """Return the absolute paths of files and zarr stores that dask collections are read from."""
+    search = _Search()
+    layers: dict[str, Any] = {}
+    for collection in collections:
+        graph = collection.__dask_graph__()
+        layers.update(getattr(graph, "layers", {str(id(graph)): graph}))
+    for layer in layers.values():
+        search.look_into(_parts(layer))
+    return tuple(search.found)
+
+
+def _parts(layer: Any) -> Iterable[Any]:
+    """Return tasks of a layer in which all of the files of the layer occur."""
+    if isinstance(layer, Blockwise):  # one task stands for all
+        fixed = [value for value, index in layer.indices if index is None]
+        return [layer.task, *fixed, *layer.io_deps.values()]
+    return layer.values()  # type: ignore[no-any-return]
+
+
+class _Search:
+    """Files found so far, and what has been looked into."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, None] = {}
+        self._texts: set[str] = set()
+        self._seen: dict[int, Any] = {}  # kept alive: an id is only unique as long as its object
+
+    def look_into(self, values: Iterable[Any], depth: int = 0) -> None:
+        """Find files in values."""
+        for value in values:
+            if isinstance(value, _NOTHING):
+                continue
+            if isinstance(value, Task):
+                self.look_into(value.args, depth)
+                if value.kwargs:
+                    self.look_into(value.kwargs.values(), depth)
+                self._look_once(value.func, depth)
+            elif isinstance(value, DataNode):
+                self.look_into((value.value,), depth)
+            elif isinstance(value, str):
+                self._note(value)
+            elif depth < MAX_DEPTH:
+                if isinstance(value, _CONTAINERS):
+                    self.look_into(value, depth + 1)
+                elif isinstance(value, dict):
+                    self.look_into(value.values(), depth + 1)
+                else:
+                    self._look_once(value, depth)
+
+    def _look_once(self, value: Any, depth: int) -> None:
+        """Find files in an object that may occur in many tasks."""
+        if id(value) in self._seen or len(self._seen) >= MAX_OBJECTS:
+            return
+        self._seen[id(value)] = value
+        self.look_into(_contents(value), depth + 1)
+
+    def _note(self, text: str) -> None:
+        """Note a text if it is the path of a file or a zarr store."""
+        if text in self._texts or not text:
+            return
+        self._texts.add(text)
+        path = Path(text.removeprefix("file://"))
+        from udfdask.writing.stores import is_zarr  # not for runs over data in memory
+
+        try:
+            if path.is_file() or is_zarr(path):
+                self.found[str(path.absolute())] = None
+        except (OSError, ValueError):  # too long, or with a NUL: no path
+            return
+
+
+def _contents(value: Any) -> Iterator[Any]:
+    """Return what an object holds that may name a file; nothing is called that could read data."""
+    if isinstance(value, os.PathLike):
+        yield os.fsdecode(value)
+    elif isinstance(value, np.ndarray):
+        yield from _mapped_files(value)
+    elif isinstance(value, functools.partial):
+        yield from (value.func, value.args, value.keywords)
+    elif isinstance(value, types.MethodType):
+        yield from (value.__self__, value.__func__)
+    elif isinstance(value, types.FunctionType):
+        yield from (value.__defaults__, value.__kwdefaults__)
+        yield from _values(value.__closure__ or ())
+        named = (value.__globals__.get(name) for name in value.__code__.co_names)
+        yield from (v for v in named if isinstance(v, (str, os.PathLike)))
+    elif type(value).__module__.partition(".")[0] == "h5py":
+        yield from _open_hdf5(value)
+    elif not isinstance(value, (types.ModuleType, types.BuiltinFunctionType)):
+        attributes = _attributes(value)
+        yield from attributes.values()
+        store, path = attributes.get("store"), attributes.get("path")
+        if store is not None and isinstance(path, str):  # zarr: a node within a store
+            inner = _attributes(store)
+            root = inner.get("root", inner.get("path"))
+            if isinstance(root, (str, os.PathLike)):
+                yield Path(root) / path
+
+
+def _values(cells: Iterable[types.CellType]) -> Iterator[Any]:
+    """Return the variables that a function has taken from around it."""
+    for cell in cells:
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not yet assigned
+            continue
+
+
+def _mapped_files(array: Any) -> Iterator[Any]:
+    """Return the file that an array, or the array that it is a view of, is mapped from."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            yield array.filename
+        array = array.base
+
+
+def _open_hdf5(value: Any) -> Iterator[str]:
+    """Return the name of the file that an open h5py object belongs to."""
+    try:
+        yield os.fsdecode(value.file.filename)
+    except (AttributeError, ValueError, RuntimeError):  # no such object, or closed
+        return
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Return the attributes that an object has stored, computing none."""
+    found: dict[str, Any] = {}
+    slots = [vars(cls).get("__slots__", ()) for cls in type(value).__mro__]
+    names = itertools.chain.from_iterable([s] if isinstance(s, str) else s for s in slots)
+    for name in names:
+        try:
+            found[name] = object.__getattribute__(value, name)
+        except AttributeError:  # not set, or a private name
+            continue
+    with contextlib.suppress(AttributeError, TypeError):
+        found.update(object.__getattribute__(value, "__dict__"))
+    return found

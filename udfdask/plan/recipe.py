@@ -1,0 +1,247 @@
+"""Everything a worker must know to run a chunk or a merge: one frozen value, shared by all tasks.
+
+`udfdask.plan.make_recipe` makes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.choose import choose_backends
+from udfdask.arrays.backends.detect import holds
+from udfdask.arrays.backends.names import CUDA_BACKENDS, CUPY, CUPY_BACKENDS, NUMPY
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.arrays.geometry.tiling import TilingScheme, uncached
+from udfdask.corrections import CorrectionSet
+from udfdask.corrections.validate import PLANES, lazy_planes, with_planes
+from udfdask.types import MergeMode
+from udfdask.udf import UDF, UDFMethod
+from udfdask.udf.aux_data import AuxData
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.nested_collections import lazy_places, member_at, with_members
+
+Slot = tuple[int, Any]
+"""Number of a UDF, or CORRECTIONS, and which lazy parameter of it: its name, followed by the place
+in the parameter if that is a list, tuple or dictionary with dask collections inside."""
+
+CORRECTIONS = -1
+"""Stands for the corrections where a number says whose lazy parameter it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UDFRecipe:
+    """One UDF of a run, as declared."""
+
+    cls: type[UDF]
+    """Class of the UDF."""
+    kwargs: dict[str, Any]
+    """Its parameters; each task makes `cls(**kwargs)`."""
+    lazy_params: tuple[str, ...]
+    """Parameters that are dask collections and reach tasks as computed values."""
+    aux: dict[str, AuxData]
+    """Parameters that are aux data, without their values."""
+    method: UDFMethod
+    """Which `process_*` method runs."""
+    input_dtype: np.dtype[Any]
+    """Dtype in which it sees the data."""
+    buffers: dict[str, BufferSpec]
+    """Declared buffers by name."""
+    merge: MergeMode
+    """`none`: nav buffers are results as they are. `rows`: own merge, chunk by chunk. `chain`:
+    own merge, one chunk after another. `tree`: own merge. `all`: merge_all."""
+    own_merge: bool
+    """Whether it has a `merge` of its own, also where merge_all wins."""
+    split_every: int | None
+    """Fan-in of a tree; None for one step."""
+    finish: bool
+    """Whether `get_results` runs."""
+    elementwise: bool
+    """Whether it runs chunk by chunk."""
+    axes: dict[str, tuple[Axis, ...]]
+    """What the extra dimensions of each result are."""
+    backends: tuple[str, ...] = (NUMPY,)
+    """The array backends that it may be given in this run, preferred first."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return uncached(self)
+
+    @property
+    def name(self) -> str:
+        """Name of the class."""
+        return self.cls.__name__
+
+    @cached_property
+    def allocated(self) -> dict[str, BufferSpec]:
+        """Buffers that exist while processing and merging."""
+        return {k: s for k, s in self.buffers.items() if s.use != "result_only"}
+
+    @property
+    def needs_cuda(self) -> bool:
+        """Whether it runs on a CUDA device alone."""
+        return CUDA_BACKENDS.issuperset(self.backends)
+
+    @property
+    def nav_aux(self) -> tuple[str, ...]:
+        """Names of the aux data with a value for each frame, of which a task has its own rows."""
+        return tuple(name for name, aux in self.aux.items() if aux.kind == "nav")
+
+    @property
+    def carries_aux(self) -> bool:
+        """Whether something behind the chunks needs the rows of the aux data as well."""
+        return bool(self.nav_aux) and (self.merge != "none" or self.finish)
+
+    @property
+    def outputs(self) -> dict[str, BufferSpec]:
+        """Buffers that are results."""
+        return {k: s for k, s in self.buffers.items() if s.use != "private"}
+
+    @property
+    def has_nav(self) -> bool:
+        """Whether a buffer with rows exists while processing."""
+        return any(s.kind == "nav" for s in self.allocated.values())
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether a sig or single buffer exists while processing."""
+        return any(s.kind != "nav" for s in self.allocated.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """All UDFs of a run and the geometry that they share."""
+
+    grid: Grid
+    """Navigation chunks and ROI."""
+    shape: Shape
+    """Shape of the data set."""
+    dtype: np.dtype[Any]
+    """Dtype of the data set."""
+    sig_chunks: tuple[tuple[int, ...], ...]
+    """Chunk sizes along each signal axis, in pixels."""
+    tiling: TilingScheme
+    """Shape of dense tiles."""
+    sparse_tiling: TilingScheme
+    """Shape of sparse tiles."""
+    by_sig_chunk: bool
+    """Whether each signal chunk of a navigation block has a task of its own."""
+    threads: int
+    """Threads that numerics libraries may use in a task."""
+    guarded: bool
+    """Whether a UDF might start threads at all, which are then held to that number."""
+    udfs: tuple[UDFRecipe, ...]
+    """The UDFs, in the order of the call."""
+    corrections: CorrectionSet | None = None
+    """What is done to the data before UDFs see them; excluded pixels as coordinates."""
+    native: str = NUMPY
+    """Array backend of the chunks, as the dask array announces it."""
+    token: str = ""
+    """Name of the run, under which a process keeps what its chunks share; empty for none."""
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of signal chunks."""
+        return math.prod(len(sizes) for sizes in self.sig_chunks)
+
+    def backends_over(self, native: str) -> tuple[str, ...]:
+        """Return the array backend that each UDF is given over a chunk of backend `native`."""
+        # one that does not have the dtype is chosen only where the plan will say so
+        offers = [
+            tuple(name for name in u.backends if holds(name, u.input_dtype)) or u.backends
+            for u in self.udfs
+        ]
+        return choose_backends(native, offers, corrected=self.corrections is not None)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the chunks are on a CUDA device, and the results with them."""
+        return self.native in CUPY_BACKENDS
+
+    def merge_backend(self, number: int) -> str:
+        """Return the array backend in which the results of the chunks of a UDF are merged."""
+        if not self.on_device:
+            return NUMPY
+        mine = self.backends_over(self.native)[number]
+        return CUPY if mine in CUPY_BACKENDS else NUMPY
+
+    @property
+    def aux_slots(self) -> tuple[tuple[int, str], ...]:
+        """Number of the UDF and name of the parameter of each piece of aux data of a chunk."""
+        return tuple((k, name) for k, u in enumerate(self.udfs) for name in u.nav_aux)
+
+    @property
+    def lazy_slots(self) -> tuple[Slot, ...]:
+        """The dask collections that are computed before the first chunk."""
+        own: list[Slot] = []
+        for k, u in enumerate(self.udfs):
+            for name in u.lazy_params:
+                inside = [(k, (name, *place)) for place in lazy_places(u.kwargs[name])]
+                own.extend(inside or [(k, name)])
+        return (*own, *((CORRECTIONS, name) for name in lazy_planes(self.corrections)))
+
+    def lazy_value(self, number: int, name: Any) -> Any:
+        """Return the dask collection of one of `lazy_slots`."""
+        if isinstance(name, tuple):
+            first, *place = name
+            return member_at(self.udfs[number].kwargs[first], place)
+        if number == CORRECTIONS:
+            return getattr(self.corrections, name)
+        value = self.udfs[number].kwargs[name]
+        return value.data if isinstance(value, AuxData) else value
+
+    @property
+    def now(self) -> Recipe:
+        """The recipe itself, where tasks may also be given one whose parameters change."""
+        return self
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate serialized size in bytes: arrays among the parameters, chunks and ROI."""
+        planes = [getattr(self.corrections, name, None) for name in (*PLANES, "excluded_pixels")]
+        return self.grid.packed_size + _weight(planes) + sum(_weight(u.kwargs) for u in self.udfs)
+
+    def with_params(self, values: Mapping[Slot, Any]) -> Recipe:
+        """Return the recipe with computed values in place of lazy parameters.
+
+        Keys are those of `lazy_slots`.
+        """
+        udfs = list(self.udfs)
+        planes = {name: value for (k, name), value in values.items() if k == CORRECTIONS}
+        corrections = self.corrections
+        if corrections is not None and planes:
+            corrections = with_planes(corrections, planes, self.shape.sig, self.dtype)
+        for (number, name), value in values.items():
+            if number == CORRECTIONS:
+                continue
+            u = udfs[number]
+            if isinstance(name, tuple):
+                name, *place = name  # noqa: PLW2901
+                given = with_members(u.kwargs[name], {tuple(place): value})
+            else:
+                is_aux = value is not None and name in u.aux
+                given = u.aux[name].with_data(value) if is_aux else value
+            udfs[number] = replace(u, kwargs={**u.kwargs, name: given})
+        return replace(self, udfs=tuple(udfs), corrections=corrections)
+
+
+def _weight(value: Any, around: tuple[int, ...] = ()) -> int:
+    """Return the bytes of the arrays and strings in a parameter; `around` are containers' ids."""
+    # computed on a worker; or a list in itself
+    if hasattr(value, "__dask_graph__") or id(value) in around:
+        return 0
+    inside = (*around, id(value))
+    if isinstance(value, Mapping):
+        return sum(_weight(v, inside) for v in value.values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return sum(_weight(v, inside) for v in value)
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    size = getattr(value, "nbytes", 0)  # a descriptor of classes such as np.float32
+    return int(size) if isinstance(size, (int, np.integer)) else 0

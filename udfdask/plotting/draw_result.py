@@ -1,0 +1,61 @@
+"""What `Result.plot` draws: checked before there are values, drawn when there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.errors import ArgumentTypeError
+from udfdask.plotting.choose import Choice, choose
+from udfdask.plotting.displays import new_figure
+from udfdask.plotting.labels import Described
+from udfdask.plotting.live import check_log
+from udfdask.plotting.static import draw, figure_classes, figure_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A figure to be drawn of the results of one UDF."""
+
+    choices: tuple[Choice, ...]
+    """The results that are drawn."""
+    log: bool | None
+    """Logarithmic scale for all, for none, or, if None, for patterns."""
+    title: str
+    """A title above all."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the results whose values are needed, each once."""
+        return tuple(dict.fromkeys(choice.name for choice in self.choices))
+
+    def draw(self, arrays: Mapping[str, Any], masks: Mapping[str, Any]) -> Any:
+        """Take NumPy arrays by name and where they are valid; return the figure."""
+        panels = [
+            panel
+            for choice in self.choices
+            for panel in choice.panels(arrays[choice.name], masks[choice.name], log=self.log)
+        ]
+        figure = new_figure(figure_size(panels, title=self.title))
+        return draw(panels, title=self.title, figure=figure)
+
+
+def prepare_plot(
+    described: Described,
+    names: Any,
+    *,
+    axes: Sequence[Axis] | None,
+    log: bool | None,
+    title: str | None,
+) -> Plot:
+    """Take the results of a UDF and the arguments of `Result.plot`; return the plot, checked."""
+    figure_classes()
+    if not isinstance(title, str | None):
+        raise ArgumentTypeError(f"title must be a text, got {title!r}")
+    return Plot(
+        choices=choose(names, [described], axes, option="names", finished=True),
+        log=check_log(log),
+        title=described.udf_name if title is None else title,
+    )

@@ -1,0 +1,225 @@
+"""What a run will do, in words and numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from dask.utils import format_bytes
+
+from udfdask.arrays.backends.names import CUPY_BACKENDS, DENSE_BACKENDS, SPARSE_BACKENDS
+from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.plan.plan import Plan
+from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
+from udfdask.udf import UDFMethod
+
+MERGES = {
+    "none": "each chunk's rows are the result, nothing is merged",
+    "rows": "own merge, on each chunk by itself",
+    "chain": "own merge, one chunk after another in navigation order",
+    "tree": "own merge, in a tree",
+    "all": "merge_all, in a tree",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A plan in words; printing it shows all of it."""
+
+    text: str
+    """The whole description, several lines."""
+    n_chunks: int
+    """Chunks that are loaded and processed."""
+    n_tasks: int
+    """Tasks that udfdask adds to the graph."""
+    bytes_read: int
+    """Data that are loaded, in bytes, as dask sees them: before any decompression, sparse ones as
+    if they were dense."""
+    bytes_per_task: int
+    """Memory that the largest chunk task needs: its data, copies and buffers, in bytes; of sparse
+    data, what it would need if they were dense."""
+    tile_shape: tuple[int, ...]
+    """Largest tile, (frames, *signal)."""
+    passes: int
+    """How often the data are loaded."""
+    warnings: tuple[str, ...]
+    """What will be slow or need much memory, and what to change."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        from udfdask.results.html_table import html_table
+
+        return html_table("Plan", (), [_label_and_words(line) for line in self.text.splitlines()])
+
+
+def _label_and_words(line: str) -> tuple[str, str]:
+    """Take a line of a description; return what it is about, and the words."""
+    found = re.match(r"(\w+)(?:: | {2,})(.*)", line)
+    return (found[1], found[2]) if found else ("", line)
+
+
+def describe(plan: Plan, n_tasks: int) -> Explanation:
+    """Return the description of a plan that has so many tasks."""
+    recipe = plan.recipe
+    grid, sig, tiling = recipe.grid, recipe.shape.sig, _tiling(recipe)
+    blocks = math.prod(len(c) for c in recipe.sig_chunks)
+    total = math.prod(grid.numblocks)
+    itemsize = recipe.dtype.itemsize
+    frames = [math.prod(grid.bounds(c)[1]) for c in range(grid.n_chunks)]
+    passes = 2 if plan.second_pass else 1
+    bytes_read = sum(frames) * sig.size * itemsize * passes
+    most = max(frames, default=0)
+    chunk_bytes = most * sig.size * itemsize
+    if recipe.by_sig_chunk:
+        chunk_bytes = most * itemsize * math.prod(max(c) for c in recipe.sig_chunks)
+    tile_bytes = sum(_copied(recipe_udf, plan, most) for recipe_udf in recipe.udfs)
+    buffers = sum(s.nbytes(most, sig) for u in recipe.udfs for s in u.allocated.values())
+    per_task = chunk_bytes + tile_bytes + buffers
+    chunks = f"{grid.n_chunks} of {total} are read"
+    if blocks > 1:
+        chunks += f", each in {blocks} signal chunks"
+    if grid.roi is not None:
+        chunks += f"; {grid.n_frames} of {grid.size} frames selected"
+    if_dense = " if they were dense" if recipe.native in SPARSE_BACKENDS else ""
+    order = ", one for each signal chunk of a chunk" if recipe.by_sig_chunk else ""
+    lines = [
+        f"data      {recipe.shape.nav} scan, {sig} frames, {recipe.dtype}",
+        f"chunks    {chunks}",
+        f"reads     {format_bytes(bytes_read)}{if_dense}, in {_passes(plan)}",
+        f"tasks     {n_tasks}{order}",
+        (
+            f"memory    {format_bytes(per_task)} in the largest task{if_dense}: "
+            f"{format_bytes(chunk_bytes)} of data, {format_bytes(tile_bytes)} of copies, "
+            f"{format_bytes(buffers)} of buffers"
+        ),
+        f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
+        f"backend   {_backends(recipe)}",
+    ]
+    needy = dict.fromkeys(udf.name for udf in recipe.udfs if udf.needs_cuda)
+    if needy:
+        lines.append(f"needs     a CUDA device for {', '.join(needy)}; on a cluster, CUDA=1")
+    if recipe.corrections is not None:
+        lines.append(f"corrects  {_corrections(recipe)}")
+    lines += [f"{udf.name}: {_udf(udf)}" for udf in recipe.udfs]
+    lines += [f"warning   {w}" for w in plan.warnings]
+    lines += [f"note      {n}" for n in _notes(plan)]
+    return Explanation(
+        text="\n".join(lines),
+        n_chunks=grid.n_chunks,
+        n_tasks=n_tasks,
+        bytes_read=bytes_read,
+        bytes_per_task=per_task,
+        tile_shape=tuple(tiling.shape),
+        passes=passes,
+        warnings=plan.warnings,
+    )
+
+
+def _tiling(recipe: Recipe) -> TilingScheme:
+    """Return the scheme of the tiles: of sparse ones where all UDFs take the data so."""
+    given = recipe.backends_over(recipe.native)
+    takes_sparse = recipe.native in SPARSE_BACKENDS and SPARSE_BACKENDS.issuperset(given)
+    return recipe.sparse_tiling if takes_sparse and recipe.corrections is None else recipe.tiling
+
+
+def _backends(recipe: Recipe) -> str:
+    """Return what chunks are made of, and as what each UDF is given them, in words."""
+    native = recipe.native
+    given = recipe.backends_over(native)
+    corrected = recipe.corrections is not None and native in SPARSE_BACKENDS
+    if not corrected and set(given) == {native}:
+        return native
+    each = [
+        f"{udf.name} is given {_made(native, backend, corrected)}"
+        for udf, backend in zip(recipe.udfs, given, strict=True)
+    ]
+    return "; ".join([f"{native} chunks", *dict.fromkeys(each)])
+
+
+def _made(native: str, backend: str, corrected: bool) -> str:
+    """Return the backend that a UDF is given, and what it takes to get there."""
+    if corrected:
+        return f"{backend}, corrected and dense before"
+    if backend == native:
+        return f"{backend} as it is"
+    steps = []
+    if native in SPARSE_BACKENDS and backend in DENSE_BACKENDS:
+        steps.append("made dense a tile at a time")
+    if (native in CUPY_BACKENDS) != (backend in CUPY_BACKENDS):
+        steps.append(f"moved to the {'device' if backend in CUPY_BACKENDS else 'host'}")
+    return f"{backend}, {' and '.join(steps) or 'converted'}"
+
+
+def _passes(plan: Plan) -> str:
+    """Return how often the data are read, in words."""
+    if plan.second_pass:
+        return "2 passes: a parameter is a result over the same data, which are then read again"
+    return "one pass"
+
+
+def _copied(udf: UDFRecipe, plan: Plan, frames: int) -> int:
+    """Return the bytes that one UDF has copied at a time."""
+    recipe = plan.recipe
+    assembled = math.prod(len(c) for c in recipe.sig_chunks) > 1 and not recipe.by_sig_chunk
+    converted = udf.input_dtype != recipe.dtype or recipe.corrections is not None
+    frame = recipe.shape.sig.size
+    pixels = math.prod(recipe.tiling.shape)
+    if udf.method is UDFMethod.FRAME:
+        pixels = frame * recipe.tiling.frame_depth
+    elif udf.method is UDFMethod.PARTITION:
+        pixels = frame * frames
+    elif not recipe.tiling.whole_frames:
+        assembled = False
+    itemsize = recipe.dtype.itemsize if assembled else 0
+    return pixels * (itemsize + (udf.input_dtype.itemsize if converted else 0))
+
+
+def _udf(udf: UDFRecipe) -> str:
+    """Return what happens to one UDF, in words."""
+    merge = MERGES[udf.merge]
+    if udf.merge in ("tree", "all"):
+        how = f"in a tree of {udf.split_every}" if udf.split_every else "in one step"
+        merge = merge.replace("in a tree", how)
+    text = f"process_{udf.method.value} on {udf.input_dtype}; {merge}"
+    if udf.finish:
+        text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")
+    outputs = ", ".join(f"{k} ({s.kind}, {s.dtype})" for k, s in udf.outputs.items())
+    return f"{text}; gives {outputs or 'nothing'}"
+
+
+def _corrections(recipe: Recipe) -> str:
+    """Return what is done to the data before UDFs see them, in words."""
+    given = recipe.corrections
+    assert given is not None
+    parts = [name for name in ("dark", "gain") if getattr(given, name) is not None]
+    if given.excluded_pixels is not None:
+        parts.append(f"{given.excluded_pixels.shape[1]} excluded pixels")
+    return ", ".join(parts)
+
+
+def _notes(plan: Plan) -> list[str]:
+    """Return what else is worth knowing."""
+    names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(plan.recipe.udfs)}}
+    slots = [(k, p[0] if isinstance(p, tuple) else p) for k, p in plan.recipe.lazy_slots]
+    lazy = [f"{names[k]}.{p}" for k, p in dict.fromkeys(slots)]
+    notes = []
+    if plan.recipe.native in SPARSE_BACKENDS:
+        notes.append(
+            "dask knows the dense size of sparse chunks alone; they take memory in proportion to "
+            "the values that they store"
+        )
+    if lazy:
+        notes.append(f"{', '.join(lazy)} computed first, then handed to every task")
+    if plan.recipe.nbytes > (1 << 20):
+        notes.append(
+            f"parameters of {format_bytes(plan.recipe.nbytes)} are a task of their own, which a "
+            "distributed cluster sends to each worker once; the processes scheduler sends them "
+            "with every task"
+        )
+    return notes

@@ -1,0 +1,131 @@
+"""A DataArray as the dask array that UDFs run over, and its labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from dask.utils import format_bytes
+
+from udfdask import config
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.results.labels.attributes import split_attributes
+from udfdask.results.labels.labels import Labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arranged:
+    """Data ready for a run."""
+
+    data: da.Array
+    """The data, shape (*nav, *sig)."""
+    labels: Labels
+    """What they are called."""
+    array: xr.DataArray
+    """The DataArray they are from, its dimensions in the order of `data`."""
+    was_lazy: bool
+    """Whether it was chunked: if not, results are computed at once, as xarray does."""
+
+    @property
+    def sig_dims(self) -> int:
+        """Number of signal axes."""
+        return len(self.labels.sig)
+
+
+def arrange(array: xr.DataArray, sig_dims: Any, *, keep_attrs: bool) -> Arranged:
+    """Return a DataArray with its signal dimensions last, as a dask array and labels.
+
+    Axes are moved only if they are not in order already, and data that are not chunked get chunks.
+    """
+    nav, sig = split_dims(array.dims, sig_dims)
+    ordered = array.transpose(*nav, *sig)
+    was_lazy = ordered.chunks is not None
+    chunked = ordered if was_lazy else _chunked(ordered, nav, sig)
+    general, quantity = split_attributes(array.attrs) if keep_attrs else ({}, {})
+    labels = Labels(
+        nav=nav,
+        sig=sig,
+        coords=array.coords.to_dataset(),  # of two dimensions too: they keep their order
+        attrs=general,
+        unit_attrs=quantity,
+    )
+    return Arranged(data=chunked.data, labels=labels, array=ordered, was_lazy=was_lazy)
+
+
+def split_dims(
+    dims: tuple[Hashable, ...], sig_dims: Any
+) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
+    """Return the navigation and the signal dimensions, each in the order that UDFs see.
+
+    Signal dimensions are names, in the order of the axes of a frame, or the number of the last.
+    """
+    if len(set(dims)) < len(dims):
+        raise ArgumentValueError(
+            f"the DataArray has dimensions of the same name, {dims}: rename one of them"
+        )
+    if isinstance(sig_dims, bool):
+        raise ArgumentTypeError(f"sig_dims must be names or a number of dims, not {sig_dims!r}")
+    if isinstance(sig_dims, (int, np.integer)):
+        if not 1 <= sig_dims <= len(dims):
+            raise ArgumentValueError(
+                f"sig_dims must be between 1 and {len(dims)}, the number of dimensions of the "
+                f"DataArray, {dims}, not {sig_dims}"
+            )
+        n_nav = len(dims) - int(sig_dims)
+        return dims[:n_nav], dims[n_nav:]
+    sig = _names(sig_dims)
+    unknown = [name for name in sig if name not in dims]
+    if unknown or not sig:
+        what = f"has no dimension {unknown[0]!r}" if unknown else "needs a signal dimension"
+        raise ArgumentValueError(
+            f"the DataArray {what}: sig_dims={sig_dims!r}, but its dimensions are {dims}"
+        )
+    if len(set(sig)) < len(sig):
+        raise ArgumentValueError(f"sig_dims={sig_dims!r} names a dimension twice")
+    return tuple(name for name in dims if name not in sig), sig
+
+
+def _names(sig_dims: Any) -> tuple[Hashable, ...]:
+    """Return the names that a user passed, one or several."""
+    if isinstance(sig_dims, str):
+        return (sig_dims,)
+    if isinstance(sig_dims, (list, tuple)):
+        for name in sig_dims:
+            if not isinstance(name, Hashable):
+                raise ArgumentTypeError(f"sig_dims={sig_dims!r}: {name!r} cannot be a name")
+        return tuple(sig_dims)
+    raise ArgumentTypeError(
+        f"sig_dims must be the names of the signal dimensions, such as ('ky', 'kx'), or the number "
+        f"of the last ones, not {type(sig_dims).__name__}"
+    )
+
+
+def _chunked(
+    array: xr.DataArray, nav: tuple[Hashable, ...], sig: tuple[Hashable, ...]
+) -> xr.DataArray:
+    """Return an array cut into chunks of whole frames; data that are still in a file stay there."""
+    if not array.size or array.dtype.hasobject:  # no chunk size can be found for these
+        return array.chunk()
+    chunks: dict[Hashable, Any] = {**dict.fromkeys(nav, "auto"), **dict.fromkeys(sig, -1)}
+    # a name of its own: to find one from the data would be to read them all
+    return array.chunk(chunks, token=uuid4().hex)
+
+
+def warn_if_huge(arranged: Arranged, stacklevel: int) -> None:
+    """Warn if data without chunks, which are processed at once, are large."""
+    nbytes, memory = arranged.data.nbytes, config.worker_memory()
+    if arranged.was_lazy or memory is None or nbytes <= memory:
+        return
+    warnings.warn(
+        f"the DataArray has no chunks: all of its {format_bytes(int(nbytes))} are processed at "
+        "once, and results are computed, not lazy. Call its chunk() first, or open the file with "
+        "chunks={}, to get lazy results",
+        UDFWarning,
+        stacklevel=stacklevel + 1,
+    )

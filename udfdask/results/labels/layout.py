@@ -1,0 +1,205 @@
+"""Where each result of a UDF goes in a Dataset: names, dimensions, coordinates and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import xarray as xr
+
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.results.labels.labels import Labels
+from udfdask.udf.buffers import BufferSpec
+
+VISITED = "visited"
+"""Variable of a UDF without results: which frames have been processed."""
+
+Dims = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where one result goes."""
+
+    name: Hashable
+    """Name of the variable."""
+    mask_name: Hashable
+    """Name of the variable with its valid mask."""
+    dims: Dims
+    """Name of each axis."""
+    attrs: Mapping[Hashable, Any]
+    """Attributes of the variable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where all results of a UDF go."""
+
+    places: Mapping[str, Place]
+    """By the names of the results."""
+    nav: Dims
+    """Name of each navigation axis."""
+    coords: xr.Dataset
+    """Coordinates with their indexes, and no variables."""
+    attrs: Mapping[Hashable, Any]
+    """Attributes of the Dataset."""
+
+    def fill(
+        self, arrays: Mapping[str, Any], masks: Mapping[str, Any] | None, visited: Any
+    ) -> xr.Dataset:
+        """Return the Dataset of results, with their valid masks if these are given."""
+        variables: dict[Hashable, Any] = {}
+        for key, place in self.places.items():
+            variables[place.name] = (place.dims, arrays[key], dict(place.attrs))
+            if masks is not None:
+                variables[place.mask_name] = (place.dims, masks[key])
+        if not self.places:
+            variables[VISITED] = (self.nav, visited)
+        return self.coords.assign(variables).assign_attrs(self.attrs)
+
+
+class Described(Protocol):
+    """What is known of the results of a UDF."""
+
+    @property
+    def buffers(self) -> Mapping[str, BufferSpec]:
+        """Declarations by name."""
+
+    @property
+    def axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Extra dimensions of each."""
+
+    @property
+    def in_units(self) -> Collection[str]:
+        """Names of those in the unit of the data."""
+
+
+def make_layout(
+    results: Described, labels: Labels, rename: Mapping[str, Hashable] | None = None
+) -> Layout:
+    """Return where the results of a UDF go; `rename` gives variables other names."""
+    buffers, axes = results.buffers, results.axes
+    names: dict[str, Hashable] = {key: (rename or {}).get(key, key) for key in buffers}
+    own = {key: _own_dims(spec, labels) for key, spec in buffers.items()}
+    used = set().union(*own.values()) if buffers else set(labels.nav)
+    coords = labels.coords.drop_dims(set(labels.dims) - used, errors="ignore")
+    known = {*labels.dims, *coords.coords}
+    _check_names(names.values() if buffers else [VISITED], known)
+    extra = _extra_dims(buffers, axes, {*known, *names.values()})
+    masks = _mask_names(names, known.union(*extra.values()))
+    places = {
+        key: Place(
+            name=names[key],
+            mask_name=masks[key],
+            dims=(*own[key], *extra[key]),
+            attrs={**labels.attrs, **(labels.unit_attrs if key in results.in_units else {})},
+        )
+        for key in buffers
+    }
+    return Layout(
+        places=places,
+        nav=labels.nav,
+        coords=coords.assign_coords(_extra_coords(buffers, axes, extra)),
+        attrs=labels.attrs,
+    )
+
+
+def check_rename(rename: Any, buffers: Iterable[str]) -> None:
+    """Raise if `rename` is no mapping from names of results to names."""
+    if rename is None:
+        return
+    if not isinstance(rename, Mapping):
+        raise ArgumentTypeError(
+            f"rename must be a dictionary such as {{'intensity': 'total'}}, not {rename!r}"
+        )
+    known = sorted(set(buffers))
+    for key in rename:
+        if key not in known:
+            raise ArgumentValueError(f"rename={rename!r}: there is no result {key!r}, only {known}")
+
+
+def free_name(name: str, taken: Collection[Hashable]) -> str:
+    """Return a name, with underscores behind it if it is taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _own_dims(spec: BufferSpec, labels: Labels) -> Dims:
+    """Return the dimensions of the data that a result has."""
+    return {"nav": labels.nav, "sig": labels.sig, "single": ()}[spec.kind]
+
+
+def _mask_names(names: Mapping[str, Hashable], known: Collection[Hashable]) -> dict[str, Hashable]:
+    """Return a free name for the valid mask of each result."""
+    taken = {*known, *names.values()}
+    masks: dict[str, Hashable] = {}
+    for key, name in names.items():
+        masks[key] = free_name(f"{name}_valid", taken)
+        taken.add(masks[key])
+    return masks
+
+
+def _check_names(names: Iterable[Hashable], taken: Collection[Hashable]) -> None:
+    """Raise if variables cannot have these names beside dimensions and coordinates."""
+    seen: set[Hashable] = set()
+    for name in names:
+        if name in taken:
+            raise ArgumentValueError(
+                f"the result {name!r} is called like a dimension or coordinate of the data: give "
+                f"it another name, rename={{{name!r}: '{name}_result'}}"
+            )
+        if name in seen:
+            raise ArgumentValueError(f"two results are called {name!r}: correct rename=")
+        seen.add(name)
+
+
+def _extra_dims(
+    buffers: Mapping[str, BufferSpec],
+    axes: Mapping[str, tuple[Axis, ...]],
+    taken: Collection[Hashable],
+) -> dict[str, Dims]:
+    """Return the names of the extra dimensions of each result.
+
+    Results share a dimension if they have the same axis. One whose name means something else
+    already is called after its result, too.
+    """
+    meaning: dict[str, tuple[Axis, int]] = {}
+    dims: dict[str, Dims] = {}
+    for key, spec in buffers.items():
+        found = []
+        for axis, n in zip(axes[key], spec.extra_shape, strict=True):
+            name = axis.name
+            while name in taken or meaning.get(name, (axis, n)) != (axis, n) or name in found:
+                name = f"{key}_{axis.name}" if name == axis.name else f"{name}_"
+            meaning[name] = (axis, n)
+            found.append(name)
+        dims[key] = tuple(found)
+    return dims
+
+
+def _extra_coords(
+    buffers: Mapping[str, BufferSpec],
+    axes: Mapping[str, tuple[Axis, ...]],
+    dims: Mapping[str, Dims],
+) -> dict[Hashable, Any]:
+    """Return the coordinates along extra dimensions, of those whose axis says something."""
+    coords: dict[Hashable, Any] = {}
+    for key, spec in buffers.items():
+        for dim, axis, n in zip(dims[key], axes[key], spec.extra_shape, strict=True):
+            values = _positions(axis, n)
+            if values is not None:
+                coords[dim] = (dim, values, {"units": axis.unit} if axis.unit else {})
+    return coords
+
+
+def _positions(axis: Axis, n: int) -> np.ndarray[Any, Any] | None:
+    """Return the labels or the values along an axis; None if it only counts pixels."""
+    if axis.labels is not None:
+        return np.array(axis.labels)
+    if axis.unit is None and axis.scale == 1 and axis.offset == 0:
+        return None
+    return axis.offset + axis.scale * np.arange(n)

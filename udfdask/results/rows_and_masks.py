@@ -1,0 +1,95 @@
+"""Dask arrays beside the results: flat rows and valid masks, made when somebody asks for them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask._task_spec import List, Task, TaskRef
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+from udfdask.arrays.backends.device import (
+    array_module,
+    cupy,
+    is_on_device,
+    to_device,
+    using_device,
+)
+from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.types import AnyArray
+
+
+def flat_rows(array: da.Array, grid: Grid) -> da.Array:
+    """Return a nav result of data set shape as rows: flattened, ROI applied, in C order.
+
+    One block holds a band of the scan, all chunks that share their place on the first axis.
+    """
+    n_nav = len(grid.shape)
+    name = f"rows-{tokenize(array.name, grid)}"
+    extra = array.chunks[n_nav:]
+    bands = grid.nav_chunks[0] if n_nav else (1,)
+    inner = grid.numblocks[1:]
+    tasks: dict[Any, Task] = {}
+    lengths = []
+    for band, size in enumerate(bands):
+        first = sum(bands[:band])
+        mask = grid.roi  # of shape (), it selects or drops the only frame
+        if mask is not None and n_nav:
+            mask = mask[first : first + size]
+        place = (band,) if n_nav else ()
+        refs = [
+            TaskRef((array.name, *place, *rest, *(0 for _ in extra)))
+            for rest in itertools.product(*map(range, inner))
+        ]
+        key = (name, band, *(0 for _ in extra))
+        tasks[key] = Task(key, _band, List(*refs), inner, n_nav, mask)
+        whole = size * int(np.prod(grid.shape[1:])) if n_nav else 1
+        lengths.append(whole if mask is None else int(np.count_nonzero(mask)))
+    layers = {**array.dask.layers, name: MaterializedLayer(tasks)}
+    graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
+    meta = array_module(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
+    return da.Array(graph, name, (tuple(lengths), *extra), meta=meta)
+
+
+def _band(
+    blocks: list[AnyArray], inner: tuple[int, ...], n_nav: int, mask: BoolArray | None
+) -> AnyArray:
+    """Return the selected rows of the blocks of a band."""
+    for axis in range(n_nav - 1, 0, -1):
+        n = inner[axis - 1]
+        blocks = [np.concatenate(blocks[k : k + n], axis=axis) for k in range(0, len(blocks), n)]
+    (band,) = blocks
+    if mask is not None:
+        return band[mask]
+    rows = int(np.prod(band.shape[:n_nav]))
+    return band.reshape((rows, *band.shape[n_nav:]))
+
+
+def default_mask(array: da.Array, grid: Grid, is_nav: bool) -> da.Array:
+    """Return where a result is valid if the UDF does not say: everywhere in the ROI."""
+    if not is_nav or grid.roi is None:
+        everywhere: da.Array = da.ones(array.shape, dtype=bool, chunks=array.chunks)
+        return _beside(array, everywhere)
+    mask = da.from_array(grid.roi, chunks=grid.nav_chunks)
+    extra = array.ndim - mask.ndim
+    mask = mask[(..., *(None,) * extra)]
+    full: da.Array = da.broadcast_to(mask, array.shape, chunks=array.chunks)
+    return _beside(array, full)
+
+
+def _beside(array: da.Array, mask: da.Array) -> da.Array:
+    """Return a mask whose blocks are on the device if those of an array are."""
+    if not is_on_device(array._meta):
+        return mask
+    meta = cupy().empty((0,) * mask.ndim, dtype=bool)
+    there: da.Array = da.map_blocks(_sent, mask, dtype=bool, meta=meta)
+    return there
+
+
+def _sent(block: AnyArray) -> Any:
+    """Return a block on the device."""
+    with using_device(own_stream=False):
+        return to_device(block)

@@ -1,0 +1,345 @@
+"""The iterator over the snapshots of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from udfdask.errors import UDFError, UDFRunCancelled
+from udfdask.results.result import About
+from udfdask.run.progressive.accumulate import AuxRows, grow
+from udfdask.run.progressive.arrivals import Closed
+from udfdask.run.progressive.chunk_source import Chunks
+from udfdask.run.progressive.live_recipe import LiveRecipe
+from udfdask.run.progressive.snapshot import Found, Snapshot
+from udfdask.scheduling.progress.counter import Tally
+from udfdask.scheduling.progress.state import Status
+from udfdask.types import AnyArray
+
+
+class UDFIterator:
+    """Iterates over the snapshots of a run, one after each merged chunk; also `async for`.
+
+    The work starts with the first snapshot that is asked for, stays a few chunks ahead, and stops
+    when the iterator is closed, fails, is interrupted, or is no longer referenced. Awaited, the
+    iterator goes through to the end and gives the last snapshot. Iterators are made by
+    `run_udf_iter`.
+
+    Parameters
+    ----------
+    live : LiveRecipe
+        The recipe with parameters that may change.
+    abouts : tuple of About
+        What the result of each UDF knows besides its arrays.
+    known_aux : list of dict of numpy.ndarray, shape (*nav, *extra_shape)
+        For each UDF, the aux data of the frames whose values are known.
+    start : callable
+        Returns what computes the chunks; called when the first snapshot is asked for.
+    tally : Tally, optional
+        Counts the chunks as they are merged.
+    watch : callable, optional
+        Is called with each snapshot before it is handed out, in the thread that iterates.
+
+    Attributes
+    ----------
+    n_chunks : int
+        Number of chunks of the run.
+    n_merged : int
+        Number of chunks that have been merged.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> x = da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2))
+    >>> with ud.run_udf_iter(x, SumUDF(), scheduler="synchronous") as snapshots:
+    ...     for snapshot in snapshots:
+    ...         if snapshot.buffers[0]["intensity"].sum() > 20:
+    ...             break
+    >>> snapshot
+    <Snapshot of SumUDF: 2 of 4 chunks>
+    """
+
+    def __init__(
+        self,
+        live: LiveRecipe,
+        abouts: tuple[About, ...],
+        known_aux: list[dict[str, AnyArray]],
+        start: Callable[[], Chunks],
+        tally: Tally | None = None,
+        watch: Callable[[Snapshot], object] | None = None,
+    ) -> None:
+        recipe = live.now
+        grid = recipe.grid
+        self.n_merged = 0
+        self._live = live
+        self._abouts = abouts
+        self._start = start
+        self._tally = tally
+        self._watch = watch
+        self._chunks: Chunks | None = None
+        self._growing = [grow(recipe, number) for number in range(len(recipe.udfs))]
+        self._aux = tuple(AuxRows(recipe, number, known) for number, known in enumerate(known_aux))
+        self._rows_merged = np.zeros(grid.n_frames, dtype=bool)
+        self._merged_at = np.full(grid.n_chunks, grid.n_chunks, dtype=np.int64)
+        self._turn = threading.Lock()
+        self._over = False
+        self._reader: Any = None
+        self._closer: Any = None
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks of the run."""
+        return len(self._merged_at)
+
+    def __repr__(self) -> str:
+        names = ", ".join(about.udf_name for about in self._abouts)
+        return f"<UDFIterator of {names}: {self.n_merged} of {self.n_chunks} chunks>"
+
+    def update_parameters(self, changes: Sequence[Mapping[str, Any]]) -> None:
+        """Change parameters from the next chunk that starts on, and of the merges from now on.
+
+        On a distributed cluster, chunks that have been sent there already keep the old ones: two
+        for each of its threads at most.
+
+        Parameters
+        ----------
+        changes : sequence of dict
+            New values by name, one dictionary for each UDF; empty for one that stays as it is.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there are more or fewer dictionaries than UDFs, a name is no parameter, or what the
+            UDF declares would change. Nothing is changed then.
+        ArgumentTypeError
+            If this is no sequence of dictionaries, or a value is a dask collection.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> class Scaled(ud.UDF):
+        ...     def get_result_buffers(self):
+        ...         return {"v": self.buffer(kind="nav", dtype="float64")}
+        ...     def process_frame(self, frame):
+        ...         self.results.v[:] = self.params.factor * frame.sum()
+        >>> x = da.ones((6, 1, 2, 2), chunks=(1, 1, 2, 2))
+        >>> snapshots = ud.run_udf_iter(x, Scaled(factor=1), scheduler="synchronous")
+        >>> for snapshot in snapshots:
+        ...     snapshots.update_parameters([{"factor": 10}])
+        >>> snapshot.buffers[0]["v"][0, 0], snapshot.buffers[0]["v"][-1, 0]
+        (np.float64(4.0), np.float64(40.0))
+        """
+        self._live.update(changes)
+
+    def update_parameters_experimental(self, changes: Sequence[Mapping[str, Any]]) -> None:
+        """Change parameters: LiberTEM's name of `update_parameters`.
+
+        Parameters
+        ----------
+        changes : sequence of dict
+            As in `update_parameters`.
+        """
+        self.update_parameters(changes)
+
+    def close(self) -> None:
+        """Stop the work: tasks that run may finish, nothing new starts.
+
+        Whoever is waiting for a snapshot elsewhere, in another thread or coroutine, gets a
+        `UDFRunCancelled`.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> snapshots = ud.run_udf_iter(da.ones((4, 3, 2, 2), chunks=1), SumUDF())
+        >>> _ = next(snapshots)
+        >>> snapshots.close()
+        >>> list(snapshots)
+        []
+        """
+        if self._closer is None and not self._over:
+            self._closer = _who()
+        if self._chunks is not None:
+            self._chunks.close()
+        if self._turn.acquire(blocking=False):  # nobody waits, who would see the end
+            try:
+                self._end_tally("cancelled")
+            finally:
+                self._turn.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Snapshot:
+        snapshot = self._advance(_who())
+        if snapshot is None:
+            raise StopIteration
+        if self._watch is not None:
+            self._watch(snapshot)
+        return snapshot
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Snapshot:
+        import asyncio
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.close)  # of all that goes wrong, a cancellation is only seen here
+            snapshot = await asyncio.to_thread(self._advance, _who())
+            stack.pop_all()
+        if snapshot is None:
+            raise StopAsyncIteration
+        if self._watch is not None:
+            self._watch(snapshot)
+        return snapshot
+
+    def __await__(self) -> Generator[Any, None, Snapshot | None]:
+        return self._last().__await__()
+
+    async def _last(self) -> Snapshot | None:
+        """Return the last snapshot."""
+        last = None
+        async for snapshot in self:
+            last = snapshot
+        return last
+
+    async def aclose(self) -> None:
+        """Stop the work, as `close` does.
+
+        Examples
+        --------
+        >>> import asyncio, dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> async def first():
+        ...     snapshots = ud.run_udf_iter(da.ones((4, 3, 2, 2), chunks=1), SumUDF())
+        ...     async for snapshot in snapshots:
+        ...         await snapshots.aclose()
+        ...         return snapshot
+        >>> asyncio.run(first())
+        <Snapshot of SumUDF: 1 of 12 chunks>
+        """
+        self.close()
+
+    def _advance(self, reader: Any) -> Snapshot | None:
+        """Return the next snapshot, None after the last one; `reader` asks for it."""
+        try:
+            return self._next_snapshot(reader)
+        except (StopIteration, StopAsyncIteration) as error:
+            # a loop would end on it as if all were done, and a coroutine would wait for ever
+            notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+            raise UDFError(
+                f"{type(error).__name__} came out of a UDF or of loading the data{notes}"
+            ) from error
+
+    def _next_snapshot(self, reader: Any) -> Snapshot | None:
+        """Return the next snapshot, None after the last one; exceptions as they come."""
+        with self._turn, contextlib.ExitStack() as stack:
+            if self._over:
+                return None
+            self._reader = reader
+            stack.push(self._end)
+            if self._closer is not None:
+                self._refuse_silence()
+                return None
+            if self._chunks is None:
+                self._start_tally()
+            if self._chunks is None and self.n_chunks:
+                self._chunks = self._start()
+                weakref.finalize(self, self._chunks.close)
+                if self._closer is not None:  # meanwhile
+                    self._chunks.close()
+            if self._chunks is not None:
+                try:
+                    taken = self._chunks.take()
+                except Closed:
+                    self._refuse_silence()
+                    return None
+                if taken is None:
+                    raise UDFError("the scheduler has come to its end, but not all chunks came")
+                self._merge(*taken)
+            if self.n_merged < self.n_chunks:
+                stack.pop_all()
+            return self._snapshot()
+
+    def _merge(self, chunk: int, payload: Sequence[Any]) -> None:
+        """Merge a chunk into the results of every UDF."""
+        recipe = self._live.now
+        rows = np.asarray(recipe.grid.rows(chunk), dtype=np.int64)
+        for growing, aux, partial in zip(self._growing, self._aux, payload, strict=True):
+            growing.add(recipe, partial, self._rows_merged)
+            aux.add(rows, partial.aux)
+        self._rows_merged[rows] = True
+        self._merged_at[chunk] = self.n_merged
+        self.n_merged += 1
+        if self._tally is not None:
+            self._tally.add((chunk,))
+
+    def _snapshot(self) -> Snapshot:
+        """Return what there is now."""
+        found = Found(
+            recipe=self._live.now,
+            abouts=self._abouts,
+            frozen=tuple(growing.freeze() for growing in self._growing),
+            aux=self._aux,
+            merged_at=self._merged_at,
+            n_merged=self.n_merged,
+        )
+        return Snapshot(found)
+
+    def _end(self, kind: type[BaseException] | None, *_: Any) -> None:
+        """Stop for good, after an exception of some kind or without one."""
+        self._over = True
+        if self._chunks is not None:
+            self._chunks.close()
+        if self.n_merged == self.n_chunks:
+            self._end_tally("finished")
+        elif kind is None or kind is UDFRunCancelled or not issubclass(kind, Exception):
+            self._end_tally("cancelled")
+        else:
+            self._end_tally("failed")
+
+    def _start_tally(self) -> None:
+        """Begin to count."""
+        if self._tally is not None:
+            self._tally.start()
+            weakref.finalize(self, self._tally.end, "cancelled")
+
+    def _end_tally(self, status: Status) -> None:
+        """Stop counting."""
+        if self._tally is not None:
+            self._tally.end(status)
+
+    def _refuse_silence(self) -> None:
+        """Raise that the run has been cancelled, unless by the very one who iterates."""
+        if self._closer is not None and self._closer == self._reader:
+            return
+        raise UDFRunCancelled(
+            f"the run was cancelled after {self.n_merged} of {self.n_chunks} chunks had been "
+            "merged: the snapshots up to then are right",
+            chunks_merged=self.n_merged,
+        )
+
+
+def _who() -> Any:
+    """Return who calls: the coroutine's task, or else the thread."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None:
+        with contextlib.suppress(RuntimeError):
+            task = asyncio.current_task()
+            if task is not None:
+                return ("task", id(task))
+    return ("thread", threading.get_ident())

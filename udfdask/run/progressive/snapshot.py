@@ -1,0 +1,133 @@
+"""What a run has found so far: results of all UDFs over the same chunks, made when read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
+from udfdask.merge.finalize import finish
+from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
+from udfdask.plan.recipe import Recipe
+from udfdask.results.result import About, Result
+from udfdask.run.progressive.accumulate import AuxRows, Frozen
+from udfdask.run.progressive.made_once import MadeOnce
+from udfdask.types import AnyArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a snapshot keeps of a run."""
+
+    recipe: Recipe
+    """The recipe with the parameters of the moment."""
+    abouts: tuple[About, ...]
+    """What the result of each UDF knows besides its arrays."""
+    frozen: tuple[Frozen, ...]
+    """What is kept of the results of each UDF."""
+    aux: tuple[AuxRows, ...]
+    """Aux data of the frames, of each UDF."""
+    merged_at: AnyArray
+    """The how-manieth each chunk was to be merged, from 0, int, shape (chunks,).
+
+    Those merged later show up here, with higher numbers.
+    """
+    n_merged: int
+    """Number of chunks that have been merged."""
+
+    @property
+    def chunks(self) -> BoolArray:
+        """Which chunks have been merged."""
+        return np.asarray(self.merged_at < self.n_merged)
+
+    @property
+    def rows(self) -> BoolArray:
+        """Which rows have been merged."""
+        grid = self.recipe.grid
+        rows = np.zeros(grid.n_frames, dtype=bool)
+        in_order = as_index(grid.rows_of(0, grid.n_chunks))
+        rows[in_order] = np.repeat(self.chunks, grid.counts)
+        return rows
+
+    def result(self, number: int) -> Result:
+        """Return the result of a UDF."""
+        recipe, grid, valid = self.recipe, self.recipe.grid, self.rows
+        udf = recipe.udfs[number]
+        rows, whole = self.frozen[number](recipe, self.chunks)
+        holders: Sequence[Holder] = rows
+        rest: Holder | None = whole
+        if udf.finish:
+            aux = self.aux[number].over(valid)
+            rest = finish(recipe, number, None, rows, whole, valid, aux)
+            holders = [rest]
+        made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
+        return Result(self.abouts[number], *made)
+
+
+class Snapshot:
+    """The results of a run over the chunks that have been merged so far.
+
+    What it holds does not change while the run goes on. Snapshots are made by `run_udf_iter`.
+
+    Parameters
+    ----------
+    found : Found
+        What is kept of the run.
+
+    Attributes
+    ----------
+    buffers : sequence of Result
+        A computed `Result` for each UDF, in the order of the call. Each is made when it is first
+        read; only then, and only once, `get_results` of its UDF runs.
+    damage : numpy.ndarray of bool, shape nav
+        Which frames have been processed.
+    n_chunks : int
+        Number of chunks of the run.
+    n_merged : int
+        Number of chunks that have been merged.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumSigUDF
+    >>> x = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
+    >>> first, last = ud.run_udf_iter(x, SumSigUDF(), scheduler="synchronous")
+    >>> first.damage
+    array([[ True,  True,  True],
+           [False, False, False]])
+    >>> first.buffers[0].masked["intensity"].sum(), last.buffers[0]["intensity"].sum()
+    (np.float64(48.0), np.float64(96.0))
+    """
+
+    __slots__ = ("_found", "_results")
+
+    def __init__(self, found: Found) -> None:
+        self._found = found
+        self._results = MadeOnce(len(found.abouts), found.result)
+
+    def __repr__(self) -> str:
+        names = ", ".join(about.udf_name for about in self._found.abouts)
+        return f"<Snapshot of {names}: {self.n_merged} of {self.n_chunks} chunks>"
+
+    @property
+    def n_merged(self) -> int:
+        """Number of chunks that have been merged."""
+        return self._found.n_merged
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks of the run."""
+        return self._found.recipe.grid.n_chunks
+
+    @property
+    def buffers(self) -> Sequence[Result]:
+        """A computed `Result` for each UDF."""
+        return self._results
+
+    @property
+    def damage(self) -> BoolArray:
+        """Which frames have been processed, shape nav."""
+        grid = self._found.recipe.grid
+        return in_nav_shape(grid, self._found.rows, False)

@@ -1,0 +1,220 @@
+"""The front door: runs UDFs over a dask array, lazily."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, overload
+
+import dask.array as da
+
+from udfdask.corrections import CorrectionSet
+from udfdask.errors import ArgumentTypeError, UDFWarning
+from udfdask.graph.build import build_graph
+from udfdask.graph.result_tasks import ResultTasks
+from udfdask.plan.plan import Plan, check_is_array, make_plan
+from udfdask.results.explanation import Explanation, describe
+from udfdask.results.result import About, Result
+from udfdask.scheduling.compute import compute, persist
+from udfdask.udf import UDF
+
+__all__ = ["compute", "explain", "persist", "run_udf"]
+
+
+@overload
+def run_udf(
+    array: da.Array,
+    udf: UDF,
+    *,
+    sig_dims: int = ...,
+    roi: Any = ...,
+    corrections: CorrectionSet | None = ...,
+    backends: Any = ...,
+    split_every: int | bool | None = ...,
+) -> Result: ...
+@overload
+def run_udf(
+    array: da.Array,
+    udf: Sequence[UDF],
+    *,
+    sig_dims: int = ...,
+    roi: Any = ...,
+    corrections: CorrectionSet | None = ...,
+    backends: Any = ...,
+    split_every: int | bool | None = ...,
+) -> tuple[Result, ...]: ...
+def run_udf(
+    array: da.Array,
+    udf: UDF | Sequence[UDF],
+    *,
+    sig_dims: int = 2,
+    roi: Any = None,
+    corrections: CorrectionSet | None = None,
+    backends: Any = None,
+    split_every: int | bool | None = None,
+) -> Result | tuple[Result, ...]:
+    """Run one UDF, or several in one pass, over a dask array; nothing is computed yet.
+
+    Parameters
+    ----------
+    array : dask.array.Array, shape (*nav, *sig)
+        The data; any chunks will do. Signal axes are the last ones.
+    udf : UDF, or list or tuple of UDF
+        What to run. All UDFs of a list share one pass over the data.
+    sig_dims : int
+        Number of signal axes.
+    roi : array-like, optional
+        Which scan positions are processed: a boolean array of shape `nav` (True = processed), dense
+        or sparse, a position ``(y, x)``, slices such as ``np.s_[3:7, 9:12]``, or a list of
+        ``((y, x), True or False)``. All by default.
+    corrections : CorrectionSet, optional
+        Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
+        float32 or better.
+    backends : str or sequence of str, optional
+        Restrict the array backends that UDFs are given, by the constants of `UDF`, such as "numpy".
+    split_every : int or False, optional
+        Fan-in of merge trees; False merges in one step. By default 8 (config
+        `udfdask.split-every`); the class attribute of a UDF wins over both.
+
+    Returns
+    -------
+    Result or tuple of Result
+        A `Result` for a UDF, a tuple of them for a list.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If an argument, or what a UDF declares, cannot be; each also is a TypeError or ValueError.
+    MissingMergeError
+        If a UDF has sig or single buffers and neither `merge` nor `merge_all`.
+    UDFError
+        If a UDF is wrong otherwise.
+
+    Warns
+    -----
+    UDFWarning
+        If a task needs much memory, or blocks are many and small: with numbers, and the `rechunk`
+        call to make.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumSigUDF, SumUDF
+    >>> x = da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8))
+    >>> total, sums = ud.run_udf(x, [SumUDF(), SumSigUDF()], sig_dims=2)
+    >>> total["intensity"].shape, sums["intensity"].shape
+    ((8, 8), (4, 6))
+    >>> sums["intensity"].max().compute()
+    np.float64(64.0)
+    """
+    udfs = as_list(udf)
+    plan = make_plan(
+        array,
+        udfs,
+        sig_dims=sig_dims,
+        roi=roi,
+        corrections=corrections,
+        backends=backends,
+        split_every=split_every,
+    )
+    for text in plan.warnings:
+        warnings.warn(text, UDFWarning, stacklevel=2)
+    results = make_results(plan, array)
+    return results[0] if isinstance(udf, UDF) else results
+
+
+def explain(
+    array: da.Array,
+    udf: UDF | Sequence[UDF],
+    *,
+    sig_dims: int = 2,
+    roi: Any = None,
+    corrections: CorrectionSet | None = None,
+    backends: Any = None,
+    split_every: int | bool | None = None,
+) -> Explanation:
+    """Return what `run_udf` with the same arguments would do, in words and numbers.
+
+    Parameters
+    ----------
+    array : dask.array.Array, shape (*nav, *sig)
+        The data.
+    udf : UDF, or list or tuple of UDF
+        What would run.
+    sig_dims, roi, corrections, backends, split_every
+        As in `run_udf`.
+
+    Returns
+    -------
+    Explanation
+        Printed, it shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+
+    Raises
+    ------
+    UDFError
+        As `run_udf` does.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> x = da.ones((64, 64, 32, 32), chunks=(8, 64, 32, 32), dtype="uint16")
+    >>> ud.explain(x, SumUDF()).bytes_read
+    8388608
+    """
+    check_is_array(array, "explain")
+    udfs = as_list(udf)
+    plan = make_plan(
+        array,
+        udfs,
+        sig_dims=sig_dims,
+        roi=roi,
+        corrections=corrections,
+        backends=backends,
+        split_every=split_every,
+    )
+    return make_results(plan, array)[0].explain()
+
+
+def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
+    """Return the lazy results of a plan."""
+    every = build_graph(plan, array)
+    abouts = describe_results(plan, _count_tasks(every, array))
+    return tuple(Result(about, tasks=tasks) for about, tasks in zip(abouts, every, strict=True))
+
+
+def describe_results(plan: Plan, n_tasks: int) -> tuple[About, ...]:
+    """Return what the result of each UDF knows besides its arrays."""
+    explanation = describe(plan, n_tasks)
+    return tuple(
+        About(
+            udf_name=u.name,
+            buffers=u.outputs,
+            grid=plan.recipe.grid,
+            sig_shape=tuple(plan.recipe.shape.sig),
+            explanation=explanation,
+            axes=u.axes,
+            in_units=frozenset(u.cls.keeps_units),
+            files=plan.files,
+        )
+        for u in plan.recipe.udfs
+    )
+
+
+def as_list(udf: Any) -> list[UDF]:
+    """Return a list of UDFs from what a user passed."""
+    if isinstance(udf, (list, tuple)):
+        return list(udf)
+    if isinstance(udf, (set, frozenset, dict)) or hasattr(udf, "__next__"):
+        raise ArgumentTypeError(
+            f"expected a UDF, or a list or tuple of UDFs, got a {type(udf).__name__}: its order "
+            "decides the order of the results"
+        )
+    return [udf]
+
+
+def _count_tasks(every: Sequence[ResultTasks], array: da.Array) -> int:
+    """Return the number of tasks that the results of a run add to those of the array."""
+    own = set(array.dask.layers)
+    layers = {name: layer for tasks in every for name, layer in tasks.graph.layers.items()}
+    return sum(len(layer) for name, layer in layers.items() if name not in own)

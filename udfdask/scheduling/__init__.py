@@ -1,0 +1,1 @@
+"""Hands a graph to a scheduler: which workers, what they hold, how far they are."""

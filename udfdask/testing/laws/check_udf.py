@@ -1,0 +1,178 @@
+"""Checks a user's UDF against the laws that any chunking relies on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.testing.failures import UDFCheckError
+from udfdask.testing.laws import construction as making
+from udfdask.testing.laws import independence as company
+from udfdask.testing.laws import merging, processing
+from udfdask.testing.laws import roi as regions
+from udfdask.testing.laws import tiling_and_chunking as cutting
+from udfdask.testing.sample_data import default_arrays, other_dtypes
+from udfdask.testing.udf_under_test import Subject
+from udfdask.udf import UDF
+
+Law = Callable[[Subject], None]
+
+LAWS: tuple[Law, ...] = (
+    making.makes_itself_again,
+    making.can_be_pickled,
+    making.declares_the_same,
+    processing.runs,
+    processing.leaves_its_input_alone,
+    processing.keeps_no_state,
+    processing.repeats_itself,
+    processing.get_results_repeats_itself,
+    processing.gives_what_a_plain_loop_gives,
+    processing.buffers_hold_what_they_are_given,
+    cutting.tiles_do_not_show,
+    cutting.signal_chunks_do_not_show,
+    merging.merge_takes_every_buffer,
+    cutting.chunks_do_not_show,
+    cutting.order_does_not_show,
+    cutting.fan_in_does_not_show,
+    merging.merge_agrees_with_merge_all,
+    merging.results_row_by_row,
+    regions.regions_do_not_break_it,
+    regions.frames_do_not_notice_the_region,
+    company.dtypes_are_welcome,
+    company.company_does_not_show,
+    company.backends_do_not_show,
+    company.pickling_does_not_show,
+    company.dask_does_not_show,
+)
+"""All laws, those that others build on first: the first broken one is the root of the matter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """What `check_udf` has found in order."""
+
+    udf_name: str
+    """Name of the UDF's class."""
+    laws: tuple[str, ...]
+    """Names of the laws that it keeps."""
+    skipped: tuple[str, ...]
+    """Names of the laws that were left out."""
+    notes: tuple[str, ...]
+    """What could not be checked because the UDF does not work on it: dtypes, an empty ROI."""
+
+    def __str__(self) -> str:
+        about = {law.__name__: (law.__doc__ or "").partition("\n")[0] for law in LAWS}
+        lines = [f"{self.udf_name} keeps {len(self.laws)} laws:"]
+        lines += [f"  {name}: {about[name]}" for name in self.laws]
+        lines += [f"left out: {name}" for name in self.skipped]
+        lines += [f"not checked, {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def check_udf(
+    udf: UDF, array: Any = None, *, sig_dims: int = 2, skip: Sequence[str] = ()
+) -> CheckReport:
+    """Check that a UDF gives the same results however the data are cut and wherever it runs.
+
+    It runs the UDF over many chunkings, tile shapes, regions of interest, merge orders, dtypes, on
+    the array backends that it offers, in company, on threads and after pickling, and compares with
+    the plainest loop over the data. The first law that is broken is raised, in words, with the
+    smallest case found.
+
+    Parameters
+    ----------
+    udf : UDF
+        What to check.
+    array : array, shape (*nav, *sig), optional
+        Data that the UDF is made for, NumPy or dask. They are held in memory and processed some
+        hundred times: a scan of a few positions will do. By default several small arrays, a scan
+        of (4, 6) positions with whole numbers of several dtypes.
+    sig_dims : int
+        Number of signal axes.
+    skip : sequence of str
+        Names of laws to leave out, as they stand in the message.
+
+    Returns
+    -------
+    CheckReport
+        What was checked; printed, it shows a line for each law.
+
+    Raises
+    ------
+    UDFCheckError
+        If the UDF breaks a law. It is an AssertionError.
+    ArgumentTypeError
+        If `udf` is no UDF instance.
+    ArgumentValueError
+        If `skip` holds an unknown name.
+
+    Examples
+    --------
+    >>> import udfdask as ud
+    >>> from udfdask.testing import check_udf
+    >>> from udfdask.udfs import SumUDF
+    >>> print(check_udf(SumUDF()))  # doctest: +ELLIPSIS
+    SumUDF keeps 25 laws:
+      makes_itself_again: ...
+    >>> class CountUDF(ud.UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"count": self.buffer("single", dtype="int64")}
+    ...     def process_frame(self, frame):
+    ...         self.results.count += 1
+    ...     def merge(self, dest, src):
+    ...         dest.count[:] = src.count
+    >>> check_udf(CountUDF())
+    Traceback (most recent call last):
+    ...
+    udfdask.testing.failures.UDFCheckError: CountUDF: merge overwrites buffer 'count': ...
+    """
+    __tracebackhide__ = True  # pytest then shows the message and the caller's line
+    if not isinstance(udf, UDF):
+        raise ArgumentTypeError(
+            f"expected an instance of a UDF, got {udf!r}"
+            + (f": write {udf.__name__}(...)" if isinstance(udf, type) else "")
+        )
+    names = [law.__name__ for law in LAWS]
+    for name in skip:
+        if name not in names:
+            raise ArgumentValueError(f"there is no law {name!r}; there are {', '.join(names)}")
+    subject = Subject(udf, _arrays(array, sig_dims), sig_dims)
+    with warnings.catch_warnings():
+        # 0 / 0 in an empty frame and small chunks are no faults
+        warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("ignore", UDFWarning)
+        for law in LAWS:
+            if law.__name__ not in skip:
+                _check(law, subject)
+    return CheckReport(
+        udf_name=subject.name,
+        laws=tuple(name for name in names if name not in skip),
+        skipped=tuple(skip),
+        notes=tuple(dict.fromkeys(subject.notes)),
+    )
+
+
+def _check(law: Law, subject: Subject) -> None:
+    """Check one law; its error says whose it is."""
+    __tracebackhide__ = True
+    try:
+        law(subject)
+    except UDFCheckError as error:
+        name = law.__name__
+        told = UDFCheckError(f"{subject.name}: {error} [law {name}]")
+        told.law = name
+        raise told from error.__cause__
+
+
+def _arrays(array: Any, sig_dims: int) -> Sequence[np.ndarray[Any, Any]]:
+    """Return the data to check on."""
+    if array is None:
+        return default_arrays(sig_dims)
+    if hasattr(array, "__dask_graph__"):
+        array = array.compute(scheduler="sync")
+    return other_dtypes(np.asarray(array))

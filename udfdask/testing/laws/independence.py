@@ -1,0 +1,177 @@
+"""Laws of running: with other data, beside others, under dask, the results are the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import cloudpickle
+import dask.array as da
+import dask.config
+import numpy as np
+from dask.base import compute
+
+from udfdask.arrays.backends.detect import converter
+from udfdask.arrays.backends.names import CPU_BACKENDS, NUMPY
+from udfdask.results.result import Result
+from udfdask.run.run_udf import run_udf
+from udfdask.testing.eager_run import Layout
+from udfdask.testing.failures import in_words
+from udfdask.testing.sample_data import regions, sig_cut, whole_cuts
+from udfdask.testing.udf_under_test import Subject
+from udfdask.udf import UDF
+from udfdask.udf.buffers import BufferSpec, Views
+
+
+class Company(UDF):
+    """Another UDF in the same run: other tiles, another dtype, results of its own."""
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Return a dtype that makes the data be converted."""
+        return np.complex128
+
+    def get_tiling_preferences(self) -> Mapping[str, Any]:
+        """Return small tiles."""
+        return {"depth": 2, "total_size": 6 * self.meta.dataset_shape.sig.size}
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare a sum per frame and one over all."""
+        return {
+            "each": self.buffer("nav", dtype="complex128"),
+            "total": self.buffer("single", dtype="complex128"),
+        }
+
+    def process_tile(self, tile: Any) -> None:
+        """Add up."""
+        sums = tile.reshape((len(tile), -1)).sum(axis=1)
+        self.results.each[:] += sums
+        self.results.total[:] += sums.sum()
+
+    def merge(self, dest: Views, src: Views) -> None:
+        """Add up."""
+        dest.get("each")[:] = src.get("each")
+        dest.get("total")[:] += src.get("total")
+
+
+def dtypes_are_welcome(subject: Subject) -> None:
+    """Data of any dtype that the UDF works on give, in chunks, what a plain loop gives."""
+    cut = next(whole_cuts(subject.nav), None)
+    for data in subject.arrays[1:]:
+        error = subject.works(data)
+        if error is not None:
+            subject.notes.append(f"dtype {data.dtype}: {in_words(error, subject.udf)}")
+            continue
+        layout = Layout(
+            nav_chunks=cut, sig_chunks=sig_cut(subject.sig), tile_bytes=_third_of_a_frame(subject)
+        )
+        difference = subject.difference(
+            subject.results(layout, data=data), subject.results(data=data), data
+        )
+        if difference:
+            subject.fail(
+                f"data of dtype {data.dtype}: {layout} give {difference.name!r} = "
+                f"{difference.one}, one chunk gives {difference.other} {difference.where}"
+            )
+        native = data.astype(data.dtype.newbyteorder("="))
+        difference = subject.difference(
+            subject.results(data=data), subject.results(data=native), data
+        )
+        if difference:
+            subject.fail(
+                f"{difference.name!r} depends on the byte order of the data: {data.dtype} gives "
+                f"{difference.one}, {native.dtype} gives {difference.other} {difference.where}"
+            )
+
+
+def company_does_not_show(subject: Subject) -> None:
+    """Alone, beside another UDF, and beside itself, the results are the same."""
+    cut = next(whole_cuts(subject.nav), None)
+    layout = Layout(nav_chunks=cut)
+    alone = subject.results(layout)
+    again = type(subject.udf)(**subject.udf._kwargs)
+    beside: dict[str, UDF] = {"another UDF": Company(), "a second one of its class": again}
+    for who, other in beside.items():
+        difference = subject.difference(subject.results(layout, company=[other]), alone)
+        if difference:
+            subject.fail(
+                f"{difference.name!r} depends on what else runs in the same pass: beside {who} it "
+                f"is {difference.one}, alone {difference.other} {difference.where}"
+            )
+
+
+def backends_do_not_show(subject: Subject) -> None:
+    """On every array backend that the UDF offers, the results are the same."""
+    offered = [b for b in subject.run().udf().backends if b in CPU_BACKENDS]
+    if offered == [NUMPY]:
+        return
+    try:
+        converter("checking them")
+    except ImportError as error:
+        subject.notes.append(f"other backends than NumPy: {error}")
+        return
+    cut = next(whole_cuts(subject.nav), None)
+    wanted = subject.results(Layout(nav_chunks=cut))
+    for backend in offered:
+        layout = Layout(nav_chunks=cut, backend=backend)
+        difference = subject.difference(subject.results(layout), wanted)
+        if difference:
+            subject.fail(
+                f"get_backends() offers {backend}, on which {difference.name!r} is "
+                f"{difference.one} in place of {difference.other} {difference.where}"
+            )
+
+
+def pickling_does_not_show(subject: Subject) -> None:
+    """A copy that was pickled, as those in other processes are, gives the same results."""
+    arrived: UDF = cloudpickle.loads(cloudpickle.dumps(subject.udf))
+    run = subject.run(udf=arrived)
+    found = subject.attempt("a copy that was pickled", run.results)
+    difference = subject.difference(found, subject.results())
+    if difference:
+        subject.fail(
+            f"a copy that was pickled gives other results: {difference.name!r} is "
+            f"{difference.one} in place of {difference.other} {difference.where}"
+        )
+
+
+def dask_does_not_show(subject: Subject) -> None:
+    """Under dask, on one thread and on several, the results are those of a plain loop."""
+    whole = Layout(nav_chunks=tuple((n,) for n in subject.nav))
+    layouts = [whole, *(Layout(nav_chunks=c) for c in whole_cuts(subject.nav))]
+    last = layouts[-1].nav_chunks
+    layouts.append(
+        Layout(
+            nav_chunks=last,
+            sig_chunks=sig_cut(subject.sig),
+            tile_bytes=_third_of_a_frame(subject),
+        )
+    )
+    layouts += [Layout(nav_chunks=last, roi=roi) for _, roi in regions(subject.nav)]
+    usable = [x for x in layouts if x.roi is None or subject.works(subject.data, x.roi) is None]
+    for scheduler in ("sync", "threads"):
+        runs = [subject.attempt(f"with {x}", _lazy, subject, x) for x in usable]
+        done = subject.attempt(f"on the {scheduler} scheduler", compute, *runs, scheduler=scheduler)
+        for layout, result in zip(usable, done, strict=True):
+            difference = subject.difference(
+                dict(result), subject.reference(subject.data, layout.roi)
+            )
+            if difference:
+                subject.fail(
+                    f"on the {scheduler} scheduler {difference.name!r} with {layout} is "
+                    f"{difference.one}, a plain loop gives {difference.other} {difference.where}"
+                )
+
+
+def _third_of_a_frame(subject: Subject) -> int:
+    """Return the size of a tile that holds a part of a frame, in bytes."""
+    return max(1, math.prod(subject.sig) * subject.data.dtype.itemsize // 3)
+
+
+def _lazy(subject: Subject, layout: Layout) -> Result:
+    """Return a lazy result."""
+    nav = tuple((n,) for n in subject.nav) if layout.nav_chunks is None else layout.nav_chunks
+    sig = tuple((n,) for n in subject.sig) if layout.sig_chunks is None else layout.sig_chunks
+    array = da.from_array(subject.data, chunks=(*nav, *sig))
+    with dask.config.set({"udfdask.tile-bytes": layout.tile_bytes}):
+        return run_udf(array, subject.original, sig_dims=subject.sig_dims, roi=layout.roi)

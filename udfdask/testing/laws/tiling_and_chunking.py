@@ -1,0 +1,136 @@
+"""Laws of cutting: tiles, signal chunks, chunks and their order are not seen in the results."""
+
+from __future__ import annotations
+
+import itertools
+
+from udfdask.testing.differences import Difference
+from udfdask.testing.eager_run import Layout, PlainRun, merge_in_tree
+from udfdask.testing.laws.explain_failure import hint_of_attributes, why_chunks_show
+from udfdask.testing.sample_data import cuts, sig_cut, tile_sizes, whole_cuts
+from udfdask.testing.udf_under_test import Subject
+from udfdask.types import AnyArray
+
+
+def tiles_do_not_show(subject: Subject) -> None:
+    """Whatever the shape of tiles, the results are the same."""
+    for data in (*_few_frames(subject), subject.data):
+        whole = subject.run(data=data)
+        wanted = subject.results_of(whole)
+        for size in tile_sizes(subject.sig, whole.udf().input_dtype, whole.recipe.grid.n_frames):
+            run = subject.run(Layout(tile_bytes=size), data=data)
+            found = subject.results_of(run)
+            difference = subject.difference(found, wanted, data)
+            if difference:
+                tiling = run.recipe.tiling
+                subject.fail(
+                    f"{difference.name!r} depends on the shape of tiles: tiles of shape "
+                    f"{tuple(tiling.shape)} give {difference.one}, one tile of shape "
+                    f"{tuple(whole.recipe.tiling.shape)} gives {difference.other} "
+                    f"{difference.where}. A frame may come in several tiles: combine with what the "
+                    "buffer holds (+=, np.maximum) rather than assign, or set whole_frames = True"
+                )
+
+
+def _few_frames(subject: Subject) -> list[AnyArray]:
+    """Return the first one and the first two frames, if the UDF works on them."""
+    found: list[AnyArray] = []
+    for data, _ in itertools.islice(cuts(subject.data, subject.sig_dims), 1):
+        found += [data[(*(slice(None),) * (len(subject.nav) - 1), slice(0, 1))], data]
+    return [data for data in found if subject.works(data) is None]
+
+
+def signal_chunks_do_not_show(subject: Subject) -> None:
+    """Whether and how the signal is chunked, the results are the same."""
+    chunks = sig_cut(subject.sig)
+    for data in (*_few_frames(subject), subject.data):
+        difference = subject.difference(
+            subject.results(Layout(sig_chunks=chunks), data=data),
+            subject.results(data=data),
+            data,
+        )
+        if difference:
+            subject.fail(
+                f"{difference.name!r} depends on signal chunks: {chunks} give {difference.one}, "
+                f"one chunk gives {difference.other} {difference.where}. meta.sig_slice says which "
+                "part of the signal a tile is"
+            )
+
+
+def chunks_do_not_show(subject: Subject) -> None:
+    """However the scan is chunked, the results are the same."""
+    usable: dict[tuple[int, ...], bool] = {}
+    for data, nav_chunks in cuts(subject.data, subject.sig_dims):
+        if data.shape not in usable:  # parameters may ask for a scan of one shape
+            usable[data.shape] = subject.works(data) is None
+        if not usable[data.shape]:
+            continue
+        whole = subject.run(data=data)
+        split = subject.run(Layout(nav_chunks=nav_chunks), data=data)
+        found = subject.results_of(split)
+        difference = subject.difference(found, subject.results_of(whole), data)
+        if difference:
+            subject.fail(why_chunks_show(subject, whole, split, difference))
+        if len(split.payloads) == 3 and split.udf().merge in ("tree", "all"):
+            _groups_do_not_show(subject, split, found)
+
+
+def _groups_do_not_show(subject: Subject, split: PlainRun, wanted: dict[str, AnyArray]) -> None:
+    """Fail if three chunks merge to something else when the last two, or each alone, go first."""
+    recipe, partials = split.recipe, split.partials()
+    if split.udf().split_every is None:
+        return
+    groups = {
+        "the last two merged first": [partials[:1], partials[1:]],
+        "the first two merged first": [partials[:2], partials[2:]],
+        "each merged alone first": [[p] for p in partials],
+    }
+    for how, parts in groups.items():
+        when = f"with {split.layout}, {how}"
+        first = [subject.attempt(when, merge_in_tree, recipe, 0, part) for part in parts]
+        merged = subject.attempt(when, merge_in_tree, recipe, 0, first)
+        found = subject.attempt(when, split.finish, merged)
+        difference = subject.difference(found, wanted, split.data)
+        if difference:
+            method = "merge_all" if split.udf().merge == "all" else "merge"
+            subject.fail(
+                f"{method} is not associative: {split.layout} give {difference.name!r} = "
+                f"{difference.other}, with {how} they give {difference.one} {difference.where}"
+            )
+
+
+def order_does_not_show(subject: Subject) -> None:
+    """Whichever chunk is processed first, the results are the same."""
+    for nav_chunks in whole_cuts(subject.nav):
+        forth = subject.results(Layout(nav_chunks=nav_chunks))
+        layout = Layout(nav_chunks=nav_chunks, backwards=True)
+        difference = subject.difference(subject.results(layout), forth)
+        if difference:
+            subject.fail(
+                f"{difference.name!r} depends on the order in which chunks are processed: "
+                f"{layout} give {difference.one}, from the first to the last {difference.other} "
+                f"{difference.where}. Something outlives a chunk{hint_of_attributes(subject)}"
+            )
+
+
+def fan_in_does_not_show(subject: Subject) -> None:
+    """Whatever the fan-in of the merge tree, the results are the same."""
+    if not subject.nav:
+        return
+    one_each = tuple((1,) * n for n in subject.nav)
+    few = next(whole_cuts(subject.nav), None)
+    for nav_chunks in (few, one_each):
+        first: dict[str, AnyArray] | None = None
+        for fan_in in (2, 3, 8, False):
+            run = subject.run(Layout(nav_chunks=nav_chunks, fan_in=fan_in))
+            if run.udf().merge not in ("tree", "all"):
+                return
+            found = subject.results_of(run)
+            first = found if first is None else first
+            difference: Difference | None = subject.difference(found, first)
+            if difference:
+                subject.fail(
+                    f"{difference.name!r} depends on how many results merge at a time: "
+                    f"split_every={fan_in} gives {difference.one}, split_every=2 gives "
+                    f"{difference.other} {difference.where}. merge must be associative"
+                )

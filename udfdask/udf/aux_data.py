@@ -1,0 +1,265 @@
+"""Auxiliary data: a parameter with a value for each frame or pixel, of which a UDF sees a part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from udfdask.arrays.backends.check_block import check_block, plain_block
+from udfdask.arrays.backends.convert import to_backend
+from udfdask.arrays.backends.detect import backend_of
+from udfdask.arrays.backends.device import to_host
+from udfdask.arrays.backends.names import NUMPY, SPARSE_BACKENDS
+from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
+from udfdask.types import AnyArray, Kind
+from udfdask.udf.buffers import extra_axes, known_kind
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class AuxData:
+    """Values for each frame (`nav`), each pixel (`sig`) or the whole run (`single`).
+
+    Made by `UDF.aux_data` and given to a UDF as a parameter. While the UDF runs, the parameter is
+    a read-only array: the part that belongs to the data at hand.
+    """
+
+    kind: Kind
+    """Whether there is a value for each frame, for each pixel, or for the run."""
+    extra_shape: tuple[int, ...]
+    """Shape of each value."""
+    dtype: np.dtype[Any]
+    """Dtype of the values."""
+    data: Any
+    """All values: a NumPy or dask array, any layout; None in a task, which gets its own part."""
+    shape: tuple[int, ...]
+    """Shape of the data as they were given."""
+
+    @property
+    def raw_data(self) -> Any:
+        """All values, as `data`: the name that ported UDFs use."""
+        return self.data
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the values are a dask array."""
+        return hasattr(self.data, "__dask_graph__")
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the values that travel with it, in bytes."""
+        return 0 if self.data is None or self.is_lazy else int(self.data.nbytes)
+
+    def without_data(self) -> AuxData:
+        """Return what it is, without the values.
+
+        Returns
+        -------
+        AuxData
+            The same with `data` None, which travels light.
+        """
+        return replace(self, data=None)
+
+    def with_data(self, data: Any) -> AuxData:
+        """Return the same with other values.
+
+        Parameters
+        ----------
+        data : array-like
+            The values, in any layout of the right size; they are cast to the declared dtype.
+
+        Returns
+        -------
+        AuxData
+            The same with these values, as a NumPy array.
+        """
+        return replace(self, data=np.asarray(data, self.dtype), shape=tuple(np.shape(data)))
+
+    def full_shape(self, shape: Shape) -> tuple[int, ...]:
+        """Return the shape of all values over a data set.
+
+        Parameters
+        ----------
+        shape : Shape
+            Shape of the data set.
+
+        Returns
+        -------
+        tuple of int
+            (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig, for single
+            `extra_shape`, (1,) if that is empty.
+        """
+        if self.kind == "single":
+            return self.extra_shape or (1,)
+        return (*(shape.nav if self.kind == "nav" else shape.sig), *self.extra_shape)
+
+    def over(self, shape: Shape) -> Any:
+        """Return all values in the layout of a data set.
+
+        Parameters
+        ----------
+        shape : Shape
+            Shape of the data set.
+
+        Returns
+        -------
+        numpy.ndarray or dask.array.Array, shape `full_shape(shape)`
+            The values; NumPy ones as a read-only view.
+        """
+        full = reshaped(self.data, self.full_shape(shape))
+        if isinstance(full, np.ndarray):
+            full.flags.writeable = False
+        return full
+
+
+def reshaped(values: Any, shape: tuple[int, ...]) -> Any:
+    """Return a NumPy or dask array in another shape of the same size."""
+    # dask cannot reshape an array of several axes that has no elements
+    return values.reshape(shape) if values.size else np.empty_like(values, shape=shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuxWhole(NDArrayOperatorsMixin):
+    """All aux data of the frames, on a worker: shape and dtype are known, values are elsewhere."""
+
+    name: str
+    """Name of the parameter."""
+    shape: tuple[int, ...]
+    """Shape of all values, (frames, *extra_shape)."""
+    dtype: np.dtype[Any]
+    """Dtype of the values."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def _no_values(self) -> NotAvailableError:
+        return NotAvailableError(
+            f"the values of aux data params.{self.name} are not known here: a task has those of "
+            "its own frames only, from get_task_data on"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self._no_values()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> AnyArray:
+        raise self._no_values()
+
+    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._no_values()
+
+    def __getitem__(self, index: Any) -> Any:
+        raise self._no_values()
+
+
+def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
+    """Return checked aux data from what a user wrote."""
+    checked_kind = known_kind(kind, "aux_data")
+    extra = extra_axes(extra_shape)
+    try:
+        declared = np.dtype(dtype)
+    except TypeError as e:
+        raise ArgumentTypeError(f"aux_data dtype {dtype!r} is not a NumPy dtype: {e}") from None
+    if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            "aux_data got a masked array, whose mask would be lost: pass its .filled(value) "
+            "(dask.array.ma.filled of a dask array)"
+        )
+    if not hasattr(data, "__dask_graph__"):
+        if not hasattr(data, "dtype"):
+            data = np.asarray(data, dtype=declared)
+        elif not isinstance(data, (np.ndarray, np.generic)):
+            raise ArgumentTypeError(
+                f"aux_data takes a NumPy or dask array, not a {type(data).__name__}: convert it "
+                "with np.asarray(...), pass its .data, or make it dense with .todense()"
+            )
+        data = np.asarray(data)
+    elif not isinstance(getattr(data, "chunks", None), tuple):
+        raise ArgumentTypeError(
+            f"aux_data takes a NumPy or dask array, not a {type(data).__name__}"
+        )
+    elif backend_of(data._meta) in SPARSE_BACKENDS:
+        data = data.map_blocks(_dense, meta=np.empty((0,) * data.ndim, data.dtype))
+    if data.dtype.newbyteorder("=") != declared.newbyteorder("="):
+        raise ArgumentTypeError(
+            f"aux_data got data of dtype {data.dtype}, but dtype={declared} was declared: pass "
+            f"dtype={str(data.dtype)!r}, or convert the data with .astype(...)"
+        )
+    if data.dtype != declared.newbyteorder("="):
+        data = data.astype(declared.newbyteorder("="))
+    if any(math.isnan(n) for n in data.shape):
+        raise ArgumentValueError(
+            f"aux_data got a dask array of unknown shape {data.shape}: call "
+            "compute_chunk_sizes() on it first"
+        )
+    return AuxData(
+        kind=checked_kind,
+        extra_shape=extra,
+        dtype=declared.newbyteorder("="),
+        data=data,
+        shape=tuple(data.shape),
+    )
+
+
+def _dense(block: Any) -> AnyArray:
+    """Return a sparse block as a NumPy array."""
+    dense: AnyArray = to_backend(block, NUMPY, block.shape)
+    return dense
+
+
+def check_size(aux: AuxData, shape: Shape, where: str) -> None:
+    """Raise if aux data do not have one value for each frame, or pixel, of a data set."""
+    full = aux.full_shape(shape)
+    if math.prod(aux.shape) != math.prod(full):
+        raise ArgumentValueError(
+            f"aux data {where} of kind {aux.kind!r} have shape {aux.shape}, but a data set of "
+            f"shape {shape.nav} + {shape.sig} needs {full}, or any layout of that size"
+        )
+
+
+def block_of(values: AnyArray, grid: Grid, chunk: int) -> AnyArray:
+    """Return the values of the scan positions of a chunk, shape (*nav part, *extra_shape)."""
+    start, shape = grid.bounds(chunk)
+    window = tuple(slice(a, a + n) for a, n in zip(start, shape, strict=True))
+    block: AnyArray = values[window]
+    return block
+
+
+def rows_of_block(block: Any, aux: AuxData, grid: Grid, chunk: int, name: str) -> AnyArray:
+    """Return the values of the selected frames of a chunk, shape (frames, *extra_shape).
+
+    `name` is that of the parameter; a lazy block that is not what was announced is refused.
+    """
+    nav = grid.bounds(chunk)[1]
+    what = f"aux data params.{name}: a chunk"
+    values = to_host(plain_block(block, what))
+    check_block(values, (*nav, *aux.extra_shape), aux.dtype, what)
+    rows: AnyArray = values.reshape((math.prod(nav), *aux.extra_shape))
+    mask = grid.mask(chunk)
+    rows = rows if mask is None else rows[mask]
+    return locked(rows.astype(aux.dtype, copy=False))
+
+
+def together(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
+    """Return the rows of several pieces behind each other."""
+    if len(parts) == 1:
+        return parts[0]
+    return {name: locked(np.concatenate([p[name] for p in parts])) for name in parts[0]}

@@ -1,0 +1,286 @@
+"""Result buffers: what a UDF declares, the arrays it gets, and the views it sees."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, KeysView
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.device import cupy, has_dtype
+from udfdask.arrays.backends.names import CUPY_BACKENDS, NUMPY
+from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.types import AnyArray, Kind, Use, Where
+
+KINDS = ("nav", "sig", "single")
+USES = (None, "private", "result_only")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferSpec:
+    """One declared result buffer."""
+
+    kind: Kind
+    """Shaped like the scan (`nav`), like a frame (`sig`), or neither (`single`)."""
+    extra_shape: tuple[int, ...]
+    """Further axes, behind those of the kind."""
+    dtype: np.dtype[Any]
+    """Dtype of the buffer and of the result."""
+    where: Where | None = None
+    """`device` keeps the buffer on the device until a chunk is done."""
+    use: Use | None = None
+    """`private`: not a result; `result_only`: only filled by `get_results`."""
+    fill_value: Any = None
+    """Value outside the ROI; None for the default of the dtype."""
+
+    def shape(self, n_rows: int, sig: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the buffer for so many rows and a frame of that shape."""
+        if self.kind == "nav":
+            return (n_rows, *self.extra_shape)
+        if self.kind == "sig":
+            return (*sig, *self.extra_shape)
+        return self.extra_shape or (1,)
+
+    def on_device(self, backend: str) -> bool:
+        """Return whether the buffer is a CuPy array in a UDF that is given such a backend."""
+        return self.where == "device" and backend in CUPY_BACKENDS and has_dtype(self.dtype)
+
+    def allocate(self, n_rows: int, sig: tuple[int, ...], backend: str = NUMPY) -> AnyArray:
+        """Return a fresh zeroed array for so many rows and a frame of that shape."""
+        xp = cupy() if self.on_device(backend) else np
+        array: AnyArray = xp.zeros(self.shape(n_rows, sig), dtype=self.dtype)
+        return array
+
+    def nbytes(self, n_rows: int, sig: tuple[int, ...]) -> int:
+        """Return the size in bytes for so many rows and a frame of that shape."""
+        return math.prod(self.shape(n_rows, sig)) * self.dtype.itemsize
+
+    @property
+    def fill(self) -> Any:
+        """What `res[name]` holds outside the ROI."""
+        if self.fill_value is not None:
+            return self.fill_value
+        kind = self.dtype.kind
+        if kind == "f":
+            return np.nan
+        if kind == "c":
+            return complex(np.nan, np.nan)
+        if kind in "mM":
+            return np.array("NaT", dtype=self.dtype)
+        return None if kind == "O" else np.zeros((), dtype=self.dtype)[()]
+
+
+def declare(
+    kind: Any, extra_shape: Any, dtype: Any, where: Any, use: Any, fill_value: Any
+) -> BufferSpec:
+    """Return a checked declaration from what a user wrote."""
+    known_kind(kind, "buffer")
+    if use not in USES:
+        raise ArgumentValueError(
+            f"buffer use must be None, 'private' or 'result_only', not {use!r}"
+        )
+    if where not in (None, "device"):
+        raise ArgumentValueError(f"buffer where must be None or 'device', not {where!r}")
+    extra = extra_axes(extra_shape)
+    try:
+        dt = np.dtype(dtype)
+    except TypeError as e:
+        raise ArgumentTypeError(f"buffer dtype {dtype!r} is not a NumPy dtype: {e}") from None
+    if fill_value is not None:
+        try:
+            # unlike np.full, this neither wraps -1 in uint8 nor makes an integer of NaN
+            fits = np.array(fill_value, dtype=dt)
+            np.empty((), dtype=dt)[...] = fits
+        except (TypeError, ValueError, OverflowError) as e:
+            raise ArgumentValueError(
+                f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: {e}"
+            ) from None
+        if dt.kind in "biuSU" and fits[()] != fill_value:
+            raise ArgumentValueError(
+                f"fill_value {fill_value!r} does not fit a buffer of dtype {dt}: it would become "
+                f"{fits[()]!r}"
+            )
+    return BufferSpec(
+        kind=kind, extra_shape=extra, dtype=dt, where=where, use=use, fill_value=fill_value
+    )
+
+
+def known_kind(kind: Any, what: str) -> Kind:
+    """Return a kind of buffer or aux data, checked."""
+    if kind not in KINDS:
+        raise ArgumentValueError(
+            f"{what} kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}"
+        )
+    checked: Kind = kind
+    return checked
+
+
+def extra_axes(extra_shape: Any) -> tuple[int, ...]:
+    """Return the extents of extra axes, checked; a single int is a tuple of one."""
+    try:
+        extra = tuple(index(n) for n in np.atleast_1d(np.asarray(extra_shape, dtype=object)))
+        ok = all(n >= 0 for n in extra)
+    except (TypeError, ValueError):
+        ok = False
+    if not ok:
+        raise ArgumentValueError(
+            f"extra_shape must be a tuple of non-negative ints, not {extra_shape!r}"
+        )
+    return extra
+
+
+class WholeBuffer:
+    """A whole buffer with its declaration, from `results.get_buffer(name)`."""
+
+    __slots__ = ("grid", "raw_data", "spec")
+
+    def __init__(self, spec: BufferSpec, array: AnyArray, grid: Grid | None) -> None:
+        self.spec = spec
+        self.raw_data = array
+        self.grid = grid
+
+    @property
+    def data(self) -> AnyArray:
+        """The whole array; of `nav` all rows at hand, in `get_results` in navigation shape."""
+        if self.grid is None or self.kind != "nav":
+            return self.raw_data
+        shape = (*self.grid.shape, *self.extra_shape)
+        if self.grid.roi is None:
+            return self.raw_data.reshape(shape)
+        full = np.full(shape, self.spec.fill, dtype=self.dtype)
+        full[self.grid.roi] = self.raw_data
+        return full
+
+    @property
+    def roi(self) -> BoolArray | None:
+        """Which frames have a row, shape `nav`, in `get_results`; None for all."""
+        return None if self.grid is None else self.grid.roi
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of the buffer."""
+        return self.spec.kind
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the buffer."""
+        return self.spec.dtype
+
+    @property
+    def extra_shape(self) -> tuple[int, ...]:
+        """Extra axes of the buffer."""
+        return self.spec.extra_shape
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the whole array."""
+        return tuple(self.raw_data.shape)
+
+
+class Views:
+    """Buffers as a UDF sees them: an attribute each, assignment writes in place.
+
+    The views stand in the instance's own `__dict__`, where a declared name hides any method of
+    this class: a buffer may be called `keys` or `get_buffer`. Subclasses add no attributes.
+    """
+
+    def __init__(self, views: dict[str, Any]) -> None:
+        self.__dict__.update(views)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            view = self.__dict__[name]
+        except KeyError:
+            raise UDFError(
+                f"there is no buffer {name!r} to assign to; declared are {sorted(self.__dict__)}"
+            ) from None
+        if view is None:
+            raise UDFError(f"buffer {name!r} is result_only: return it from get_results")
+        if value is not view:  # `x += v` comes back with the view itself
+            view[...] = value
+
+    def __getattr__(self, name: str) -> Any:
+        # raised for hasattr and pickle too, hence AttributeError
+        raise AttributeError(f"there is no buffer {name!r}; declared are {sorted(self.__dict__)}")
+
+    def __getitem__(self, name: str) -> Any:
+        _deprecate_items(name)
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            raise KeyError(name) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _deprecate_items(name)
+        setattr(self, name, value)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.__dict__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__dict__)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the buffers."""
+        return self.__dict__.keys()
+
+    def items(self) -> Any:
+        """Return pairs of name and view."""
+        return self.__dict__.items()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the view of a buffer, or `default` if it was not declared."""
+        return self.__dict__.get(name, default)
+
+
+def _deprecate_items(name: str) -> None:
+    """Warn whoever takes a buffer by item."""
+    warnings.warn(
+        f"results[{name!r}] is deprecated, use results.{name}", DeprecationWarning, stacklevel=3
+    )
+
+
+class PartialViews(Views):
+    """Partial results as `merge_all` gets them: by attribute or by item."""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.__dict__[name]
+
+
+class Results(Views):
+    """The buffers of a UDF while it runs, as `self.results`."""
+
+    # Slots stand beside the instance's __dict__, which belongs to the names that users declare; a
+    # slot hides such a name, hence two that nobody declares.
+    __slots__ = ("_udfdask_arrays", "_udfdask_grid", "_udfdask_specs")
+    _udfdask_grid: Grid | None
+    _udfdask_arrays: dict[str, AnyArray]
+    _udfdask_specs: dict[str, BufferSpec]
+
+    def __init__(
+        self,
+        views: dict[str, Any],
+        specs: dict[str, BufferSpec],
+        arrays: dict[str, AnyArray],
+        grid: Grid | None = None,
+    ) -> None:
+        # the grid, where the rows are those of the whole run, in flattened navigation order
+        super().__init__(views)
+        object.__setattr__(self, "_udfdask_grid", grid)
+        object.__setattr__(self, "_udfdask_specs", specs)
+        object.__setattr__(self, "_udfdask_arrays", arrays)
+
+    def get_buffer(self, name: str) -> WholeBuffer:
+        """Return the whole buffer of a name, with its declaration."""
+        arrays = self._udfdask_arrays
+        if name not in arrays:
+            raise UDFError(f"there is no buffer {name!r}; allocated are {sorted(arrays)}")
+        return WholeBuffer(self._udfdask_specs[name], arrays[name], self._udfdask_grid)

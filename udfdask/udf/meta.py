@@ -1,0 +1,222 @@
+"""What a UDF can ask about the data set and about the piece it is working on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.detect import device_class
+from udfdask.arrays.backends.device import device_number
+from udfdask.arrays.backends.names import NUMPY
+from udfdask.arrays.geometry.chunk_grid import Grid, as_index, as_range
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.arrays.geometry.slices import Slice
+from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.corrections import CorrectionSet
+from udfdask.errors import NotAvailableError
+from udfdask.types import AnyArray
+
+
+class Cursor:
+    """The piece at hand: some chunks, and of their rows and pixels those being processed.
+
+    The runner moves it; `UDFMeta` works out coordinates and slices only when they are asked for.
+    """
+
+    __slots__ = (
+        "_rows",
+        "alone",
+        "chunks",
+        "flat",
+        "merged",
+        "part",
+        "part_index",
+        "start",
+        "stop",
+    )
+
+    def __init__(self, first: int, stop: int, n_rows: int) -> None:
+        self.chunks = (first, stop)
+        self.alone = False  # a chunk's rows are all that get_results sees
+        self.flat = False  # rows in flattened order, as get_results sees them, not chunk by chunk
+        self.start = 0
+        self.stop = n_rows
+        self.part: Slice | None = None
+        self.part_index = 0
+        # what has been merged: first and stop of neighbouring chunks, or a mask of rows
+        self.merged: tuple[int, int] | AnyArray | None = None
+        self._rows: range | AnyArray | None = None
+
+    def rows(self, grid: Grid) -> range | AnyArray:
+        """Return the rows at hand: a range where they are neighbours, else an array."""
+        if self._rows is None:
+            self._rows = range(grid.n_frames) if self.flat else grid.rows_of(*self.chunks)
+        rows = self._rows[self.start : self.stop]
+        return rows if isinstance(rows, range) else as_range(rows)
+
+    def rows_as_index(self, grid: Grid) -> slice | AnyArray:
+        """Return an index of the rows at hand."""
+        return as_index(self.rows(grid))
+
+    def coordinates(self, grid: Grid) -> AnyArray:
+        """Return the scan positions of the rows at hand, shape (rows, nav dims)."""
+        every = grid.flat_coordinates if self.flat else grid.coordinates_of(*self.chunks)
+        return every[self.start : self.stop]
+
+
+class UDFMeta:
+    """Facts about the data set, the run, and the piece being processed, as `self.meta`.
+
+    Attributes that depend on a piece (`slice`, `coordinates`, `partition_shape`, ...) exist while
+    a chunk is processed or merged; asking for them while declaring raises `NotAvailableError`.
+    """
+
+    def __init__(
+        self,
+        *,
+        grid: Grid,
+        dataset_shape: Shape,
+        dataset_dtype: np.dtype[Any],
+        input_dtype: np.dtype[Any] | None = None,
+        tiling: TilingScheme | None = None,
+        threads: int | None = None,
+        cursor: Cursor | None = None,
+        corrections: CorrectionSet | None = None,
+        array_backend: str = NUMPY,
+    ) -> None:
+        self._grid = grid
+        self._tiling = tiling
+        self._threads = threads
+        self._input_dtype = input_dtype
+        self.cursor = cursor
+        self.dataset_shape = dataset_shape
+        self.dataset_dtype = dataset_dtype
+        self.device_class = device_class(array_backend)
+        self.array_backend = array_backend
+        self.corrections = corrections
+
+    def with_input_dtype(self, dtype: np.dtype[Any]) -> UDFMeta:
+        """Return the same facts with the dtype in which a UDF sees the data."""
+        return UDFMeta(
+            grid=self._grid,
+            dataset_shape=self.dataset_shape,
+            dataset_dtype=self.dataset_dtype,
+            input_dtype=dtype,
+            tiling=self._tiling,
+            threads=self._threads,
+            cursor=self.cursor,
+            corrections=self.corrections,
+            array_backend=self.array_backend,
+        )
+
+    def _missing(self, name: str, when: str) -> NotAvailableError:
+        return NotAvailableError(f"meta.{name} does not exist here: it is known {when}")
+
+    def _piece(self, name: str) -> Cursor:
+        if self.cursor is None:
+            raise self._missing(
+                name,
+                "while a chunk is processed or merged, not while declaring and not in "
+                "get_shared_task_data, which all chunks share",
+            )
+        return self.cursor
+
+    @property
+    def input_dtype(self) -> np.dtype[Any]:
+        """Dtype in which this UDF sees the data, in native byte order."""
+        if self._input_dtype is None:
+            raise self._missing("input_dtype", "once get_preferred_input_dtype has returned")
+        return self._input_dtype
+
+    @property
+    def roi(self) -> AnyArray | None:
+        """Boolean mask of the frames that are processed, shape `nav`; None for all."""
+        return self._grid.roi
+
+    @property
+    def threads_per_worker(self) -> int:
+        """Number of threads that numerics libraries may use in this task."""
+        if self._threads is None:
+            raise self._missing("threads_per_worker", "on a worker")
+        return self._threads
+
+    @property
+    def device_number(self) -> int | None:
+        """The CUDA device to use, as CUDA numbers those this process sees; None on the CPU."""
+        return device_number() if self.device_class == "cuda" else None
+
+    @property
+    def partition_shape(self) -> Shape:
+        """Shape of the selected frames of this chunk, (frames, *sig)."""
+        first, stop = self._piece("partition_shape").chunks
+        n = self._grid.n_rows(first, stop)
+        return Shape((n, *self.dataset_shape.sig), sig_dims=self.dataset_shape.sig_dims)
+
+    @property
+    def slice(self) -> Slice:
+        """Where the piece lies: flattened navigation with the ROI applied, then signal."""
+        cursor = self._piece("slice")
+        rows = cursor.rows(self._grid)
+        sig = self.sig_slice
+        shape = Shape((len(rows), *sig.shape), sig_dims=len(sig.shape))
+        if isinstance(rows, range):
+            return Slice((rows.start, *sig.origin), shape)
+        return Slice((int(rows[0]), *sig.origin), shape, rows)
+
+    @property
+    def sig_slice(self) -> Slice:
+        """Where the piece lies in the signal."""
+        part = self._piece("sig_slice").part
+        if part is None:
+            sig = self.dataset_shape.sig
+            return Slice((0,) * len(sig), sig)
+        return part
+
+    @property
+    def tiling_scheme(self) -> TilingScheme:
+        """How frames are cut into tiles in this run."""
+        if self._tiling is None:
+            raise self._missing("tiling_scheme", "once the tile shape has been chosen")
+        return self._tiling
+
+    @property
+    def tiling_scheme_idx(self) -> int:
+        """Number of the current signal slice in `tiling_scheme`."""
+        return self._piece("tiling_scheme_idx").part_index
+
+    @property
+    def coordinates(self) -> AnyArray:
+        """True scan positions of the rows at hand, int, shape (frames, nav dims)."""
+        return self._piece("coordinates").coordinates(self._grid)
+
+    def get_valid_nav_mask(self, full_nav: bool = False) -> AnyArray | None:
+        """Return which scan positions have been merged so far.
+
+        Parameters
+        ----------
+        full_nav : bool
+            False for a mask of the rows of the ROI (in a `get_results` that runs chunk by chunk, of
+            those of the chunk), True for one of all frames of the scan.
+
+        Returns
+        -------
+        numpy.ndarray of bool, shape (frames,), or None
+            In flattened navigation order. None in `process_*`; in `merge` what was merged into
+            `dest` before this `src`; in `get_results` all that has been merged.
+        """
+        cursor = self._piece("get_valid_nav_mask")
+        merged = cursor.merged
+        if merged is None:
+            return None
+        if isinstance(merged, np.ndarray):
+            valid = merged.copy()
+        else:
+            valid = np.zeros(self._grid.n_frames, dtype=bool)
+        if isinstance(merged, tuple) and merged[1] > merged[0]:
+            valid[as_index(self._grid.rows_of(*merged))] = True
+        if not full_nav:
+            return valid[cursor.rows_as_index(self._grid)] if cursor.alone else valid
+        full = np.zeros(self._grid.size, dtype=bool)
+        full[... if self.roi is None else self.roi.reshape(-1)] = valid
+        return full

@@ -1,0 +1,1 @@
+"""Parts that several built-in UDFs share; none of them is a UDF."""

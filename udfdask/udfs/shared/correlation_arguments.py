@@ -1,0 +1,93 @@
+"""What `CorrelationUDF` asks of its parameters."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks import DiscTemplate
+from udfdask.types import AnyArray
+from udfdask.udf.aux_data import AuxData
+
+
+def checked_peaks(given: Any) -> Any:
+    """Return whole positions, shape (n, 2), or lazy ones."""
+    peaks = given if _is_lazy(given) else _numbers("peaks", given)
+    if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
+        raise ArgumentValueError(
+            "peaks must have the shape (n_peaks, 2), with (y, x) of at least one peak, not "
+            f"{peaks.shape}"
+        )
+    return peaks if _is_lazy(peaks) else np.rint(peaks).astype(np.int64)
+
+
+def checked_template(given: Any) -> Any:
+    """Return a description, an array or a lazy array of a template."""
+    if isinstance(given, DiscTemplate):
+        return given
+    template = given if _is_lazy(given) else _numbers("template", given)
+    if template.ndim != 2 or not all(n > 0 for n in template.shape):
+        raise ArgumentValueError(
+            f"template must be a DiscTemplate or an array (height, width), not {given!r:.60}: for "
+            "a disc write DiscTemplate(radius=...)"
+        )
+    return template
+
+
+def checked_steps(given: Any) -> int:
+    """Return how far to look, in pixels."""
+    try:
+        steps = index(given)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"steps must be an integer number of pixels, not {given!r}"
+        ) from None
+    if steps < 2:
+        raise ArgumentValueError(
+            f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels around a maximum "
+            "have to fit into the map"
+        )
+    return steps
+
+
+def checked_shift(given: Any) -> Any:
+    """Return a shift (y, x), aux data of shifts, a lazy shift, or None."""
+    hint = 'for one per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
+    if given is None:
+        return None
+    if isinstance(given, AuxData):
+        if given.kind == "sig" or given.extra_shape != (2,) or given.dtype.kind not in "biuf":
+            raise ArgumentValueError(
+                f"zero_shift must hold real numbers (y, x), not aux data of kind {given.kind!r}, "
+                f"extra_shape {given.extra_shape} and dtype {given.dtype}: {hint}"
+            )
+        return given
+    shift = given if _is_lazy(given) else _numbers("zero_shift", given)
+    if shift.shape != (2,):
+        raise ArgumentValueError(
+            f"zero_shift must be one pair (y, x), not of the shape {shift.shape}: {hint}"
+        )
+    return shift
+
+
+def _is_lazy(value: Any) -> bool:
+    """Return whether a parameter will be computed first, and has a shape only so far."""
+    return hasattr(value, "__dask_graph__") and hasattr(value, "shape")
+
+
+def _numbers(name: str, value: Any) -> AnyArray:
+    """Return an array of finite real numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError as e:  # ragged
+        raise ArgumentValueError(f"{name} must be an array of numbers, but: {e}") from None
+    if array.dtype.kind not in "biuf" and array.size:
+        raise ArgumentTypeError(
+            f"{name} must hold real numbers, not {type(value).__name__} of dtype {array.dtype}"
+        )
+    if not np.isfinite(array).all():
+        raise ArgumentValueError(f"{name} must hold finite numbers, but some are NaN or infinite")
+    return array

@@ -1,0 +1,76 @@
+"""The shifts of masks: one for all frames, or one for each."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+from udfdask.udf.aux_data import AuxData
+
+EXPECTED = "shifts must be a pair (y, x), an array of shape (*nav, 2), or UDF.aux_data(...) of it"
+
+
+def as_shifts(given: Any) -> Any:
+    """Return what a user gave as whole pixels along each signal axis, aux data, or a lazy shift."""
+    if given is None:
+        return None
+    if isinstance(given, AuxData):
+        if given.kind != "nav" or len(given.extra_shape) != 1:
+            raise ArgumentValueError(
+                f"{EXPECTED} of kind 'nav' with extra_shape=(2,), not of kind {given.kind!r} with "
+                f"extra_shape={given.extra_shape}"
+            )
+        if given.dtype.kind not in "iuf":
+            raise ArgumentTypeError(f"{EXPECTED}, of numbers, not of dtype {given.dtype}")
+        return given
+    if getattr(given, "ndim", 1) > 1:
+        return as_shifts(UDF.aux_data(given, "nav", given.shape[-1:], given.dtype))
+    if hasattr(given, "__dask_graph__") and hasattr(given, "shape"):
+        return given  # one shift, which is checked where it is computed
+    try:
+        values = np.atleast_1d(np.asarray(given))
+    except ValueError:
+        values = np.empty(0)
+    if values.ndim != 1 or not values.size or values.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"{EXPECTED}, not {given!r}")
+    return tuple(whole_pixels(values[np.newaxis])[0].tolist())
+
+
+def check_axes(shifts: Any, sig: Shape) -> None:
+    """Raise if there is not one number for each signal axis."""
+    if shifts is None:
+        return
+    axes = shifts.extra_shape[0] if isinstance(shifts, AuxData) else math.prod(np.shape(shifts))
+    if axes != len(sig):
+        raise ArgumentValueError(
+            f"shifts have {axes} numbers each, but a frame of shape {tuple(sig)} has {len(sig)} "
+            "axes: one number of pixels along each is needed"
+        )
+
+
+def check_known(shifts: Any, nav: Shape, roi: AnyArray | None) -> None:
+    """Raise if a shift of a frame that will be processed is known, and not finite."""
+    if not isinstance(shifts, AuxData) or shifts.is_lazy or shifts.data is None:
+        return
+    if shifts.data.size == nav.size * shifts.extra_shape[0]:  # else they do not fit the scan
+        rows = np.reshape(shifts.data, (nav.size, -1))
+        whole_pixels(rows if roi is None else rows[roi.reshape(-1)])
+
+
+def whole_pixels(shifts: AnyArray) -> AnyArray:
+    """Return shifts, shape (n, sig dims), as int64, without their fractions."""
+    if shifts.dtype.kind == "f":
+        wrong = ~np.isfinite(shifts).all(axis=1)
+        if wrong.any():
+            raise ArgumentValueError(
+                f"shifts must be finite, in pixels, not {tuple(shifts[wrong][0].tolist())}: use 0 "
+                "where none is known, or leave these frames out with roi="
+            )
+    far = 1 << 40  # beyond any frame, and within int64
+    return np.clip(shifts, -far if shifts.dtype.kind != "u" else 0, far).astype(np.int64)

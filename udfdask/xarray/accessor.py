@@ -1,0 +1,399 @@
+"""The accessors; they forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import xarray as xr
+
+from udfdask.corrections import CorrectionSet
+from udfdask.errors import ArgumentValueError
+from udfdask.results.explanation import Explanation
+from udfdask.udf import UDF
+from udfdask.xarray import run as running
+from udfdask.xarray.progressive import LabelledIterator, run_udf_iter
+
+SigDims = int | str | Sequence[Hashable]
+"""Names of the signal dimensions, or the number of the last ones."""
+
+
+@xr.register_dataarray_accessor("udf")
+class DataArrayUDF:
+    """Runs UDFs over a DataArray, as ``array.udf``, after ``import udfdask.xarray``.
+
+    Signal dimensions are given by name, ``sig_dims=("ky", "kx")``; all others are navigation. Axes
+    are moved, lazily, if signal dimensions are not the last ones.
+
+    Of a chunked DataArray results are lazy. One without chunks is cut into some and processed at
+    once, as xarray's own functions do.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        The data.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask.xarray, xarray as xr
+    >>> from udfdask.udfs import SumUDF
+    >>> array = xr.DataArray(
+    ...     da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8)),
+    ...     dims=("y", "x", "ky", "kx"),
+    ...     coords={"kx": ("kx", range(-4, 4), {"units": "mrad"})},
+    ... )
+    >>> dataset = array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
+    >>> dataset["intensity"].sel(kx=-2, ky=0).compute().item()
+    24.0
+    """
+
+    def __init__(self, array: xr.DataArray) -> None:
+        self._array = array
+
+    @overload
+    def run_udf(
+        self,
+        udf: UDF,
+        sig_dims: SigDims = ...,
+        roi: Any = ...,
+        *,
+        corrections: CorrectionSet | None = ...,
+        backends: Any = ...,
+        split_every: int | bool | None = ...,
+        rename: Mapping[str, Hashable] | None = ...,
+        keep_attrs: bool | None = ...,
+        valid_masks: bool = ...,
+    ) -> xr.Dataset: ...
+    @overload
+    def run_udf(
+        self,
+        udf: Sequence[UDF],
+        sig_dims: SigDims = ...,
+        roi: Any = ...,
+        *,
+        corrections: CorrectionSet | None = ...,
+        backends: Any = ...,
+        split_every: int | bool | None = ...,
+        rename: Mapping[str, Hashable] | None = ...,
+        keep_attrs: bool | None = ...,
+        valid_masks: bool = ...,
+    ) -> tuple[xr.Dataset, ...]: ...
+    def run_udf(
+        self,
+        udf: UDF | Sequence[UDF],
+        sig_dims: SigDims = 2,
+        roi: Any = None,
+        *,
+        corrections: CorrectionSet | None = None,
+        backends: Any = None,
+        split_every: int | bool | None = None,
+        rename: Mapping[str, Hashable] | None = None,
+        keep_attrs: bool | None = None,
+        valid_masks: bool = False,
+    ) -> xr.Dataset | tuple[xr.Dataset, ...]:
+        """Run one UDF, or several in one pass, and return labelled results.
+
+        Parameters
+        ----------
+        udf : UDF, or list or tuple of UDF
+            What to run. All UDFs of a list share one pass over the data.
+        sig_dims : str, sequence of hashable, or int
+            Names of the signal dimensions, in the order of the axes of a frame, or the number of
+            the last ones.
+        roi : xarray.DataArray or array-like, optional
+            Which scan positions are processed. A boolean DataArray is aligned by its coordinates,
+            and repeated along navigation dimensions that it lacks. Otherwise as in
+            `udfdask.run_udf`, in the order of the navigation dimensions.
+        corrections, backends, split_every
+            As in `udfdask.run_udf`.
+        rename : dict, optional
+            Other names for variables: of the result ``"a"``, ``{"a": "b"}``.
+        keep_attrs : bool, optional
+            Whether variables and Datasets have the attributes of the data; by default as xarray's
+            option `keep_attrs` says. Those that describe values, such as `units` and `long_name`,
+            are only kept for results that are in the unit of the data (`UDF.keeps_units`).
+        valid_masks : bool
+            Add a boolean variable ``{name}_valid`` for each result.
+
+        Returns
+        -------
+        xarray.Dataset or tuple of xarray.Dataset
+            A Dataset for a UDF, a tuple of them for a list. Variables of kind nav have the
+            navigation dimensions, those of kind sig the signal dimensions; extra dimensions are
+            named, and have coordinates, as `UDF.get_result_axes` says. All coordinates are kept
+            whose dimensions are there.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an argument, or what a UDF declares, cannot be: there is no such dimension, the ROI
+            is not aligned, a result is called like a dimension.
+        UDFError
+            As `udfdask.run_udf` does.
+
+        Warns
+        -----
+        UDFWarning
+            If a task needs much memory, or much data without chunks are processed at once.
+
+        See Also
+        --------
+        udfdask.run_udf : The same without labels.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask.xarray, xarray as xr
+        >>> from udfdask.udfs import SumSigUDF, SumUDF
+        >>> array = xr.DataArray(da.ones((8, 8, 4)), dims=("ky", "kx", "time"))
+        >>> total, sums = array.udf.run_udf([SumUDF(), SumSigUDF()], sig_dims=("ky", "kx"))
+        >>> total["intensity"].dims, sums["intensity"].dims
+        (('ky', 'kx'), ('time',))
+        """
+        return running.run_udf(
+            self._array,
+            udf,
+            sig_dims=sig_dims,
+            roi=roi,
+            corrections=corrections,
+            backends=backends,
+            split_every=split_every,
+            rename=rename,
+            keep_attrs=keep_attrs,
+            valid_masks=valid_masks,
+        )
+
+    def map_frames(
+        self,
+        func: Callable[..., Any],
+        sig_dims: SigDims = 2,
+        roi: Any = None,
+        *,
+        output_dims: Sequence[Hashable] | None = None,
+        output_shape: tuple[int, ...] | None = None,
+        output_dtype: Any = None,
+        ragged: bool = False,
+        keep_attrs: bool | None = None,
+        **kwargs: Any,
+    ) -> xr.DataArray:
+        """Return what a function gives for every frame.
+
+        Parameters
+        ----------
+        func : callable
+            Called as ``func(frame, **kwargs)`` with each frame as a NumPy array, its axes in the
+            order of `sig_dims`, in the dtype that UDFs get (float32 or float64 for integers).
+            Returns an array or scalar, always of the same shape.
+        sig_dims, roi
+            As in `run_udf`.
+        output_dims : sequence of hashable, optional
+            Names for the axes of what `func` returns; dimensions of the data among them keep
+            their coordinates. By default ``result_dim_0``, ``result_dim_1``, ...
+        output_shape : tuple of int, optional
+            Shape of what `func` returns. If it or `output_dtype` is missing, `func` is called once
+            at once on a frame of ones to find out.
+        output_dtype : dtype-like, optional
+            Dtype of what `func` returns.
+        ragged : bool
+            `func` returns something of another shape for each frame: the result has dtype object.
+        keep_attrs : bool, optional
+            Whether the result has the attributes of the data. By default as xarray's option says;
+            if that is not set either, all but those that describe values, such as `units`, which
+            a function may change.
+        **kwargs
+            Constant parameters of `func`.
+
+        Returns
+        -------
+        xarray.DataArray
+            With the navigation dimensions and those of what `func` returns, and the name of the
+            data; fill outside the ROI.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an argument cannot be.
+        UDFError
+            As `udfdask.run_udf` does, or if `func` returns something that is no array.
+
+        Warns
+        -----
+        UDFWarning
+            As in `run_udf`.
+
+        See Also
+        --------
+        xarray.apply_ufunc : The same for functions that broadcast.
+
+        Examples
+        --------
+        >>> import dask.array as da, numpy as np, udfdask.xarray, xarray as xr
+        >>> array = xr.DataArray(da.ones((2, 3, 4, 5)), dims=("y", "x", "ky", "kx"))
+        >>> array.udf.map_frames(np.sum, sig_dims=("ky", "kx"), axis=0, output_dims=["kx"]).dims
+        ('y', 'x', 'kx')
+        """
+        return running.map_frames(
+            self._array,
+            func,
+            sig_dims=sig_dims,
+            roi=roi,
+            output_dims=output_dims,
+            output_shape=output_shape,
+            output_dtype=output_dtype,
+            ragged=ragged,
+            keep_attrs=keep_attrs,
+            kwargs=kwargs,
+        )
+
+    def run_udf_iter(
+        self,
+        udf: UDF | Sequence[UDF],
+        sig_dims: SigDims = 2,
+        roi: Any = None,
+        *,
+        rename: Mapping[str, Hashable] | None = None,
+        keep_attrs: bool | None = None,
+        valid_masks: bool = False,
+        **kwargs: Any,
+    ) -> LabelledIterator:
+        """Run UDFs and hand out their labelled results while the run goes on.
+
+        Parameters
+        ----------
+        udf : UDF, or list or tuple of UDF
+            What to run; all UDFs share one pass over the data.
+        sig_dims, roi, rename, keep_attrs, valid_masks
+            As in `run_udf`.
+        **kwargs
+            Passed on to `udfdask.run_udf_iter`: corrections, scheduler, ...
+
+        Returns
+        -------
+        LabelledIterator
+            Yields a `LabelledSnapshot` after each merged chunk.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If an argument, or what a UDF declares, cannot be.
+        UDFError
+            As `udfdask.run_udf_iter` does.
+
+        Warns
+        -----
+        UDFWarning
+            If a task needs much memory.
+
+        See Also
+        --------
+        udfdask.run_udf_iter : The same without labels.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask.xarray, xarray as xr
+        >>> from udfdask.udfs import SumUDF
+        >>> data = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
+        >>> array = xr.DataArray(data, dims=("y", "x", "ky", "kx"))
+        >>> for snapshot in array.udf.run_udf_iter(SumUDF(), sig_dims=("ky", "kx")):
+        ...     print(snapshot.buffers[0]["intensity"].sel(ky=0, kx=0).item())
+        3.0
+        6.0
+        """
+        return run_udf_iter(
+            self._array,
+            udf,
+            sig_dims=sig_dims,
+            roi=roi,
+            rename=rename,
+            keep_attrs=keep_attrs,
+            valid_masks=valid_masks,
+            **kwargs,
+        )
+
+    def explain(
+        self,
+        udf: UDF | Sequence[UDF],
+        sig_dims: SigDims = 2,
+        roi: Any = None,
+        *,
+        corrections: CorrectionSet | None = None,
+        backends: Any = None,
+        split_every: int | bool | None = None,
+    ) -> Explanation:
+        """Return what a run would do, in words and numbers, without running anything.
+
+        Parameters
+        ----------
+        udf : UDF, or list or tuple of UDF
+            What would run.
+        sig_dims, roi, corrections, backends, split_every
+            As in `run_udf`.
+
+        Returns
+        -------
+        Explanation
+            Printed, it shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+
+        Raises
+        ------
+        UDFError
+            As `run_udf` does.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask.xarray, xarray as xr
+        >>> from udfdask.udfs import SumUDF
+        >>> x = da.ones((64, 64, 32, 32), chunks=(8, 64, 32, 32), dtype="uint16")
+        >>> array = xr.DataArray(x, dims=("y", "x", "ky", "kx"))
+        >>> array.udf.explain(SumUDF(), sig_dims=("ky", "kx")).n_chunks
+        8
+        """
+        return running.explain(
+            self._array,
+            udf,
+            sig_dims=sig_dims,
+            roi=roi,
+            corrections=corrections,
+            backends=backends,
+            split_every=split_every,
+        )
+
+
+@xr.register_dataset_accessor("udf")
+class DatasetUDF:
+    """Picks the variable of a Dataset that UDFs run over, as ``dataset.udf["name"]``.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        Has the data among its variables.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask.xarray, xarray as xr
+    >>> from udfdask.udfs import SumSigUDF
+    >>> dataset = xr.Dataset({"scan": (("y", "x", "ky", "kx"), da.ones((2, 3, 4, 4)))})
+    >>> dataset.udf["scan"].run_udf(SumSigUDF(), sig_dims=("ky", "kx"))["intensity"].shape
+    (2, 3)
+    """
+
+    def __init__(self, dataset: xr.Dataset) -> None:
+        self._dataset = dataset
+
+    def __getitem__(self, name: Hashable) -> DataArrayUDF:
+        if name not in self._dataset.data_vars:
+            raise ArgumentValueError(
+                f"the Dataset has no variable {name!r}, only {list(self._dataset.data_vars)}"
+            )
+        return DataArrayUDF(self._dataset[name])
+
+    if not TYPE_CHECKING:  # type checkers know that there is no such method
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(DataArrayUDF, name) and not name.startswith("_"):
+                variables = list(self._dataset.data_vars)
+                first = variables[0] if variables else "name"
+                raise AttributeError(
+                    f"{name}() works on one variable of a Dataset, here one of {variables}: write "
+                    f"dataset.udf[{first!r}].{name}(...)"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
