@@ -13,8 +13,7 @@ import numpy as np
 from dask.system import CPU_COUNT
 
 from udfdask.arrays.backends.device import n_devices
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.optional import missing_package
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, missing_package
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfdask.arrays.backends.coo import coo_rows, coo_starts, coo_take
+from udfdask.arrays.backends.pydata_sparse import coo_rows, coo_starts, coo_take
 
 sparse = pytest.importorskip("sparse")
 

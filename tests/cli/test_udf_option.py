@@ -11,8 +11,7 @@ import udfdask as ud
 from commands import call
 from udfdask import udfs
 from udfdask.cli.catalogue import CATALOGUE
-from udfdask.cli.udf_option import UDFType
-from udfdask.cli.values import read_value, split_settings
+from udfdask.cli.udf_option import UDFType, read_value, split_settings
 from udfdask.masks import DiscTemplate
 
 SHAPE = (6, 8, 16, 16)

@@ -13,7 +13,7 @@ from dask.base import tokenize
 import udfdask as ud
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.corrections import CorrectionSet
-from udfdask.corrections.given import excluded_coordinates
+from udfdask.corrections.correction_set import excluded_coordinates
 from udfdask.corrections.neighbours import good_neighbours, straddles
 from udfdask.testing import raise_if_dask_computes
 from udfdask.tokens import tokenize_value

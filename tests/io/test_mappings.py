@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from udfdask.errors import FileFormatError
-from udfdask.io import mappings, open_file
+from udfdask.io import memmap, open_file
 
 resource = pytest.importorskip("resource", reason="limits of a process are those of Unix")
 
@@ -33,7 +33,7 @@ def descriptors():
 def few_descriptors():
     """This process may have 64 descriptors more than it has, and the mappings alive."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + mappings.MOST_OWN + 64, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + memmap.MOST_OWN + 64, hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -42,7 +42,7 @@ def test_more_blocks_than_descriptors(frames, few_descriptors):
     before = descriptors()
     kept = frames.persist(scheduler="threads")
     others = 16  # of threads and packages that start meanwhile; without sharing there were 1200
-    assert descriptors() <= before + mappings.MOST_OWN + others
+    assert descriptors() <= before + memmap.MOST_OWN + others
     np.testing.assert_array_equal(kept.compute(scheduler="threads"), FRAMES)
     np.testing.assert_array_equal(frames.compute(scheduler="threads"), FRAMES)
     del kept
@@ -50,7 +50,7 @@ def test_more_blocks_than_descriptors(frames, few_descriptors):
 
 
 def test_files_share_no_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(mappings, "MOST_OWN", 0)
+    monkeypatch.setattr(memmap, "MOST_OWN", 0)
     kept = []
     for seed in range(3):  # in one place, and of one size
         path = tmp_path / "scan.npy"

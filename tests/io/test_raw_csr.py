@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from udfdask.arrays.backends.pydata_sparse import gcxs_to_csr
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io import csr_reader as csr_files
-from udfdask.io import from_raw_csr
+from udfdask.io import csr_reader, from_raw_csr
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, shapes
 from udfdask.udfs import SumUDF
@@ -148,8 +147,8 @@ def test_pixels_out_of_order_and_twice(tmp_path):
 @pytest.mark.parametrize("settled", [True, False])
 def test_indices_are_looked_at_once_unless_the_file_is_fresh(tmp_path, settled, monkeypatch):
     calls = []
-    look = csr_files.in_order
-    monkeypatch.setattr(csr_files, "in_order", lambda *given: calls.append(1) or look(*given))
+    look = csr_reader.in_order
+    monkeypatch.setattr(csr_reader, "in_order", lambda *given: calls.append(1) or look(*given))
     files = write(tmp_path, np.eye(6, dtype="u2"), 1)
     if settled:
         for path in files[:3]:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from udfdask.errors import ArgumentValueError, FileFormatError
-from udfdask.io import from_raw, open_file
-from udfdask.io import memmap as mapped
+from udfdask.io import from_raw, memmap, open_file
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.memmap import MappedArray
 from udfdask.udfs import SumSigUDF
@@ -104,7 +103,7 @@ def test_little_is_read_of_what_is_not_wanted(unmapped, tmp_path, monkeypatch):
         ),
     )
     open_file(tmp_path / "scan.npy", chunks=(50, 8, 64)).array[:, :8].compute(scheduler="sync")
-    assert sum(counted) <= mapped._WASTE * 50 * 8 * 64
+    assert sum(counted) <= memmap._WASTE * 50 * 8 * 64
     assert len(counted) <= 50
 
 
@@ -166,7 +165,7 @@ def test_a_disk_that_gives_less_than_it_says(unmapped, file, monkeypatch):
             self.left -= 7
             return min(7, len(memory)) if self.left > 0 else 0
 
-    monkeypatch.setattr(mapped.os, "fdopen", Disk)
+    monkeypatch.setattr(memmap.os, "fdopen", Disk)
     with pytest.raises(FileFormatError, match=rf"{file} ends \d+ bytes before the values"):
         array.compute(scheduler="synchronous")
 
@@ -177,7 +176,7 @@ def test_where_a_file_cannot_be_mapped(file, monkeypatch):
     def refuse(*args, **kwargs):
         raise OSError(19, "No such device")
 
-    monkeypatch.setattr(mapped.mmap, "mmap", refuse)
+    monkeypatch.setattr(memmap.mmap, "mmap", refuse)
     with pytest.raises(FileFormatError, match=rf"{file} cannot be mapped .*map-files\": False"):
         array.compute(scheduler="synchronous")
     with dask.config.set({"udfdask.map-files": False}):

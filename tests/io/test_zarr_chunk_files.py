@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from udfdask.errors import FileFormatError
-from udfdask.io import open_file
-from udfdask.io import zarr_chunk_files as chunk_files
+from udfdask.io import open_file, zarr_chunk_files
 from udfdask.io.zarr_chunk_files import ChunkFiles
 from zarr_writing import FORMATS, needs_zarr_3, write_group
 
@@ -127,7 +126,7 @@ def test_shards(tmp_path):
 
 
 def test_stores_with_too_many_chunks_to_list_have_names_of_their_own(store, monkeypatch):
-    monkeypatch.setattr(chunk_files, "MOST_LISTED", 3)
+    monkeypatch.setattr(zarr_chunk_files, "MOST_LISTED", 3)
     first, second = open_file(store).array, open_file(store).array
     assert first.name != second.name
     np.testing.assert_array_equal(first.compute(**SYNC), SCAN)
@@ -137,7 +136,7 @@ def test_a_file_server_with_a_fast_clock(store):
     """What was written last before the opening is not taken for a change."""
     found = zarr.open_array(str(store / "data/scan"), mode="r")
     state = ChunkFiles.of(found, store / "data/scan")
-    keys = list(chunk_files.touched_chunks(found, (slice(0, 4), slice(0, 6), 0, slice(0, 5))))
+    keys = list(zarr_chunk_files.touched_chunks(found, (slice(0, 4), slice(0, 6), 0, slice(0, 5))))
     assert len(keys) == 4
     state.check(store / "data/scan", iter(keys))
     behind = replace(state, opened_ns=state.opened_ns - 10**13)
@@ -149,7 +148,7 @@ def test_a_file_server_with_a_fast_clock(store):
 
 def test_chunks_that_never_were_on_a_file_server_with_a_fast_clock(store, monkeypatch):
     chunk(store, (0, 1, 0, 0)).unlink()
-    monkeypatch.setattr(chunk_files, "_clock_ns", lambda: 10**9)
+    monkeypatch.setattr(zarr_chunk_files, "_clock_ns", lambda: 10**9)
     array = open_file(store).array
     assert not array[:2, 3:].any().compute(**SYNC)
     np.testing.assert_array_equal(array[2:].compute(**SYNC), SCAN[2:])

@@ -9,7 +9,7 @@ from udfdask import Shape, Slice
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_tile import as_lines, correct_tile
 from udfdask.corrections.planes import tile_planes
-from udfdask.kernels.cpu.dtypes import compiled_dtype
+from udfdask.kernels.dtypes import compiled_dtype
 
 RNG = np.random.default_rng(3)
 FRAMES, SIG = 3, (7, 6)

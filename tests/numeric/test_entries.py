@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparse_data import FORMATS, MATRIX_FORMATS, as_matrix, maker, sprinkled
-from udfdask.kernels.cpu import sparse_sums as entry_sums
-from udfdask.kernels.cpu.row_order import in_order
-from udfdask.kernels.cpu.shifting import moved_back
-from udfdask.kernels.cpu.sparse_entries import Entries, entries_of, values_of
+from udfdask.kernels.cpu import sparse_sums
+from udfdask.kernels.cpu.sparse_entries import Entries, entries_of, in_order, values_of
 from udfdask.kernels.cpu.sparse_products import moved_entries
+from udfdask.kernels.cpu.windows import moved_back
 
 sparse = pytest.importorskip("sparse", reason="sparse is an extra")
 
@@ -154,7 +153,7 @@ def test_sums_of_frames_are_those_of_their_values(dtype, draw):
     before = {"b": "u8", "u": "u8", "i": "i8", "f": "f8", "c": "c16"}[kind]
     total = np.arange(pixels).astype(before)
     expected = total + values.sum(axis=0, dtype=before)
-    entry_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
+    sparse_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
     np.testing.assert_array_equal(total, expected)
 
 
@@ -174,7 +173,7 @@ def test_narrow_sums_hold_as_many_of_the_largest_values_as_they_can(dtype, value
     for frames in (1, 127, 128, 255, 256, 32768, 65537):
         values = np.full((frames, 2), value, dtype)
         total = np.zeros(2, "u8" if dtype[0] == "u" else "i8")
-        entry_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
+        sparse_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
         np.testing.assert_array_equal(total, int(value) * frames)
 
 
@@ -193,4 +192,4 @@ def test_narrow_dtypes_are_those_that_are_not_full_at_once(frames, largest, dtyp
     """One of 100 pixels in each frame, and no wider dtype than holds all of them."""
     starts = np.arange(frames + 1)
     entries = Entries(starts, np.zeros(frames, "u4"), np.full(frames, largest, "u4"))
-    assert [np.dtype(dtype).name for dtype, _ in entry_sums._steps(entries, 100)] == dtypes
+    assert [np.dtype(dtype).name for dtype, _ in sparse_sums._steps(entries, 100)] == dtypes

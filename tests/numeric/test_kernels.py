@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfdask.kernels.cpu.byte_order import as_native
 from udfdask.kernels.cpu.compile import summing_kernel
 from udfdask.kernels.cpu.first_moments import BAND, add_moments, cover, spans_of
-from udfdask.kernels.cpu.pixel_rows import rows_in_memory
+from udfdask.kernels.cpu.rows import as_native, rows_in_memory
 
 
 def moments_of(tile, mask, origin=(0, 0)):

@@ -7,7 +7,7 @@ import pytest
 
 from every_dtype import FOREIGN, KNOWN, sample, total_dtype
 from udfdask.errors import SumOverflowError
-from udfdask.kernels.cpu.sums import BLOCK, add_pixels
+from udfdask.kernels.cpu.pixel_sums import BLOCK, add_pixels
 
 
 def check(tile, dtype):

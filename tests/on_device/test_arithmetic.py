@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 from device_modules import MODULES, cupy_is
 from udfdask.arrays.backends.device import to_host
 from udfdask.kernels.cpu.frame_sums import add_frames
-from udfdask.kernels.cuda import blocks, dense_products, first_moments, moments, sums
-from udfdask.kernels.cuda import fft as spectra
-from udfdask.kernels.cuda import log_sums as log_products
-from udfdask.kernels.cuda import ring_sums as ring_products
-from udfdask.kernels.cuda import spread as spreading
-from udfdask.kernels.cuda import variance as moment_kernel
+from udfdask.kernels.cuda import dense_products, fft, log_sums, ring_sums, spread, sums, variance
 from udfdask.kernels.moment_arrays import Moments
 
 RNG = np.random.default_rng(11)
@@ -21,7 +16,7 @@ RNG = np.random.default_rng(11)
 
 @pytest.fixture(params=[1, 700, 1 << 26])
 def small_blocks(monkeypatch, request):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", request.param)
+    monkeypatch.setattr(sums, "BLOCK_BYTES", request.param)
 
 
 @pytest.fixture(params=MODULES)
@@ -39,7 +34,7 @@ def frames(dtype, shape=(7, 5, 6)):
 @given(n=st.integers(0, 20), size=st.integers(1, 200))
 def test_blocks_are_all_of_the_frames(n, size):
     data = np.arange(n * 4).reshape(n, 2, 2)
-    found = list(blocks.blocks_of(data, size))
+    found = list(sums.blocks_of(data, size))
     assert sum(len(block) for block in found) == n
     assert all(len(block) for block in found)
     if n:
@@ -72,7 +67,7 @@ def test_moments_do_not_depend_on_the_tiles(xp, small_blocks, dtype, cuts):
     wide = "c16" if np.dtype(dtype).kind == "c" else "f8"
     found, before = no_moments(xp, (5, 6), wide), 0
     for n in cuts:
-        moments.add_moments(xp.asarray(data[before : before + n]), before, found)
+        variance.add_moments(xp.asarray(data[before : before + n]), before, found)
         before += n
     total = to_host(found.origin) * before + to_host(found.excess)
     np.testing.assert_allclose(total, data.sum(axis=0, dtype=wide), rtol=1e-12)
@@ -82,8 +77,8 @@ def test_moments_do_not_depend_on_the_tiles(xp, small_blocks, dtype, cuts):
 
 def test_moments_of_nothing_change_nothing(xp):
     found = Moments(*(xp.ones((2, 2)) for _ in range(3)))
-    moments.add_moments(xp.zeros((0, 2, 2)), 3, found)
-    moments.merge_moments(3, found, 0, found)
+    variance.add_moments(xp.zeros((0, 2, 2)), 3, found)
+    variance.merge_moments(3, found, 0, found)
     assert all(float(array.sum()) == 4 for array in found)
 
 
@@ -94,7 +89,7 @@ def test_variances_beside_a_large_mean(xp, small_blocks, offset, dtype):
     data = (offset + noise).astype(dtype)
     found = no_moments(xp, (5, 6), dtype)
     for first in range(0, 49, 7):
-        moments.add_moments(xp.asarray(data[first : first + 7]), first, found)
+        variance.add_moments(xp.asarray(data[first : first + 7]), first, found)
     np.testing.assert_allclose(to_host(found.varsum) / 49, noise.var(axis=0), rtol=1e-12)
 
 
@@ -105,7 +100,7 @@ def test_sums_of_what_is_not_finite(xp, odd, place):
     data[place, 2, 2] = odd
     found = no_moments(xp, (5, 6), "f8")
     with np.errstate(all="ignore"):
-        moments.add_moments(xp.asarray(data), 0, found)
+        variance.add_moments(xp.asarray(data), 0, found)
     total = to_host(found.origin) * 7 + to_host(found.excess)
     np.testing.assert_allclose(total, data.sum(axis=0))
     assert np.isnan(to_host(found.varsum)).sum() == 1
@@ -118,7 +113,7 @@ def test_first_moments(xp, small_blocks, masked):
         mask[:2], data[:, :2] = False, np.nan
     out = xp.ones((7, 3))
     place = xp.asarray(mask) if masked else None
-    first_moments.add_first_moments(xp.asarray(data), place, (10, 20), out)
+    sums.add_first_moments(xp.asarray(data), place, (10, 20), out)
     y, x = np.mgrid[10:15, 20:26]
     seen = np.where(mask, data, 0)
     wanted = [(seen * w).sum(axis=(1, 2)) for w in (1, y, x)]
@@ -130,7 +125,7 @@ def test_products_of_heights(xp, small_blocks):
     data[2] = np.nan, *[1] * 5  # a column that is lost
     mantissa, exponent = xp.ones((5, 6)), xp.zeros((5, 6), dtype="int64")
     for part in (data[:4], data[4:]):
-        log_products.multiply_heights(xp.asarray(part), mantissa, exponent)
+        log_sums.multiply_heights(xp.asarray(part), mantissa, exponent)
     logs = np.log(to_host(mantissa)) + to_host(exponent) * np.log(2)
     with np.errstate(invalid="ignore"):
         wanted = np.log(data - data.min(axis=(1, 2), keepdims=True) + 1).sum(axis=0)
@@ -142,7 +137,7 @@ def test_products_of_heights(xp, small_blocks):
 def test_products_of_products(xp):
     one, two = (xp.asarray(v) for v in ([1.5, np.inf, 1.0], [1.75, 1.0, 1.0]))
     power, more = xp.asarray([3, 0, 0]), xp.asarray([-1, 0, 2])
-    log_products.merge_products(one, power, two, more)
+    log_sums.merge_products(one, power, two, more)
     assert to_host(one).tolist() == [1.3125, np.inf, 1]
     assert to_host(power).tolist() == [3, 0, 2]
 
@@ -163,7 +158,7 @@ def test_sums_of_rings(xp, small_blocks):
     rings = [(np.array([1, 3, 5]), RNG.normal(size=(3, 2))), (np.array([], int), np.zeros((0, 2)))]
     out = xp.zeros((7, 2, 2))
     sent = [(xp.asarray(p), xp.asarray(w)) for p, w in rings]
-    ring_products.add_ring_products(xp.asarray(data), sent, out)
+    ring_sums.add_ring_products(xp.asarray(data), sent, out)
     np.testing.assert_allclose(to_host(out)[:, 0], data[:, rings[0][0]] @ rings[0][1], rtol=1e-5)
     assert not to_host(out)[:, 1].any()
 
@@ -173,20 +168,20 @@ def test_spreads_of_pixels(xp, small_blocks, dtype):
     data = frames(dtype)
     ys, xs = np.nonzero(RNG.random((5, 6)) > 0.4)
     mean = xp.zeros(7, dtype="c16" if dtype == "complex64" else "f8")
-    spread = xp.zeros(7)
+    squares = xp.zeros(7)
     for part in (slice(0, 4), slice(4, None)):
         places = xp.asarray(ys[part]), xp.asarray(xs[part])
-        spreading.add_spread(xp.asarray(data), *places, part.start, mean, spread)
+        spread.add_spread(xp.asarray(data), *places, part.start, mean, squares)
     seen = data[:, ys, xs]
     np.testing.assert_allclose(to_host(mean), seen.mean(axis=1), rtol=1e-5)
-    np.testing.assert_allclose(to_host(spread) / len(ys), seen.var(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(to_host(squares) / len(ys), seen.var(axis=1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_moduli_of_spectra(xp, small_blocks, kept):
     data, keep = frames("float64"), RNG.random((5, 6)) > 0.3
     ky, kx, out = np.array([0, 2, 4]), np.array([1, 3, 0]), xp.zeros(7)
-    spectra.write_moduli(
+    fft.write_moduli(
         xp.asarray(data),
         xp.asarray(keep) if kept else None,
         xp.asarray(ky),
@@ -214,14 +209,14 @@ def plain_kernel(xp):
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "int64"])
 @pytest.mark.parametrize("frames_in_all", [1, 5, 16, 40, 133])
 def test_groups_of_frames_are_put_together(monkeypatch, dtype, frames_in_all):
-    monkeypatch.setattr(moments, "has_kernels", lambda xp, tile: True)
-    monkeypatch.setattr(moment_kernel, "_kernel", plain_kernel)
+    monkeypatch.setattr(variance, "has_kernels", lambda xp, tile: True)
+    monkeypatch.setattr(variance, "_kernel", plain_kernel)
     data = frames(dtype, (frames_in_all, 3, 4))
     with cupy_is("stand-in") as xp:
         found = no_moments(xp, (3, 4), "f8")
         cut = frames_in_all // 3
-        moments.add_moments(xp.asarray(data[:cut]), 0, found)
-        moments.add_moments(xp.asarray(data[cut:]), cut, found)
+        variance.add_moments(xp.asarray(data[:cut]), 0, found)
+        variance.add_moments(xp.asarray(data[cut:]), cut, found)
         total = (found.origin * frames_in_all + found.excess).get()
         np.testing.assert_allclose(total, data.sum(axis=0, dtype="f8"))
         wanted = data.var(axis=0, dtype="f8") * frames_in_all
@@ -230,22 +225,22 @@ def test_groups_of_frames_are_put_together(monkeypatch, dtype, frames_in_all):
 
 @pytest.mark.parametrize("offset", [0, 1e9, -1e12])
 def test_groups_of_frames_far_from_zero(monkeypatch, offset):
-    monkeypatch.setattr(moments, "has_kernels", lambda xp, tile: True)
-    monkeypatch.setattr(moment_kernel, "_kernel", plain_kernel)
+    monkeypatch.setattr(variance, "has_kernels", lambda xp, tile: True)
+    monkeypatch.setattr(variance, "_kernel", plain_kernel)
     noise = RNG.integers(-999, 999, size=(200, 3, 4)) / 1024
     with cupy_is("stand-in") as xp:
         found = no_moments(xp, (3, 4), "f8")
         for first in (0, 100):
-            moments.add_moments(xp.asarray(noise[first : first + 100] + offset), first, found)
+            variance.add_moments(xp.asarray(noise[first : first + 100] + offset), first, found)
         np.testing.assert_allclose(found.varsum.get() / 200, noise.var(axis=0), rtol=1e-12)
 
 
 @given(n=st.integers(1, 5000), pixels=st.integers(1, 10**7))
 def test_groups_are_neither_tiny_nor_more_than_there_are_frames(n, pixels):
-    depth = moment_kernel.group_depth(n, pixels)
+    depth = variance.group_depth(n, pixels)
     assert 1 <= depth <= n
-    assert depth >= min(n, moment_kernel.LEAST)
-    assert -(-n // depth) * pixels <= max(pixels, moment_kernel.THREADS)
+    assert depth >= min(n, variance.LEAST)
+    assert -(-n // depth) * pixels <= max(pixels, variance.THREADS)
 
 
 @pytest.mark.gpu
@@ -253,8 +248,8 @@ def test_groups_are_neither_tiny_nor_more_than_there_are_frames(n, pixels):
 def test_the_kernel(dtype):
     with cupy_is("cupy") as xp:
         data = frames("float64", (133, 6, 7)).astype(dtype)
-        found = moment_kernel.group_moments(xp, xp.asarray(data), 16)
-        joined = moment_kernel.joined(*found)
+        found = variance.group_moments(xp, xp.asarray(data), 16)
+        joined = variance.joined(*found)
         total = (joined.origin * 133 + joined.excess).get()
         np.testing.assert_allclose(total, data.sum(axis=0, dtype="f8"))
         wanted = data.var(axis=0, dtype="f8") * 133

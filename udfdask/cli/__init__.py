@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import click
 
-from udfdask.cli.commands import run
-from udfdask.cli.explain_file import explain
-from udfdask.cli.list_udfs import udfs
+from udfdask.cli.commands import explain, run, udfs
 from udfdask.cli.run_demo import demo
 
 __all__ = ["main"]

@@ -2,22 +2,81 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from udfdask.cli.asked import Asked, takes_asked
+from udfdask.cli.catalogue import CATALOGUE, Entry, plain_name
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
 from udfdask.cli.live import View, WindowView
-from udfdask.cli.options import PathType
+from udfdask.cli.options import Asked, PathType, takes_asked
 from udfdask.cli.outputs import Outputs
 from udfdask.cli.run_and_report import Live, run_in_one_pass
+from udfdask.cli.udf_option import unknown
+from udfdask.errors import UDFWarning
 from udfdask.io.open_file import open_file
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plan.input_files import data_files
 from udfdask.plotting.displays import has_windows
+from udfdask.run.run_udf import explain as explain_run
+
+
+@click.command(short_help="List the ready-made UDFs, or describe one.")
+@click.argument("name", required=False)
+def udfs(name: str | None) -> None:
+    """List the ready-made UDFs, or describe the one called NAME: parameters and results.
+
+    \b
+    udfdask udfs
+    udfdask udfs com
+    """  # noqa: D301, click wants the character
+    if name is None:
+        width = max(map(len, CATALOGUE))
+        for entry in CATALOGUE.values():
+            click.echo(f"{entry.name.ljust(width)}  {entry.summary}")
+        return
+    found = CATALOGUE.get(plain_name(name))
+    if found is None:
+        raise click.BadParameter(unknown(name), param_hint="NAME")
+    click.echo(_description(found))
+
+
+def _description(entry: Entry) -> str:
+    """Return what a user should know of a UDF."""
+    parts = [f"{entry.name}: {entry.summary}", f"--udf {entry.usage}"]
+    for title, heading in (("Parameters", "Parameters"), ("Notes", "Results")):
+        text = entry.section(title)
+        if text:
+            parts.append(f"{heading}\n{'-' * len(heading)}\n{text}")
+    return "\n\n".join(parts)
+
+
+@click.command(short_help="Say what a run would do, without running it.")
+@takes_asked
+def explain(asked: Asked) -> None:
+    """Say what `udfdask run` would do with FILE: chunks, tasks, bytes, memory, tiles, merges.
+
+    No frame is read.
+
+    \b
+    udfdask explain scan.mib --udf com:r=20
+    udfdask explain scan.mib --udf stddev --chunks 16,-1,-1,-1 --roi 0:64,0:64
+    """  # noqa: D301, click wants the character
+    with plain_warnings(), told_plainly(PLANNING):
+        opened = open_file(asked.file, **asked.opening)
+        click.echo(asked.headline(opened))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UDFWarning)  # the plan says the same
+            plan = explain_run(
+                opened.array,
+                list(asked.named_udfs.values()),
+                sig_dims=opened.sig_dims,
+                roi=asked.region(opened),
+            )
+        click.echo(plan)
 
 
 @click.command(short_help="Run ready-made UDFs on a file.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +13,40 @@ import dask.array as da
 
 from udfdask.cli.failures import PLANNING, RUNNING, told_plainly
 from udfdask.cli.live import TableView, View, last_snapshot, named_results
-from udfdask.cli.schedulers import connected
 from udfdask.errors import UDFWarning
 from udfdask.plotting.table import summary_table
 from udfdask.results.result import Result
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import compute, run_udf
 from udfdask.udf import UDF
+
+LOCAL = ("threads", "processes", "synchronous")
+
+
+@contextmanager
+def connected(scheduler: str | None) -> Iterator[dict[str, str]]:
+    """Take ``--scheduler``; give the arguments for compute, and a client where it is an address."""
+    if scheduler is None or scheduler in LOCAL:
+        yield {} if scheduler is None else {"scheduler": scheduler}
+        return
+    if "://" not in scheduler:
+        raise click.BadParameter(
+            f"{scheduler!r} is none of {', '.join(LOCAL)}, and no address such as "
+            "tcp://127.0.0.1:8786",
+            param_hint="--scheduler",
+        )
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise click.ClickException(
+            'a scheduler\'s address needs distributed: pip install "udfdask[distributed]"'
+        ) from error
+    try:
+        client = Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"no scheduler answers at {scheduler}: {error}") from error
+    with client:
+        yield {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.corrections.planes import PixelPlanes, TilePlanes
-from udfdask.kernels.cpu.dtypes import compiled_dtype
+from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from udfdask.arrays.backends.device import cupy, share_on_device
 from udfdask.corrections.planes import TilePlanes
-from udfdask.kernels.cpu.dtypes import compiled_dtype
+from udfdask.kernels.dtypes import compiled_dtype
 
 _uploaded: WeakKeyDictionary[TilePlanes, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
 _lock = threading.Lock()

@@ -14,7 +14,7 @@ import numpy as np
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.corrections.correction_set import CorrectionSet
 from udfdask.corrections.neighbours import good_neighbours
-from udfdask.kernels.cpu.dtypes import compiled_dtype
+from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
 

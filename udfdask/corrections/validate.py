@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.corrections.correction_set import CorrectionSet
-from udfdask.corrections.given import NUMBERS, excluded_coordinates, is_lazy, plane_given
+from udfdask.corrections.correction_set import (
+    NUMBERS,
+    CorrectionSet,
+    excluded_coordinates,
+    is_lazy,
+    plane_given,
+)
 from udfdask.corrections.neighbours import good_neighbours
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray

@@ -8,7 +8,6 @@ from typing import Any, overload
 from hyperspy.api import signals
 
 from udfdask.corrections import CorrectionSet
-from udfdask.hyperspy.opening import open_signal
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.results import SignalResult
 from udfdask.hyperspy.run import (
@@ -17,6 +16,7 @@ from udfdask.hyperspy.run import (
     explain_on_signal,
     iterate_on_signal,
     map_on_signal,
+    open_signal,
     run_on_signal,
 )
 from udfdask.results.explanation import Explanation

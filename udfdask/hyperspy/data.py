@@ -21,6 +21,21 @@ from dask.utils import format_bytes, parse_bytes
 from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 
+
+def wants_progressbar(asked: bool | None) -> bool:
+    """Take what the user asks for; return whether to show a bar, by default as HyperSpy does."""
+    if asked is not None:
+        return asked
+    from hyperspy.api import preferences
+
+    return bool(preferences.General.show_progressbar)
+
+
+def wants_lazy(signal: Any, asked: bool | None) -> bool:
+    """Take a signal and what the user asks for; return whether results are lazy, as in `s.map`."""
+    return bool(signal._lazy if asked is None else asked)
+
+
 MEMORY_CHUNKS = 64
 """Into about how many chunks data in memory are cut: enough for many threads, cheap for one."""
 

@@ -11,7 +11,7 @@ from udfdask.hyperspy.make_signal import make_nav_signal
 from udfdask.hyperspy.results import SignalResult
 from udfdask.run.progressive import Snapshot, UDFIterator
 from udfdask.run.progressive.labelled import LabellingIterator
-from udfdask.run.progressive.made_once import MadeOnce
+from udfdask.run.progressive.snapshot import MadeOnce
 
 
 class SignalSnapshot:

@@ -8,9 +8,9 @@ from typing import Any
 from dask.base import DaskMethodsMixin, is_dask_collection, tokenize
 
 from udfdask.errors import UndeclaredBufferError
+from udfdask.hyperspy.data import wants_progressbar
 from udfdask.hyperspy.labels import SignalLabels
 from udfdask.hyperspy.make_signal import Origin, make_signal
-from udfdask.hyperspy.preferences import wants_progressbar
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.scheduling.compute import compute as compute_with_progress

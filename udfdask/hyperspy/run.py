@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from udfdask.hyperspy.data import Frames, read_frames
+import dask.array as da
+
+from udfdask.hyperspy.data import Frames, read_frames, wants_lazy, wants_progressbar
 from udfdask.hyperspy.labels import read_labels
 from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
 from udfdask.hyperspy.parameters import read_parameters
-from udfdask.hyperspy.preferences import wants_lazy, wants_progressbar
 from udfdask.hyperspy.progressive import SignalIterator
 from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
@@ -20,6 +21,25 @@ from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import as_list, explain, run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
+
+
+def open_signal(signal: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Take a signal; return what dask computes in its place, and what makes a signal of that.
+
+    A signal in memory stays what it is; dask must not see it: it would look into it for ever.
+    """
+    if not isinstance(signal.data, da.Array):
+        return None, lambda _: signal
+    return signal.data, lambda data: _with_data(signal, data)
+
+
+def _with_data(signal: Any, data: Any) -> Any:
+    """Return a signal over other data: in memory where these are, lazy otherwise."""
+    made = signal.deepcopy()
+    made.data = data
+    if made._lazy and not isinstance(data, da.Array):
+        made.compute(show_progressbar=False)  # nothing is left to compute: it changes the class
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from udfdask.cache import OncePerProcess
 from udfdask.errors import FileFormatError
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.memmap import MappedArray
-from udfdask.kernels.cpu.row_order import in_order
+from udfdask.kernels.cpu.sparse_entries import in_order
 
 Values = np.ndarray[Any, Any]
 

@@ -13,13 +13,12 @@ import dask.array as da
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.errors import FileFormatError
+from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.choose_dataset import Candidate, choose_dataset, listing, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import choose_chunks, lazy_array
 from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.optional import missing_package
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 

@@ -19,14 +19,13 @@ from dask.core import flatten
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.cache import OncePerProcess
-from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.check_length import check_after, check_before
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5 import take_over
 from udfdask.io.lazy_source import Source, choose_chunks, lazy_array
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, name_axes
-from udfdask.optional import missing_package
 from udfdask.writing.stores import METADATA
 
 _BELONGING = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}

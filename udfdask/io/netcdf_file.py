@@ -9,13 +9,13 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.errors import missing_package
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.optional import missing_package
 
 SIGNATURES = (b"CDF\x01", b"CDF\x02")
 """What files begin with; those of NetCDF 4 are HDF5 files."""

@@ -11,14 +11,13 @@ import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.csr_reader import CSRFiles
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import choose_chunks, chunk_bytes, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.raw import file_dtype, plain_file, sizes
-from udfdask.optional import missing_package
 from udfdask.scheduling.workers.block_placement import Workers, on_workers
 
 STORED_SHARE, DENSE_SHARE = 1 / 4, 8

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentValueError, missing_package, outdated_package
 from udfdask.io.named_variables import Variable, variable_name
-from udfdask.optional import missing_package, outdated_package
 from udfdask.writing import ZARR, check_target, replacing
 from udfdask.writing.stores import check_storable
 

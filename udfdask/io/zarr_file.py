@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import choose_chunks, lazy_array
 from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
 from udfdask.io.zarr_chunk_files import ChunkFiles, touched_chunks
-from udfdask.optional import missing_package
 from udfdask.writing.stores import METADATA, is_zarr
 
 _CHUNK = re.compile(r"c|(c[./])?\d+([./]\d+)*")

@@ -10,7 +10,7 @@ import numpy as np
 from udfdask.arrays.backends.names import BACKENDS
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.shapes import Shape
-from udfdask.corrections.given import NUMBERS
+from udfdask.corrections.correction_set import NUMBERS
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,

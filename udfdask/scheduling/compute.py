@@ -9,9 +9,8 @@ from typing import Any
 
 from dask import base
 
-from udfdask.scheduling.progress.counter import Tally, ended
+from udfdask.scheduling.progress.counter import Tally, counted_here, ended
 from udfdask.scheduling.progress.distributed import Watch, counted_on
-from udfdask.scheduling.progress.local import counted_here
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.progress.work import work_of

@@ -13,7 +13,7 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
-from udfdask.kernels.cuda.first_moments import add_first_moments
+from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
@@ -304,9 +304,8 @@ class CoMUDF(UDF):
 
     def _add_pixels(self, tile: Any) -> None:
         """Add sums and moments of a dense tile on the host."""
-        from udfdask.kernels.cpu.byte_order import as_native
         from udfdask.kernels.cpu.first_moments import add_moments, cover
-        from udfdask.kernels.cpu.pixel_rows import rows_in_memory
+        from udfdask.kernels.cpu.rows import as_native, rows_in_memory
 
         tile, turn = as_native(tile)
         flat, frame_step, row_step = rows_in_memory(tile)

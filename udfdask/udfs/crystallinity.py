@@ -15,8 +15,8 @@ from udfdask.masks import checks, circular
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.frame_geometry import centre_given, check_frames, ring_radii
 from udfdask.udfs.shared.kernel_backends import dense_backends
-from udfdask.udfs.shared.ring_arguments import centre_given, check_frames, ring_radii
 
 
 class CrystallinityUDF(UDF):

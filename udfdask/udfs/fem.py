@@ -9,14 +9,14 @@ import numpy as np
 
 from udfdask.arrays.backends.device import to_device
 from udfdask.errors import ArgumentValueError
-from udfdask.kernels.cpu.dtypes import compiled_dtype
 from udfdask.kernels.cuda import spread as on_device
+from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.masks import ring
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs.shared.frame_geometry import centre_given, check_frames, ring_radii
 from udfdask.udfs.shared.kernel_backends import dense_backends
-from udfdask.udfs.shared.ring_arguments import centre_given, check_frames, ring_radii
 
 
 class FEMUDF(UDF):

@@ -88,9 +88,9 @@ class LogsumUDF(UDF):
         """The functions for products of arrays where these are."""
         if self.meta.array_backend == self.BACKEND_CUPY:
             return on_device
-        from udfdask.kernels.cpu import log_sums as log_products
+        from udfdask.kernels.cpu import log_sums
 
-        return log_products
+        return log_sums
 
     def postprocess(self) -> None:
         """Normalise the products of a chunk."""

@@ -169,8 +169,8 @@ class RadialProfileUDF(UDF):
         if self.meta.array_backend == self.BACKEND_CUPY:
             self._process_on_device(tile)
             return
-        from udfdask.kernels.cpu.pixel_rows import rows_in_memory
         from udfdask.kernels.cpu.ring_sums import RingPlaces, add_ring_sums, add_rings_about
+        from udfdask.kernels.cpu.rows import rows_in_memory
 
         flat, frame_step, row_step = rows_in_memory(tile)
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError
-from udfdask.kernels.cuda import moments as on_device
+from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.moment_arrays import Moments
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views

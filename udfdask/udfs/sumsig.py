@@ -77,12 +77,12 @@ class SumSigUDF(UDF):
         if self.meta.array_backend == self.BACKEND_CUPY:
             on_device.add_pixels(tile, total)
         elif self.meta.array_backend in self.SPARSE_BACKENDS:
+            from udfdask.kernels.cpu.pixel_sums import add_pieces
             from udfdask.kernels.cpu.sparse_entries import values_of
-            from udfdask.kernels.cpu.sums import add_pieces
 
             add_pieces(*values_of(tile), total)
         else:
-            from udfdask.kernels.cpu.sums import add_pixels
+            from udfdask.kernels.cpu.pixel_sums import add_pixels
 
             add_pixels(tile, total)
 

@@ -9,15 +9,13 @@ from typing import Any
 
 import xarray as xr
 
-from udfdask.results.labels.attributes import wants_attributes
-from udfdask.results.labels.from_dataarray import arrange
-from udfdask.results.labels.labels import Labels
+from udfdask.results.labels.from_dataarray import align_roi, arrange
+from udfdask.results.labels.labels import Labels, wants_attributes
 from udfdask.results.labels.layout import Layout
-from udfdask.results.labels.regions import align_roi
 from udfdask.run.progressive import Snapshot, UDFIterator
 from udfdask.run.progressive import run_udf_iter as run_unlabelled
 from udfdask.run.progressive.labelled import LabellingIterator
-from udfdask.run.progressive.made_once import MadeOnce
+from udfdask.run.progressive.snapshot import MadeOnce
 from udfdask.udf import UDF
 from udfdask.xarray.run import make_layouts
 

@@ -11,11 +11,15 @@ import xarray as xr
 from udfdask.errors import UDFWarning
 from udfdask.plan.plan import make_plan
 from udfdask.results.explanation import Explanation
-from udfdask.results.labels.attributes import wants_attributes
-from udfdask.results.labels.from_dataarray import Arranged, arrange, warn_if_huge
+from udfdask.results.labels.from_dataarray import (
+    Arranged,
+    align_roi,
+    arrange,
+    name_output_dims,
+    warn_if_huge,
+)
+from udfdask.results.labels.labels import wants_attributes
 from udfdask.results.labels.layout import Layout, check_rename, make_layout
-from udfdask.results.labels.output_dims import name_output_dims
-from udfdask.results.labels.regions import align_roi
 from udfdask.results.result import About
 from udfdask.run.run_udf import as_list, describe_results, make_results
 from udfdask.run.run_udf import explain as explain_unlabelled

@@ -8,7 +8,7 @@ import numpy as np
 
 from udfdask.arrays.backends import names
 from udfdask.arrays.backends.device import is_on_device
-from udfdask.optional import missing_package
+from udfdask.errors import missing_package
 
 _ROOTS = frozenset({"cupyx", "scipy", "sparse"})
 """Packages whose arrays `sparseconverter` knows by type."""

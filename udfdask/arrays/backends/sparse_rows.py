@@ -4,17 +4,56 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from udfdask.arrays.backends import names
 from udfdask.arrays.backends.convert import reshaped, to_backend
-from udfdask.arrays.backends.coo import coo_rows, coo_starts, coo_take
 from udfdask.arrays.backends.detect import backend_of
-from udfdask.arrays.backends.pydata_sparse import gcxs_rows, is_rows, like_scipy
+from udfdask.arrays.backends.pydata_sparse import (
+    coo_rows,
+    coo_starts,
+    coo_take,
+    gcxs_rows,
+    is_rows,
+    like_scipy,
+)
 from udfdask.arrays.backends.read_only import locked_sparse
 from udfdask.errors import UDFError
 from udfdask.types import AnyArray
+
+
+def joined(pieces: Sequence[Any], counts: Sequence[int]) -> Any:
+    """Return sparse frames from their signal parts, in the backend of those.
+
+    Parts are in C order, `counts` of them along each signal axis. Matrices have one signal axis.
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    backend = backend_of(pieces[0])
+    if backend in names.D2_BACKENDS:
+        return locked_sparse(_beside_each_other(pieces, backend))
+    import sparse
+
+    for axis in range(len(counts), 0, -1):
+        n = counts[axis - 1]
+        groups = [pieces[k : k + n] for k in range(0, len(pieces), n)]
+        pieces = [sparse.concatenate(group, axis=axis) for group in groups]
+    whole = pieces[0]
+    if backend == names.SPARSE_GCXS and tuple(whole.compressed_axes) != (0,):
+        whole = whole.change_compressed_axes((0,))
+    return locked_sparse(whole)
+
+
+def _beside_each_other(matrices: Sequence[Any], backend: str) -> Any:
+    """Return matrices beside each other, in their format."""
+    if backend in names.CUPY_BACKENDS:
+        from cupyx.scipy import sparse as package
+    else:
+        from scipy import sparse as package
+    return package.hstack(matrices, format=matrices[0].format)
+
 
 _ROW_FORMAT = {
     names.SCIPY_COO: names.SCIPY_CSR,

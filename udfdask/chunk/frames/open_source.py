@@ -12,8 +12,7 @@ from udfdask.arrays.backends.check_block import plain_block
 from udfdask.arrays.backends.convert import to_backend
 from udfdask.arrays.backends.detect import backend_of, fill_value, is_unknown_sparse
 from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.chunk.frames.dense import DenseSource
-from udfdask.chunk.frames.device import DeviceSource
+from udfdask.chunk.frames.dense import DenseSource, DeviceSource
 from udfdask.chunk.frames.source import FrameSource
 from udfdask.chunk.frames.sparse import SparseSource
 from udfdask.errors import UDFError

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.joining import joined
 from udfdask.arrays.backends.read_only import locked
-from udfdask.arrays.backends.sparse_rows import SparseRows
+from udfdask.arrays.backends.sparse_rows import SparseRows, joined
 from udfdask.chunk.frames.source import FrameSource
 from udfdask.types import AnyArray
 

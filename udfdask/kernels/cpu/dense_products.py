@@ -6,7 +6,52 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.kernels.cpu.compile import inner_kernel, kernel
+from udfdask.kernels.cpu.rows import turned
 from udfdask.types import AnyArray
+
+
+@kernel
+def multiply_pieces(
+    flat: AnyArray,
+    count: int,
+    step: int,
+    width: int,
+    turn: Any,
+    matrix: AnyArray,
+    depth: int,
+    most: int,
+    total: AnyArray,
+) -> None:
+    """Add all rows times a matrix to `total`, so many rows and pixels at a time.
+
+    Pieces are converted to the dtype of the matrix, shape (pixels, masks), and multiplied in it.
+    """
+    masks = matrix.shape[1]
+    values = np.empty(depth * min(most, width), matrix.dtype)
+    products = np.empty(depth * masks, matrix.dtype)
+    for start in range(0, count, depth):
+        n = min(depth, count - start)
+        some = products[: n * masks].reshape(n, masks)
+        for first in range(0, width, most):
+            w = min(most, width - first)
+            piece = values[: n * w].reshape(n, w)
+            for i in range(n):
+                k = (start + i) * step + first
+                _convert(flat[k : k + w], turn, piece[i])
+            np.dot(piece, matrix[first : first + w], some)
+            for i in range(n):
+                for j in range(masks):
+                    total[start + i, j] += some[i, j]
+
+
+@inner_kernel
+def _convert(row: AnyArray, turn: Any, out: AnyArray) -> None:
+    """Write a row to another of the dtype wanted."""
+    cast = out.dtype.type
+    for j in range(len(out)):
+        out[j] = cast(turned(row[j], turn))
+
 
 SMALL = 1_000_000
 """Multiplications up to which OpenBLAS does not rearrange its input: up to 1.6 times as fast."""
@@ -53,7 +98,7 @@ def add_dense_products(
 
 def _add_converted(frames: AnyArray, matrix: AnyArray, widest: int, total: AnyArray) -> None:
     """Add products of frames that are converted first."""
-    from udfdask.kernels.cpu.converted_products import multiply_pieces  # loads numba
+    from udfdask.kernels.cpu.dense_products import multiply_pieces  # loads numba
     from udfdask.kernels.cpu.rows import as_rows, wider
 
     if wider(frames.dtype) is None:

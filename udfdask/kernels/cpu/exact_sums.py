@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.byte_order import turned
 from udfdask.kernels.cpu.compile import inner_kernel, kernel
+from udfdask.kernels.cpu.rows import turned
 from udfdask.types import AnyArray
 
 BLOCK = 1024

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.kernels.cpu.byte_order import turned
 from udfdask.kernels.cpu.compile import inner_kernel, summing_kernel
-from udfdask.kernels.cpu.narrow import plus, times
-from udfdask.kernels.cpu.prefetch import AHEAD, LINE, prefetch
+from udfdask.kernels.cpu.intrinsics import AHEAD, LINE, plus, prefetch, times
+from udfdask.kernels.cpu.rows import turned
 from udfdask.types import AnyArray
 
 BAND = 256

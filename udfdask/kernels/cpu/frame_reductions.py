@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.byte_order import turned
 from udfdask.kernels.cpu.compile import contracting_kernel, inner_kernel, kernel
+from udfdask.kernels.cpu.rows import turned
 from udfdask.kernels.moment_arrays import LARGEST_ORIGIN
 from udfdask.types import AnyArray
 

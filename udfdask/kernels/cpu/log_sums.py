@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.byte_order import turned
 from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.rows import as_rows, wider
+from udfdask.kernels.cpu.rows import as_rows, turned, wider
 from udfdask.types import AnyArray
 
 BLOCK = 1024

@@ -5,10 +5,65 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 from numpy.lib.stride_tricks import as_strided
 
-from udfdask.kernels.cpu.byte_order import as_native
+from udfdask.kernels.cpu.compile import intrinsic
 from udfdask.types import AnyArray
+
+
+def rows_in_memory(tile: AnyArray) -> tuple[AnyArray, int, int]:
+    """Return a tile as flat memory, and the steps in it from frame to frame and from row to row.
+
+    `tile` has the shape (frames, height, width) and is not empty; what is returned is read-only and
+    of a dtype that kernels take: bool comes as uint8, half and extended precision as float64. It is
+    copied only for that, and where a row of pixels is not contiguous.
+    """
+    if tile.dtype == np.bool_:
+        tile = tile.view(np.uint8)
+    elif tile.dtype.kind == "f" and tile.dtype.itemsize not in (4, 8):
+        tile = tile.astype(np.float64)
+    size = tile.dtype.itemsize
+    frame, row, pixel = tile.strides
+    steady = pixel == size or tile.shape[2] == 1
+    if not (steady and tile.flags.aligned and frame >= 0 <= row and not (frame | row) % size):
+        tile = np.ascontiguousarray(tile)
+        frame, row, _ = tile.strides
+    n, height, width = tile.shape
+    length = ((n - 1) * frame + (height - 1) * row) // size + width
+    flat = np.lib.stride_tricks.as_strided(tile, (length,), (size,), writeable=False)
+    return flat, frame // size, row // size
+
+
+def as_native(tile: AnyArray) -> tuple[AnyArray, bool | None]:
+    """Return the memory of a tile as values of native byte order, and how kernels take it.
+
+    The latter is True if kernels have to turn each value round, else None: it is a type that
+    compiled code is made for. Complex tiles are copied.
+    """
+    if tile.dtype.isnative:
+        return tile, None
+    native = tile.dtype.newbyteorder("=")
+    if native.kind in "iuf" and native.char not in "eg" and tile.flags.aligned:
+        return tile.view(native), True
+    return tile.astype(native), None
+
+
+@intrinsic
+def turned(context: Any, value: Any, turn: Any) -> Any:
+    """Return a value with its bytes in the other order, itself if `turn` is None."""
+
+    def same(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return values[0]
+
+    def reverse(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        plain = values[0].type
+        bits = ir.IntType(value.bitwidth)
+        number = builder.bswap(builder.bitcast(values[0], bits))
+        return builder.bitcast(number, plain)
+
+    return value(value, turn), same if isinstance(turn, types.NoneType) else reverse
 
 
 class Rows(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, summing_kernel
-from udfdask.kernels.cpu.prefetch import AHEAD, LINE, prefetch
+from udfdask.kernels.cpu.intrinsics import AHEAD, LINE, prefetch
 from udfdask.kernels.cpu.sparse_entries import Entries
 from udfdask.types import AnyArray
 

@@ -12,7 +12,7 @@ from udfdask.kernels.cpu.exact_sums import (
     add_inside_exactly,
     scatter_exactly,
 )
-from udfdask.kernels.cpu.prefetch import AHEAD, LINE, prefetch
+from udfdask.kernels.cpu.intrinsics import AHEAD, LINE, prefetch
 from udfdask.kernels.cpu.sparse_entries import Entries
 from udfdask.kernels.overflow import is_long, require
 from udfdask.types import AnyArray

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cuda.blocks import blocks_of
+from udfdask.kernels.cuda.sums import blocks_of
 
 
 def add_dense_products(frames: Any, matrix: Any, out: Any, most: int | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.backends.device import array_module
-from udfdask.kernels.cuda.blocks import blocks_of
+from udfdask.kernels.cuda.sums import blocks_of
 
 
 def multiply_heights(tile: Any, mantissa: Any, exponent: Any) -> None:

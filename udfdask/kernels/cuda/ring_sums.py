@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from udfdask.kernels.cuda.blocks import blocks_of
+from udfdask.kernels.cuda.sums import blocks_of
 
 
 def add_ring_products(frames: Any, rings: Sequence[tuple[Any, Any]], out: Any) -> None:

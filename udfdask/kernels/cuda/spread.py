@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from udfdask.kernels.cuda.blocks import blocks_of
-from udfdask.kernels.cuda.squares import squared
+from udfdask.kernels.cuda.sums import blocks_of
+from udfdask.kernels.cuda.variance import squared
 
 
 def add_spread(tile: Any, ys: Any, xs: Any, before: int, mean: Any, spread: Any) -> None:

@@ -10,7 +10,7 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu.dense_products import add_dense_products
-from udfdask.kernels.cpu.shifting import moved_back, overlap
+from udfdask.kernels.cpu.windows import moved_back, overlap
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stacks.tile_matrix import Region, entries

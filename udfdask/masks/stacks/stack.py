@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import threading
+import types
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +15,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.stacks.formats import Sparse
 from udfdask.masks.stacks.tile_matrix import Region, dense_matrix, sparse_matrix
+from udfdask.tokens import Identity, identity_of
 
 Factories = Callable[[], Any] | tuple[Callable[[], Any], ...]
 
@@ -111,3 +115,40 @@ def _join(stacks: Sequence[Any], as_sparse: bool) -> Any:
         return joined
     sparse = checks.needs_sparse("a sparse stack of masks")
     return sparse.concatenate([s if _is_sparse(s) else sparse.COO.from_numpy(s) for s in stacks])
+
+
+_STACKS = OncePerProcess(8)
+_LOCKS = OncePerProcess(64)
+
+
+def shared_stack(factories: Factories, as_sparse: bool | None) -> MaskStack:
+    """Return the stack of some factories, computed by the first thread that asks for it.
+
+    A factory may change what it carries, because it counts its calls or draws random numbers. It
+    is still the same to those who make their container later: its stack is kept under what it was
+    before the call and after. No thread may look at it in between, hence the lock.
+    """
+    fresh: list[MaskStack] = []
+
+    def make() -> MaskStack:
+        fresh.append(MaskStack(factories, as_sparse))
+        return fresh[0]
+
+    with _LOCKS.get(_code_of(factories), threading.RLock):
+        stack: MaskStack = _STACKS.get((identity_of(factories), as_sparse), make)
+        if fresh:
+            _STACKS.get((identity_of(factories), as_sparse), lambda: stack)
+    return stack
+
+
+def _code_of(factories: Factories) -> Hashable:
+    """Return the code of factories, which stays when they change what they carry."""
+    each = factories if isinstance(factories, tuple) else (factories,)
+    return tuple(map(_code, each))
+
+
+def _code(factory: Any) -> Hashable:
+    """Return the code of a function, also behind bound arguments; else a type."""
+    while isinstance(factory, functools.partial):
+        factory = factory.func
+    return factory.__code__ if isinstance(factory, types.FunctionType) else Identity(type(factory))

@@ -1,6 +1,6 @@
 """Results with names for their dimensions, as xarray has them. Needs xarray."""
 
-from udfdask.optional import missing_package
+from udfdask.errors import missing_package
 
 try:
     import xarray  # noqa: F401

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -15,8 +15,105 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
-from udfdask.results.labels.attributes import split_attributes
-from udfdask.results.labels.labels import Labels
+from udfdask.results.labels.labels import Labels, split_attributes
+from udfdask.results.labels.layout import Layout
+
+ADVICE = "roi.reindex_like(data, fill_value=False) leaves out what the roi does not mention"
+
+
+def align_roi(roi: Any, array: xr.DataArray, nav: tuple[Hashable, ...]) -> Any:
+    """Return a region of interest in the order of the data.
+
+    That of a DataArray is found by names and coordinates, and repeated along navigation dimensions
+    that it does not have. Anything else is handed on as it is.
+    """
+    if isinstance(roi, xr.Dataset):
+        raise ArgumentTypeError(
+            f"the roi is a Dataset: pass one of its variables, {list(roi.data_vars)}"
+        )
+    if not isinstance(roi, xr.DataArray):
+        return roi
+    if roi.chunks is not None:
+        raise ArgumentTypeError("the roi is lazy: pass roi.compute()")
+    foreign = [dim for dim in roi.dims if dim not in nav]
+    if foreign:
+        raise ArgumentValueError(
+            f"the roi has a dimension {foreign[0]!r}, but the navigation dimensions of the data "
+            f"are {nav}"
+        )
+    for dim in roi.dims:
+        roi = _aligned(roi, array, dim)
+    missing = {dim: array.sizes[dim] for dim in nav if dim not in roi.dims}
+    return roi.expand_dims(missing).transpose(*nav).data
+
+
+def _aligned(roi: xr.DataArray, array: xr.DataArray, dim: Hashable) -> xr.DataArray:
+    """Return a region whose positions along a dimension are in the order of the data's."""
+    if roi.sizes[dim] != array.sizes[dim]:
+        raise ArgumentValueError(
+            f"the roi has {roi.sizes[dim]} positions along {dim!r}, the data have "
+            f"{array.sizes[dim]}: {ADVICE}"
+        )
+    if dim not in roi.coords or dim not in array.coords:
+        return roi
+    given, wanted = roi[dim].to_index(), array[dim].to_index()
+    if given.equals(wanted):
+        return roi
+    order = given.get_indexer(wanted) if given.is_unique and wanted.is_unique else None
+    if order is None or (order < 0).any():
+        raise ArgumentValueError(
+            f"the roi and the data have different coordinates along {dim!r}: "
+            f"{_ends(given)} and {_ends(wanted)}. {ADVICE}; for those that differ by rounding "
+            "use roi.assign_coords"
+        )
+    return roi.isel({dim: order})
+
+
+def _ends(index: Any) -> str:
+    """Return the first and the last label of an index, in words."""
+    plain = index.tolist()  # numbers of Python, which say no more than they have to
+    return f"{plain[0]!r} to {plain[-1]!r}" if plain else "none"
+
+
+def name_output_dims(
+    layout: Layout, key: str, shape: tuple[int, ...], names: Any, labels: Labels
+) -> Layout:
+    """Return a layout in which the extra dimensions of a nav result, of this shape, have names.
+
+    Dimensions of the data among them get their coordinates back.
+    """
+    place = layout.places[key]
+    _check(names, shape, labels, layout)
+    dims = (*labels.nav, *names)
+    gone = [dim for dim in labels.dims if dim not in dims]
+    coords = labels.coords.drop_dims(gone, errors="ignore")
+    return replace(layout, places={key: replace(place, dims=dims)}, coords=coords)
+
+
+def _check(names: Any, shape: tuple[int, ...], labels: Labels, layout: Layout) -> None:
+    """Raise unless there is a name for each axis, and one that is free or means the same."""
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ArgumentTypeError(f"output_dims must be a list of names, not {names!r}")
+    if len(names) != len(shape):
+        raise ArgumentValueError(
+            f"output_dims={names!r} names {len(names)} axes, but what the function returns has "
+            f"the shape {shape}"
+        )
+    for name, n in zip(names, shape, strict=True):
+        if not isinstance(name, Hashable):
+            raise ArgumentTypeError(f"output_dims={names!r}: {name!r} cannot be a name")
+        size = labels.coords.sizes.get(name, n) if name in labels.sig else n
+        if size != n:
+            raise ArgumentValueError(
+                f"output_dims={names!r}: the data have {size} positions along {name!r}, what the "
+                f"function returns has {n}: give it another name"
+            )
+    taken = {*labels.nav, *(c for c in layout.coords.coords if c not in labels.sig)}
+    if len(set(names)) < len(names) or taken.intersection(names):
+        raise ArgumentValueError(
+            f"output_dims={names!r}: names must differ from each other and from the dimensions and "
+            f"coordinates {sorted(taken, key=str)}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,35 @@ from typing import Any
 import xarray as xr
 
 from udfdask.arrays.geometry.axes import default_axis_names
+from udfdask.errors import ArgumentTypeError
+
+Attributes = dict[Hashable, Any]
+
+QUANTITY = frozenset({"units", "long_name", "standard_name"})
+"""What the values are: also true of a result in the same unit."""
+
+VALUES = frozenset(
+    "actual_range flag_masks flag_meanings flag_values valid_max valid_min valid_range".split()
+)
+"""What holds for the values of the data themselves, in the CF conventions."""
+
+
+def split_attributes(attrs: Mapping[Hashable, Any]) -> tuple[Attributes, Attributes]:
+    """Return the attributes that hold for every result, and for those in the unit of the data."""
+    general = {k: v for k, v in attrs.items() if k not in QUANTITY | VALUES}
+    return general, {k: v for k, v in attrs.items() if k in QUANTITY}
+
+
+def wants_attributes(keep_attrs: Any) -> bool:
+    """Return whether to keep attributes, from what a user passed: None asks xarray's option."""
+    if keep_attrs is None:
+        keep_attrs = xr.get_options()["keep_attrs"]
+        return True if keep_attrs == "default" else bool(keep_attrs)
+    if not isinstance(keep_attrs, bool):
+        raise ArgumentTypeError(
+            f"keep_attrs must be True, False or None (xarray's option), not {keep_attrs!r}"
+        )
+    return keep_attrs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ import dask.array as da
 import xarray as xr
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.errors import ArgumentValueError
-from udfdask.optional import missing_package
+from udfdask.errors import ArgumentValueError, missing_package
 from udfdask.results.labels.layout import Layout, free_name
 from udfdask.scheduling.compute import compute
 from udfdask.writing import ZARR, check_target, replacing

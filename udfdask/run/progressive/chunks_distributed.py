@@ -17,8 +17,7 @@ from udfdask.graph.build import Tasks
 from udfdask.graph.shared_recipe import is_small
 from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
-from udfdask.run.progressive.arrivals import Arrivals, Closed
-from udfdask.run.progressive.chunk_source import Job
+from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
 from udfdask.scheduling.workers.find_restrictions import NONE, Limits, limits_of
 from udfdask.scheduling.workers.lost_results import asking_scheduler, loss_of
 from udfdask.scheduling.workers.restrict import make_orders

@@ -21,8 +21,7 @@ from dask.system import CPU_COUNT
 
 from udfdask.chunk.run_chunk import Payload
 from udfdask.graph.build import Tasks
-from udfdask.run.progressive.arrivals import Arrivals, Closed
-from udfdask.run.progressive.chunk_source import Job
+from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
 
 
 class LocalChunks:

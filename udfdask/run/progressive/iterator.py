@@ -14,8 +14,7 @@ import numpy as np
 from udfdask.errors import UDFError, UDFRunCancelled
 from udfdask.results.result import About
 from udfdask.run.progressive.accumulate import AuxRows, grow
-from udfdask.run.progressive.arrivals import Closed
-from udfdask.run.progressive.chunk_source import Chunks
+from udfdask.run.progressive.chunk_source import Chunks, Closed
 from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.run.progressive.snapshot import Found, Snapshot
 from udfdask.scheduling.progress.counter import Tally

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from typing import Any
+
+from dask.callbacks import Callback
 
 from udfdask.scheduling.progress.state import ProgressReporter, ProgressState, Status
 from udfdask.scheduling.progress.work import Work
@@ -102,3 +106,21 @@ def ended(tally: Tally) -> Iterator[None]:
         tally.end("failed" if isinstance(error, Exception) else "cancelled")
         raise
     tally.end("finished")
+
+
+@contextmanager
+def counted_here(tally: Tally) -> Iterator[None]:
+    """Count the tasks that schedulers finish meanwhile, those started by this thread."""
+    me = threading.get_ident()
+
+    def begin(dsk: Any) -> None:
+        # a task may compute something of its own, with a scheduler that calls back here too
+        if threading.get_ident() == me and not tally.started and any(key in tally for key in dsk):
+            tally.start(dsk)
+
+    def note(key: Any, *_: Any) -> None:
+        if threading.get_ident() == me and tally.started:
+            tally.add((key,))
+
+    with Callback(start=begin, posttask=note):
+        yield

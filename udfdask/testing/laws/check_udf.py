@@ -11,11 +11,14 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.testing.failures import UDFCheckError
-from udfdask.testing.laws import construction as making
-from udfdask.testing.laws import independence as company
-from udfdask.testing.laws import merging, processing
-from udfdask.testing.laws import roi as regions
-from udfdask.testing.laws import tiling_and_chunking as cutting
+from udfdask.testing.laws import (
+    construction,
+    independence,
+    merging,
+    processing,
+    roi,
+    tiling_and_chunking,
+)
 from udfdask.testing.sample_data import default_arrays, other_dtypes
 from udfdask.testing.udf_under_test import Subject
 from udfdask.udf import UDF
@@ -23,9 +26,9 @@ from udfdask.udf import UDF
 Law = Callable[[Subject], None]
 
 LAWS: tuple[Law, ...] = (
-    making.makes_itself_again,
-    making.can_be_pickled,
-    making.declares_the_same,
+    construction.makes_itself_again,
+    construction.can_be_pickled,
+    construction.declares_the_same,
     processing.runs,
     processing.leaves_its_input_alone,
     processing.keeps_no_state,
@@ -33,21 +36,21 @@ LAWS: tuple[Law, ...] = (
     processing.get_results_repeats_itself,
     processing.gives_what_a_plain_loop_gives,
     processing.buffers_hold_what_they_are_given,
-    cutting.tiles_do_not_show,
-    cutting.signal_chunks_do_not_show,
+    tiling_and_chunking.tiles_do_not_show,
+    tiling_and_chunking.signal_chunks_do_not_show,
     merging.merge_takes_every_buffer,
-    cutting.chunks_do_not_show,
-    cutting.order_does_not_show,
-    cutting.fan_in_does_not_show,
+    tiling_and_chunking.chunks_do_not_show,
+    tiling_and_chunking.order_does_not_show,
+    tiling_and_chunking.fan_in_does_not_show,
     merging.merge_agrees_with_merge_all,
     merging.results_row_by_row,
-    regions.regions_do_not_break_it,
-    regions.frames_do_not_notice_the_region,
-    company.dtypes_are_welcome,
-    company.company_does_not_show,
-    company.backends_do_not_show,
-    company.pickling_does_not_show,
-    company.dask_does_not_show,
+    roi.regions_do_not_break_it,
+    roi.frames_do_not_notice_the_region,
+    independence.dtypes_are_welcome,
+    independence.company_does_not_show,
+    independence.backends_do_not_show,
+    independence.pickling_does_not_show,
+    independence.dask_does_not_show,
 )
 """All laws, those that others build on first: the first broken one is the root of the matter."""
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.byte_order import turned
 from udfdask.kernels.cpu.compile import inner_kernel, kernel, reordering_kernel
 from udfdask.kernels.cpu.exact_sums import add_pieces_exactly, add_rows_exactly
-from udfdask.kernels.cpu.rows import as_rows, wider
+from udfdask.kernels.cpu.rows import as_rows, turned, wider
 from udfdask.kernels.overflow import is_long, require
 from udfdask.types import AnyArray
 
