@@ -4,10 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import damaging
 import numpy as np
 import pytest
-
 from damaging import assert_same, outcome
+
 from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 
@@ -63,7 +64,7 @@ print("done")
 
 def fuzz(file, first, count):
     """Damage the file in so many ways, each given by a number."""
-    program = PROGRAM.format(tests=str(Path(__file__).parents[1]))
+    program = PROGRAM.format(tests=str(Path(damaging.__file__).parent))
     command = [sys.executable, "-c", program, str(file), str(first), str(count)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.splitlines()[-1] == "done", (done.returncode, done.stdout[-40:], done.stderr)

@@ -3,13 +3,13 @@
 import subprocess
 import sys
 
+import broken_udfs as broken
 import dask.array as da
 import numpy as np
 import pytest
-
 import udf_zoo
+
 import udfdask as ud
-from testing import broken_udfs as broken
 from udfdask.testing import CheckReport, UDFCheckError, check_udf
 from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF
 

@@ -1,0 +1,440 @@
+"""Chunks that are not what was announced, or that cannot be processed: an error, or the numbers."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sparse
+from backend_udfs import Wants
+from chunk_backends import ON_HOST, block_in, chunks_in
+
+import udfdask as ud
+from udfdask.arrays.backends import names
+from udfdask.corrections import CorrectionSet
+from udfdask.errors import UDFError
+from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
+
+DATA = np.random.default_rng(0).poisson(0.5, (6, 20)).astype("f4")
+NOTHING = DATA[:0, :0]
+X = da.from_array(DATA, chunks=(3, 10))
+SYNC = {"scheduler": "synchronous"}
+MATRIX_KINDS = [names.SCIPY_CSR_ARRAY, names.SCIPY_CSC, names.SCIPY_COO_ARRAY]
+
+
+def made_of(make, meta=NOTHING, array=X):
+    """The array with blocks that a function makes."""
+    return array.map_blocks(make, meta=meta)
+
+
+def run(array, *udfs, **options):
+    return ud.compute(*ud.run_udf(array, udfs, **{"sig_dims": 1, **options}), **SYNC)
+
+
+def gives_the_numbers(array):
+    """Whether UDFs that want anything see what is in `DATA`."""
+    wishes = [Wants(b, m) for b in ("numpy", *MATRIX_KINDS) for m in ("tile", "frame", "partition")]
+    total, sums, *seen = run(array, SumUDF(), SumSigUDF(), *wishes)
+    np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
+    np.testing.assert_array_equal(sums["intensity"], DATA.sum(axis=1))
+    for found in seen:
+        np.testing.assert_array_equal(found["seen"], DATA)
+
+
+@pytest.mark.parametrize("came", ON_HOST)
+@pytest.mark.parametrize("announced", ["numpy", names.SPARSE_COO, names.SCIPY_CSR])
+def test_another_type_than_announced(announced, came):
+    blocks = made_of(lambda b: block_in(b, came, 1), block_in(NOTHING, announced, 1))
+    gives_the_numbers(blocks)
+
+
+def test_types_that_change_from_chunk_to_chunk():
+    kinds = [*ON_HOST, names.SPARSE_DOK]
+
+    def make(block, block_info):
+        row, column = block_info[0]["chunk-location"]
+        return block_in(block, kinds[(shift + 2 * row + column) % len(kinds)], 1)
+
+    for shift in range(0, len(kinds), 2):  # noqa: B007  # `make` reads it
+        gives_the_numbers(made_of(make))
+
+
+def twice(block):
+    """CSR with every entry in two halves."""
+    rows = sp.csr_array(block)
+    entries = (np.repeat(rows.data / 2, 2), np.repeat(rows.indices, 2), 2 * rows.indptr)
+    return sp.csr_array(entries, shape=block.shape)
+
+
+def twice_in_columns(block):
+    columns = twice(block.T)
+    entries = (columns.data, columns.indices, columns.indptr)
+    return sp.csc_array(entries, shape=block.shape)
+
+
+def twice_in_coordinates(block):
+    found = sp.coo_array(block)
+    places = (np.tile(found.row, 2), np.tile(found.col, 2))
+    return sp.coo_array((np.tile(found.data / 2, 2), places), shape=block.shape)
+
+
+def backwards(block):
+    """CSR with the pixels of each frame from the last to the first."""
+    rows = sp.csr_array(block)
+    for start, stop in zip(rows.indptr, rows.indptr[1:], strict=False):
+        rows.indices[start:stop] = rows.indices[start:stop][::-1].copy()
+        rows.data[start:stop] = rows.data[start:stop][::-1].copy()
+    rows.has_sorted_indices = False
+    return rows
+
+
+def explicit_zeros(block):
+    rows = sp.csr_array(np.ones_like(block))
+    rows.data[:] = block.reshape(-1)
+    return rows
+
+
+def wide_indices(block):
+    rows = sp.csr_array(block)
+    rows.indices, rows.indptr = rows.indices.astype("i8"), rows.indptr.astype("i8")
+    return rows
+
+
+@pytest.mark.parametrize(
+    "make",
+    [twice, twice_in_columns, twice_in_coordinates, backwards, explicit_zeros, wide_indices],
+)
+def test_matrices_that_are_not_canonical(make):
+    before = [make(DATA[:3, :10]) for _ in range(2)]
+    gives_the_numbers(made_of(make, make(NOTHING)))
+    held = before[0]
+    run(made_of(lambda _: held, make(NOTHING)), SumUDF(), Wants(names.SPARSE_COO))
+    for part in ("data", "indices", "indptr"):  # the chunk itself is not put in order
+        if hasattr(held, part):
+            np.testing.assert_array_equal(getattr(held, part), getattr(before[1], part))
+
+
+@pytest.mark.parametrize("fill", [1, np.nan, -2.5])
+@pytest.mark.parametrize("make", [sparse.COO, sparse.GCXS])
+def test_a_fill_value_that_is_announced(make, fill):
+    meta = make(sparse.COO(NOTHING, fill_value=fill))
+    with pytest.raises(ud.ArgumentValueError, match=r"fill value .*and only 0 is supported"):
+        ud.run_udf(made_of(sparse.COO, meta), SumUDF(), sig_dims=1)
+
+
+@pytest.mark.parametrize("fill", [1, np.nan])
+@pytest.mark.parametrize("others", ["numpy", names.SPARSE_GCXS, names.SCIPY_CSR])
+def test_a_fill_value_that_only_comes(others, fill):
+    """In the first chunk, and in one that stands beside others."""
+
+    def make(block, block_info):
+        if block_info[0]["chunk-location"][1] == place:
+            return sparse.COO(block, fill_value=block.dtype.type(fill))
+        return block_in(block, others, 1)
+
+    for place in (0, 1):  # noqa: B007  # `make` reads it
+        with pytest.raises(ud.UDFError, match=r"sparse chunk came whose fill value is"):
+            run(made_of(make), SumUDF())
+
+
+@pytest.mark.parametrize("kind", [sp.lil_array, sp.dok_array, sp.bsr_array, sp.dia_array])
+def test_formats_that_nothing_is_cut_out_of(kind):
+    with pytest.raises(ud.UDFError, match=rf"chunk of type {kind.__name__} came.*tocsr"):
+        run(made_of(kind), SumUDF())
+    announced = made_of(kind)
+    announced._meta = kind(NOTHING.shape, dtype="f4")
+    with pytest.raises(ud.ArgumentTypeError, match=rf"are of type {kind.__name__}.*tocsr"):
+        ud.run_udf(announced, SumUDF(), sig_dims=1)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix, sp.coo_matrix])
+def test_matrices_are_for_one_axis_each(kind):
+    whole = X.rechunk(-1)
+    announced = made_of(kind, NOTHING, whole)
+    announced._meta = kind(NOTHING.shape, dtype="f4")
+    with pytest.raises(ud.ArgumentValueError, match=r"each row is a frame.*sig_dims=1, not 2 dim"):
+        ud.run_udf(announced, SumUDF(), sig_dims=2)
+    with pytest.raises(ud.UDFError, match=r"each row is a frame, where chunks have 0 navigation"):
+        run(made_of(kind, NOTHING, whole), SumUDF(), sig_dims=2)
+
+
+@pytest.mark.parametrize("kind", [sparse.COO, sp.csr_array, sp.coo_array])
+def test_wrong_shapes_and_dtypes(kind):
+    with pytest.raises(ud.UDFError, match=r"shape \(3, 10\) was announced, but one of .*\(2, 10\)"):
+        run(made_of(lambda b: kind(b[:2])), SumUDF())
+    with pytest.raises(ud.UDFError, match=r"dtype float32 was announced, but one of .*complex64"):
+        run(made_of(lambda b: kind(b.astype("c8"))), SumUDF())
+    for fits in ("f8", "u1"):
+        (found,) = run(made_of(lambda b, to=fits: kind(b.astype(to))), SumUDF())
+        np.testing.assert_array_equal(found["intensity"], DATA.sum(axis=0))
+
+
+@pytest.mark.parametrize("native", [names.SPARSE_COO, names.SPARSE_GCXS, names.SCIPY_CSR_ARRAY])
+@pytest.mark.parametrize("shape", [(6, 0), (0, 20), (0, 0)])
+def test_nothing_at_all(native, shape):
+    x = chunks_in(da.zeros(shape, dtype="f4"), native, 1)
+    total, seen = run(x, SumUDF(), Wants(names.SCIPY_CSC))
+    assert total["intensity"].shape == shape[1:]
+    assert not total["intensity"].any()
+    assert seen["seen"].shape == shape
+
+
+@pytest.mark.parametrize("backend", sorted(names.CPU_BACKENDS - {"numpy"}))
+@pytest.mark.parametrize("dtype", ["e", "g", "M8[s]", "m8[ns]"])
+def test_dtypes_that_a_format_has_not(backend, dtype):
+    x = X.astype(dtype)
+    has = backend in {names.SPARSE_COO, names.SPARSE_DOK} or dtype == "g"
+    if has and dtype in "eg" and backend != names.SPARSE_GCXS:
+        np.testing.assert_array_equal(run(x, Wants(backend))[0]["seen"], DATA)
+        return
+
+    class Keeps(Wants):
+        def get_result_buffers(self):
+            return {"n": self.buffer("nav")}
+
+    with pytest.raises(ud.ArgumentTypeError, match=rf"{backend}, which has no dtype .*restrict"):
+        ud.run_udf(x, Keeps(backend), sig_dims=1)
+
+
+def test_sparse_dates():
+    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("M8[s]")), X.astype("M8[s]"))
+    with pytest.raises(
+        ud.ArgumentTypeError, match=r"sparse arrays of dates, dtype datetime64\[s\]"
+    ):
+        ud.run_udf(x, SumUDF(), sig_dims=1)
+
+
+def test_half_precision():
+    """SciPy has none: UDFs are given it where they ask for it, by default single precision."""
+    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
+    total, seen, rows = run(
+        x, SumUDF(), Wants(names.SPARSE_COO), Wants(names.SCIPY_CSR, dtype="f4")
+    )
+    np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
+    assert seen["seen"].dtype == "e"
+    np.testing.assert_array_equal(seen["seen"], DATA)
+    np.testing.assert_array_equal(rows["seen"], DATA)
+
+
+@pytest.mark.parametrize("backends", ["scipy", ("numpy", "lil"), [3], [["numpy"]], [], ""])
+def test_names_that_are_none(backends):
+    with pytest.raises(ud.ArgumentValueError, match=r"get_backends.* is no array backend; choose"):
+        ud.run_udf(X, Wants(backends), sig_dims=1)
+    with pytest.raises(ud.ArgumentValueError, match=r"backends=.* is no array backend; choose"):
+        ud.run_udf(X, SumUDF(), backends=backends, sig_dims=1)
+
+
+@pytest.mark.parametrize("backends", [None, 3, iter(["numpy"])])
+def test_no_names(backends):
+    with pytest.raises(ud.ArgumentTypeError, match=r"the name of an array backend, or a tuple"):
+        ud.run_udf(X, Wants(backends), sig_dims=1)
+
+
+def test_nothing_in_common():
+    with pytest.raises(ud.ArgumentValueError, match=r"'sparse.COO', but .*backends=\('numpy',\)"):
+        ud.run_udf(X, Wants("sparse.COO"), backends="numpy", sig_dims=1)
+
+
+@pytest.mark.parametrize("place", [20, 10**9, -1])
+@pytest.mark.parametrize("cls", [sp.csr_array, sp.csc_matrix, sp.coo_array])
+def test_places_outside_of_a_matrix(cls, place):
+    """SciPy takes them, and kernels would read or write there."""
+
+    def make(block):
+        made = cls(np.asarray(block))
+        if cls is sp.coo_array:
+            made.coords = (made.coords[0], np.full_like(made.coords[1], place))
+        else:
+            made.indices[0] = place
+        return made
+
+    whole = da.from_array(DATA, chunks=-1)
+    for udf in (SumUDF(), SumSigUDF(), Wants("numpy", "frame")):
+        with pytest.raises(UDFError, match="whose places do not fit its shape"):
+            run(made_of(make, cls((1, 1), dtype="f4")[:0, :0], whole), udf)
+
+
+def test_indices_in_another_byte_order():
+    def make(block):
+        made = sp.csr_array(np.asarray(block))
+        made.indices, made.indptr = made.indices.astype(">i4"), made.indptr.astype(">i4")
+        return made
+
+    gives_the_numbers(made_of(make, sp.csr_array((0, 0), dtype="f4")))
+
+
+@pytest.mark.parametrize("dtype", ["i2", "u1", "u2", "i4", "u4", "i8", "u8"])
+def test_indices_of_any_dtype(dtype):
+    def make(block):
+        return sparse.GCXS.from_numpy(np.asarray(block), compressed_axes=(0,), idx_dtype=dtype)
+
+    empty = sparse.GCXS.from_numpy(NOTHING, compressed_axes=(0,))
+    gives_the_numbers(made_of(make, empty))
+
+
+@pytest.mark.parametrize("method", ["tile", "frame", "partition"])
+def test_half_precision_in_every_method(method):
+    x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
+    (seen,) = run(x, Wants(names.SPARSE_COO, method))
+    np.testing.assert_array_equal(seen["seen"], DATA)
+
+
+def test_a_format_that_has_the_dtype_is_chosen():
+    """Nearest to DOK are SciPy's, which have no half precision."""
+    x = made_of(sparse.DOK.from_numpy, sparse.DOK((0, 0), dtype="e"), X.astype("e"))
+    (total,) = run(x, SumUDF())
+    np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
+
+
+@pytest.mark.parametrize("make", [sparse.COO.from_numpy, sp.csr_array])
+def test_aux_data_out_of_sparse_chunks(make):
+    class Weighted(ud.UDF):
+        def get_result_buffers(self):
+            return {"sums": self.buffer("nav")}
+
+        def process_tile(self, tile):
+            assert isinstance(self.params.weights, np.ndarray)
+            self.results.sums += (tile * self.params.weights).sum(axis=1)
+
+    weights = DATA.sum(axis=1, dtype="f4")[:, np.newaxis]
+    lazy = da.from_array(weights, chunks=(2, 1)).map_blocks(make, meta=make(weights[:1])[:0])
+    aux = ud.UDF.aux_data(lazy, "nav", extra_shape=(1,), dtype="float32")
+    (found,) = run(X, Weighted(weights=aux))
+    np.testing.assert_allclose(found["sums"], (DATA * weights).sum(axis=1), rtol=1e-6)
+
+
+def test_sparse_aux_data_in_memory():
+    with pytest.raises(ud.ArgumentTypeError, match=r"make it dense with \.todense\(\)"):
+        ud.UDF.aux_data(sparse.COO.from_numpy(DATA), "nav", extra_shape=(20,), dtype="float32")
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("g", {}), ("G", {}), ("g", {"use_sparse": True}), ("g", {"shifts": (3,)})],
+)
+def test_masks_in_long_double_precision(kind, options):
+    x = made_of(sparse.COO, sparse.COO(NOTHING))
+    mask = np.linspace(0, 1, 20, dtype=kind)
+    thin, thick = (run(a, ApplyMasksUDF([lambda: mask], **options))[0] for a in (x, X))
+    assert thin["intensity"].dtype == thick["intensity"].dtype == np.dtype(kind)
+    np.testing.assert_allclose(thin["intensity"], thick["intensity"], rtol=1e-15)
+
+
+def masked(block):
+    return np.ma.masked_greater(np.asarray(block), 0)
+
+
+class Masked(np.ndarray):
+    """Blocks of another package that has masks, such as astropy."""
+
+    @property
+    def mask(self):
+        return np.asarray(self) > 0
+
+
+def run_one(method, array):
+    return run(array, Wants("numpy", method), SumUDF())
+
+
+@pytest.mark.parametrize("make", [masked, lambda b: np.asarray(b).view(Masked)])
+@pytest.mark.parametrize("method", ["tile", "frame", "partition"])
+def test_masked_blocks_that_were_not_announced(make, method):
+    with pytest.raises(ud.UDFError, match=r"masked values.*np\.ma\.filled"):
+        run_one(method, made_of(make))
+
+
+def test_masked_blocks_anywhere():
+    """In one of several signal chunks, in a later chunk, or behind sparse ones."""
+
+    def make(block, block_info):
+        here = block_info[0]["chunk-location"] == place
+        return masked(block) if here else block_in(block, other, 1)
+
+    for place in [(0, 0), (0, 1), (1, 1)]:  # noqa: B007  # `make` reads it
+        for other in ("numpy", names.SPARSE_COO):  # noqa: B007
+            for udfs in ([SumUDF()], [SumSigUDF(), SumUDF()]):
+                with pytest.raises(ud.UDFError, match="masked values"):
+                    run(made_of(make), *udfs)
+
+
+def test_blocks_with_a_mask_that_hides_nothing():
+    gives_the_numbers(made_of(np.ma.masked_array))
+    gives_the_numbers(made_of(lambda b: np.ma.masked_array(b, np.zeros(b.shape, bool))))
+
+
+class Duck:
+    """An array of another package, with a dtype of its own, as torch has."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype = values, values.shape, "theirs.float32"
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [np.matrix, lambda b: b.tolist(), np.asfortranarray, Duck, lambda b: b.view(">f4").byteswap()],
+)
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_blocks_that_numpy_makes_an_array_of(make):
+    whole = np.array(DATA)
+    array = da.from_delayed(dask.delayed(lambda: make(whole))(), whole.shape, meta=NOTHING)
+    gives_the_numbers(array)
+
+
+@pytest.mark.parametrize(
+    ("block", "match"),
+    [
+        ([[1.0, 2.0], [3.0]], "a chunk of type list came"),
+        (np.float32(3), r"one of shape \(\) came"),
+        (None, r"one of shape \(\) came"),
+        ("text", r"one of shape \(\) came"),
+        ([["a"] * 20] * 6, "one of dtype <U1 came"),
+        (np.full((6, 20), None), "one of dtype object came"),
+        (np.rec.fromarrays([DATA, DATA]), "one of dtype .*f0.* came"),
+        (DATA.astype("M8[s]"), r"one of dtype datetime64\[s\] came"),
+    ],
+)
+def test_blocks_that_are_no_array_of_numbers(block, match):
+    array = da.from_delayed(dask.delayed(lambda: block)(), DATA.shape, meta=NOTHING)
+    with pytest.raises(ud.UDFError, match=match):
+        run(array, SumUDF())
+
+
+class Weighted(ud.UDF):
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="f8")}
+
+    def process_tile(self, tile):
+        self.results.sums += tile.sum(axis=1) * self.params.weights
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda w: np.ma.masked_greater(w, 2), "weights.*masked values"),
+        (lambda w: w[:-1], r"weights.*shape \(6,\) was announced, but one of shape \(5,\)"),
+        (lambda w: w.astype("c8"), "weights.*dtype float32 was announced, but one of .*complex64"),
+        (lambda w: w.astype("M8[s]"), "weights.*one of dtype datetime64"),
+    ],
+)
+def test_blocks_of_aux_data_that_were_not_announced(make, match):
+    weights = np.arange(6, dtype="f4")
+    lazy = da.from_array(weights, chunks=-1).map_blocks(make, meta=weights[:0])
+    aux = ud.UDF.aux_data(lazy, "nav", dtype="float32")
+    with pytest.raises(ud.UDFError, match=match):
+        run(X.rechunk(-1), Weighted(weights=aux))
+    aux = ud.UDF.aux_data(lazy, "single", extra_shape=(6,), dtype="float32")
+    with pytest.raises(ud.UDFError, match=match.partition("weights")[2]):
+        run(X.rechunk(-1), Weighted(weights=aux))
+
+
+def test_lazy_parameters_that_turn_out_masked():
+    dark = da.from_array(DATA[0]).map_blocks(masked, meta=NOTHING[:, :0].ravel())
+    with pytest.raises(ud.UDFError, match="masked values"):
+        run(X, SumUDF(), corrections=CorrectionSet(dark=dark))
+    with pytest.raises(ud.ArgumentTypeError, match="masked array"):
+        CorrectionSet(dark=da.ma.masked_greater(da.from_array(DATA[0]), 1))
+    with pytest.raises(ud.UDFError, match="masked values"):
+        run(X, Weighted(weights=dark))

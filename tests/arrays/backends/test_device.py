@@ -1,0 +1,191 @@
+import sys
+import threading
+
+import dask
+import numpy as np
+import pytest
+from device_modules import cupy_is
+
+import udfdask as ud
+from udfdask.arrays.backends import device
+from udfdask.errors import ArgumentValueError, DeviceError
+from udfdask.testing import numpy_standing_in_for_cupy
+
+
+@pytest.fixture
+def no_device(monkeypatch):
+    """A process without a CUDA device; the count is made anew."""
+
+    def fail():
+        raise OSError("no driver")
+
+    monkeypatch.setattr(device, "_count_with_numba", fail)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    device._count.cache_clear()
+    yield monkeypatch
+    device._count.cache_clear()
+
+
+def test_without_cupy_the_error_says_what_to_install(no_device):
+    with pytest.raises(DeviceError, match=r"not installed: pip install 'udfdask\[cupy\]'"):
+        device.cupy()
+
+
+@pytest.mark.parametrize(
+    ("visible", "shown"), [(None, "is not set"), ("", "is ''"), ("7", "is '7'")]
+)
+def test_without_a_device_the_error_names_what_hides_it(no_device, visible, shown):
+    class Blind:
+        def __getattr__(self, name):
+            raise RuntimeError("cudaErrorNoDevice")
+
+    no_device.setitem(sys.modules, "cupy", Blind())
+    if visible is None:
+        no_device.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        no_device.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(DeviceError, match=rf"no CUDA device \(CUDA_VISIBLE_DEVICES {shown}\)"):
+        device.cupy()
+
+
+def test_it_can_be_caught_as_what_it_is():
+    assert issubclass(DeviceError, ud.UDFError)
+    assert issubclass(DeviceError, RuntimeError)
+
+
+def test_devices_are_counted_once_and_without_raising(no_device):
+    assert device.n_devices() == 0
+    no_device.setattr(device, "_count_with_numba", lambda: 3)
+    assert device.n_devices() == 0
+    device._count.cache_clear()
+    assert device.n_devices() == 3
+
+
+def test_the_stand_in_takes_over_in_all_threads_and_gives_back():
+    with numpy_standing_in_for_cupy(n_devices=2) as outer:
+        with numpy_standing_in_for_cupy() as inner:
+            assert device.cupy() is inner
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(device.cupy()))
+        thread.start()
+        thread.join()
+        assert seen == [outer]
+        assert device.n_devices() == 2
+    assert not device._stand_ins
+
+
+def test_the_number_of_the_device_is_a_setting():
+    with numpy_standing_in_for_cupy(n_devices=2):
+        assert device.device_number() == 0
+        with dask.config.set({"udfdask.cuda-device": 1}):
+            assert device.device_number() == 1
+        with (
+            dask.config.set({"udfdask.cuda-device": 2}),
+            pytest.raises(DeviceError, match=r"cuda-device is 2, but this process sees 2 CUDA"),
+        ):
+            device.device_number()
+        with (
+            dask.config.set({"udfdask.cuda-device": "first"}),
+            pytest.raises(ArgumentValueError, match="must be an integer of at least 0"),
+        ):
+            device.device_number()
+
+
+def test_where_arrays_are():
+    host = np.arange(6.0)
+    with numpy_standing_in_for_cupy() as cupy:
+        there = device.to_device(host)
+        assert device.is_on_device(there)
+        assert not device.is_on_device(host)
+        assert not device.is_on_device([1, 2])
+        assert device.array_module(there) is cupy
+        assert device.array_module(host) is np
+        assert device.to_device(there) is there
+        assert device.to_host(host) is host
+        back = device.to_host(there)
+        assert type(back) is np.ndarray
+        np.testing.assert_array_equal(back, host)
+        assert (cupy.ledger.to_device, cupy.ledger.to_host) == (1, 1)
+
+
+def test_nothing_is_imported_for_arrays_of_the_host(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert not device.is_on_device(np.zeros(2))
+    assert not device.is_on_device(3.0)
+    assert device.array_module(np.zeros(2)) is np
+    assert device.to_host([1, 2]).tolist() == [1, 2]
+
+
+def test_bytes_are_turned_round_on_the_way():
+    with numpy_standing_in_for_cupy():
+        there = device.to_device(np.arange(5, dtype=">u2"))
+        assert there.dtype == np.uint16
+        assert there.dtype.isnative
+        assert there.get().tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[s]", "U2", "longdouble"])
+def test_dtypes_that_cupy_does_not_have(dtype):
+    with (
+        numpy_standing_in_for_cupy(),
+        pytest.raises(DeviceError, match="CuPy has no arrays of dtype"),
+    ):
+        device.to_device(np.zeros(2, dtype=dtype))
+
+
+def test_own_streams_belong_to_threads_and_are_waited_for():
+    with numpy_standing_in_for_cupy() as cupy:
+        streams = []
+
+        def note():
+            for _ in range(2):
+                with device.using_device(own_stream=True):
+                    streams.append(cupy.cuda.get_current_stream())
+
+        for _ in range(2):
+            thread = threading.Thread(target=note)
+            thread.start()
+            thread.join()
+        first, again, other, other_again = streams
+        assert first is again
+        assert other is other_again
+        assert first is not other
+        shared = cupy.cuda.get_current_stream()
+        with device.using_device(own_stream=False):
+            assert cupy.cuda.get_current_stream() is shared
+        done = []
+        with device.using_device(own_stream=True):
+            cupy.cuda.get_current_stream().put(lambda: done.append(True))
+            assert not done
+        assert done
+
+
+def test_buffers_are_not_handed_on_after_an_error():
+    done = []
+
+    def fail():
+        with device.using_device(own_stream=True):
+            device.cupy().cuda.get_current_stream().put(lambda: done.append(True))
+            raise KeyError("mine")
+
+    with numpy_standing_in_for_cupy() as cupy:
+        shared = cupy.cuda.get_current_stream()
+        with pytest.raises(KeyError, match="mine"):
+            fail()
+        assert done
+        assert cupy.cuda.get_current_stream() is shared
+
+
+@pytest.mark.gpu
+def test_a_device():
+    with cupy_is("cupy") as xp:
+        assert device.cupy() is xp
+        assert device.n_devices() == xp.cuda.runtime.getDeviceCount()
+        there = device.share_on_device(np.arange(6, dtype=">i2"))
+        assert device.is_on_device(there)
+        assert device.array_module(there) is xp
+        with device.using_device(own_stream=True):
+            assert xp.cuda.Device().id == device.device_number()
+            assert xp.cuda.get_current_stream() != xp.cuda.Stream.null
+            doubled = there * 2
+        assert device.to_host(doubled).tolist() == [0, 2, 4, 6, 8, 10]

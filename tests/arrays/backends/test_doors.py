@@ -1,0 +1,132 @@
+"""Sparse chunks through every door; names and words of a run that say what backends it has."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import sparse
+import xarray as xr
+from backend_udfs import Wants
+from chunk_backends import chunks_in
+
+import udfdask as ud
+import udfdask.dask
+import udfdask.xarray
+from udfdask.arrays.backends import names
+from udfdask.corrections import CorrectionSet
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumSigUDF, SumUDF
+
+DATA = np.random.default_rng(0).poisson(0.5, (4, 6, 5, 7)).astype("u2")
+X = da.from_array(DATA, chunks=(2, 3, 5, 7))
+SUM = DATA.sum(axis=(0, 1))
+SYNC = {"scheduler": "synchronous"}
+
+pytestmark = pytest.mark.parametrize("native", [names.SPARSE_COO, names.SPARSE_GCXS])
+
+
+@pytest.fixture
+def x(native):
+    return chunks_in(X, native, 2)
+
+
+def test_dask(x):
+    with raise_if_dask_computes():
+        lazy = x.udf.run_udf(SumUDF(), sig_dims=2)
+    assert type(lazy["intensity"]._meta) is np.ndarray
+    np.testing.assert_array_equal(lazy.compute(**SYNC)["intensity"], SUM)
+    np.testing.assert_array_equal(ud.map_frames(np.sum, x).compute(**SYNC), DATA.sum(axis=(2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("order", "sig_dims", "held"),
+    [
+        ("y x ky kx", ("ky", "kx"), "chunks"),
+        ("ky kx y x", ("kx", "ky"), "chunks"),
+        ("ky kx y x", ("ky", "kx"), "memory"),
+    ],
+)
+def test_xarray(x, order, sig_dims, held):
+    """Dims out of order are transposed, sparse data in memory are one chunk."""
+    array = xr.DataArray(x, dims=("y", "x", "ky", "kx")).transpose(*order.split())
+    if held == "memory":
+        array = array.copy(data=array.data.compute(**SYNC))
+    how = {"sig_dims": sig_dims, "roi": xr.DataArray(np.arange(4) > 0, dims="y").expand_dims(x=6)}
+    lazy = array.udf.run_udf([SumUDF(), Wants(names.SPARSE_COO)], **how)
+    total, seen = dask.compute(*lazy, **SYNC)
+    assert total["intensity"].dims == sig_dims
+    wanted = DATA[1:].sum(axis=(0, 1))
+    np.testing.assert_array_equal(total["intensity"].transpose("ky", "kx"), wanted)
+    found = seen["total"].transpose("ky", "kx")
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_to_xarray(x):
+    found = ud.run_udf(x, SumSigUDF()).to_xarray().compute(**SYNC)["intensity"]
+    np.testing.assert_array_equal(found, DATA.sum(axis=(2, 3)))
+
+
+def test_hyperspy(x):
+    signals = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra").signals
+    pytest.importorskip("udfdask.hyperspy")
+    signal = signals.Signal2D(x).as_lazy()
+    done = signal.udf.run_udf(SumUDF()).compute(**SYNC)
+    np.testing.assert_array_equal(done["intensity"].data, SUM)
+    assert "sparse" in str(signal.udf.explain(SumUDF()))
+
+
+def test_watching(x):
+    for snapshot in x.udf.run_udf_iter([SumUDF(), Wants(names.SPARSE_GCXS)], sig_dims=2, **SYNC):
+        here = snapshot.damage
+        np.testing.assert_array_equal(snapshot.buffers[0]["intensity"], DATA[here].sum(axis=0))
+        np.testing.assert_array_equal(snapshot.buffers[1]["seen"][here], DATA[here])
+
+
+def test_names(x, native):
+    """Law 8: what UDFs are given is part of the names of tasks."""
+
+    def name(array, udf, **options):
+        return ud.run_udf(array, udf, **options)["total"].name
+
+    def make():
+        return Wants(("numpy", names.SPARSE_COO, names.SPARSE_GCXS))
+
+    assert name(x, make()) == name(x, make())
+    restrictions = [None, "numpy", names.SPARSE_COO, names.SPARSE_GCXS]
+    found = {name(X, make(), backends=backends) for backends in restrictions}
+    assert len({*found, name(x, make())}) == 5
+    announced = da.Array(X.dask, X.name, X.chunks, meta=x._meta)  # the same tasks, it says
+    assert name(announced, make()) != name(X, make())
+
+
+def test_explain(x, native):
+    """What each UDF is given, and that bytes are those of dense data."""
+    asked = [SumUDF(), Wants(native), Wants(names.SCIPY_CSR), Wants("numpy")]
+    text = str(ud.explain(x, asked[1:]))
+    assert f"backend   {native} chunks; Wants is given {native} as it is; " in text
+    assert "Wants is given scipy.sparse.csr_matrix, converted; " in text
+    assert "Wants is given numpy, made dense a tile at a time" in text
+    assert "reads     1.64 kiB if they were dense, in one pass" in text
+    assert "dask knows the dense size of sparse chunks alone" in text
+    assert f"backend   {native}\n" in str(ud.explain(x, Wants(native)))
+    dark = CorrectionSet(dark=np.ones((5, 7)))
+    corrected = str(ud.explain(x, Wants(native), corrections=dark))
+    assert f"Wants is given {native}, corrected and dense before" in corrected
+    plain = str(ud.explain(X, SumUDF()))
+    assert "backend   numpy\n" in plain
+    assert "dense" not in plain
+    assert "backend   numpy chunks; " in str(ud.explain(X, Wants(native)))
+
+
+def test_no_warning_of_memory_that_sparse_chunks_need_not(native):
+    """A chunk of 8 TiB if it were dense, with nothing in it."""
+    shape = (1 << 12, 1 << 15, 1 << 15)
+    block = sparse.COO(np.empty((3, 0), "i8"), np.empty(0, "u2"), shape=shape)
+    if native == names.SPARSE_GCXS:
+        entries = (np.empty(0, "u2"), np.empty(0, "i8"), np.zeros(shape[0] + 1, "i8"))
+        block = sparse.GCXS(entries, shape=shape, compressed_axes=(0,))
+    with dask.config.set({"udfdask.worker-memory": "1 GiB"}):
+        lazy = ud.run_udf(da.from_array(block, chunks=-1, asarray=False), Wants(native))
+        with pytest.warns(ud.UDFWarning, match="the data of one task take 8.00 TiB"):
+            ud.run_udf(da.zeros(shape, dtype="u2", chunks=-1), Wants(native))
+    assert not lazy.explain().warnings

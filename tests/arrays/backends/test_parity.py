@@ -1,0 +1,231 @@
+"""The same UDF gives the same numbers whatever chunks are made of and whatever it is given."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import udf_zoo
+from backend_udfs import Wants, program_on
+from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from program_strategies import cases
+from udf_programs import make_udf
+
+import udfdask as ud
+from udfdask import udfs
+from udfdask.arrays.backends import names
+from udfdask.corrections import CorrectionSet
+from udfdask.testing import run_reference
+from udfdask.testing.strategies import arrays, chunkings, rois, shapes
+
+SYNC = {"scheduler": "synchronous"}
+ON_HOST = sorted(names.CPU_BACKENDS)
+NATIVES = (*ANY_SHAPE, names.SPARSE_DOK)
+METHODS = ("tile", "frame", "partition")
+DTYPES = ("uint16", "int8", "int64", "float32", "float64", "complex64", "bool")
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+few = settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
+
+offers = st.lists(st.sampled_from(ON_HOST), min_size=1, max_size=3, unique=True).map(tuple)
+
+
+@st.composite
+def runs(draw, dtypes=DTYPES):
+    """An array with its chunks of some backend, a ROI and a tile size."""
+    native = draw(st.sampled_from((*NATIVES, *MATRICES)))
+    matrix = native in MATRICES
+    one = {"min_nav": 1, "max_nav": 1, "max_sig": 1} if matrix else {}
+    shape = draw(shapes(**one, max_side=4))
+    data = draw(arrays(shape, dtype=draw(st.sampled_from(dtypes)), largest=20))
+    data[draw(arrays(shape, dtype="bool"))] = 0
+    array = da.from_array(data, chunks=draw(chunkings(shape)))
+    return {
+        "data": data,
+        "array": chunks_in(array, native, shape.sig_dims),
+        "native": native,
+        "sig_dims": shape.sig_dims,
+        "roi": draw(rois(tuple(shape.nav))),
+        "tile": draw(st.sampled_from(["1 MiB", 64, 1])),
+    }
+
+
+def agree(run, asked, **how):
+    """Run UDFs in one pass over the chunks, and each by itself over plain NumPy."""
+    options = {"sig_dims": run["sig_dims"], "roi": run["roi"]}
+    with dask.config.set({"udfdask.tile-bytes": run["tile"]}):
+        lazy = ud.run_udf(run["array"], asked, **options, **how)
+    done = ud.compute(*lazy, **SYNC)
+    with np.errstate(all="ignore"):
+        wanted = run_reference(run["data"], asked, **options, **how)
+    for udf, before, found, right in zip(asked, lazy, done, wanted, strict=True):
+        for name, value in right.items():
+            where = f"{type(udf).__name__}.{name}"
+            assert type(found[name]) is np.ndarray is type(before[name]._meta), where
+            same(found[name], value, where)
+
+
+def same(found, wanted, where=""):
+    """Equal dtype and shape; floats to rounding, all else exactly."""
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), where
+    if wanted.dtype.kind in "fc":
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-3, err_msg=where)
+    else:
+        np.testing.assert_array_equal(found, wanted, err_msg=where)
+
+
+@st.composite
+def wanting(draw):
+    """A UDF that wants its data somehow."""
+    return Wants(
+        draw(offers),
+        draw(st.sampled_from(METHODS)),
+        draw(st.booleans()),
+        draw(st.sampled_from([None, "float32", "complex64"])),
+    )
+
+
+@given(runs(dtypes=DTYPES[:-1]), st.lists(wanting(), min_size=1, max_size=3))
+@settings(few, max_examples=80)
+def test_every_pixel_arrives(run, asked):
+    agree(run, asked)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("write", [False, True], ids=["reads", "writes"])
+@pytest.mark.parametrize("native", [*NATIVES, *MATRICES])
+def test_every_pairing_of_chunks_and_wishes(native, write, method):
+    data = np.random.default_rng(1).poisson(0.7, (5, 12)).astype("uint8")
+    run = {"data": data, "native": native, "sig_dims": 1, "tile": 8, "roi": np.arange(5) != 1}
+    run["array"] = chunks_in(da.from_array(data, chunks=(3, 8)), native, 1)
+    agree(run, [Wants(backend, method, write) for backend in ON_HOST])
+
+
+@given(runs(), st.data())
+@few
+def test_corrected_data_arrive_too(run, data):
+    shape, sig_dims = run["data"].shape, run["sig_dims"]
+    sig = shape[len(shape) - sig_dims :]
+    bad = data.draw(arrays(sig, dtype="bool"))
+    bad.flat[0] = False
+    corrections = CorrectionSet(
+        dark=data.draw(arrays(sig, dtype="float32")),
+        gain=data.draw(arrays(sig, dtype="float32")),
+        excluded_pixels=bad,
+        allow_empty=True,
+    )
+    if run["data"].dtype.kind == "c":
+        corrections = CorrectionSet(dark=np.ones(sig))
+    agree(run, [data.draw(wanting()), udfs.SumUDF(), Wants("numpy")], corrections=corrections)
+
+
+@given(cases(), st.sampled_from(NATIVES), st.data())
+@few
+def test_random_programs(case, native, data):
+    array = da.from_array(case.array(), chunks=case.chunks)
+    if can_hold(native, array, case.sig_dims):
+        array = chunks_in(array, native, case.sig_dims)
+    known = ["numpy", names.SPARSE_COO, names.SPARSE_DOK] if case.dtype == "float16" else ON_HOST
+    offered = st.lists(st.sampled_from(known), min_size=1, max_size=3, unique=True)
+    with dask.config.set({"udfdask.tile-bytes": case.tile_bytes}):
+        lazy = ud.run_udf(
+            array,
+            [program_on(p, data.draw(offered)) for p in case.programs],
+            sig_dims=case.sig_dims,
+            roi=case.roi,
+            split_every=case.split_every,
+        )
+    wanted = run_reference(
+        case.array(),
+        [make_udf(p, lazy=False) for p in case.programs],
+        sig_dims=case.sig_dims,
+        roi=case.roi,
+    )
+    for found, right in zip(ud.compute(*lazy, **SYNC), wanted, strict=True):
+        for name, value in right.items():
+            same(found[name], value, name)
+
+
+@given(runs(dtypes=["uint8", "int16", "int32"]), st.lists(st.sampled_from(udf_zoo.ZOO), min_size=1))
+@few
+def test_udfs_that_want_numpy(run, zoo):
+    nothing = run["roi"] is not None and not run["roi"].any()
+    known = [cls for cls in zoo if not (nothing and cls is udf_zoo.MergeAllOnce)]
+    chunks = run["array"].chunks[: run["data"].ndim - run["sig_dims"]]
+    agree(
+        run,
+        [cls() for cls in known if len(chunks) < 2 or cls is not udf_zoo.Contiguous]
+        or [udf_zoo.NavSums()],
+    )
+
+
+BUILT_IN = {
+    "sum": udfs.SumUDF,
+    "sums of frames": udfs.SumSigUDF,
+    "deviation": udfs.StdDevUDF,
+    "logsum": udfs.LogsumUDF,
+    "pick": udfs.PickUDF,
+    "no-op": udfs.NoOpUDF,
+    "auto": lambda: udfs.AutoUDF(f=np.max),
+    "masks": lambda: udfs.ApplyMasksUDF([_mask, _mask]),
+    "sparse masks": lambda: udfs.ApplyMasksUDF([_mask], use_sparse=True),
+}
+"""Those that take frames of any shape; `backend_fixture` runs the tests of all others."""
+
+
+def _mask():
+    return np.arange(12.0).reshape(SPECTRUM) % 5
+
+
+SPECTRUM = (12,)
+
+
+@pytest.mark.parametrize("native", [*NATIVES, *MATRICES])
+@pytest.mark.parametrize("make", BUILT_IN.values(), ids=BUILT_IN)
+def test_built_in_udfs_on_chunks_of_anything(make, native):
+    for dtype, roi, chunks in [
+        ("uint8", None, (7, 12)),
+        ("float32", np.arange(7) % 3 == 1, (2, 5)),
+        ("complex64", None, (3, 5)),
+        ("int32", np.zeros(7, bool), (4, 12)),
+    ]:
+        data = np.random.default_rng(2).poisson(0.5, (7, 12)).astype(dtype)
+        if dtype == "complex64":
+            if make in (BUILT_IN["auto"], BUILT_IN["logsum"]):
+                continue  # complex numbers have no order
+            data *= 1 + 2j
+        array = chunks_in(da.from_array(data, chunks=chunks), native, 1)
+        run = {"data": data, "array": array, "sig_dims": 1, "roi": roi, "tile": 20}
+        agree(run, [make(), Wants(names.SCIPY_CSC, "frame"), make()])
+
+
+@pytest.mark.parametrize("native", [*NATIVES, names.SCIPY_CSR, names.SCIPY_CSC_ARRAY])
+def test_the_last_snapshot(native):
+    data = np.random.default_rng(3).poisson(0.5, (7, 12)).astype("uint16")
+    array = chunks_in(da.from_array(data, chunks=(2, 5)), native, 1)
+    asked = [udfs.SumUDF(), Wants(names.SPARSE_COO), Wants(names.SCIPY_CSR, "partition", True)]
+    *_, last = ud.run_udf_iter(array, asked, sig_dims=1, **SYNC)
+    wanted = run_reference(data, asked, sig_dims=1)
+    for found, right in zip(last.buffers, wanted, strict=True):
+        for name, value in right.items():
+            same(np.asarray(found[name]), value, name)
+
+
+@pytest.mark.parametrize("native", [names.SPARSE_GCXS, names.SPARSE_COO, names.SCIPY_CSR])
+@pytest.mark.parametrize("where", ["threads", "processes", "distributed"])
+def test_schedulers(native, where, client, pool):
+    data = np.random.default_rng(4).poisson(0.5, (7, 12)).astype("uint16")
+    array = chunks_in(da.from_array(data, chunks=(2, 5)), native, 1)
+    # conversions that `sparse` would compile anew in each process are left to threads
+    asked = [udfs.SumUDF(), udfs.StdDevUDF(), Wants(native), Wants(names.SCIPY_CSR, "frame", True)]
+    how = {
+        "threads": {"scheduler": "threads"},
+        "processes": {"scheduler": "processes", "pool": pool},
+        "distributed": {"scheduler": client},
+    }[where]
+    done = ud.compute(*ud.run_udf(array, asked, sig_dims=1), **how)
+    wanted = run_reference(data, asked, sig_dims=1)
+    for found, right in zip(done, wanted, strict=True):
+        for name, value in right.items():
+            same(found[name], value, name)

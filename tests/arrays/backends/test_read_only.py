@@ -1,0 +1,133 @@
+"""Law 9 for sparse data: nobody alters what another sees, whatever is done to a tile."""
+
+import contextlib
+import itertools
+
+import dask.array as da
+import numpy as np
+import pytest
+import sparse
+from backend_udfs import Wants
+from chunk_backends import MATRICES, block_in
+
+import udfdask as ud
+from udfdask.arrays.backends import names
+
+SPARSE = sorted(names.CPU_BACKENDS & names.SPARSE_BACKENDS)
+PARTS = ("data", "indices", "indptr", "coords", "row", "col")
+DATA = np.random.default_rng(0).poisson(0.7, (6, 20)).astype("f4")
+
+
+def doubled(tile):
+    if not isinstance(tile, sparse.SparseArray):  # those make a new one
+        tile *= 2
+
+
+def one_pixel(tile):
+    tile[(0,) * tile.ndim] = 7
+
+
+def other_values(tile):
+    tile.data = np.zeros_like(tile.data)
+
+
+def in_place(name, *arguments):
+    """Calls a method of SciPy that works in place."""
+
+    def call(tile):
+        getattr(tile, name)(*arguments)
+
+    call.__name__ = name
+    return call
+
+
+def zeros_in(part):
+    """Writes to an array that a sparse array is made of."""
+
+    def write(tile):
+        arrays = getattr(tile, part)
+        for array in arrays if isinstance(arrays, tuple) else (arrays,):
+            array[...] = 0
+
+    write.__name__ = f"zeros_in_{part}"
+    return write
+
+
+ATTACKS = [
+    doubled,
+    one_pixel,
+    other_values,
+    *map(zeros_in, PARTS),
+    in_place("sort_indices"),
+    in_place("sum_duplicates"),
+    in_place("eliminate_zeros"),
+    in_place("prune"),
+    in_place("resize", (1, 1)),  # a tile of another UDF would then be read beyond its end
+    in_place("setdiag", 5),
+]
+
+
+class Attacks(Wants):
+    """Does its worst to what it is given, once: SciPy may leave it beyond use."""
+
+    def __init__(self, offers, method="tile", attack=None, **same):
+        ud.UDF.__init__(self, offers=offers, method=method, write=False, dtype=None, attack=attack)
+
+    def _look(self, data, by_frame):
+        # what a format has no such operation for is as good as what is refused
+        with contextlib.suppress(
+            AttributeError, TypeError, ValueError, LookupError, NotImplementedError
+        ):
+            self.params.attack(data)
+
+
+@pytest.mark.filterwarnings("ignore")  # of SciPy, which finds these ways slow
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+@pytest.mark.parametrize("native", ["numpy", names.SPARSE_GCXS, names.SCIPY_CSR_ARRAY])
+def test_whatever_is_done_to_a_tile(native, attack):
+    held = block_in(DATA, native, 1)
+    array = da.from_array(DATA, chunks=-1).map_blocks(
+        lambda _: held, meta=block_in(DATA[:0], native, 1)
+    )
+    asked = []
+    for backend, method in itertools.product(SPARSE, ("tile", "frame")):
+        asked += [Attacks(backend, method, attack), Wants(backend, method)]
+    done = ud.compute(*ud.run_udf(array, asked, sig_dims=1), scheduler="synchronous")
+    for found in done[1::2]:
+        np.testing.assert_array_equal(found["seen"], DATA)
+    np.testing.assert_array_equal(block_in_numpy(held), DATA)
+
+
+def block_in_numpy(block):
+    """A block as a NumPy array."""
+    if isinstance(block, np.ndarray):
+        return block
+    return block.todense() if hasattr(block, "fill_value") else block.toarray()
+
+
+@pytest.mark.parametrize("backend", sorted(set(SPARSE) - {names.SPARSE_DOK}))
+def test_the_values_of_a_tile_are_read_only(backend):
+    class Writes(Wants):
+        def _look(self, data, by_frame):
+            data.data *= 2
+
+    array = da.from_array(DATA, chunks=(3, 20))
+    with pytest.raises(ValueError, match="read-only") as raised:
+        ud.run_udf(array, Writes(backend), sig_dims=1).compute(scheduler="synchronous")
+    assert any("raised in Writes.process_tile" in note for note in raised.value.__notes__)
+
+
+@pytest.mark.parametrize("method", ["tile", "frame", "partition"])
+@pytest.mark.parametrize("native", ["numpy", names.SPARSE_COO, names.SPARSE_GCXS, *MATRICES])
+def test_writable_input_is_private(native, method):
+    held = block_in(DATA, native, 1)
+    array = da.from_array(DATA, chunks=-1).map_blocks(
+        lambda _: held, meta=block_in(DATA[:0], native, 1)
+    )
+    asked = []
+    for backend in (*SPARSE, "numpy"):
+        asked += [Wants(backend, method, write=True), Wants(backend, method)]
+    done = ud.compute(*ud.run_udf(array, asked, sig_dims=1), scheduler="synchronous")
+    for found, factor in zip(done, itertools.cycle([2, 1])):
+        np.testing.assert_array_equal(found["seen"], factor * DATA)
+    np.testing.assert_array_equal(block_in_numpy(held), DATA)

@@ -1,0 +1,418 @@
+"""Regions of interest: every form of them, what they cost, and what stands outside them."""
+
+import itertools
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import udf_zoo
+from counting import CountedData, counts
+from hypothesis import given, settings
+
+import udfdask as ud
+from udfdask.testing import run_reference
+from udfdask.testing.strategies import rois
+from udfdask.udfs import PickUDF, SumSigUDF, SumUDF
+
+NAV = (4, 5)
+DATA = np.arange(4 * 5 * 2 * 3).reshape(4, 5, 2, 3)
+ARRAY = da.from_array(DATA, chunks=(2, 3, 2, 2))
+SUMS = DATA.sum(axis=(2, 3))
+
+
+def mask_of(*positions):
+    mask = np.zeros(NAV, dtype=bool)
+    for position in positions:
+        mask[position] = True
+    return mask
+
+
+def sparse_roi():
+    import scipy.sparse as scipy_sparse
+
+    return scipy_sparse.coo_matrix(mask_of((1, 2), (3, 4)))
+
+
+def scipy_array():
+    import scipy.sparse as scipy_sparse
+
+    return scipy_sparse.csr_array(mask_of((1, 2), (3, 4)))
+
+
+def pydata_roi():
+    sparse = pytest.importorskip("sparse")
+    return sparse.COO.from_numpy(mask_of((1, 2), (3, 4)))
+
+
+FORMS = {
+    "mask": (lambda: mask_of((1, 2), (3, 4)), mask_of((1, 2), (3, 4))),
+    "flat mask": (lambda: mask_of((1, 2), (3, 4)).ravel(), mask_of((1, 2), (3, 4))),
+    "nested list": (lambda: mask_of((1, 2)).tolist(), mask_of((1, 2))),
+    "position": (lambda: (1, 2), mask_of((1, 2))),
+    "position from the end": (lambda: (-1, -2), mask_of((3, 3))),
+    "position of NumPy ints": (lambda: (np.int64(1), np.uint8(2)), mask_of((1, 2))),
+    "slices": (lambda: np.s_[1:3, 2:4], mask_of(np.s_[1:3, 2:4])),
+    "slice and int": (lambda: np.s_[1:3, 2], mask_of(np.s_[1:3, 2])),
+    "steps": (lambda: np.s_[::2, ::-2], mask_of(np.s_[::2, ::-2])),
+    "one slice": (lambda: np.s_[1:3], mask_of(np.s_[1:3])),
+    "ellipsis": (lambda: np.s_[..., 1], mask_of(np.s_[..., 1])),
+    "switched on": (lambda: [((1, 2), True), ((3, 4), True)], mask_of((1, 2), (3, 4))),
+    "switched off": (lambda: [((1, 2), False), ((3, 4), False)], ~mask_of((1, 2), (3, 4))),
+    "on and off": (lambda: [((1, 2), True), ((1, 3), True), ((1, 2), False)], mask_of((1, 3))),
+    "scipy matrix": (sparse_roi, mask_of((1, 2), (3, 4))),
+    "scipy array": (scipy_array, mask_of((1, 2), (3, 4))),
+    "pydata": (pydata_roi, mask_of((1, 2), (3, 4))),
+    "empty": (lambda: np.zeros(NAV, bool), mask_of()),
+    "full": (lambda: np.ones(NAV, bool), ~mask_of()),
+}
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form(form):
+    make, mask = FORMS[form]
+    result = ud.run_udf(ARRAY, [udf_zoo.NavSums(), SumUDF()], roi=make())
+    sums, total = ud.compute(*result)
+    np.testing.assert_array_equal(sums.raw["sums"], SUMS[mask])
+    np.testing.assert_array_equal(sums["sums"], np.where(mask, SUMS, 0))
+    np.testing.assert_array_equal(total["intensity"], DATA[mask].sum(axis=0))
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32"])
+def test_another_dtype_warns_and_casts(dtype):
+    roi = mask_of((1, 2)).astype(dtype) * 3
+    with pytest.warns(ud.UDFWarning, match=f"dtype {dtype} and is cast to bool"):
+        result = ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=roi)
+    assert result.compute().raw["sums"] == SUMS[1:2, 2]
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize(
+    ("roi", "error", "match"),
+    [
+        (np.ones((4, 4), bool), ud.ArgumentValueError, r"shape \(4, 4\).*is \(4, 5\)"),
+        ((1, 2, 3), ud.ArgumentValueError, "one integer for each of the 2"),
+        ((4, 0), ud.ArgumentValueError, "outside the scan"),
+        ((-5, 0), ud.ArgumentValueError, "outside the scan"),
+        (np.s_[1:2, 1:2, 1:2], ud.ArgumentValueError, "does not index"),
+        ("all", ud.ArgumentTypeError, "cannot use str"),
+        (da.ones(NAV, dtype=bool), ud.ArgumentTypeError, "compute it first"),
+        ([((9, 9), True)], ud.ArgumentValueError, "outside the scan"),
+    ],
+)
+def test_what_is_no_roi(roi, error, match):
+    with pytest.raises(error, match=match):
+        ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=roi)
+
+
+def shapes_of_20():
+    """All shapes of at most four axes that hold 20 positions, axes of one position included."""
+    sizes = (1, 2, 4, 5, 10, 20)
+    every = itertools.chain.from_iterable(itertools.product(sizes, repeat=n) for n in range(1, 5))
+    return [shape for shape in every if np.prod(shape) == 20]
+
+
+def sparse_forms(mask):
+    """The mask in the sparse formats that have its number of axes."""
+    sparse = pytest.importorskip("sparse")
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    yield sparse.COO.from_numpy(mask)
+    yield sparse.GCXS.from_numpy(mask)
+    if mask.ndim == 2:
+        yield scipy_sparse.csr_matrix(mask)
+        yield scipy_sparse.coo_array(mask)
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize("shape", shapes_of_20())
+def test_a_mask_is_flat_or_has_the_shape_of_the_scan(shape):
+    """A transposed mask would select other frames than those that were meant."""
+    mask = mask_of((0, 1), (3, 4)).reshape(shape)
+    axes = tuple(n for n in shape if n != 1)
+    forms = [mask, mask.tolist(), *sparse_forms(mask)]
+    for form in forms:
+        if axes in (NAV, (20,)):
+            sums = ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=form).compute().raw["sums"]
+            np.testing.assert_array_equal(sums, SUMS[[0, 3], [1, 4]])
+        else:
+            with pytest.raises(ud.ArgumentValueError, match=r"navigation shape .* is \(4, 5\)"):
+                ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=form)
+
+
+@pytest.mark.point(22)
+def test_a_transposed_mask_names_the_remedy():
+    with pytest.raises(ud.ArgumentValueError, match=r"pass roi\.T"):
+        ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=mask_of((1, 2)).T)
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda m: np.where(m, 1.0, np.nan), ud.ArgumentValueError, "holds NaN"),
+        (lambda m: np.where(m, 1j, np.nan), ud.ArgumentValueError, "holds NaN"),
+        (lambda m: np.ma.masked_array(m, ~m), ud.ArgumentTypeError, r"masked array.*\.filled"),
+        (lambda m: m.astype("m8[s]"), ud.ArgumentTypeError, "dtype timedelta64"),
+        (lambda m: m.astype("M8[s]"), ud.ArgumentTypeError, "dtype datetime64"),
+    ],
+)
+def test_values_that_are_neither_true_nor_false(make, error, match):
+    with pytest.raises(error, match=match):
+        ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=make(mask_of((1, 2))))
+
+
+@pytest.mark.point(22)
+def test_a_roi_is_copied_at_the_call():
+    roi = mask_of((1, 2))
+    result = ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=roi)
+    roi[:] = True
+    assert result.compute().raw["sums"].shape == (1,)
+
+
+@pytest.mark.point(19, 22)
+def test_meta_roi_has_nav_shape():
+    class Meta(udf_zoo.NavSums):
+        def process_tile(self, tile):
+            assert self.meta.roi.shape == NAV
+            super().process_tile(tile)
+
+    ud.run_udf(ARRAY, Meta(), roi=mask_of((1, 2)).ravel()).compute()
+
+
+class TestCost:
+    def test_one_frame_of_ten_thousand_chunks_is_one_chunk(self, tmp_path):
+        data = np.broadcast_to(np.float32(1), (100, 100, 2, 2))
+        array = da.from_array(
+            CountedData(data, tmp_path), chunks=(1, 1, 2, 2), meta=np.empty(0, "f4")
+        )
+        total, sums, all_of_it = ud.run_udf(
+            array, [SumUDF(), SumSigUDF(), udf_zoo.MergeAllNav()], roi=(57, 31)
+        )
+        assert total.explain().n_chunks == 1
+        (optimized,) = dask.optimize(total["intensity"])
+        assert len(dict(optimized.dask)) < 10
+        done = ud.compute(total, sums, all_of_it, scheduler="sync")
+        assert done[0]["intensity"].sum() == 4
+        assert np.nansum(done[1]["intensity"]) == 4
+        assert done[2]["sums"][57, 31] == 4
+        assert counts(tmp_path) == {"load-57-31-0-0": 1}
+
+    def test_one_chunk_without_optimisation_too(self, tmp_path):
+        array = da.from_array(CountedData(DATA, tmp_path), chunks=(1, 5, 2, 3), meta=DATA[:0])
+        for cls in (udf_zoo.NavSums, udf_zoo.TileTree, udf_zoo.MergeAllNav):
+            result = ud.run_udf(array, cls(), roi=(2, 3))
+            for name in result:
+                result[name].compute(optimize_graph=False, scheduler="sync")
+                assert set(counts(tmp_path)) == {"load-2-0-0-0"}
+
+    def test_an_empty_roi_loads_nothing(self, tmp_path):
+        array = da.from_array(CountedData(DATA, tmp_path), chunks=(2, 3, 2, 2), meta=DATA[:0])
+        done = ud.compute(*ud.run_udf(array, [SumUDF(), SumSigUDF()], roi=np.zeros(NAV, bool)))
+        assert not counts(tmp_path)
+        assert done[0]["intensity"].sum() == 0
+
+    def test_chunks_without_a_selected_frame_are_not_loaded(self, tmp_path):
+        array = da.from_array(CountedData(DATA, tmp_path), chunks=(1, 5, 2, 3), meta=DATA[:0])
+        ud.run_udf(array, udf_zoo.Chain(), roi=np.s_[1:3, 2]).compute()
+        assert set(counts(tmp_path)) == {"load-1-0-0-0", "load-2-0-0-0"}
+
+
+class Kinds(ud.UDF):
+    """Nav buffers of every kind of dtype, set to something that is not the fill."""
+
+    DTYPES = {
+        "boolean": bool,
+        "unsigned": "uint16",
+        "integer": "int32",
+        "half": "float16",
+        "real": "float64",
+        "complex_": "complex64",
+        "bytes_": "S3",
+        "text": "U5",
+        "date": "datetime64[s]",
+        "span": "timedelta64[ms]",
+        "record": np.dtype([("a", "i4"), ("b", "f8")]),
+        "thing": object,
+    }
+    VALUES = {
+        "boolean": True,
+        "unsigned": 7,
+        "integer": -7,
+        "half": 0.5,
+        "real": 1.5,
+        "complex_": 1 + 2j,
+        "bytes_": b"abc",
+        "text": "hello",
+        "date": np.datetime64("2020-02-02"),
+        "span": np.timedelta64(3, "s"),
+        "record": (1, 2.0),
+        "thing": "anything",
+    }
+
+    def get_result_buffers(self):
+        return {
+            **{name: self.buffer("nav", dtype=dtype) for name, dtype in self.DTYPES.items()},
+            "chosen": self.buffer("nav", dtype="int64", fill_value=-1),
+            "vector": self.buffer("nav", extra_shape=(2,), dtype="float32"),
+        }
+
+    def process_frame(self, frame):
+        for name, value in self.VALUES.items():
+            getattr(self.results, name)[:] = np.array(value, dtype=self.DTYPES[name])
+        self.results.chosen[:] = 5
+        self.results.vector[:] = 1, 2
+
+
+FILLS = {
+    "boolean": lambda v: v == False,  # noqa: E712
+    "unsigned": lambda v: v == 0,
+    "integer": lambda v: v == 0,
+    "half": np.isnan,
+    "real": np.isnan,
+    "complex_": lambda v: np.isnan(v.real) & np.isnan(v.imag),
+    "bytes_": lambda v: v == b"",
+    "text": lambda v: v == "",
+    "date": np.isnat,
+    "span": np.isnat,
+    "record": lambda v: (v["a"] == 0) & (v["b"] == 0),
+    "thing": lambda v: np.equal(v, None),
+    "chosen": lambda v: v == -1,
+    "vector": np.isnan,
+}
+
+
+@pytest.mark.point(12)
+@pytest.mark.parametrize("name", FILLS)
+def test_fill_of_each_kind_of_dtype(name):
+    # a chunk in part, a whole one, and one without a selected frame
+    mask = mask_of((0, 0), (0, 4), np.s_[2:, :3])
+    lazy = ud.run_udf(ARRAY, Kinds(), roi=mask)
+    done = lazy.compute(scheduler="sync")
+    is_fill = FILLS[name](done[name])
+    if name == "vector":
+        assert (is_fill == ~mask[..., None]).all()
+    else:
+        np.testing.assert_array_equal(np.asarray(is_fill, bool), ~mask)
+    assert done[name].dtype == lazy[name].dtype == lazy[name].compute().dtype
+    assert done.raw[name].shape[0] == mask.sum()
+
+
+@pytest.mark.point(12)
+def test_no_frame_in_the_roi_is_filled():
+    done = ud.run_udf(ARRAY, Kinds()).compute()
+    for name, value in Kinds.VALUES.items():
+        assert (done[name] == np.array(value, dtype=Kinds.DTYPES[name])).all()
+
+
+@pytest.mark.point(23)
+class TestEmpty:
+    @pytest.mark.parametrize("cls", udf_zoo.ZOO, ids=lambda c: c.__name__)
+    def test_every_udf(self, cls):
+        if cls is udf_zoo.MergeAllOnce:
+            pytest.skip("a median of nothing warns")
+        roi = np.zeros(NAV, bool)
+        done = ud.run_udf(ARRAY, cls(), roi=roi).compute(scheduler="sync")
+        wanted = run_reference(DATA, cls(), roi=roi)
+        for name in wanted:
+            np.testing.assert_array_equal(done[name], wanted[name])
+            if done.buffers[name].kind == "nav":
+                assert len(done.raw[name]) == 0
+                assert not done.valid_mask[name].any()
+
+    def test_get_results_is_called_once(self, tmp_path):
+        from counting import CountedChain
+
+        done = ud.run_udf(ARRAY, CountedChain(str(tmp_path)), roi=np.zeros(NAV, bool)).compute()
+        assert counts(tmp_path) == {"results": 1}
+        assert done["count"] == 0
+
+    def test_lazy_raw(self):
+        lazy = ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=np.zeros(NAV, bool))
+        assert lazy.raw["sums"].shape == (0,)
+        assert lazy.raw["sums"].compute(scheduler="sync").shape == (0,)
+
+
+@pytest.mark.point(12)
+class TestRawAndMasks:
+    @given(roi=rois(NAV))
+    @settings(deadline=None, max_examples=25)
+    def test_lazy_and_computed_agree(self, roi):
+        lazy = ud.run_udf(ARRAY, [udf_zoo.ExtraShapes(), udf_zoo.ElementwiseWithWhole()], roi=roi)
+        done = dask.compute(*lazy, scheduler="sync")
+        flat = np.ones(NAV, bool) if roi is None else roi
+        for before, after in zip(lazy, done, strict=True):
+            for name in before:
+                raw, mask = before.raw[name], before.valid_mask[name]
+                assert isinstance(raw, da.Array)
+                assert isinstance(mask, da.Array)
+                rows, valid = dask.compute(raw, mask, scheduler="sync")
+                np.testing.assert_array_equal(rows, after.raw[name])
+                np.testing.assert_array_equal(valid, after.valid_mask[name])
+                assert rows.shape == raw.shape
+                assert valid.shape == before[name].shape == mask.shape
+                assert valid.dtype == mask.dtype == bool
+                masked = after.masked[name]
+                np.testing.assert_array_equal(masked.mask, ~valid)
+                if before.buffers[name].kind == "nav":
+                    np.testing.assert_array_equal(rows, after[name][flat])
+                    np.testing.assert_array_equal(
+                        valid.any(axis=tuple(range(2, valid.ndim))),
+                        flat if valid.size else np.zeros(NAV, bool),
+                    )
+                else:
+                    assert valid.all()
+
+    def test_single_is_boxed_in_raw(self):
+        lazy = ud.run_udf(ARRAY, udf_zoo.TileTree())
+        assert lazy["count"].shape == ()
+        assert lazy.raw["count"].shape == (1,)
+        done = lazy.compute()
+        assert done["count"].shape == ()
+        assert done.raw["count"].shape == (1,)
+        assert done.raw["count"] == lazy.raw["count"].compute() == 20
+
+    def test_masked_needs_a_computed_result(self):
+        with pytest.raises(ud.UDFError, match=r"\.compute\(\) first"):
+            ud.run_udf(ARRAY, udf_zoo.NavSums()).masked["sums"]
+
+    def test_own_masks(self):
+        class Own(udf_zoo.NavSums):
+            def get_results(self):
+                return {"sums": self.with_mask(self.results.sums, self.results.sums > 300)}
+
+        roi = np.s_[1:, :]
+        lazy = ud.run_udf(ARRAY, Own(), roi=roi)
+        done = lazy.compute()
+        wanted = SUMS > 300
+        wanted[0] = False
+        np.testing.assert_array_equal(done.valid_mask["sums"], wanted)
+        np.testing.assert_array_equal(lazy.valid_mask["sums"].compute(), wanted)
+        assert done.masked["sums"].sum() == SUMS[wanted].sum()
+
+    def test_raw_does_not_run_a_udf_again_after_persist(self, tmp_path):
+        array = da.from_array(CountedData(DATA, tmp_path), chunks=(2, 3, 2, 2), meta=DATA[:0])
+        (kept,) = ud.persist(ud.run_udf(array, udf_zoo.ResultsOfAll(), roi=np.s_[1:3]))
+        counts(tmp_path)
+        dask.compute(*(kept.raw[k] for k in kept), *(kept.valid_mask[k] for k in kept))
+        kept.compute()
+        assert not counts(tmp_path)
+
+
+@given(roi=rois(NAV))
+@settings(deadline=None, max_examples=25)
+def test_a_roi_is_a_full_run_and_then_a_mask(roi):
+    flat = np.ones(NAV, bool) if roi is None else roi
+    full, part = dask.compute(
+        ud.run_udf(ARRAY, udf_zoo.FrameNavSums()),
+        ud.run_udf(ARRAY, udf_zoo.FrameNavSums(), roi=roi),
+        scheduler="sync",
+    )
+    for name in full:
+        np.testing.assert_array_equal(full[name][flat], part.raw[name])
+
+
+def test_picked_frames_are_those_of_the_roi():
+    picked = ud.run_udf(ARRAY, PickUDF(), roi=[((3, 4), True), ((0, 1), True)]).compute()
+    np.testing.assert_array_equal(picked["intensity"], DATA[[0, 3], [1, 4]])

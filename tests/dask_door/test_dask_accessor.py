@@ -1,0 +1,185 @@
+"""`array.udf`: it forwards, and what goes in and out of UDFs is dask's, loaded once."""
+
+import inspect
+import subprocess
+import sys
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from counting import CountedData, counts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+import udfdask.dask
+from udfdask.testing import assert_eq, raise_if_dask_computes
+from udfdask.testing.strategies import datasets
+from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
+
+SHAPE = (6, 8, 12, 16)
+NAV_CHUNKS = (2, 8)
+N_BLOCKS = 3
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "notes").mkdir()
+    return str(tmp_path / "notes")
+
+
+@pytest.fixture
+def data():
+    return np.random.default_rng(1).integers(0, 99, SHAPE)
+
+
+@pytest.fixture
+def array(data, folder):
+    """Notes each time that a block is loaded."""
+    return da.from_array(
+        CountedData(data, folder), chunks=(*NAV_CHUNKS, 12, 16), meta=np.empty(0, data.dtype)
+    )
+
+
+def crop(x):
+    return x[1:5, :, 2:10, 4:]
+
+
+def binned(x):
+    if isinstance(x, np.ndarray):
+        return x.reshape(6, 8, 6, 2, 8, 2).sum(axis=(3, 5))
+    return da.coarsen(np.sum, x, {2: 2, 3: 2})
+
+
+def smoothed(x):
+    """Each frame with its neighbours in the scan."""
+
+    def average(block):
+        return (block + np.roll(block, 1, axis=0) + np.roll(block, -1, axis=0)) / 3
+
+    if isinstance(x, np.ndarray):
+        padded = np.concatenate([np.zeros_like(x[:1]), x, np.zeros_like(x[:1])])
+        return average(padded)[1:-1]
+    return x.map_overlap(average, depth={0: 1}, boundary=0, meta=np.empty((0,) * 4, "f8"))
+
+
+def spectrum(x):
+    fft = np.fft if isinstance(x, np.ndarray) else da.fft
+    return abs(fft.rfft2(x, axes=(2, 3)))
+
+
+def normalised(x):
+    return x / x.sum(axis=(2, 3), keepdims=True)
+
+
+def turned(x):
+    return x.transpose(1, 0, 3, 2)[::-1]
+
+
+PREPARATIONS = [crop, binned, smoothed, spectrum, normalised, turned]
+
+
+@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+@pytest.mark.parametrize("prepare", PREPARATIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_prepared_arrays_are_loaded_once(prepare, scheduler, array, data, folder, pool):
+    with raise_if_dask_computes():
+        total, each = prepare(array).udf.run_udf([SumUDF(), SumSigUDF()], sig_dims=2)
+        largest = each["intensity"].max()
+    with dask.config.set(scheduler=scheduler, pool=pool if scheduler == "processes" else None):
+        total, each, largest = ud.compute(total, each, largest)
+    wanted = prepare(data)
+    np.testing.assert_allclose(total["intensity"], wanted.sum(axis=(0, 1)))
+    np.testing.assert_allclose(each["intensity"], wanted.sum(axis=(2, 3)))
+    np.testing.assert_allclose(largest, wanted.sum(axis=(2, 3)).max())
+    found = counts(folder)
+    assert len(found) == N_BLOCKS
+    assert set(found.values()) == {1}
+
+
+def test_prepared_arrays_are_loaded_once_on_a_cluster(array, data, folder, client):
+    total, each = binned(array).udf.run_udf([SumUDF(), SumSigUDF()], sig_dims=2)
+    total, bright = ud.compute(total, each["intensity"] > 9000, scheduler=client)
+    np.testing.assert_array_equal(total["intensity"], binned(data).sum(axis=(0, 1)))
+    np.testing.assert_array_equal(bright, data.sum(axis=(2, 3)) > 9000)
+    assert set(counts(folder).values()) == {1}
+
+
+def test_a_udf_on_the_result_of_a_udf(array, data, folder):
+    spectra = array.udf.map_frames(np.sum, axis=-1, output_shape=(12,), output_dtype="f8")
+    with raise_if_dask_computes():
+        spread = spectra.udf.run_udf(StdDevUDF(), sig_dims=1)
+        maxima = (spectra / 2).udf.map_frames(
+            np.max, sig_dims=1, output_shape=(), output_dtype="f8"
+        )
+    spread, maxima = ud.compute(spread, maxima)
+    wanted = data.sum(axis=-1)
+    np.testing.assert_allclose(spread["std"], wanted.std(axis=(0, 1)))
+    np.testing.assert_allclose(maxima, wanted.max(axis=-1) / 2)
+    found = counts(folder)
+    assert len(found) == N_BLOCKS
+    assert set(found.values()) == {1}
+
+
+def test_the_scan_that_a_udf_gives_is_the_frame_of_the_next(array, data, folder):
+    series = da.stack([array, array * 2])
+    image = series.udf.run_udf(SumSigUDF(), sig_dims=2)["intensity"]
+    mean = image.udf.run_udf(SumSigUDF(), sig_dims=2)["intensity"]
+    np.testing.assert_array_equal(mean.compute(), [data.sum(), 2 * data.sum()])
+    assert set(counts(folder).values()) == {1}
+
+
+@settings(deadline=None, max_examples=30)
+@given(dataset=datasets())
+def test_it_gives_what_the_function_gives(dataset):
+    array, sig_dims, roi = dataset
+    with raise_if_dask_computes():
+        ours = array.udf.run_udf(SumSigUDF(), sig_dims=sig_dims, roi=roi)
+        plain = ud.run_udf(array, SumSigUDF(), sig_dims=sig_dims, roi=roi)
+    assert ours["intensity"].name == plain["intensity"].name
+    assert_eq(
+        ours.compute(scheduler="synchronous")["intensity"],
+        plain.compute(scheduler="synchronous")["intensity"],
+    )
+
+
+@settings(deadline=None, max_examples=5)
+@given(sig_dims=st.integers(1, 3))
+def test_the_other_methods(sig_dims):
+    x = da.ones((3, 4, 5, 6), chunks=(1, 4, 5, 6))
+    text = str(x.udf.explain(SumUDF(), sig_dims=sig_dims))
+    assert text == str(ud.explain(x, SumUDF(), sig_dims=sig_dims))
+    ours = list(x.udf.run_udf_iter(SumUDF(), sig_dims=sig_dims, scheduler="synchronous"))[-1]
+    plain = ud.run_udf(x, SumUDF(), sig_dims=sig_dims).compute(scheduler="synchronous")
+    assert_eq(ours.buffers[0]["intensity"], plain["intensity"])
+    mapped = x.udf.map_frames(np.mean, sig_dims=sig_dims)
+    assert mapped.name == ud.map_frames(np.mean, x, sig_dims=sig_dims).name
+
+
+@pytest.mark.parametrize("name", ["run_udf", "map_frames"])
+def test_options_are_those_of_the_functions(name):
+    ours = inspect.signature(getattr(udfdask.dask.ArrayAccessor, name)).parameters
+    plain = inspect.signature(getattr(ud, name)).parameters
+    assert {k: p.default for k, p in ours.items() if k != "self"} == {
+        k: p.default for k, p in plain.items() if k != "array"
+    }
+
+
+def test_the_class_shows_what_the_accessor_can():
+    assert da.Array.udf is udfdask.dask.ArrayAccessor
+    assert "run_udf" in dir(da.ones(3).udf)
+
+
+def test_nothing_is_added_without_the_import():
+    source = "import udfdask, dask.array as da; print(hasattr(da.Array, 'udf'))"
+    run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
+def test_mistakes_are_told_as_by_the_functions():
+    x = da.ones((3, 4, 5))
+    with pytest.raises(ud.ArgumentValueError, match="sig_dims must be between 1 and 3, the number"):
+        x.udf.run_udf(SumUDF(), sig_dims=4)
+    with pytest.raises(TypeError, match="no argument 'roy'"):
+        x.udf.run_udf_iter(SumUDF(), roy=None)

@@ -1,0 +1,235 @@
+"""How many tasks a result costs, and what its tasks hold: nothing is made that nobody asks for."""
+
+import pickle
+import tracemalloc
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import udf_zoo
+from counting import CountedChain, CountedNav, counted_block, counts
+from dask import base
+from dask._task_spec import Alias, DataNode, Task
+from dask.graph_manipulation import clone
+
+import udfdask as ud
+from udfdask import udfs
+
+N = 64
+X = da.from_array(
+    np.arange(8 * 8 * 8 * 8, dtype="uint16").reshape((8, 8, 8, 8)), chunks=(1, 1, 8, 8)
+)
+
+
+def ones():
+    return np.ones((8, 8))
+
+
+BUILT_INS = {
+    "Sum": udfs.SumUDF,
+    "SumSig": udfs.SumSigUDF,
+    "StdDev": udfs.StdDevUDF,
+    "Logsum": udfs.LogsumUDF,
+    "NoOp": udfs.NoOpUDF,
+    "CoM": udfs.CoMUDF,
+    "ApplyMasks": lambda: udfs.ApplyMasksUDF(mask_factories=[ones]),
+    "Crystallinity": lambda: udfs.CrystallinityUDF(rad_in=1, rad_out=3),
+    "FEM": lambda: udfs.FEMUDF(center=(4, 4), rad_in=1, rad_out=3),
+    "VirtualDetector": lambda: udfs.VirtualDetectorUDF(r=3),
+    "RadialFourier": udfs.RadialFourierUDF,
+    "RadialProfile": udfs.RadialProfileUDF,
+    "Correlation": lambda: udfs.CorrelationUDF(peaks=[(4, 4)], template=np.ones((5, 5)), steps=2),
+}
+
+
+def tasks_of(*collections):
+    """Number of tasks that run, loading fused into the chunk tasks, assembly left out."""
+    graph = base.collections_to_expr(collections).optimize().__dask_graph__()
+    return sum(isinstance(t, Task) and not isinstance(t, (Alias, DataNode)) for t in graph.values())
+
+
+@pytest.mark.parametrize("make", BUILT_INS.values(), ids=BUILT_INS)
+def test_tasks_of_the_built_ins(make):
+    result = ud.run_udf(X, make())
+    tree = 8 + 1  # of 64 chunks
+    by_chunk = N if type(make()).elementwise_results else 1  # calls of get_results
+    assert tasks_of(result) <= N + tree + by_chunk
+    assert result.explain().n_tasks == tasks_of(result)
+    for array in result.values():
+        assert tasks_of(array) <= 3 * N
+
+
+def test_a_list_costs_a_task_for_each_udf_at_most():
+    results = ud.run_udf(X, [udfs.CoMUDF(), udfs.StdDevUDF(), udfs.SumUDF(), udfs.SumSigUDF()])
+    assert tasks_of(*results) <= 2 * N + 3 * 9
+    assert results[0].explain().n_tasks == tasks_of(*results)
+
+
+@pytest.mark.parametrize("roi", [None, np.arange(64).reshape((8, 8)) % 9 == 0])
+def test_explain_counts_what_runs(roi):
+    result = ud.run_udf(X, udfs.SumSigUDF(), roi=roi)
+    chunks = N if roi is None else np.count_nonzero(roi)
+    assert result.explain().n_chunks == chunks == tasks_of(result)
+
+
+@pytest.mark.parametrize("roi", [None, (3, 3), np.zeros((8, 8), dtype=bool)], ids=str)
+@pytest.mark.parametrize("chunks", [(1, 1, 8, 8), (3, 5, 8, 8), (8, 8, 8, 8), (2, 3, 4, 8)])
+@pytest.mark.parametrize("cls", [udfs.CoMUDF, udfs.SumSigUDF, udfs.StdDevUDF, udfs.NoOpUDF])
+def test_whole_results_equal_their_arrays(cls, chunks, roi):
+    result, beside = ud.run_udf(X.rechunk(chunks), [cls(), udfs.SumUDF()], roi=roi)
+    done = result.compute(scheduler="synchronous")
+    arrays, masks = dask.compute(
+        dict(result), {k: result.valid_mask[k] for k in result}, scheduler="synchronous"
+    )
+    assert list(done) == list(arrays) == list(result)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(done[name], array)
+        assert done[name].dtype == array.dtype == result[name].dtype
+        np.testing.assert_array_equal(done.valid_mask[name], masks[name])
+    assert beside.compute()["intensity"].shape == (8, 8)
+
+
+class Picture(ud.UDF):
+    """A small nav result, and sums of whole frames."""
+
+    def get_result_buffers(self):
+        return {
+            "row": self.buffer("nav", dtype="float64"),
+            "total": self.buffer("sig", dtype="float64"),
+        }
+
+    def process_frame(self, frame):
+        self.results.row[:] = frame.sum()
+        self.results.total[:] += frame
+
+    def merge(self, dest, src):
+        dest.row[:] = src.row
+        dest.total[:] += src.total
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: ud.run_udf(x, Picture()),
+        lambda x: ud.run_udf(x, [udfs.SumUDF(), udfs.SumSigUDF()])[1],
+    ],
+    ids=["merged", "payload"],
+)
+def test_whole_results_hold_no_heavy_buffers(make):
+    """They are in memory until all are there: a frame of sums for each chunk would fill it."""
+    result = make(da.ones((16, 1, 64, 64), chunks=(1, 1, 64, 64)))
+    whole = {key for key in result.__dask_keys__() if "-merge-" in key[0]}
+    assert len(whole) == ("total" in result)
+    keys = [key for key in result.__dask_keys__() if key not in whole]
+    values = dask.get(dict(result.__dask_graph__()), keys)
+    assert sum(value.nbytes for value in values) == 16 * 8
+    done = result.compute()
+    assert done[next(iter(done))].tolist() == [[4096.0]] * 16
+
+
+@pytest.mark.parametrize("chosen", [slice(None), slice(1, None)], ids=["all", "roi"])
+def test_a_whole_result_takes_twice_its_memory(chosen):
+    """Its rows in the order of the chunks, and in their places in the scan; no third copy."""
+    roi = np.zeros((20, 10), dtype=bool)
+    roi[:, chosen] = True
+    x = da.ones((20, 10, 2, 2), chunks=(1, 10, 2, 2))
+    result = ud.run_udf(x, Spectra(), roi=roi)
+    result.compute(scheduler="synchronous")  # loads modules
+    tracemalloc.start()
+    try:
+        done = result.compute(scheduler="synchronous")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2.5 * done["spectra"].nbytes
+
+
+class Spectra(ud.UDF):
+    """80 kB for each frame."""
+
+    def get_result_buffers(self):
+        return {"spectra": self.buffer(kind="nav", dtype="float64", extra_shape=(10_000,))}
+
+    def process_frame(self, frame):
+        self.results.spectra[:] = frame.sum()
+
+
+def test_what_is_computed_is_nobody_elses():
+    """Results of results in memory are copies, those that share a buffer too."""
+    kept = ud.run_udf(X, udfs.CoMUDF()).persist(scheduler="synchronous")
+    first = kept.compute(scheduler="synchronous")
+    before = {name: array.copy() for name, array in first.items()}
+    for array in first.values():
+        array[...] = 7
+    again = kept.compute(scheduler="synchronous")
+    for name, array in again.items():
+        np.testing.assert_array_equal(array, before[name])
+        assert not any(np.shares_memory(array, again[k]) for k in again if k != name)
+
+
+def check_loaded_once(folder, route):
+    data = np.arange(6 * 5 * 3 * 4, dtype="int64").reshape((6, 5, 3, 4))
+    array = da.from_array(data - 1, chunks=(2, 3, 3, 4)).map_blocks(
+        counted_block, folder=folder, dtype="int64", meta=np.empty(0, "int64")
+    )
+    a, b = ud.run_udf(array, [CountedChain(folder), CountedNav(folder)])
+    route(a, b)
+    found = counts(folder)
+    found.pop("results", None)
+    assert set(found.values()) == {1}, found
+    assert sum(name.startswith("load-") for name in found) == 6
+
+
+ROUTES = {
+    "with its array": lambda a, b: dask.compute(a, b, a["sums"]),
+    "its array first": lambda a, b: dask.compute(b["means"] + 1, a["sums"].sum(), b, a),
+    "optimized with its array": lambda a, b: dask.compute(*dask.optimize(b, b["sums"], a["sums"])),
+    "an array of an optimized one": lambda a, b: dask.compute(
+        [(r["sums"], r.valid_mask["sums"]) for r in dask.optimize(a, b)]
+    ),
+    "optimized alone": lambda a, b: dask.compute(dask.optimize(b)[0], b["sums"]),
+    "everything of a kept one": lambda a, b: [
+        dask.compute(r, *r.values(), r.raw["sums"], r.valid_mask["sums"])
+        for r in dask.persist(a, b)
+    ],
+    "a kept one, kept again": lambda a, b: dask.persist(*dask.persist(a, b))[1].compute(),
+    "pickled": lambda a, b: dask.compute(*pickle.loads(pickle.dumps((a, b)))),
+}
+
+
+@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_one_pass(route, tmp_path):
+    folder = str(tmp_path)
+    with dask.config.set(scheduler="threads", num_workers=3):
+        check_loaded_once(folder, route)
+
+
+@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+def test_on_a_cluster_one_pass(client, tmp_path):
+    def route(a, b):
+        done, sums = client.gather(client.compute([a, b["sums"]]))
+        np.testing.assert_array_equal(done["sums"], sums)
+
+    check_loaded_once(str(tmp_path), route)
+
+
+def test_a_clone_has_other_names_and_the_same_values():
+    result = ud.run_udf(X, udf_zoo.NavSums())
+    other = clone(result)
+    (name,) = result
+    assert result[name].name != other[name].name
+    assert set(result.__dask_keys__()).isdisjoint(other.__dask_keys__())
+    np.testing.assert_array_equal(result[name].compute(), other[name].compute())
+    np.testing.assert_array_equal(result.compute()[name], other.compute()[name])
+
+
+def test_names_are_the_same_in_each_way():
+    one, other = (ud.run_udf(X, udfs.CoMUDF()) for _ in range(2))
+    assert one.__dask_keys__() == other.__dask_keys__()
+    assert dask.tokenize.tokenize(one) == dask.tokenize.tokenize(other)
+    kept = one.persist(scheduler="synchronous")
+    for name in one:
+        assert one[name].name == other[name].name == kept[name].name
+        assert one[name] is one[name]

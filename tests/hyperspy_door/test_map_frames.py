@@ -1,0 +1,168 @@
+"""`s.udf.map_frames` beside HyperSpy's own `s.map`."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from signal_cases import axis_facts, cases
+
+import udfdask as ud
+from udfdask.testing import raise_if_dask_computes
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+import udfdask.hyperspy  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # of small signal chunks
+
+few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def spread(frame, scale=1.0):
+    return (frame.max() - frame.min()) * scale
+
+
+def doubled(frame):
+    return frame * 2.0
+
+
+FUNCTIONS = {"a number": spread, "a frame": doubled}
+
+
+def about_the_data(signal):
+    """The metadata, without signal type and quantity, which HyperSpy never takes away."""
+    return {
+        name: node
+        for name, node in signal.metadata.as_dictionary().items()
+        if name not in ("Signal", "_HyperSpy")
+    }
+
+
+def assert_same(found, own):
+    """Two signals are the same in all respects."""
+    assert type(found) is type(own)
+    assert found.data.dtype == own.data.dtype
+    np.testing.assert_array_equal(np.asarray(found.data), np.asarray(own.data))
+    pairs = zip(found.axes_manager._axes, own.axes_manager._axes, strict=True)
+    assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
+    assert about_the_data(found) == about_the_data(own)
+    assert found.original_metadata.as_dictionary() == own.original_metadata.as_dictionary()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@few
+@given(data=st.data())
+def test_the_same_signal_as_s_map_gives(name, data):
+    case = data.draw(cases(min_nav=1, max_sig=2, dtypes=["float64"]))
+    assume(case.array.shape[-1] > 1)  # HyperSpy drops a last axis of size 1, or fails on it
+    function = FUNCTIONS[name]
+    own = case.signal.map(function, inplace=False, show_progressbar=False)
+    found = case.signal.udf.map_frames(function, show_progressbar=False)
+    assert_same(found, own)
+
+
+@pytest.fixture(params=["lazy", "in memory"])
+def scan(request):
+    values = np.random.default_rng(1).random((3, 4, 5, 6))
+    signal = hs.signals.Signal2D(values, metadata={"General": {"title": "Scan"}})
+    signal.axes_manager[0].scale, signal.axes_manager[0].units = 0.5, "nm"
+    return signal.as_lazy(chunks=(2, 2, 5, 6)) if request.param == "lazy" else signal
+
+
+def test_ragged(scan):
+    def large(frame):
+        return np.flatnonzero(frame > 0.7)
+
+    own = scan.map(large, inplace=False, ragged=True, show_progressbar=False)
+    found = scan.udf.map_frames(large, ragged=True, show_progressbar=False)
+    assert type(found) is type(own)
+    assert found.ragged
+    assert repr(found) == repr(own)
+    for a, b in zip(np.ravel(found.data), np.ravel(own.data), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_another_shape(scan):
+    def rows(frame):
+        return frame.sum(axis=0)[:4]
+
+    own = scan.map(rows, inplace=False, show_progressbar=False)
+    found = scan.udf.map_frames(rows, show_progressbar=False)
+    assert type(found) is type(own)
+    np.testing.assert_array_equal(np.asarray(found.data), np.asarray(own.data))
+    assert found.axes_manager[0].scale == 0.5
+    # not the scale of an axis of which this is none any more
+    assert found.axes_manager.signal_axes[0].name == "result_dim_0"
+
+
+def test_parameters_and_regions(scan):
+    mask = np.zeros((3, 4), dtype=bool)
+    mask[1, 2] = True
+    found = scan.udf.map_frames(spread, roi=mask, scale=3.0, lazy_output=False)
+    again = scan.udf.map_frames(spread, navigation_mask=~mask.T, scale=3.0, lazy_output=False)
+    np.testing.assert_array_equal(found.data, again.data)
+    frame = np.asarray(scan.data)[1, 2]
+    assert found.data[1, 2] == spread(frame) * 3
+    assert np.isnan(found.data).sum() == 11
+
+
+class TestSignalsAsParameters:
+    """As in `s.map`: a function gets the value for its frame."""
+
+    @staticmethod
+    def shifted(frame, offset, weights=0.0):
+        assert np.ndim(offset) == 0
+        return frame.sum() + offset + np.sum(weights)
+
+    @pytest.mark.parametrize("lazy", [True, False])
+    def test_a_value_for_each_position(self, scan, lazy):
+        values = np.arange(12.0).reshape(3, 4)
+        offset = hs.signals.BaseSignal(values).T
+        weights = hs.signals.Signal1D(np.random.default_rng(2).random((3, 4, 5)))
+        given = {"offset": offset, "weights": weights}
+        own = scan.map(self.shifted, inplace=False, show_progressbar=False, **given)
+        if lazy:
+            chunks = {"offset": (1, 2), "weights": (1, 2, 3)}  # others than those of the data
+            given = {name: s.as_lazy(chunks=chunks[name]) for name, s in given.items()}
+        with raise_if_dask_computes():
+            found = scan.udf.map_frames(self.shifted, lazy_output=True, **given)
+        assert_same(scan.udf.map_frames(self.shifted, show_progressbar=False, **given), own)
+        np.testing.assert_array_equal(np.asarray(found.data), np.asarray(own.data))
+        given["offset"] = hs.signals.BaseSignal(np.array([3.0]))
+        own = scan.map(self.shifted, inplace=False, show_progressbar=False, **given)
+        assert_same(scan.udf.map_frames(self.shifted, show_progressbar=False, **given), own)
+
+    def test_in_a_region(self, scan):
+        offset = hs.signals.BaseSignal(np.arange(12.0).reshape(3, 4)).T
+        found = scan.udf.map_frames(self.shifted, roi=(1, 2), lazy_output=False, offset=offset)
+        assert found.data[1, 2] == np.asarray(scan.data)[1, 2].sum() + 6.0
+
+    def test_mistakes(self, scan):
+        with pytest.raises(ud.ArgumentValueError, match=r"parameter offset is .*\(4, 3\)"):
+            scan.udf.map_frames(self.shifted, offset=hs.signals.BaseSignal(np.ones((4, 3))).T)
+        one = hs.signals.Signal1D(np.ones(3)).as_lazy()
+        with pytest.raises(ud.ArgumentTypeError, match=r"offset is a lazy.*\.compute\(\)"):
+            scan.udf.map_frames(self.shifted, offset=one)
+
+
+def test_nothing_is_called_when_told_what_comes_out(scan):
+    def never(frame):
+        raise AssertionError("not now")
+
+    with raise_if_dask_computes():
+        found = scan.udf.map_frames(
+            never, output_shape=(5, 6), output_dtype="float32", lazy_output=True
+        )
+    assert found.data.dtype == "float32"
+    assert found.axes_manager.signal_shape == (6, 5)
+
+
+def test_a_bar_as_asked(scan, capsys):
+    scan.udf.map_frames(spread, lazy_output=False, show_progressbar=True)
+    assert "frame" in capsys.readouterr().err
+
+
+def test_mistakes(scan):
+    with pytest.raises(ud.ArgumentTypeError, match="expected a function"):
+        scan.udf.map_frames("sum")
+    with pytest.raises(ud.ArgumentTypeError, match="result 'result' of dtype <U1"):
+        scan.udf.map_frames(lambda frame: "a", lazy_output=True)

@@ -1,0 +1,133 @@
+"""Recordings of real instruments, loaded lazily by HyperSpy, run over, saved and read back."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from signal_cases import axis_facts
+
+import udfdask as ud
+from udfdask.udfs import ApplyMasksUDF, StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+import udfdask.hyperspy  # noqa: E402
+
+FOLDER = os.environ.get("UDFDASK_TEST_DATA")
+
+pytestmark = [
+    pytest.mark.skipif(FOLDER is None, reason="UDFDASK_TEST_DATA names no folder of recordings"),
+]
+
+# name, navigation shape and signal shape as HyperSpy says them, units
+RECORDINGS = [
+    ("001_4x2_6bit.mib", (4, 2), (256, 256), ["", "", "", ""]),
+    (
+        "002_merlin_test_roi_sig256x128_nav4x2_hot_pixel_52x_39y.mib",
+        (4, 2),
+        (256, 128),
+        ["", "", "", ""],
+    ),
+    ("bcf_v2_50x50px.bcf", (50, 50), (2048,), ["µm", "µm", "keV"]),
+    ("test1.blo", (2, 3), (144, 144), ["nm", "nm", "cm", "cm"]),
+]
+
+
+def load(name):
+    """The signal of a file that has navigation axes."""
+    loaded = hs.load(Path(FOLDER) / name, lazy=True)
+    signals = loaded if isinstance(loaded, list) else [loaded]
+    (found,) = [s for s in signals if s.axes_manager.navigation_dimension]
+    return found
+
+
+def same_axes(made, source):
+    pairs = zip(made, source, strict=True)
+    ours = [{**axis_facts(axis), "navigate": None} for axis, _ in pairs]
+    assert ours == [{**axis_facts(axis), "navigate": None} for axis in source]
+
+
+@pytest.mark.parametrize(
+    ("name", "nav", "sig", "units"),
+    RECORDINGS,
+    ids=[Path(r[0]).suffix + r[0][2] for r in RECORDINGS],
+)
+def test_from_the_file_to_a_file(name, nav, sig, units, tmp_path):
+    signal = load(name)
+    manager = signal.axes_manager
+    assert [axis.units for axis in manager._axes] == units
+    lazy = signal.udf.run_udf([SumUDF(), SumSigUDF(), StdDevUDF()])
+    assert all(found._lazy for result in lazy for found in result.values())
+    total, image, spread = ud.compute(*lazy, scheduler="synchronous")
+    data = signal.data.compute(scheduler="synchronous")
+    n_nav = len(nav)
+    np.testing.assert_array_equal(
+        total["intensity"].data, data.sum(axis=tuple(range(n_nav)), dtype="uint64")
+    )
+    np.testing.assert_array_equal(
+        image["intensity"].data, data.sum(axis=tuple(range(n_nav, data.ndim)), dtype="uint64")
+    )
+    assert total["intensity"].axes_manager.signal_shape == sig
+    assert image["intensity"].axes_manager.navigation_shape == nav
+    same_axes(total["intensity"].axes_manager.signal_axes, manager.signal_axes)
+    same_axes(spread["std"].axes_manager.signal_axes, manager.signal_axes)
+    same_axes(image["intensity"].axes_manager.navigation_axes, manager.navigation_axes)
+    for signal_type, found in [
+        (signal.metadata.Signal.signal_type, total["intensity"]),
+        ("", image["intensity"]),
+        (signal.metadata.Signal.signal_type, spread["std"]),
+    ]:
+        assert found.metadata.Signal.signal_type == signal_type
+        assert found.metadata.General.original_filename == Path(name).name
+        path = tmp_path / "saved.hspy"
+        found.save(path, overwrite=True)
+        back = hs.load(path)
+        np.testing.assert_array_equal(back.data, found.data)
+        same_axes(back.axes_manager._axes, found.axes_manager._axes)
+        instrument = found.metadata.Acquisition_instrument.as_dictionary()
+        assert back.metadata.Acquisition_instrument.as_dictionary() == instrument
+
+
+@pytest.fixture(scope="module")
+def eds():
+    return load("bcf_v2_50x50px.bcf")
+
+
+def test_the_sum_spectrum_is_that_of_hyperspy(eds):
+    found = eds.udf.run_udf(SumUDF(), lazy_output=False, show_progressbar=False)["intensity"]
+    own = eds.sum()
+    own.compute(show_progressbar=False)
+    assert type(found) is type(own)
+    np.testing.assert_array_equal(found.data, own.data)
+    same_axes(found.axes_manager._axes, own.axes_manager._axes)
+    assert found.metadata.Signal.as_dictionary() == own.metadata.Signal.as_dictionary()
+    assert found.metadata.Sample.as_dictionary() == own.metadata.Sample.as_dictionary()
+    assert found.data.sum() > 1e5
+
+
+@pytest.mark.parametrize(("low", "high"), [(6.2, 6.6), (0.4, 0.65), (1.6, 1.9)])
+def test_an_element_map_is_hyperspys_slice(eds, low, high):
+    """A line of the spectrum, by a window or a mask, beside ``isig`` in keV."""
+    axis = eds.axes_manager["Energy"]
+    start, stop = axis.value2index(low), axis.value2index(high)
+    mask = np.zeros(axis.size)
+    mask[start:stop] = 1
+    window = VirtualDetectorUDF("window", start=start, stop=stop)
+    by_window, by_mask = ud.compute(
+        *eds.udf.run_udf([window, ApplyMasksUDF(mask_factories=[lambda: mask])])
+    )
+    own = eds.isig[low:high].sum("sig")
+    own.compute(show_progressbar=False)
+    np.testing.assert_array_equal(by_window["intensity"].data, own.data)
+    np.testing.assert_array_equal(by_mask["intensity"].data[..., 0], own.data)
+    same_axes(by_window["intensity"].axes_manager._axes, own.axes_manager._axes)
+    assert own.data.sum() > 0
+
+
+def test_a_region_of_the_map_in_micrometres(eds):
+    roi = hs.roi.RectangularROI(left=0.1, right=0.3, top=0.2, bottom=0.5)
+    found = eds.udf.run_udf(SumUDF(), roi=roi, lazy_output=False, show_progressbar=False)
+    own = roi(eds).sum()
+    own.compute(show_progressbar=False)
+    np.testing.assert_array_equal(found["intensity"].data, own.data)
+    assert 0 < own.data.sum() < eds.data.sum().compute()

@@ -1,0 +1,393 @@
+"""Labelled in, labelled out; the values are those of the unlabelled run."""
+
+import pickle
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from signal_cases import EveryKindUDF, ListsUDF, axis_facts, cases, plain
+
+import udfdask as ud
+from udfdask.testing import raise_if_dask_computes
+from udfdask.testing.strategies import rois
+from udfdask.udfs import SumSigUDF, SumUDF
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+import udfdask.hyperspy  # noqa: E402
+
+few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # of small signal chunks
+
+quiet = {"show_progressbar": False}
+
+
+def same_axis(made, source, navigate):
+    """An axis says what another one does, except that it may be on the other side."""
+    assert {**axis_facts(made), "navigate": None} == {**axis_facts(source), "navigate": None}
+    assert type(made) is type(source)
+    assert made.navigate == navigate
+
+
+def data_of(signal):
+    return np.asarray(signal.data)
+
+
+@few
+@given(st.data())
+def test_values_are_those_of_the_unlabelled_run(data):
+    case = data.draw(cases())
+    roi = data.draw(rois(case.array.shape[: case.array.ndim - case.sig_dims]))
+    expected = ud.run_udf(case.array, EveryKindUDF(), sig_dims=case.sig_dims, roi=roi).compute(
+        scheduler="synchronous"
+    )
+    with raise_if_dask_computes():
+        found = case.signal.udf.run_udf(EveryKindUDF(), roi=roi, lazy_output=True)
+        assert all(signal._lazy for signal in found.values())
+        assert list(found) == list(expected)
+    with dask.config.set(scheduler="synchronous"):
+        done = found.compute(**quiet)
+        for name, signal in done.items():
+            array, valid = expected[name], expected.valid_mask[name]
+            if name == "frames":  # its extra dimension is a navigation axis
+                array, valid = np.moveaxis(array, -1, 0), np.moveaxis(valid, -1, 0)
+            assert not signal._lazy
+            assert signal.data.dtype == array.dtype
+            np.testing.assert_array_equal(signal.data, np.atleast_1d(array))
+            np.testing.assert_array_equal(data_of(found[name]), signal.data)
+            np.testing.assert_array_equal(done.valid_mask[name].data, np.atleast_1d(valid))
+
+
+@few
+@given(cases())
+def test_every_attribute_of_every_axis_is_kept(case):
+    nav = case.signal.axes_manager.navigation_axes[::-1]
+    sig = case.signal.axes_manager.signal_axes[::-1]
+    with raise_if_dask_computes():
+        found = case.signal.udf.run_udf(EveryKindUDF(), lazy_output=True)
+        for name in ("image", "spectra", "stack"):
+            made = found[name].axes_manager
+            for axis, source in zip(made.navigation_axes[::-1], nav, strict=True):
+                same_axis(axis, source, navigate=True)
+        for name in ("frame", "frames"):
+            made = found[name].axes_manager
+            for axis, source in zip(made.signal_axes[::-1], sig, strict=True):
+                same_axis(axis, source, navigate=False)
+        (order,) = found["spectra"].axes_manager.signal_axes
+        assert (order.name, order.units, order.scale, order.offset) == ("order", "1/nm", 0.5, -1.0)
+        (part,) = found["frames"].axes_manager.navigation_axes
+        assert (part.name, plain(part.units), part.scale) == ("part", None, 1.0)
+        assert found["frames"].metadata.udfdask.results.labels.part == ["sum", "twice"]
+        assert found["stack"].axes_manager.signal_shape == (3, 2)
+        assert found["numbers"].axes_manager.signal_shape == (3,)
+        assert found["counts"].axes_manager.navigation_shape == ()
+
+
+@few
+@given(cases())
+def test_classes_and_metadata(case):
+    with raise_if_dask_computes():
+        found = case.signal.udf.run_udf(EveryKindUDF(), lazy_output=True)
+        before = case.signal.metadata.as_dictionary()
+        for name, signal in found.items():
+            assert signal.metadata.Signal.signal_type == ""
+            assert signal.metadata.General.date == "2026-11-21"
+            assert signal.metadata.Sample.elements == ["Fe", "O"]
+            assert signal.original_metadata.gun.voltage == 200
+            title = case.signal.metadata.General.title
+            assert signal.metadata.General.title == (f"{name} of {title}" if title else name)
+            assert signal.metadata.udfdask.udf == "EveryKindUDF"
+            assert signal.metadata.udfdask.result == name
+            assert ("quantity" in signal.metadata.Signal) == (name in ("frame", "frames"))
+            signal.metadata.Sample.elements.append("Pb")
+        assert case.signal.metadata.as_dictionary() == before
+        dims = min(case.sig_dims, 3)
+        if case.signal.axes_manager.signal_dimension == dims:
+            own = hs.signals.BaseSignal(np.zeros(case.array.shape)).transpose(signal_axes=dims)
+            assert type(found["frame"]) is type(own.as_lazy())
+        assert type(found["image"]) is hs.signals.LazySignal
+        assert type(found["number"]) is hs.signals.LazySignal
+        assert type(found["spectra"]) is hs.signals.LazySignal1D
+        assert type(found["stack"]) is hs.signals.LazySignal2D
+
+
+def test_what_belongs_to_the_data_alone_is_not_taken_over():
+    """Variance, navigator and markers are of the data; the signal keeps them."""
+    signal = hs.signals.Signal1D(np.ones((3, 4, 5)))
+    signal.set_noise_variance(signal + 1)
+    signal.navigator = signal.sum("sig")
+    signal.add_marker(hs.plot.markers.VerticalLines([2]), permanent=True, plot_marker=False)
+    found = signal.udf.run_udf(EveryKindUDF(), lazy_output=True)
+    for made in found.values():
+        for item in ("Signal.Noise_properties", "_HyperSpy.navigator", "Markers"):
+            assert not made.metadata.has_item(item)
+            assert signal.metadata.has_item(item)
+
+
+@pytest.fixture
+def data():
+    return np.random.default_rng(3).integers(0, 9, size=(4, 5, 6, 7)).astype("uint16")
+
+
+@pytest.fixture(params=["lazy", "in memory"])
+def scan(request, data):
+    signal = hs.signals.Signal2D(data.copy())
+    signal.metadata.General.title = "Scan"
+    for axis, name, scale in zip(
+        signal.axes_manager._axes, ["y", "x", "ky", "kx"], [0.5, 0.25, 2.0, 4.0], strict=True
+    ):
+        axis.name, axis.scale, axis.units = name, scale, "nm" if len(name) == 1 else "1/nm"
+    return signal.as_lazy(chunks=(2, 3, 6, 7)) if request.param == "lazy" else signal
+
+
+class TestLaziness:
+    def test_as_the_signal_by_default(self, scan):
+        (total,) = scan.udf.run_udf([SumUDF()], **quiet)
+        assert total["intensity"]._lazy == scan._lazy
+
+    @pytest.mark.parametrize("lazy", [True, False])
+    def test_as_asked(self, scan, data, lazy):
+        total = scan.udf.run_udf(SumUDF(), lazy_output=lazy, **quiet)["intensity"]
+        assert total._lazy == lazy
+        np.testing.assert_array_equal(data_of(total), data.sum(axis=(0, 1)))
+
+    def test_nothing_is_computed_while_building(self, scan):
+        with raise_if_dask_computes():
+            results = scan.udf.run_udf([EveryKindUDF(), ListsUDF()], lazy_output=True)
+            for result in results:
+                repr(result)
+                assert all(signal._lazy for signal in result.values())
+                assert all(signal._lazy for signal in result.valid_mask.values())
+            scan.udf.map_frames(np.sum, lazy_output=True)
+            scan.udf.explain(SumUDF())
+
+    def test_compute_leaves_the_lazy_ones(self, scan):
+        lazy = scan.udf.run_udf(SumUDF(), lazy_output=True)
+        signal = lazy["intensity"]
+        assert lazy["intensity"] is signal
+        lazy.compute(**quiet)
+        assert signal._lazy
+
+    def test_a_single_signal_can_be_computed_as_hyperspy_does(self, scan, data):
+        signal = scan.udf.run_udf(SumUDF(), lazy_output=True)["intensity"]
+        signal.compute(**quiet)
+        np.testing.assert_array_equal(signal.data, data.sum(axis=(0, 1)))
+        assert type(signal) is hs.signals.Signal2D
+
+
+class TestProgressbar:
+    @pytest.mark.parametrize("preference", [True, False])
+    def test_as_in_the_preferences(self, scan, preference, monkeypatch, capsys):
+        monkeypatch.setattr(hs.preferences.General, "show_progressbar", preference)
+        scan.udf.run_udf(SumUDF(), lazy_output=False)
+        assert ("20/20" in capsys.readouterr().err.replace(".0", "")) == preference
+
+    def test_asked_for(self, scan, monkeypatch, capsys):
+        monkeypatch.setattr(hs.preferences.General, "show_progressbar", False)
+        scan.udf.run_udf(SumUDF(), lazy_output=True).compute(show_progressbar=True)
+        assert "frame" in capsys.readouterr().err
+
+
+class TestUseInHyperSpy:
+    """What users do with signals next."""
+
+    @pytest.fixture
+    def results(self, scan):
+        return scan.udf.run_udf([SumUDF(), SumSigUDF(), EveryKindUDF()], **quiet)
+
+    def test_as_hyperspys_own_sums(self, scan, results):
+        total, image, _ = results
+        for found, own in [
+            (total["intensity"], scan.sum("nav")),
+            (image["intensity"], scan.sum("sig")),
+        ]:
+            assert type(found) is type(own)
+            np.testing.assert_array_equal(data_of(found), data_of(own))
+            pairs = zip(found.axes_manager._axes, own.axes_manager._axes, strict=True)
+            assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
+
+    def test_inav_is_in_x_y_and_in_units(self, results, data):
+        image = results[1]["intensity"]
+        assert image.axes_manager.navigation_shape == (5, 4)
+        sums = data.sum(axis=(2, 3))
+        assert data_of(image.inav[3, 1]) == sums[1, 3]
+        assert data_of(image.inav[0.75, 0.5]) == sums[1, 3]
+
+    def test_transposed_it_is_the_image(self, results, data):
+        image = results[1]["intensity"].T
+        assert image.axes_manager.signal_shape == (5, 4)
+        assert [axis.name for axis in image.axes_manager.signal_axes] == ["x", "y"]
+        np.testing.assert_array_equal(data_of(image), data.sum(axis=(2, 3)))
+
+    def test_get_current_signal(self, results, data):
+        spectra = results[2]["spectra"]
+        spectra.axes_manager.indices = (3, 1)
+        current = spectra.get_current_signal()
+        np.testing.assert_array_equal(current.data, data[1, 3].sum() * np.arange(3.0))
+        image = results[1]["intensity"]
+        if image._lazy:
+            image.compute(**quiet)  # HyperSpy cannot do it for lazy signals without signal axes
+        image.axes_manager.indices = (3, 1)
+        assert image.get_current_signal().data == data[1, 3].sum()
+
+    def test_navigator(self, scan, results):
+        plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
+        image = results[1]["intensity"]
+        with plt.rc_context({"backend": "agg", "figure.max_open_warning": 0}):
+            scan.plot(navigator=image)
+            drawn = scan._plot.navigator_plot.ax.images[0].get_array()
+            np.testing.assert_array_equal(np.asarray(drawn), data_of(image))
+            image.T.plot()
+            if not image._lazy:  # as little as HyperSpy plots its own lazy s.sum("sig")
+                image.plot()
+            results[0]["intensity"].plot()
+            plt.close("all")
+
+    @pytest.mark.filterwarnings("ignore:The NestedDirectoryStore:FutureWarning")  # of zarr 2
+    @pytest.mark.parametrize("suffix", [".hspy", ".zspy"])
+    def test_saved_and_read_back(self, results, tmp_path, suffix):
+        if suffix == ".zspy":
+            zarr = pytest.importorskip("zarr", reason="zarr is an extra")
+            if int(zarr.__version__.split(".")[0]) > 2:
+                pytest.skip("RosettaSciIO writes .zspy with zarr 2 only")
+        for result in results:
+            for name, signal in result.items():
+                path = tmp_path / f"{name}{suffix}"
+                signal.save(path, overwrite=True, **quiet)
+                back = hs.load(path)
+                np.testing.assert_array_equal(back.data, data_of(signal))
+                pairs = zip(back.axes_manager._axes, signal.axes_manager._axes, strict=True)
+                assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
+                assert back.metadata.udfdask.as_dictionary() == (
+                    signal.metadata.udfdask.as_dictionary()
+                )
+
+    def test_saving_does_not_write_over_the_file_of_the_data(self, data, tmp_path):
+        hs.signals.Signal2D(data).save(tmp_path / "scan.hspy")
+        loaded = hs.load(tmp_path / "scan.hspy", lazy=True)
+        image = loaded.udf.run_udf(SumSigUDF(), lazy_output=False, **quiet)["intensity"]
+        image.save()
+        names = sorted(path.name for path in tmp_path.iterdir())
+        assert names == ["scan.hspy", "scan_intensity.hspy"]
+        loaded.close_file()
+
+
+class TestObjects:
+    def test_lists_are_ragged_signals(self, scan, data):
+        found = scan.udf.run_udf(ListsUDF(), **quiet)
+        assert all(signal.ragged for signal in found.values())
+        where = found["where"]
+        assert repr(where).endswith("(5, 4|ragged)>")
+        if where._lazy:
+            found = found.compute(**quiet)
+            assert found["where"].ragged
+        for index in np.ndindex(4, 5):
+            expected = np.flatnonzero(data[index] > 1)
+            np.testing.assert_array_equal(found["where"].data[index], expected)
+            np.testing.assert_array_equal(found["pairs"].data[(*index, 1)], expected + 1)
+        assert found["pairs"].axes_manager.navigation_shape == (2, 5, 4)
+
+    def test_outside_of_the_region_there_is_nothing(self, scan):
+        found = scan.udf.run_udf(ListsUDF(), roi=(1, 2), lazy_output=False, **quiet)["where"]
+        assert found.data[0, 0] is None
+        assert len(found.data[1, 2])
+
+    @pytest.mark.parametrize("dtype", ["U5", "S3", "datetime64[s]", "timedelta64[s]"])
+    def test_dtypes_that_no_signal_holds(self, scan, dtype):
+        class Names(ud.UDF):
+            def get_result_buffers(self):
+                return {"name": self.buffer("nav", dtype=dtype)}
+
+            def process_frame(self, frame):
+                raise AssertionError("nothing is computed")
+
+        with pytest.raises(ud.ArgumentTypeError, match=r"result 'name' of dtype .* dtype=object"):
+            scan.udf.run_udf(Names())
+        with pytest.raises(ud.ArgumentTypeError, match=r"result 'name' of dtype"):
+            scan.udf.run_udf_iter(Names())
+
+
+class TestMapping:
+    def test_unknown_names(self, scan):
+        found = scan.udf.run_udf(SumUDF(), **quiet)
+        with pytest.raises(ud.UndeclaredBufferError, match=r"no result 'sum'; there are \['int"):
+            found["sum"]
+        assert "sum" not in found
+        assert "intensity" in found
+        assert len(found) == 1
+
+    def test_pickled(self, scan, data):
+        found = pickle.loads(pickle.dumps(scan.udf.run_udf(SumUDF(), **quiet)))
+        np.testing.assert_array_equal(data_of(found["intensity"]), data.sum(axis=(0, 1)))
+        assert found["intensity"].axes_manager["kx"].scale == 4.0
+
+    def test_arrays_are_there_as_well(self, scan, data):
+        found = scan.udf.run_udf(SumSigUDF(), roi=(1, 2), lazy_output=False, **quiet)
+        np.testing.assert_array_equal(found.result.raw["intensity"], [data[1, 2].sum()])
+
+    def test_equal_to_itself_only(self, scan):
+        found = scan.udf.run_udf(SumUDF(), **quiet)
+        assert found != scan.udf.run_udf(SumUDF(), **quiet)
+        assert found
+
+
+def test_without_navigation_axes_there_is_one_frame():
+    frame = hs.signals.Signal2D(np.arange(12.0).reshape(3, 4))
+    total, image = frame.udf.run_udf([SumUDF(), SumSigUDF()], **quiet)
+    np.testing.assert_array_equal(total["intensity"].data, frame.data)
+    own = frame.sum(axis=(0, 1))
+    assert image["intensity"].data == own.data == [66.0]
+    assert repr(image["intensity"].axes_manager) == repr(own.axes_manager)
+
+
+def test_without_signal_axes_there_is_no_frame(scan):
+    image = scan.udf.run_udf(SumSigUDF(), **quiet)["intensity"]
+    with pytest.raises(ud.ArgumentValueError, match=r"no signal axes.*signal\.T"):
+        image.udf.run_udf(SumUDF())
+
+
+def test_ragged_signals_have_no_frames(scan):
+    lists = scan.udf.run_udf(ListsUDF(), **quiet)["where"]
+    with pytest.raises(ud.ArgumentTypeError, match=r"is ragged.*s\.map"):
+        lists.udf.run_udf(SumUDF())
+
+
+def test_axes_in_another_order_than_the_data(data):
+    """Navigation axes behind signal axes: the data are transposed, once, and not copied."""
+    signal = hs.signals.BaseSignal(data)
+    for axis, navigate in zip(signal.axes_manager._axes, [False, True, False, True], strict=True):
+        axis.navigate, axis.name = navigate, "abcd"[axis.index_in_array]
+    assert not signal.axes_manager.axes_are_aligned_with_data
+    total, image = signal.udf.run_udf([SumUDF(), SumSigUDF()], **quiet)
+    np.testing.assert_array_equal(total["intensity"].data, data.sum(axis=(1, 3)))
+    np.testing.assert_array_equal(image["intensity"].data, data.sum(axis=(0, 2)))
+    assert [axis.name for axis in image["intensity"].axes_manager._axes] == ["b", "d"]
+    assert [axis.name for axis in total["intensity"].axes_manager._axes] == ["a", "c"]
+
+
+def test_no_layer_but_those_of_the_run(data):
+    array = da.from_array(data, chunks=(2, 3, 3, 4))
+    signal = hs.signals.Signal2D(array).as_lazy()
+    found = signal.udf.run_udf([SumUDF(), SumSigUDF()])
+    expected = ud.run_udf(array, [SumUDF(), SumSigUDF()])
+    for labelled, bare in zip(found, expected, strict=True):
+        assert labelled["intensity"].data.name == bare["intensity"].name
+        assert set(labelled["intensity"].data.dask.layers) == set(bare["intensity"].dask.layers)
+
+
+def test_the_class_of_an_installed_signal_type_is_kept(data, monkeypatch):
+    signal = hs.signals.Signal2D(data.astype(complex))
+    found = signal.udf.run_udf([SumUDF(), SumSigUDF()], **quiet)
+    assert type(found[0]["intensity"]) is hs.signals.ComplexSignal2D
+    assert type(found[1]["intensity"]) is hs.signals.ComplexSignal
+
+
+def test_a_signal_type_that_is_not_installed_is_kept_without_complaints(data, caplog):
+    signal = hs.signals.Signal2D(data)
+    signal.metadata.Signal.signal_type = "unheard of"
+    total, image = signal.udf.run_udf([SumUDF(), SumSigUDF()], **quiet)
+    assert total["intensity"].metadata.Signal.signal_type == "unheard of"
+    assert image["intensity"].metadata.Signal.signal_type == ""
+    assert not caplog.records

@@ -1,0 +1,131 @@
+"""Progressive runs over signals."""
+
+import asyncio
+
+import dask.array as da
+import numpy as np
+import pytest
+from signal_cases import EveryKindUDF, axis_facts
+
+import udfdask as ud
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumSigUDF, SumUDF
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+import udfdask.hyperspy  # noqa: E402
+
+serial = {"scheduler": "synchronous"}
+
+
+@pytest.fixture
+def scan():
+    values = np.random.default_rng(5).integers(0, 9, size=(4, 3, 2, 5)).astype("float64")
+    signal = hs.signals.Signal2D(da.from_array(values, chunks=(1, 3, 2, 5))).as_lazy()
+    signal.axes_manager[0].scale, signal.axes_manager[0].units = 0.5, "nm"
+    return signal
+
+
+def test_the_last_snapshot_is_the_result(scan):
+    udfs = [EveryKindUDF(), SumUDF()]
+    *_, last = scan.udf.run_udf_iter(udfs, **serial)
+    expected = scan.udf.run_udf(udfs, lazy_output=False, show_progressbar=False)
+    assert len(last.buffers) == 2
+    for found, result in zip(last.buffers, expected, strict=True):
+        assert list(found) == list(result)
+        for name, signal in result.items():
+            assert type(found[name]) is type(signal)
+            np.testing.assert_array_equal(found[name].data, signal.data)
+            pairs = zip(found[name].axes_manager._axes, signal.axes_manager._axes, strict=True)
+            assert all(axis_facts(a) == axis_facts(b) for a, b in pairs)
+            assert found[name].metadata.as_dictionary() == signal.metadata.as_dictionary()
+
+
+def test_damage_is_a_navigation_signal(scan):
+    counts = []
+    for n, snapshot in enumerate(scan.udf.run_udf_iter(SumSigUDF(), **serial), start=1):
+        assert (snapshot.n_merged, snapshot.n_chunks) == (n, 4)
+        damage = snapshot.damage
+        assert damage.axes_manager.navigation_shape == (3, 4)
+        assert damage.axes_manager[0].scale == 0.5
+        valid = snapshot.buffers[0].valid_mask["intensity"]
+        np.testing.assert_array_equal(valid.data, damage.data)
+        counts.append(int(damage.data.sum()))
+        assert snapshot.buffers[0] is snapshot.buffers[:][0]
+    assert counts == [3, 6, 9, 12]
+
+
+def test_nothing_runs_before_the_first(scan):
+    with raise_if_dask_computes():
+        snapshots = scan.udf.run_udf_iter(SumUDF())
+        assert (snapshots.n_chunks, snapshots.n_merged) == (4, 0)
+        assert repr(snapshots) == "<SignalIterator of SumUDF: 0 of 4 chunks>"
+        snapshots.close()
+
+
+def test_regions(scan):
+    mask = scan.sum("sig")
+    mask.compute(show_progressbar=False)
+    mask = mask > mask.data.mean()
+    *_, last = scan.udf.run_udf_iter(SumUDF(), roi=mask, navigation_mask=mask.inav[:, :], **serial)
+    assert not last.damage.data.any()
+    *_, last = scan.udf.run_udf_iter(SumUDF(), roi=mask, **serial)
+    np.testing.assert_array_equal(last.damage.data, mask.data)
+
+
+def test_data_in_memory(scan):
+    scan.compute(show_progressbar=False)
+    *_, last = scan.udf.run_udf_iter(SumUDF(), **serial)
+    np.testing.assert_array_equal(last.buffers[0]["intensity"].data, scan.data.sum(axis=(0, 1)))
+
+
+class ScaledUDF(ud.UDF):
+    """The sum of a frame times a parameter."""
+
+    def get_result_buffers(self):
+        return {"scaled": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.scaled[:] = frame.sum() * self.params.factor
+
+
+@pytest.mark.parametrize("name", ["update_parameters", "update_parameters_experimental"])
+def test_parameters_change_on_the_way(scan, name):
+    scan.data = da.ones_like(scan.data)
+    snapshots = scan.udf.run_udf_iter(ScaledUDF(factor=1), **serial)
+    next(snapshots)
+    getattr(snapshots, name)([{"factor": 7}])
+    *_, last = snapshots
+    scaled = last.buffers[0]["scaled"].data
+    assert (scaled[0, 0], scaled[-1, 0]) == (10.0, 70.0)
+    with pytest.raises(ud.ArgumentValueError):
+        snapshots.update_parameters([{"nothing": 1}])
+
+
+def test_left_early(scan):
+    with scan.udf.run_udf_iter(SumUDF(), **serial) as snapshots:
+        assert next(snapshots).n_merged == 1
+    assert list(snapshots) == []
+
+
+def test_in_an_event_loop(scan):
+    async def main():
+        seen = [s.n_merged async for s in scan.udf.run_udf_iter(SumUDF(), **serial)]
+        last = await scan.udf.run_udf_iter(SumUDF(), **serial)
+        stopped = scan.udf.run_udf_iter(SumUDF(), **serial)
+        first = await anext(stopped)
+        await stopped.aclose()
+        nothing = await stopped
+        return seen, last, first, nothing
+
+    seen, last, first, nothing = asyncio.run(main())
+    assert seen == [1, 2, 3, 4]
+    assert last.damage.data.all()
+    assert repr(first) == "<SignalSnapshot of SumUDF: 1 of 4 chunks>"
+    assert nothing is None
+
+
+def test_mistakes_are_those_of_run_udf_iter(scan):
+    with pytest.raises(ud.ArgumentTypeError, match="no argument 'schedular'"):
+        scan.udf.run_udf_iter(SumUDF(), schedular="threads")
+    with pytest.raises(ud.ArgumentTypeError, match="expected a UDF"):
+        scan.udf.run_udf_iter(3)

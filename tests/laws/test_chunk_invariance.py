@@ -1,0 +1,136 @@
+"""Whatever the chunks, tiles, ROI and scheduler, results equal those of the plain reference."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import udf_zoo
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.testing import run_reference
+from udfdask.testing.strategies import chunkings, rois, shapes
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+
+# process_frame of a frame without rows and medians of nothing are not what is tested here
+fast = settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
+
+
+@st.composite
+def cases(draw, min_nav=1):
+    """An array with its chunks, a ROI and a tile size."""
+    shape = draw(shapes(min_nav=min_nav, max_nav=3, max_side=4))
+    dtype = draw(st.sampled_from(["uint8", "int16", "int32", ">u2"]))
+    data = np.random.default_rng(draw(st.integers(0, 99))).integers(0, 90, shape).astype(dtype)
+    return {
+        "data": data,
+        "chunks": draw(chunkings(shape)),
+        "sig_dims": shape.sig_dims,
+        "roi": draw(rois(tuple(shape.nav))),
+        "tile": draw(st.sampled_from(["1 MiB", 64, 1])),
+    }
+
+
+def check(case, udfs, **how):
+    """Run several UDFs in one pass, and each by itself over the whole array."""
+    data, sig_dims, roi = case["data"], case["sig_dims"], case["roi"]
+    array = da.from_array(data, chunks=case["chunks"])
+    with dask.config.set({"udfdask.tile-bytes": case["tile"]}):
+        lazy = ud.run_udf(array, udfs, sig_dims=sig_dims, roi=roi)
+    n_nav = array.ndim - sig_dims
+    done = ud.compute(*lazy, **how)
+    with np.errstate(all="ignore"):
+        expected = run_reference(data, udfs, sig_dims=sig_dims, roi=roi)
+    for udf, before, result, wanted in zip(udfs, lazy, done, expected, strict=True):
+        assert set(result) == set(wanted)
+        for name, value in wanted.items():
+            where = f"{type(udf).__name__}.{name}"
+            assert result[name].dtype == value.dtype == before[name].dtype, where
+            assert result[name].shape == value.shape == before[name].shape, where
+            if before.buffers[name].kind == "nav":
+                assert before[name].chunks[:n_nav] == array.chunks[:n_nav]
+            if value.dtype.kind in "fc":
+                np.testing.assert_allclose(result[name], value, rtol=1e-5, atol=1e-3, err_msg=where)
+            else:
+                np.testing.assert_array_equal(result[name], value, err_msg=where)
+
+
+@pytest.mark.parametrize("cls", udf_zoo.ZOO, ids=lambda c: c.__name__)
+@given(case=cases())
+@fast
+def test_each_udf_alone(cls, case):
+    if cls is udf_zoo.MergeAllOnce and case["roi"] is not None and not case["roi"].any():
+        reject()  # there is no median of nothing
+    check(case, [cls()], scheduler="sync")
+
+
+@given(
+    case=cases(),
+    classes=st.lists(st.sampled_from(udf_zoo.ZOO), min_size=2, max_size=4),
+    scheduler=st.sampled_from(["sync", "threads"]),
+)
+@settings(fast, max_examples=60)
+def test_several_at_once(case, classes, scheduler):
+    check(case, [cls() for cls in classes], scheduler=scheduler)
+
+
+@given(case=cases(min_nav=0))
+@settings(fast, max_examples=10)
+def test_any_number_of_nav_axes(case):
+    check(case, [cls() for cls in udf_zoo.ZOO if cls is not udf_zoo.MergeAllOnce], scheduler="sync")
+
+
+@given(case=cases(), classes=st.lists(st.sampled_from(udf_zoo.ZOO), min_size=1, max_size=4))
+@settings(fast, max_examples=12)
+def test_on_processes(pool, case, classes):
+    check(case, [cls() for cls in classes], scheduler="processes", pool=pool)
+
+
+@given(case=cases(), tile=st.integers(1, 200))
+@settings(fast, max_examples=20)
+def test_tile_size_does_not_show(case, tile):
+    check({**case, "tile": tile}, [udf_zoo.Chain(), udf_zoo.ExtraShapes()], scheduler="sync")
+
+
+@given(case=cases(), split_every=st.sampled_from([2, 3, 8, False]))
+@settings(fast, max_examples=20)
+def test_fan_in_does_not_show(case, split_every):
+    array = da.from_array(case["data"], chunks=case["chunks"])
+    udfs = [udf_zoo.TileTree(), udf_zoo.MergeAllNav()]
+    sig_dims, roi = case["sig_dims"], case["roi"]
+    done = ud.run_udf(array, udfs, sig_dims=sig_dims, roi=roi, split_every=split_every)
+    done = dask.compute(*done, scheduler="sync")
+    for result, wanted in zip(
+        done, run_reference(case["data"], udfs, sig_dims=sig_dims, roi=roi), strict=True
+    ):
+        for name, value in wanted.items():
+            np.testing.assert_array_equal(result[name], value)
+
+
+@pytest.mark.parametrize("cls", [udf_zoo.ZOO[0], udf_zoo.MergeAllNav], ids=lambda c: c.__name__)
+def test_no_navigation_and_an_empty_signal_chunk(cls):
+    frame = np.arange(5 * 4 * 3).reshape(5, 4, 3)
+    cut, whole = (
+        ud.run_udf(da.from_array(frame, chunks=(c, 4, 3)), cls(), sig_dims=3).compute()
+        for c in ((3, 0, 2), 5)
+    )
+    for name in whole:
+        np.testing.assert_array_equal(cut[name], whole[name])
+
+
+def test_bits_are_equal_on_every_scheduler(pool):
+    data = np.random.default_rng(1).random((6, 5, 4, 3))
+    array = da.from_array(data, chunks=(2, 3, 4, 2))
+    results = [
+        ud.run_udf(array, udf_zoo.Floats()).compute(**how)
+        for how in (
+            {"scheduler": "sync"},
+            {"scheduler": "threads"},
+            {"scheduler": "processes", "pool": pool},
+        )
+    ]
+    for other in results[1:]:
+        for name in other:
+            assert other[name].tobytes() == results[0][name].tobytes()

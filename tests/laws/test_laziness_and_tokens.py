@@ -1,0 +1,524 @@
+"""Laws 1 and 8: building computes nothing; same in, same name; anything else in, another name."""
+
+import dataclasses
+import enum
+import functools
+import inspect
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import udf_zoo
+
+import udfdask as ud
+from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.plan.make_recipe import make_recipe
+from udfdask.plan.plan import Plan, make_plan
+from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.testing import raise_if_dask_computes
+from udfdask.tokens import tokenize_value
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+
+SHAPE, CHUNKS = (4, 5, 3, 2), (2, 3, 3, 2)
+
+
+def array(dtype="int64", chunks=CHUNKS):
+    return da.zeros(SHAPE, dtype=dtype, chunks=chunks)
+
+
+def names(result):
+    """Every layer name of a lazy result, without those of the array."""
+    return {k: tuple(sorted(result[k].dask.layers)) for k in result}
+
+
+def name_of(udf, **options):
+    x = options.pop("x", None)
+    result = ud.run_udf(array() if x is None else x, udf, **options)
+    return tuple(result[k].name for k in sorted(result))
+
+
+class TestNothingIsComputed:
+    def unreadable(self):
+        def load(block):
+            raise AssertionError("data were read")
+
+        return array().map_blocks(load, dtype="int64", meta=np.empty((0,) * 4, dtype="int64"))
+
+    @pytest.mark.parametrize("cls", [*udf_zoo.ZOO, NoOpUDF, PickUDF, SumSigUDF, SumUDF])
+    def test_run_udf(self, cls):
+        with raise_if_dask_computes():
+            result = ud.run_udf(self.unreadable(), cls(), roi=np.s_[1:3, :2])
+            repr(result)
+            str(result.explain())
+            for name in result:
+                assert isinstance(result[name], da.Array)
+                assert isinstance(result.raw[name], da.Array)
+                assert isinstance(result.valid_mask[name], da.Array)
+                repr(result[name])
+            list(result.raw), list(result.valid_mask), dict(result)
+            result.__dask_graph__()
+            result.__dask_keys__()
+
+    def test_several_udfs_and_chained_results(self):
+        with raise_if_dask_computes():
+            x = self.unreadable()
+            sums, total = ud.run_udf(x, [SumSigUDF(), SumUDF()])
+            (sums["intensity"] > 3).sum()
+            ud.run_udf(x, udf_zoo.Floats(factor=2.0))
+            ud.explain(x, SumUDF())
+            assert len(dask.optimize(sums, total)) == 2
+
+    def test_lazy_parameters(self):
+        from counting import MeanFrame, SubtractMean
+
+        with raise_if_dask_computes():
+            x = self.unreadable()
+            mean = ud.run_udf(x, MeanFrame())["mean"]
+            assert ud.run_udf(x, SubtractMean(mean=mean)).explain().passes == 2
+
+    def test_map_frames(self):
+        with raise_if_dask_computes():
+            ud.map_frames(np.sum, self.unreadable())
+            ud.map_frames(np.sum, self.unreadable(), output_shape=(), output_dtype="f4")
+            ragged = ud.map_frames(np.nonzero, self.unreadable(), ragged=True)
+        assert ragged.dtype == object
+
+    def test_an_auto_udf(self):
+        with raise_if_dask_computes():
+            assert ud.run_udf(self.unreadable(), AutoUDF(f=np.sum))["result"].dtype == "f8"
+
+    def test_only_declaring_methods_run(self):
+        called = []
+
+        class Tells(udf_zoo.ResultsOfAll):
+            pass
+
+        hooks = [n for n, _ in inspect.getmembers(ud.UDF, inspect.isfunction) if n[0] != "_"]
+        hooks += ["process_tile", "merge", "merge_all"]
+        for hook in set(hooks) & set(dir(udf_zoo.ResultsOfAll)):
+            inner = getattr(udf_zoo.ResultsOfAll, hook)
+
+            def told(self, *args, _inner=inner, _hook=hook, **kwargs):
+                called.append(_hook)
+                return _inner(self, *args, **kwargs)
+
+            setattr(Tells, hook, told)
+        ud.run_udf(array(), Tells())
+        assert set(called) <= {
+            "get_result_buffers",
+            "get_result_axes",
+            "get_preferred_input_dtype",
+            "get_backends",
+            "get_tiling_preferences",
+            "get_method",
+            "buffer",
+        }
+
+    def test_the_fence_itself(self):
+        with raise_if_dask_computes():
+            with pytest.raises(AssertionError, match="where 0 are allowed"):
+                ud.run_udf(array(), SumUDF()).compute()
+            with pytest.raises(AssertionError, match="where 0 are allowed"):
+                ud.compute(ud.run_udf(array(), SumUDF()))
+        with raise_if_dask_computes(allowed=1):
+            ud.run_udf(array(), SumUDF()).compute()
+
+
+class TestEqual:
+    @pytest.mark.parametrize("cls", udf_zoo.ZOO)
+    def test_equal_in_equal_names(self, cls):
+        options = {"roi": np.s_[1:3], "sig_dims": 2}
+        assert names(ud.run_udf(array(), cls(), **options)) == names(
+            ud.run_udf(array(), cls(), **options)
+        )
+
+    def test_several(self):
+        first = ud.run_udf(array(), [SumUDF(), udf_zoo.Chain()])
+        again = ud.run_udf(array(), [SumUDF(), udf_zoo.Chain()])
+        assert list(map(names, first)) == list(map(names, again))
+
+    def test_forms_of_one_roi(self):
+        mask = np.zeros((4, 5), bool)
+        mask[1, 2] = True
+        wanted = name_of(SumUDF(), roi=mask)
+        assert wanted == name_of(SumUDF(), roi=(1, 2))
+        assert wanted == name_of(SumUDF(), roi=[((1, 2), True)])
+        assert wanted == name_of(SumUDF(), roi=np.s_[1:2, 2:3])
+
+    def test_equal_parameters(self):
+        for make in (lambda: 1.5, lambda: np.arange(5.0), lambda: {"a": [1, (2, "b")]}):
+            assert name_of(udf_zoo.Floats(factor=make())) == name_of(udf_zoo.Floats(factor=make()))
+
+    def test_equal_code_written_twice(self):
+        def make(power):
+            class Powers(udf_zoo.NavSums):
+                def process_tile(self, tile):
+                    self.results.sums[:] = (tile**power).sum(axis=(1, 2))
+
+            return Powers()
+
+        assert name_of(make(2)) == name_of(make(2))
+        assert name_of(make(2)) != name_of(make(3))
+
+    def test_comments_and_line_numbers_do_not_count(self):
+        plain = made("def process_tile(self, tile):\n    self.results.sums += 1")
+        moved = made(
+            "\n\n\ndef process_tile(self, tile):\n    # a comment\n\n    self.results.sums += 1"
+        )
+        assert name_of(plain) == name_of(moved)
+
+    def test_in_another_process(self):
+        script = textwrap.dedent(
+            """
+            import sys
+            sys.path.insert(0, {tests!r})
+            import dask.array as da, udfdask as ud, udf_zoo, numpy as np
+            class Local(udf_zoo.NavSums):
+                def process_tile(self, tile):
+                    self.results.sums += np.arange(3).sum() + {{1, 2, "x", "y"}}.__len__()
+            x = da.zeros((4, 5, 3, 2), dtype="int64", chunks=(2, 3, 3, 2))
+            for udf in (udf_zoo.ResultsOfAll(), udf_zoo.Floats(factor=np.arange(2.0)), Local()):
+                result = ud.run_udf(x, udf, roi=np.s_[1:3])
+                print([result[k].name for k in sorted(result)])
+            """
+        ).format(tests=str(Path(udf_zoo.__file__).parent))
+        runs = {
+            subprocess.run(
+                [sys.executable, "-c", script],
+                capture_output=True,
+                text=True,
+                check=True,
+                env={**os.environ, "PYTHONHASHSEED": seed},
+            ).stdout
+            for seed in ("1", "2")
+        }
+        assert len(runs) == 1, runs
+
+
+def made(body, base=udf_zoo.NavSums, **scope):
+    """An instance of a class with that body."""
+    namespace: dict = {}
+    exec(textwrap.dedent(body), {"np": np, "functools": functools, **scope}, namespace)
+    return type("Made", (base,), namespace)()
+
+
+BODY = "def process_tile(self, tile):\n    self.results.sums += tile.sum(axis=(1, 2))"
+
+
+class TestAnotherName:
+    base = udf_zoo.Floats
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"roi": np.s_[1:3]},
+            {"roi": (1, 2)},
+            {"sig_dims": 1},
+            {"sig_dims": 3},
+            {"x": da.zeros(SHAPE, dtype="int32", chunks=CHUNKS)},
+            {"x": da.zeros(SHAPE, dtype="int64", chunks=(2, 2, 3, 2))},
+            {"x": da.ones(SHAPE, dtype="int64", chunks=CHUNKS)},
+        ],
+        ids=str,
+    )
+    def test_each_argument(self, change):
+        assert name_of(udf_zoo.FrameTree()) != name_of(udf_zoo.FrameTree(), **change)
+
+    @pytest.mark.parametrize("split_every", [2, 3, False])
+    def test_split_every(self, split_every):
+        assert name_of(udf_zoo.TileTree()) != name_of(udf_zoo.TileTree(), split_every=split_every)
+        with dask.config.set({"udfdask.split-every": split_every}):
+            assert name_of(udf_zoo.TileTree()) == name_of(
+                udf_zoo.TileTree(), split_every=split_every
+            )
+
+    def test_tile_bytes(self):
+        with dask.config.set({"udfdask.tile-bytes": 8}):
+            small = name_of(udf_zoo.NavSums())
+        assert small != name_of(udf_zoo.NavSums())
+
+    def test_threads(self):
+        with dask.config.set({"udfdask.threads-per-task": 2}):
+            two = name_of(udf_zoo.NavSums())
+        assert two != name_of(udf_zoo.NavSums())
+
+    def test_company(self):
+        alone = name_of(udf_zoo.NavSums())
+        first, _ = ud.run_udf(array(), [udf_zoo.NavSums(), SumUDF()])
+        assert first["sums"].name != alone[0]
+
+    def test_the_same_udf_twice_in_a_run(self):
+        first, second = ud.run_udf(array(), [udf_zoo.NavSums(), udf_zoo.NavSums()])
+        assert first["sums"].name != second["sums"].name
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            (1.5, 1.25),
+            (1, 1.0),
+            (1, True),
+            (0.0, -0.0),
+            (np.float32(1), np.float64(1)),
+            (np.arange(3), np.arange(3) + 1),
+            (np.arange(3), np.arange(3.0)),
+            (np.zeros((2, 3)), np.zeros((3, 2))),
+            ([1, 2], (1, 2)),
+            ({"a": 1}, {"b": 1}),
+            ({"a": 1}, {"a": 2}),
+            ("a", b"a"),
+            (None, 0),
+            (np.sum, np.mean),
+            (functools.partial(np.sum, axis=0), functools.partial(np.sum, axis=1)),
+            (np.array([1, "x"], dtype=object), np.array([2, "x"], dtype=object)),
+        ],
+        ids=str,
+    )
+    def test_each_parameter(self, one, other):
+        assert name_of(udf_zoo.Floats(factor=one)) != name_of(udf_zoo.Floats(factor=other))
+
+    def test_functions_as_parameters(self):
+        def make(n):
+            return lambda frame: frame.sum() + n
+
+        def name(f):
+            return name_of(AutoUDF(f=f, output_shape=(), output_dtype="f4"))
+
+        assert name(make(1)) == name(make(1))
+        assert name(make(1)) != name(make(2))
+        assert name(lambda frame: frame.sum()) != name(lambda frame: frame.max())
+        assert name(lambda frame, a=1: a) != name(lambda frame, a=2: a)
+        assert name(lambda frame, *, a=1: a) != name(lambda frame, *, a=2: a)
+
+    def test_methods_of_objects_as_parameters(self):
+        class Scales:
+            def __init__(self, by):
+                self.by = by
+
+            def __call__(self, frame):
+                return frame.sum() * self.by
+
+            def method(self, frame):
+                return frame.sum() * self.by
+
+        def name(f):
+            return name_of(AutoUDF(f=f, output_shape=(), output_dtype="f4"))
+
+        assert name(Scales(1)) != name(Scales(2))
+        assert name(Scales(1).method) != name(Scales(2).method)
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            BODY.replace("+=", "-="),
+            BODY.replace("(1, 2)", "(1, -1)"),
+            BODY.replace("sum(axis", "max(axis"),
+            BODY.replace("tile)", "tile, extra=1)"),
+            BODY + "\nx = 1",
+            BODY + "\nwhole_frames = True",
+            BODY + "\ndef postprocess(self):\n    self.results.sums[:] = 0",
+            BODY + "\n@property\ndef p(self):\n    return 1",
+            BODY + "\n@staticmethod\ndef s():\n    return 1",
+        ],
+    )
+    def test_a_line_of_the_code(self, other):
+        assert name_of(made(BODY)) == name_of(made(BODY))
+        assert name_of(made(BODY)) != name_of(made(other))
+
+    @pytest.mark.parametrize("kind", ["property", "staticmethod", "classmethod"])
+    def test_code_inside_a_descriptor(self, kind):
+        text = BODY + "\n@{}\ndef p(x=0):\n    return {}"
+        assert name_of(made(text.format(kind, 1))) != name_of(made(text.format(kind, 2)))
+
+    def test_code_inside_a_nested_function(self):
+        text = BODY + "\ndef inner(self):\n    return [(lambda: {})() for _ in range(3)]"
+        assert name_of(made(text.format(1))) != name_of(made(text.format(2)))
+        assert name_of(made(text.format(1))) != name_of(made(text.format("1.0")))
+
+    def test_a_default(self):
+        text = BODY + "\ndef inner(self, a={}):\n    return a"
+        assert name_of(made(text.format(1))) != name_of(made(text.format(2)))
+        text = BODY + "\ndef inner(self, *, a={}):\n    return a"
+        assert name_of(made(text.format(1))) != name_of(made(text.format(2)))
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [(1, 2), (np.arange(2), np.arange(3)), (np.sum, np.max), ([1], [2]), ({"a": 1}, {"a": 2})],
+        ids=str,
+    )
+    def test_a_closure(self, one, other):
+        def make(value):
+            class Closes(udf_zoo.NavSums):
+                def process_tile(self, tile):
+                    self.results.sums[:] = tile.shape + np.size(value)
+
+            return Closes()
+
+        assert name_of(make(one)) == name_of(make(one))
+        assert name_of(make(one)) != name_of(make(other))
+
+    def test_a_base_class(self):
+        bases = [type("Base", (udf_zoo.NavSums,), dict(vars(made(BODY + f"\nx = {n}").__class__)))
+                 for n in (1, 2)]  # fmt: skip
+        first, second = (type("Made", (base,), {})() for base in bases)
+        assert name_of(first) != name_of(second)
+
+    def test_a_mixin(self):
+        class One:
+            def helper(self):
+                return 1
+
+        class Two:
+            def helper(self):
+                return 2
+
+        Two.__name__ = Two.__qualname__ = "One"
+        One.__qualname__ = "One"
+        assert name_of(type("Made", (One, udf_zoo.NavSums), {})()) != name_of(
+            type("Made", (Two, udf_zoo.NavSums), {})()
+        )
+
+    def test_a_global_of_its_module(self):
+        text = BODY.replace("+=", "+= factor *")
+        assert name_of(made(text, factor=1)) != name_of(made(text, factor=2))
+
+    def test_a_function_of_its_module(self):
+        def scope(n):
+            space = {"__name__": "somewhere", "np": np}
+            exec(f"def helper():\n    return {n}", space)
+            return space
+
+        text = BODY.replace("+=", "+= helper() *")
+        assert name_of(made(text, **scope(1))) != name_of(made(text, **scope(2)))
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            (np.arange(3), np.arange(3) + 1),
+            ([1, 2], [1, 3]),
+            ({"a": 1}, {"a": 2}),
+            ((1, 2), (1, 3)),
+            (np.float64(1), np.float64(2)),
+        ],
+        ids=str,
+    )
+    def test_a_value_in_its_module(self, one, other):
+        text = BODY.replace("+=", "+= np.size(table) *")
+        assert name_of(made(text, table=one)) == name_of(made(text, table=one))
+        assert name_of(made(text, table=one)) != name_of(made(text, table=other))
+
+
+def test_a_container_that_holds_itself():
+    table: dict = {"a": 1}
+    table["me"] = [table]
+    text = BODY.replace("+=", "+= len(table) *")
+    assert name_of(made(text, table=table)) == name_of(made(text, table=table))
+
+
+RECIPE = make_recipe(
+    [udf_zoo.Floats()],
+    shape=SHAPE,
+    dtype="int64",
+    nav_chunks=((2, 2), (3, 2)),
+    roi=np.arange(20).reshape(4, 5) % 3 > 0,
+)
+
+
+def another(value):
+    """A value of about the same type that is not equal."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value + 1
+    if isinstance(value, str):
+        return value + "x"
+    if isinstance(value, tuple):
+        return (*value, *value) if value else ("x",)
+    if isinstance(value, dict):
+        return {**value, "another": 1}
+    if isinstance(value, np.dtype):
+        return np.dtype("S7")
+    if isinstance(value, np.ndarray):
+        return ~value
+    if isinstance(value, type):
+        return udf_zoo.NavSums
+    if dataclasses.is_dataclass(value):
+        first = dataclasses.fields(value)[0].name
+        return dataclasses.replace(value, **{first: another(getattr(value, first))})
+    if isinstance(value, enum.Enum):
+        return next(v for v in type(value) if v is not value)
+    if value is None:
+        return 7
+    raise AssertionError(f"give another {type(value)}")
+
+
+PLAN = make_plan(array(), [udf_zoo.Floats()])
+VALUES = [RECIPE, RECIPE.udfs[0], RECIPE.grid, RECIPE.tiling, RECIPE.udfs[0].buffers["total"]]
+FIELDS = [(value, f.name) for value in VALUES for f in dataclasses.fields(value)]
+
+
+def test_all_that_travels_is_here():
+    assert {type(v) for v in VALUES} == {Recipe, UDFRecipe, Grid, TilingScheme, BufferSpec}
+    assert isinstance(PLAN, Plan)
+
+
+@pytest.mark.parametrize(
+    ("value", "field"), FIELDS, ids=[f"{type(v).__name__}.{f}" for v, f in FIELDS]
+)
+def test_every_field_reaches_the_token(value, field):
+    changed = dataclasses.replace(value, **{field: another(getattr(value, field))})
+    assert tokenize_value(value) == tokenize_value(dataclasses.replace(value))
+    assert tokenize_value(value) != tokenize_value(changed)
+
+
+@pytest.mark.parametrize(
+    ("value", "field"), FIELDS, ids=[f"{type(v).__name__}.{f}" for v, f in FIELDS]
+)
+def test_every_field_reaches_the_token_of_the_plan(value, field):
+    changed = dataclasses.replace(value, **{field: another(getattr(value, field))})
+    recipe = {
+        Recipe: lambda: changed,
+        UDFRecipe: lambda: dataclasses.replace(RECIPE, udfs=(changed,)),
+        Grid: lambda: dataclasses.replace(RECIPE, grid=changed),
+        TilingScheme: lambda: dataclasses.replace(RECIPE, tiling=changed),
+        BufferSpec: lambda: dataclasses.replace(
+            RECIPE,
+            udfs=(
+                dataclasses.replace(
+                    RECIPE.udfs[0], buffers={**RECIPE.udfs[0].buffers, "total": changed}
+                ),
+            ),
+        ),
+    }[type(value)]()
+    before = dataclasses.replace(PLAN, recipe=RECIPE)
+    assert before.token != dataclasses.replace(PLAN, recipe=recipe).token
+
+
+def test_array_and_passes_reach_the_token_of_the_plan():
+    assert PLAN.token == dataclasses.replace(PLAN).token
+    assert PLAN.token != dataclasses.replace(PLAN, array_name="another").token
+    assert PLAN.token != dataclasses.replace(PLAN, second_pass=True).token
+
+
+def test_recipes_are_frozen():
+    for value in VALUES:
+        for field in dataclasses.fields(value):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(value, field.name, None)
+
+
+def test_the_users_instance_is_not_changed():
+    udf = udf_zoo.Floats(factor=3)
+    before = dict(udf.__dict__)
+    ud.run_udf(array(), udf).compute()
+    ud.run_udf(da.zeros((2, 3), chunks=1), udf, sig_dims=1, roi=(1,)).compute()
+    assert udf.__dict__ == before

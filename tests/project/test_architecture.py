@@ -1,0 +1,234 @@
+"""Imports point down: reads every import statement of udfdask, those inside functions too."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "udfdask"
+
+# Lowest first. A room, which is a module or a whole package, may import itself and the rooms
+# before it; the lines only group them for reading.
+ROOMS = """
+errors types
+optional cache config
+tokens writing
+arrays
+kernels plotting cluster
+masks corrections demo
+udf
+udfs
+plan
+chunk
+merge
+graph
+scheduling
+io
+results
+run
+xarray hyperspy dask testing
+cli __main__
+""".split()
+
+# The engine knows no single analysis.
+ENGINE = ["plan", "chunk", "merge", "graph", "scheduling", "results"]
+FORBIDDEN = {room: {"udfs"} for room in ENGINE}
+
+# The rooms in which a heavy package may be imported at all.
+LABELED = {"io", "results", "xarray", "hyperspy"}
+HEAVY = {
+    "cupy": {"arrays"},
+    "cupyx": {"arrays"},
+    "sparse": {"arrays", "masks", "io"},
+    "sparseconverter": {"arrays"},
+    "llvmlite": {"kernels"},
+    "numba": {"kernels", "arrays"},
+    "xarray": LABELED,
+    "hyperspy": LABELED,
+    "rsciio": LABELED,
+    "zarr": LABELED,
+    "h5py": LABELED,
+    "matplotlib": {"plotting"},
+    "distributed": {"scheduling", "run", "cluster", "cli"},
+    "dask": {
+        "config",  # dask.config alone: the settings of udfdask are dask settings
+        "tokens",
+        "plan",
+        "graph",
+        "scheduling",
+        "results",
+        "run",
+        "xarray",
+        "hyperspy",
+        "dask",
+        "io",
+        "testing",
+        "demo",
+        "cluster",
+        "cli",
+    },
+}
+
+BANNED_NAMES = {"utils", "util", "helpers", "helper", "lib", "misc", "core", "common"}
+
+MODULES = sorted(PACKAGE.glob("**/*.py"))
+
+
+def dotted_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+KNOWN = {dotted_name(path) for path in MODULES}
+
+
+def is_package(module: str) -> bool:
+    return (PACKAGE.parent / module.replace(".", "/")).is_dir()
+
+
+def room_of(module: str) -> str:
+    """`udfdask.udfs.sum` is in the room `udfs`; the package root is in none, and that is ''."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+def imports_in(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
+    """Line and absolute name of all that `source` imports, relative names resolved.
+
+    The names in a `from` import are modules where such a module exists, and otherwise belong to the
+    module they are taken from: `from udfdask import config` is `udfdask.config`, `from udfdask
+    import UDF` is `udfdask`.
+    """
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(module=base, names=names, level=level):
+                if level:
+                    here = module.split(".")
+                    here = here[: len(here) - level + is_package]
+                    base = ".".join([*here, *([base] if base else [])])
+                for alias in names:
+                    full = f"{base}.{alias.name}"
+                    yield node.lineno, full if full in KNOWN else base
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__")
+                | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+
+
+def faults(source: str, module: str, *, is_package: bool = False) -> list[str]:
+    """What is wrong with the imports of `source`, one line each."""
+    found = []
+    here = room_of(module)
+    for lineno, name in imports_in(source, module, is_package=is_package):
+        top = name.partition(".")[0]
+        where = f"{module}:{lineno} imports {name}"
+        if top != "udfdask":
+            if here not in HEAVY.get(top, {here}):
+                found.append(f"{where}: only {sorted(HEAVY[top])} may import {top}")
+            continue
+        there = room_of(name)
+        if not there:
+            found.append(f"{where}: nothing imports the package root")
+        elif there in FORBIDDEN.get(here, ()):
+            found.append(f"{where}: {here} never imports {there}")
+        elif there in ROOMS and ROOMS.index(there) > ROOMS.index(here):
+            found.append(f"{where}: upward, {there} stands above {here}")
+    return found
+
+
+def test_there_is_something_to_read():
+    assert len(MODULES) > 10
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted_name)
+def test_every_module_is_in_a_known_room(path):
+    module = dotted_name(path)
+    assert module == "udfdask" or room_of(module) in ROOMS, (
+        f"{module} is in no room: add it to ROOMS in {Path(__file__).name}, below what may "
+        "import it, and say in docs/design.md what it is for"
+    )
+    banned = BANNED_NAMES.intersection(module.split("."))
+    assert not banned, f"{module}: name it after what it is about, not {sorted(banned)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted_name)
+def test_imports_point_down(path):
+    module = dotted_name(path)
+    source = path.read_text(encoding="utf-8")
+    if module == "udfdask":  # the front door takes what it offers from anywhere
+        offenders = [
+            name for _, name in imports_in(source, module, is_package=True) if name in HEAVY
+        ]
+        assert not offenders
+        return
+    wrong = faults(source, module, is_package=path.name == "__init__.py")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_folder_needs_another_that_needs_it():
+    """Folders of one room as well; packages' `__init__` modules are front doors, and not asked."""
+    needs: dict[str, set[str]] = {}
+    for path in MODULES:
+        if path.name == "__init__.py":
+            continue
+        module = dotted_name(path)
+        here = module.rpartition(".")[0]
+        for _, name in imports_in(path.read_text(encoding="utf-8"), module):
+            there = name.rpartition(".")[0] if name in KNOWN and not is_package(name) else name
+            if there.startswith("udfdask.") and there != here:
+                needs.setdefault(here, set()).add(there)
+    try:
+        tuple(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        pytest.fail(f"folders that need each other: {' -> '.join(error.args[1])}")
+
+
+def test_rooms_are_listed_once():
+    assert len(ROOMS) == len(set(ROOMS))
+    named = {room for rooms in HEAVY.values() for room in rooms} | set(FORBIDDEN)
+    assert named <= set(ROOMS)
+    assert not set(ROOMS) & BANNED_NAMES
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "fault"),
+    [
+        ("udfdask.chunk.run_chunk", "import udfdask", "package root"),
+        ("udfdask.chunk.run_chunk", "from udfdask import UDF", "package root"),
+        ("udfdask.chunk.run_chunk", "from udfdask import graph", "upward"),
+        ("udfdask.chunk.run_chunk", "from .. import graph", "upward"),
+        ("udfdask.chunk.run_chunk", "from ..graph.build import build_graph", "upward"),
+        ("udfdask.chunk.run_chunk", "from udfdask.graph.build import build_graph", "upward"),
+        ("udfdask.chunk.run_chunk", "def f():\n    import udfdask.graph.build as g", "upward"),
+        ("udfdask.chunk.run_chunk", "importlib.import_module('udfdask.graph.build')", "upward"),
+        ("udfdask.graph.build", "from udfdask.udfs import SumUDF", "never imports"),
+        ("udfdask.udfs.sum", "from ..plan import make_plan", "upward"),
+        ("udfdask.chunk.run_chunk", "import dask.array as da", "may import dask"),
+        ("udfdask.plan.recipe", "def f():\n    from numba import njit", "may import numba"),
+        ("udfdask.plan.plan", "def f():\n    import xarray as xr", "may import xarray"),
+    ],
+)
+def test_a_wrong_import_is_seen(module, source, fault):
+    KNOWN_HERE = {"udfdask.graph.build", "udfdask.udfs", "udfdask.plan.plan"}
+    assert KNOWN_HERE <= KNOWN
+    (wrong,) = faults(source, module)
+    assert fault in wrong
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("udfdask.graph.build", "from udfdask import plan"),
+        ("udfdask.graph.build", "from ..plan.plan import Plan"),
+        ("udfdask.graph.build", "import dask.array as da\nimport numpy as np"),
+        ("udfdask.udfs.sum", "from udfdask.udf import UDF"),
+        ("udfdask.udfs.sum", "from .sumsig import SumSigUDF"),
+    ],
+)
+def test_a_right_import_passes(module, source):
+    assert not faults(source, module)

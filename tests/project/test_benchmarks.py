@@ -1,0 +1,316 @@
+"""The benchmarks of asv_bench run, at tiny sizes, and everyone finds the same."""
+
+import importlib
+import inspect
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "asv_bench"
+sys.path.insert(0, str(FOLDER))
+try:
+    import peers
+    from benchmarks import builtin_udfs, layouts, other_doors
+    from comparison import bare, by_dask, by_libertem, by_udfdask
+    from comparison.cases import CASES
+    from comparison.contest import Outcome, agree, run_case
+    from comparison.goals import GOALS, goals_table
+finally:
+    sys.path.remove(str(FOLDER))
+
+TINY = 0.0004
+CASE = {case.name: case for case in CASES}
+SETTINGS = {"gigabytes": TINY, "threads": 2, "repeats": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One folder for all, so that each file is made once."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def tiny(folder, monkeypatch):
+    """Tiny data sets for the benchmarks of asv."""
+    monkeypatch.setenv("UDFDASK_BENCH_GIGABYTES", str(TINY))
+    monkeypatch.setenv("UDFDASK_BENCH_FOLDER", str(folder))
+    layouts.dataset.cache_clear()
+    yield
+    layouts.dataset.cache_clear()
+
+
+@pytest.mark.parametrize("name", CASE)
+def test_udfdask_and_dask_agree(name, folder):
+    needed = "zarr" if CASE[name].zarr else "sparse" if name == "rings" else "numpy"
+    pytest.importorskip(needed, reason=f"{needed} is an extra")
+    outcome = run_case(CASE[name], folder=folder, peer=None, **SETTINGS)
+    assert not outcome.failed, (outcome.said, outcome.differences)
+    assert outcome.seconds["dask"] > 0
+    assert outcome.seconds["udfdask"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not by_libertem.INSTALLED, reason="LiberTEM is not installed")
+@pytest.mark.filterwarnings("default")  # those of LiberTEM and its dependencies
+def test_libertem_agrees_too(folder, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)  # its processes import what it is given
+    with by_libertem.LiberTEM(threads=2) as peer:
+        for case in CASES:
+            outcome = run_case(case, folder=folder, peer=peer, **SETTINGS)
+            assert not outcome.failed, (case.name, outcome.said, outcome.differences)
+            assert outcome.executor in by_libertem.EXECUTORS
+
+
+@pytest.mark.parametrize("work", by_dask.WORK)
+def test_everyone_does_the_same_work(work):
+    assert set(by_dask.WORK) == set(by_udfdask.WORK) == set(by_libertem.WORK)
+    counts = {len(module.WORK[work]) for module in (by_dask, by_udfdask, by_libertem)}
+    assert len(counts) == 1
+
+
+@pytest.mark.parametrize("name", layouts.LAYOUTS)
+def test_layouts(name, folder):
+    layout = layouts.LAYOUTS[name]
+    full = layout.shape(2)
+    assert full[-layout.sig_dims - len(layout.line) : -layout.sig_dims] == layout.line
+    assert 1e9 < np.prod(full, dtype=float) * np.dtype(layout.dtype).itemsize <= 2 << 30
+    data = layouts.opened(layouts.make_file(layout, TINY, folder), layout)
+    assert data.dtype == np.dtype(layout.dtype)
+    assert data.numblocks[0] >= 2
+    assert data.numblocks[-layout.sig_dims :] == (1,) * layout.sig_dims
+    assert layout.name == "large" or data.numblocks[1] == 1
+    values = data.compute()
+    assert values.any()
+    assert (values == 0).mean() > 0.9 or name != "events"
+
+
+def test_the_layout_scan_is_a_scan_of_256_by_256():
+    assert layouts.LAYOUTS["scan"].shape(2) == (256, 256, 128, 128)
+
+
+def test_the_bare_sees_every_word():
+    words = np.random.default_rng(0).integers(0, 2**63, 1001, dtype="u8")
+    assert bare.add_words(words) == words.sum()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (np.array([1, 2]), np.array([1, 2], "uint8"), True),
+        (np.array([1, 2]), np.array([1, 3]), False),
+        (np.array([1.0, 2]), np.array([1, 2]), True),
+        (np.array([1.0, 2.001], "float32"), np.array([1.0, 2]), False),
+        (np.array([1.0]), np.array([1.0, 1.0]), False),
+        (np.array([np.nan]), np.array([1.0]), False),
+    ],
+)
+def test_agreement(one, other, expected):
+    assert agree(one, other) is expected
+
+
+def test_a_difference_is_seen(folder, monkeypatch):
+    monkeypatch.setitem(
+        by_udfdask.WORK, "sum", [lambda x: {"sum": x.sum(axis=(0, 1)) + np.uint64(1)}]
+    )
+    outcome = run_case(CASE["sum"], folder=folder, peer=None, **SETTINGS)
+    assert outcome.differences == ["udfdask: sum"]
+    assert "DIFFERENT: udfdask: sum" in peers.row(outcome)
+
+
+def test_a_failure_is_said(folder, monkeypatch, capsys):
+    monkeypatch.setitem(by_udfdask.WORK, "sum", [lambda x: 1 / 0])
+    outcome = run_case(CASE["sum"], folder=folder, peer=None, **SETTINGS)
+    assert outcome.failed
+    assert "failed: ZeroDivisionError" in peers.row(outcome)
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_the_script_writes_its_part_of_a_page(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{peers.START}\nold\n{peers.STOP}\nafter\n")
+    options = ["--gigabytes", str(TINY), "--repeats", "1", "--cases", "sum", "--no-libertem"]
+    assert peers.main([*options, "--write", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith(f"before\n{peers.START}\nMeasured ")
+    assert text.endswith(f"{peers.STOP}\nafter\n")
+    assert "| sum over the frames |" in text
+    assert "old" not in text
+    assert "| sum over the frames |" in capsys.readouterr().out
+    tables = [part.strip().splitlines() for part in text.split("\n\n") if part.startswith("|")]
+    assert len(tables) == 2
+    for table in tables:
+        assert len({line.count("|") for line in table if line.startswith("|")}) == 1
+    assert "| sum over the frames: bare read | 0.60 | " in text
+    assert "LiberTEM |" not in tables[1]  # it was left out
+
+
+def outcome_of(name, **seconds):
+    return Outcome(
+        case=CASE[name], shape=(2, 5), dtype="u2", nbytes=20, seconds={"udfdask": 2, **seconds}
+    )
+
+
+def test_goals_are_judged_by_ratios_of_times():
+    table = goals_table(
+        {
+            "sum": outcome_of("sum", read=1.1, LiberTEM=11),
+            "sum-be": outcome_of("sum-be", udfdask=4),
+            "five": outcome_of("five", apart=5, read=1),
+        },
+        {"sum": 2.5},
+    )
+    lines = [line for line in table.splitlines() if line][2:]
+    assert lines == [
+        "| sum over the frames: LiberTEM | 5.00 | 5.50 | reached |",
+        "| sum over the frames: bare read | 0.60 | 0.55 | **missed** |",
+        "| five in one pass: one by one, less four reads | 1.00 | 0.50 | **missed** |",
+        "| sum over the frames, big-endian: uint16, by pixels | 0.67 | 0.50 | **missed** |",
+        "| a fresh process, sum, with a warm cache of numba | at most 3 s | 2.50 s | reached |",
+    ]
+    assert goals_table({}, {"sum": 3.5}).endswith("| at most 3 s | 3.50 s | **missed** |\n")
+
+
+def test_goals_name_cases_that_there_are():
+    assert {case for goal in GOALS for case in goal.cases} <= set(CASE)
+    assert len({goal.text for goal in GOALS}) == len(GOALS)
+
+
+def test_unknown_cases_are_refused():
+    with pytest.raises(SystemExit, match="no such case: nonsense"):
+        peers.main(["--cases", "nonsense"])
+
+
+def test_the_page_has_the_marks_of_the_script():
+    text = (ROOT / "docs" / "performance.md").read_text()
+    assert text.count(peers.START) == text.count(peers.STOP) == 1
+    assert text.index(peers.START) < text.index(peers.STOP)
+
+
+def test_doors_agree_and_write_their_part_of_a_page(tmp_path, monkeypatch, capsys):
+    for package in ("hyperspy", "xarray"):
+        pytest.importorskip(package, reason=f"{package} is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    doors = importlib.import_module("doors")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{doors.START}\nold\n{doors.STOP}\nafter\n")
+    options = ["--megabytes", "0.3", "--repeats", "1", "--threads", "2", "--write", str(page)]
+    assert doors.main(options) == 0
+    text = page.read_text()
+    assert text.startswith(f"before\n{doors.START}\nMeasured ")
+    assert text.endswith(f"|\n{doors.STOP}\nafter\n")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) == 1 + len(doors.LAYOUTS) * len(doors.FUNCTIONS) * 3
+    assert len({row.count("|") for row in rows}) == 1
+    assert all(row.endswith("| agree |") for row in rows[1:])
+    assert rows[-1] in capsys.readouterr().out
+
+
+def test_the_page_has_a_part_for_doors():
+    doors = (FOLDER / "doors.py").read_text()
+    page = (ROOT / "docs" / "performance.md").read_text()
+    for mark in ("<!-- doors: start -->", "<!-- doors: stop -->"):
+        assert page.count(mark) == 1
+        assert mark in doors
+
+
+def test_sparse_events_agree_and_write_their_part_of_a_page(folder, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sparse", reason="sparse is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    events = importlib.import_module("sparse_events")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{events.START}\nold\n{events.STOP}\nafter\n")
+    options = ["--frames", "48", "--dense-frames", "32", "--repeats", "1", "--threads", "2"]
+    options += ["--no-libertem", "--folder", str(folder), "--write", str(page)]
+    assert events.main(options) == 0
+    text = page.read_text()
+    assert text.startswith(f"before\n{events.START}\nMeasured ")
+    assert text.endswith(f"|\n{events.STOP}\nafter\n")
+    rows = [line for line in text.splitlines() if line.endswith("| agree |")]
+    assert len(rows) == len(events.CASES)
+    assert len({row.count("|") for row in rows}) == 1
+    assert rows[-1] in capsys.readouterr().out
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert page.count(events.START) == page.count(events.STOP) == 1
+
+
+def test_a_difference_between_sparse_and_dense_is_seen(monkeypatch):
+    pytest.importorskip("sparse", reason="sparse is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    events = importlib.import_module("sparse_events")
+    found = {"udfdask": {"sumsig": np.ones(3)}, "dense file, dask": {"sumsig": np.zeros(2)}}
+    sizes = {"udfdask": 3, "dense file": 2}
+    assert events.differences(found, sizes) == ["dense file, dask: sumsig"]
+    found["dense file, dask"] = {"sumsig": np.ones(2)}
+    assert events.differences(found, sizes) == []
+
+
+def test_a_difference_between_doors_is_seen(monkeypatch):
+    pytest.importorskip("hyperspy", reason="hyperspy is an extra")
+    pytest.importorskip("xarray", reason="xarray is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    doors = importlib.import_module("doors")
+    pair = {"theirs": lambda: np.ones(3), "udfdask": lambda: np.ones(3) + 1e-3}
+    _, agree = doors.measure(pair, repeats=1)
+    assert not agree
+
+
+@pytest.mark.slow
+def test_first_calls_in_fresh_processes(tmp_path):
+    options = ["--gigabytes", str(TINY), "--repeats", "1", "--no-libertem"]
+    options += ["--cases", "first-call"]
+    done = subprocess.run(
+        [sys.executable, FOLDER / "peers.py", *options, "--folder", tmp_path],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "| sum | udfdask |" in done.stdout
+
+
+def methods_of_asv(module: ModuleType) -> list:
+    """Every class of a module with one of its methods and one of its sets of parameters."""
+    found = []
+    for name, cls in inspect.getmembers(module, inspect.isclass):
+        if cls.__module__ != module.__name__:
+            continue
+        axes = getattr(cls, "params", ())
+        axes = axes if isinstance(axes, tuple) else (axes,)
+        for method in dir(cls):
+            if method.startswith(("time_", "track_")):
+                for values in itertools.product(*axes):
+                    label = "-".join([name, method, *values])
+                    found.append(pytest.param(cls, method, values, id=label))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cls", "method", "values"), methods_of_asv(builtin_udfs) + methods_of_asv(other_doors)
+)
+def test_benchmarks_of_asv_run_once(tiny, cls, method, values):
+    if "large" in values:
+        pytest.skip("four frames of the large layout have 134 MB")
+    benchmark = cls()
+    try:
+        benchmark.setup(*values)
+    except NotImplementedError as reason:  # so asv skips it
+        text = str(reason)
+        assert "two signal axes" in text
+        pytest.skip(text)
+    returned = getattr(benchmark, method)(*values)
+    assert method.startswith("time_") or returned > 0
+
+
+def test_every_benchmark_of_asv_is_found():
+    labels = [p.id for p in methods_of_asv(builtin_udfs) + methods_of_asv(other_doors)]
+    assert "EachUDF-time_run-scan-SumUDF" in labels
+    assert "Progressive-time_every_snapshot" in labels

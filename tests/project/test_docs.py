@@ -1,0 +1,41 @@
+"""The examples in the documentation pages run and print what they say; files they name exist."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+from fences import read_fences
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(page for page in DOCS.glob("**/*.md") if ">>> " in page.read_text(encoding="utf-8"))
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples(page):
+    names = {"__name__": page.stem}
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    report: list[str] = []
+    for fence in read_fences(page):
+        if ">>> " not in fence.text:
+            continue
+        parse = doctest.DocTestParser().get_doctest
+        example = parse(fence.text, names, page.name, str(page), fence.lineno)
+        runner.run(example, out=report.append, clear_globs=False)
+        names.update(example.globs)
+    assert not report, "".join(report)
+
+
+def test_there_are_examples():
+    assert "udfs" in [page.stem for page in PAGES]
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.glob("**/*.md")), ROOT / "README.md"], ids=lambda p: p.stem
+)
+def test_source_files_that_are_named_exist(page):
+    named = re.findall(r"`(?:python )?([\w/]+/[\w/]*(?:\.py|/))[ `]", page.read_text("utf-8"))
+    missing = [n for n in named if not (ROOT / n).exists() and not (ROOT / "udfdask" / n).exists()]
+    assert not missing

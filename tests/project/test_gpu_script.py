@@ -1,0 +1,75 @@
+"""What runs on machines with a CUDA device runs here too, with NumPy standing in for CuPy."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from udfdask.arrays.backends.device import n_devices
+from udfdask.testing import numpy_standing_in_for_cupy
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "asv_bench"))
+try:
+    import gpu
+finally:
+    sys.path.remove(str(ROOT / "asv_bench"))
+
+NO_DEVICE = pytest.mark.skipif(n_devices() > 0, reason="this machine has a CUDA device")
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Benchmarks of a few small frames, on a device that says what it is."""
+    monkeypatch.setattr(gpu, "CHUNK_FRAMES", 16)
+    monkeypatch.setattr(gpu, "SIG", (8, 8))
+    monkeypatch.setattr(gpu, "MOVED", 2**16)
+    with numpy_standing_in_for_cupy() as cupy:
+        properties = {"name": b"NumPy", "totalGlobalMem": 2**30}
+        runtime = {
+            "getDeviceProperties": lambda number: properties,
+            "runtimeGetVersion": lambda: 0,
+            "driverGetVersion": lambda: 0,
+            "deviceSynchronize": lambda: None,
+        }
+        monkeypatch.setattr(cupy, "__version__", "0", raising=False)
+        both = SimpleNamespace(**{**vars(cupy.cuda.runtime), **runtime})
+        monkeypatch.setattr(cupy.cuda, "runtime", both, raising=False)
+        yield
+
+
+def test_benchmarks_of_a_device(tiny, tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{gpu.START}\nold\n{gpu.STOP}\nafter\n")
+    arguments = ["--gigabytes", "0", "--repeats", "1", "--write", str(page)]
+    assert gpu.main(arguments) == 0
+    text = page.read_text()
+    assert text.startswith(f"before\n{gpu.START}\n")
+    assert text.endswith(f"{gpu.STOP}\nafter\n")
+    assert "old" not in text
+    assert text.count("| agree |") == len(gpu.ROWS)
+    assert capsys.readouterr().out.count("| agree |") == len(gpu.ROWS)
+
+
+def test_about_the_device(tiny, capsys):
+    assert gpu.main(["--about"]) == 0
+    assert "NumPy, 1 GiB; cupy 0" in capsys.readouterr().out
+
+
+@NO_DEVICE
+def test_the_script_says_what_is_missing():
+    done = subprocess.run(
+        ["bash", "scripts/gpu-tests"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "CuPy was asked for" in done.stderr
+    assert "###" not in done.stdout

@@ -1,0 +1,257 @@
+"""Results into zarr stores: what is read back, in one pass, and nothing is left half-written."""
+
+import sys
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from counting import CountedChain, CountedData, CountedNav, counts
+from hypothesis import HealthCheck, given, settings
+from labelled_data import Kinds
+from making import SYNC, make
+
+import udfdask as ud
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.io import open_file
+from udfdask.testing.strategies import datasets
+from udfdask.udfs import CoMUDF, NoOpUDF, SumSigUDF, SumUDF
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
+
+
+@pytest.fixture
+def x():
+    values = np.arange(5 * 6 * 4 * 4).reshape(5, 6, 4, 4)
+    return da.from_array(values, chunks=((2, 1, 2), (1, 5), 4, 4))
+
+
+def read(path):
+    """What anybody reads, who knows nothing of how it was written."""
+    with xr.open_zarr(path) as dataset:
+        return dataset.load()
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    return tmp_path_factory.mktemp("stores")
+
+
+@given(data=datasets(min_nav=0, dtype="int16"))
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.filterwarnings("ignore:a task takes .* signal chunks:udfdask.UDFWarning")
+def test_what_is_read_back(data, stores):
+    result = ud.run_udf(data.array, Kinds(), sig_dims=data.sig_dims, roi=data.roi)
+    store = result.to_zarr(stores / "a.zarr", overwrite=True, **SYNC)
+    found, wanted = read(store), result.compute(**SYNC).to_xarray()
+    if data.roi is not None:
+        np.testing.assert_array_equal(found["roi"], data.roi)
+        found = found.drop_vars("roi")
+    xr.testing.assert_identical(found, wanted.assign_coords(end=found["end"]))
+    assert found["end"].values.tolist() == ["min", "max"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3, None])
+@pytest.mark.parametrize("computed", [False, True])
+def test_formats(x, tmp_path, zarr_format, computed):
+    result = ud.run_udf(x, CoMUDF())
+    given = result.compute(**SYNC) if computed else result
+    store = given.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format)
+    assert zarr.open_group(store, mode="r").metadata.zarr_format == (zarr_format or 3)
+    found = read(store)
+    for name, values in result.compute(**SYNC).items():
+        np.testing.assert_array_equal(found[name], values)
+    assert float(found["field"].sel(component="y").isel(y=0, x=0)) == result["field"][0, 0, 0]
+
+
+def test_chunks_and_masks(x, tmp_path):
+    class Masked(ud.UDF):
+        def get_result_buffers(self):
+            return {"m": self.buffer("nav"), "s": self.buffer("nav")}
+
+        def process_frame(self, frame):
+            self.results.m[:] = self.results.s[:] = frame.mean()
+
+        def get_results(self):
+            m = self.results.m
+            return {"m": self.with_mask(m, m > 200), "s": self.results.s}
+
+    result = ud.run_udf(x, Masked(), roi=np.s_[1:4])
+    with xr.open_zarr(result.to_zarr(tmp_path / "a.zarr", **SYNC)) as found:
+        assert found["m"].chunks == found["m_valid"].chunks == ((2, 2, 1), (5, 1))
+        np.testing.assert_array_equal(found["m_valid"], result.valid_mask["m"].compute(**SYNC))
+        assert int(found["roi"].sum()) == 18
+        assert found["m"].coords["roi"].dims == ("y", "x")
+
+
+def test_ragged_chunks_become_even_ones(x, tmp_path):
+    with xr.open_zarr(ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "a.zarr")) as found:
+        assert found["intensity"].chunks == ((2, 2, 1), (5, 1))
+
+
+def test_a_result_called_roi(x, tmp_path):
+    udf = make({"roi": {"kind": "nav"}}, process_frame=lambda self, frame: None)()
+    found = read(ud.run_udf(x, udf, roi=(1, 1)).to_zarr(tmp_path / "a.zarr", **SYNC))
+    assert int(found["roi_"].sum()) == 1
+    assert found["roi"].dtype == np.float32
+
+
+def test_other_names(x, tmp_path):
+    store = ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", rename={"intensity": "total"})
+    assert list(read(store)) == ["total"]
+
+
+def test_a_udf_without_results(x, tmp_path):
+    found = read(ud.run_udf(x, NoOpUDF()).to_zarr(tmp_path / "a.zarr", **SYNC))
+    assert bool(found["visited"].all())
+
+
+@pytest.mark.parametrize("udf", [CountedChain, CountedNav])
+@pytest.mark.parametrize("scheduler", ["threads", "processes", "distributed"])
+def test_one_pass(tmp_path, scheduler, udf, request):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    values = np.arange(6 * 5 * 3 * 4).reshape(6, 5, 3, 4)
+    counted = CountedData(values, folder)
+    array = da.from_array(counted, chunks=(2, 3, 3, 2), meta=np.empty(0, "int64"))
+    options = {"scheduler": scheduler}
+    if scheduler == "processes":
+        options["pool"] = request.getfixturevalue("pool")
+    elif scheduler == "distributed":
+        options = {"scheduler": request.getfixturevalue("client")}
+    result = ud.run_udf(array, udf(str(folder)), roi=np.s_[1:])
+    found = read(result.to_zarr(tmp_path / "a.zarr", **options))
+    noted = counts(folder)
+    assert set(noted.values()) == {1}
+    assert sum(name.startswith("load") for name in noted) == 12
+    np.testing.assert_array_equal(found["sums"][1:], values.sum((2, 3))[1:])
+
+
+def test_progress_counts_frames(x, tmp_path, capsys):
+    ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "a.zarr", progress=True, **SYNC)
+    assert "30" in capsys.readouterr().err
+    ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "b.zarr", **SYNC)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("roi", [None, np.s_[1:]])
+def test_dates(x, tmp_path, roi):
+    def process_frame(self, frame):
+        seconds = np.timedelta64(int(self.meta.coordinates[0, 0]), "s")
+        self.results.when[:] = np.datetime64("2020-01-01") + seconds
+        self.results.since[:] = seconds
+
+    buffers = {
+        "when": {"kind": "nav", "dtype": "M8[ns]"},
+        "since": {"kind": "nav", "dtype": "m8[s]"},
+    }
+    result = ud.run_udf(x, make(buffers, process_frame=process_frame)(), roi=roi)
+    found = read(result.to_zarr(tmp_path / "a.zarr", **SYNC))
+    for name, values in result.compute(**SYNC).items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+def test_a_failed_write_leaves_nothing(x, tmp_path):
+    def fails(self, frame):
+        if self.meta.coordinates[0, 0] == 4:
+            raise ValueError("broken")
+
+    result = ud.run_udf(x, make({"v": {"kind": "nav"}}, process_frame=fails)())
+    with pytest.raises(ValueError, match="broken"):
+        result.to_zarr(tmp_path / "a.zarr", **SYNC)
+    assert list(tmp_path.iterdir()) == []
+    before = read(ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", **SYNC))
+    with pytest.raises(ValueError, match="broken"):
+        result.to_zarr(tmp_path / "a.zarr", overwrite=True, **SYNC)
+    xr.testing.assert_identical(read(tmp_path / "a.zarr"), before)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
+
+
+@pytest.mark.parametrize("after", [lambda r: r, lambda r: r.compute(**SYNC), lambda r: r.persist()])
+@pytest.mark.parametrize("name", ["a.zarr", "a.zarr/intensity", "a.zarr/new", "link", "."])
+def test_a_store_that_the_data_come_from(x, tmp_path, monkeypatch, after, name):
+    store = ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "a.zarr")
+    before = read(store)
+    (tmp_path / "link").symlink_to(store)
+    monkeypatch.chdir(tmp_path)
+    for array in (
+        xr.open_zarr("a.zarr")["intensity"].data,
+        da.from_zarr("a.zarr", component="intensity")[1:] + 1,
+        open_file("a.zarr", dataset="intensity").array.rechunk(2),
+    ):
+        result = after(ud.run_udf(array, SumUDF(), sig_dims=1))
+        with _nothing_runs(), pytest.raises(ArgumentValueError, match="the source of the data"):
+            result.to_zarr(name, overwrite=True)
+    xr.testing.assert_identical(read(store), before)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.zarr", "link"}
+
+
+@pytest.mark.parametrize("option", ["resume", "mode", "consolidated", "overwite", "nworkers"])
+def test_options_that_nothing_takes(x, tmp_path, option):
+    with _nothing_runs(), pytest.raises(ArgumentTypeError, match=rf"no argument '{option}'"):
+        ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", **{option: True})
+    with pytest.raises(ArgumentTypeError, match="did you mean 'overwrite'"):
+        ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", overwite=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scheduler_of_ones_own_takes_what_it_likes(x, tmp_path):
+    def get(graph, keys, mine=None, **kwargs):
+        assert mine == 7
+        return dask.get(graph, keys)
+
+    store = ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", scheduler=get, mine=7)
+    assert list(read(store)) == ["intensity"]
+
+
+def test_what_is_there_stays(x, tmp_path):
+    result = ud.run_udf(x, SumUDF())
+    result.to_zarr(tmp_path / "a.zarr", **SYNC)
+    (tmp_path / "notes.txt").write_text("mine")
+    for options in ({}, {"overwrite": True}):
+        with (
+            _nothing_runs(),
+            pytest.raises(FileExistsError, match=r"notes\.txt is there already and is no zarr"),
+        ):
+            result.to_zarr(tmp_path / "notes.txt", **options)
+    with _nothing_runs(), pytest.raises(FileExistsError, match="choose another name, or ask"):
+        result.to_zarr(tmp_path / "a.zarr")
+
+
+def _nothing_runs():
+    return ud.testing.raise_if_dask_computes()
+
+
+def test_places_that_cannot_be(x, tmp_path):
+    result = ud.run_udf(x, SumUDF())
+    with _nothing_runs(), pytest.raises(FileNotFoundError, match="make it first"):
+        result.to_zarr(tmp_path / "nowhere" / "a.zarr")
+    with (
+        _nothing_runs(),
+        pytest.raises(ArgumentValueError, match=r"no local path.*to_xarray\(\)\.to_zarr"),
+    ):
+        result.to_zarr("s3://bucket/a.zarr")
+
+
+@pytest.mark.parametrize("zarr_format", [1, "3"])
+def test_formats_that_do_not_exist(x, tmp_path, zarr_format):
+    with _nothing_runs(), pytest.raises(ArgumentValueError, match="zarr_format must be 2, 3 or"):
+        ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format)
+
+
+def test_lists_are_refused_before_anything_runs(x, tmp_path):
+    cls = make({"v": {"kind": "nav", "dtype": object}}, process_frame=lambda self, frame: None)
+    with _nothing_runs(), pytest.raises(ArgumentTypeError, match="'v' is of type object"):
+        ud.run_udf(x, cls()).to_zarr(tmp_path / "a.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("package", ["zarr", "xarray"])
+def test_a_missing_package_is_named_with_its_extra(x, tmp_path, monkeypatch, package):
+    for name in list(sys.modules):
+        if name.startswith("udfdask.results.labels"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"needs {package}, .*udfdask\["):
+        ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr")

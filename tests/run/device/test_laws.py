@@ -1,0 +1,398 @@
+"""What stays on a device, what goes there and back, and how much lies there at a time."""
+
+import threading
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from device_udfs import Both, Frames, Partitions, sent
+
+import udfdask as ud
+from udfdask.testing import numpy_standing_in_for_cupy
+
+DATA = np.random.default_rng(5).integers(0, 250, (6, 8, 16, 16)).astype("uint8")
+ROI = np.random.default_rng(6).random((6, 8)) > 0.5
+
+
+class Resident(ud.UDF):
+    """All of it on the device: rows, a frame, and task data, by tiles."""
+
+    def __init__(self, dtype="float32", factor=2):
+        super().__init__(dtype=dtype, factor=factor)
+
+    def get_backends(self):
+        return ("cupy",)
+
+    def get_preferred_input_dtype(self):
+        return self.params.dtype
+
+    def get_result_buffers(self):
+        return {
+            "rows": self.buffer("nav", dtype="float64", where="device"),
+            "frame": self.buffer("sig", dtype="float64", where="device"),
+        }
+
+    def get_shared_task_data(self):
+        return {"factor": self.xp.asarray(np.array([self.params.factor]))}
+
+    def process_tile(self, tile):
+        self.results.rows[:] += tile.sum(axis=(1, 2), dtype="float64")
+        self.results.frame[:] += (tile * self.task_data.factor).sum(axis=0, dtype="float64")
+
+    def merge(self, dest, src):
+        dest.rows[:] = src.rows
+        dest.frame[:] += src.frame
+
+
+def chunked(*chunks):
+    return da.from_array(DATA, chunks=chunks or (2, 8, 16, 16))
+
+
+@pytest.mark.parametrize("roi", [None, ROI])
+@pytest.mark.parametrize("chunks", [(2, 8, 16, 16), (3, 4, 8, 16)])
+def test_what_lives_on_the_device_never_leaves_it(cupy, chunks, roi):
+    results = ud.run_udf(sent(cupy, chunked(*chunks)), [Resident(), Frames()], roi=roi)
+    arrays = [r[name] for r in results for name in r]
+    values = dask.compute(*arrays)
+    assert all(isinstance(value, cupy.ndarray) for value in values)
+    assert cupy.ledger.bytes_to_host == 0
+
+
+def test_only_get_results_sees_the_host(cupy):
+    result = ud.run_udf(sent(cupy, chunked()), Partitions())
+    mean = result["mean"]
+    assert isinstance(dask.compute(mean)[0], cupy.ndarray)
+    frame = 16 * 16 * 8
+    # total and n; and a number that says that the merge is associative
+    assert cupy.ledger.bytes_to_host == frame + 8 + 8
+    np.testing.assert_allclose(mean.compute().get(), DATA.mean(axis=(0, 1)))
+
+
+def test_one_transfer_serves_all_udfs(cupy):
+    udfs = [Resident("float32"), Resident("float64", 3), Resident("uint8", 4)]
+    with dask.config.set({"udfdask.device-tile-bytes": 16 * 16 * 8 * 8}):
+        results = ud.run_udf(chunked(), udfs)
+        dask.compute(*results)
+    # as narrow as they are, eight frames at a time, and three factors
+    assert cupy.ledger.bytes_to_device == DATA.nbytes + 3 * 8
+    assert cupy.ledger.to_device == 6 + 3
+    # what comes back is the buffers of the chunks
+    rows, frames = 48 * 8, 3 * 16 * 16 * 8
+    assert cupy.ledger.bytes_to_host == 3 * (rows + frames)
+
+
+def test_a_udf_of_the_host_gets_each_tile_once(cupy):
+    class OnHost(Both):
+        pass
+
+    results = ud.run_udf(sent(cupy, chunked()), [OnHost(("numpy",)), OnHost(("numpy",), True)])
+    before = cupy.ledger.bytes_to_host
+    dask.compute(*(r["rows"] for r in results))
+    assert cupy.ledger.bytes_to_host - before == DATA.nbytes
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_memory_on_the_device_is_a_few_tiles_a_thread(threads):
+    data = np.ones((64, 8, 32, 32), dtype="uint8")
+    tile = 16 * 32 * 32 * 4
+    with (
+        numpy_standing_in_for_cupy() as cupy,
+        dask.config.set({"udfdask.device-tile-bytes": tile}),
+    ):
+        result = ud.run_udf(da.from_array(data, chunks=(16, 8, 32, 32)), Resident())
+        result.compute(scheduler="threads", num_workers=threads)
+        buffers = 32 * 32 * 8 + 128 * 8
+        products = 32 * 32 * 16 * 8  # of a tile with a factor of 64 bits
+        # the tile as it is and as converted, and those of the tile before
+        assert cupy.ledger.most_alive <= threads * (2 * tile + products + buffers + tile // 2)
+        assert cupy.ledger.most_alive < threads * data.nbytes // 2 + threads * tile
+
+
+def test_nothing_is_left_behind(cupy):
+    result = ud.run_udf(chunked(), Resident()).compute()
+    del result
+    assert cupy.ledger.alive <= 16  # a factor, which later chunks of the run would share
+
+
+def test_threads_share_task_data_that_is_there(cupy):
+    x = da.from_array(DATA, chunks=(1, 1, 16, 16))
+    for factor in range(5, 10):
+        found = ud.run_udf(x, Resident(factor=factor)).compute(scheduler="threads", num_workers=4)
+        wanted = DATA.sum(axis=(0, 1), dtype="float64") * factor
+        np.testing.assert_array_equal(found["frame"], wanted)
+
+
+class Facts(ud.UDF):
+    """What a UDF is told about where it is."""
+
+    def __init__(self, seen, backend):
+        super().__init__(seen=seen, backend=backend)
+
+    def note(self, method):
+        meta = self.meta
+        facts = (meta.array_backend, meta.device_class, meta.device_number, self.xp.__name__)
+        self.params.seen.setdefault(method, set()).add(facts)
+
+    def get_backends(self):
+        return (self.params.backend,)
+
+    def get_result_buffers(self):
+        return {
+            "there": self.buffer("single", dtype="int64", where="device"),
+            "here": self.buffer("single", dtype="int64"),
+        }
+
+    def preprocess(self):
+        self.note("preprocess")
+
+    def get_task_data(self):
+        self.note("get_task_data")
+        return {}
+
+    def process_tile(self, tile):
+        self.note("process")
+        self.params.seen.setdefault("types", set()).add(
+            (type(tile), type(self.results.there), type(self.results.here))
+        )
+
+    def postprocess(self):
+        self.note("postprocess")
+
+    def merge(self, dest, src):
+        self.note("merge")
+        dest.there[:] += src.there
+
+    def get_results(self):
+        self.note("get_results")
+        return {}
+
+
+ON_HOST = ("numpy", "cpu", None, "numpy")
+ON_DEVICE = ("cupy", "cuda", 1, "cupy")
+WITH_CUDA = ("cuda", "cuda", 1, "numpy")
+
+
+@pytest.mark.parametrize(
+    ("native", "backend", "chunk", "merge"),
+    [
+        ("numpy", "numpy", ON_HOST, ON_HOST),
+        ("numpy", "cupy", ON_DEVICE, ON_HOST),
+        ("numpy", "cuda", WITH_CUDA, ON_HOST),
+        ("cupy", "numpy", ON_HOST, ON_HOST),
+        ("cupy", "cupy", ON_DEVICE, ON_DEVICE),
+        ("cupy", "cuda", WITH_CUDA, ON_HOST),
+    ],
+)
+@pytest.mark.point(25, 27)
+def test_a_udf_knows_where_it_is(native, backend, chunk, merge):
+    seen = {}
+    with (
+        numpy_standing_in_for_cupy(n_devices=2) as cupy,
+        dask.config.set({"udfdask.cuda-device": 1}),
+    ):
+        x = sent(cupy, chunked()) if native == "cupy" else chunked()
+        dask.compute(*ud.run_udf(x, Facts(seen, backend)).values())
+        array = cupy.ndarray if backend == "cupy" else np.ndarray
+        assert seen.pop("types") == {(array, array, np.ndarray)}
+    assert seen.pop("preprocess") == {chunk, merge}
+    assert seen.pop("merge") == {merge}
+    assert seen.pop("get_results") == {ON_HOST}
+    assert set(map(frozenset, seen.values())) == {frozenset({chunk})}
+
+
+@pytest.mark.point(27)
+def test_forbuf_crosses_between_host_and_device(cupy):
+    udf, numbers = ud.UDF(), np.arange(6.0)
+    there = cupy.asarray(numbers)
+    for given in (numbers, there):
+        for target in (np.zeros((2, 3)), cupy.zeros((2, 3))):
+            found = udf.forbuf(given, target)
+            assert type(found) is type(target)
+            assert found.shape == (2, 3)
+            target[:] = found
+
+
+def test_masks_and_rows_are_beside_the_results(cupy):
+    result = ud.run_udf(sent(cupy, chunked()), Resident(), roi=ROI)
+    for name in ("rows", "frame"):
+        for array in (result.raw[name], result.valid_mask[name], result[name]):
+            assert isinstance(array._meta, cupy.ndarray)
+            assert isinstance(array.compute(), cupy.ndarray)
+    raw = result.raw["rows"].compute().get()
+    np.testing.assert_array_equal(raw, DATA[ROI].sum(axis=(1, 2)))
+    np.testing.assert_array_equal(result.valid_mask["rows"].compute().get(), ROI)
+    filled = da.where(result.valid_mask["rows"], result["rows"], -1).sum().compute()
+    assert float(filled) == raw.sum() - np.count_nonzero(~ROI)
+
+
+def test_a_mask_of_get_results_is_too(cupy):
+    class Masked(Resident):
+        def get_results(self):
+            return {"rows": self.with_mask(self.results.rows, self.results.rows > 31_000)}
+
+    result = ud.run_udf(sent(cupy, chunked()), Masked(), roi=ROI)
+    mask = result.valid_mask["rows"]
+    assert isinstance(mask._meta, cupy.ndarray)
+    sums = DATA.sum(axis=(2, 3), dtype=float)
+    np.testing.assert_array_equal(mask.compute().get(), (sums > 31_000) & ROI)
+
+
+def test_a_computed_result_is_on_the_host(cupy):
+    result = ud.run_udf(sent(cupy, chunked()), Resident(), roi=ROI).compute()
+    assert type(result["rows"]) is np.ndarray
+    assert result.masked["rows"].mask.sum() == np.count_nonzero(~ROI)
+
+
+def test_persisted_results_stay_there(cupy):
+    result = ud.run_udf(sent(cupy, chunked()), Resident()).persist()
+    assert isinstance(result["frame"].compute(), cupy.ndarray)
+
+
+@pytest.mark.parametrize("native", ["numpy", "cupy"])
+@pytest.mark.parametrize("udf", [Resident, Frames, Partitions])
+def test_progressive_runs_show_arrays_of_the_host(cupy, native, udf):
+    x = sent(cupy, chunked()) if native == "cupy" else chunked()
+    *_, last = ud.run_udf_iter(x, udf(), roi=ROI)
+    whole = ud.run_udf(x, udf(), roi=ROI).compute()
+    for name in whole:
+        assert type(last.buffers[0][name]) is np.ndarray
+        np.testing.assert_allclose(last.buffers[0][name], whole[name])
+
+
+def test_objects_and_text_stay_on_the_host(cupy):
+    class Named(ud.UDF):
+        def get_backends(self):
+            return "cupy"
+
+        def get_result_buffers(self):
+            return {
+                "name": self.buffer("nav", dtype="U3", where="device"),
+                "any": self.buffer("nav", dtype=object),
+            }
+
+        def process_frame(self, frame):
+            self.results.name[:] = "abc"
+            self.results.any[0] = [1, 2]
+
+    result = ud.run_udf(sent(cupy, chunked()), Named(), roi=ROI)
+    assert type(result["name"]._meta) is np.ndarray
+    assert (result["name"].compute() == np.where(ROI, "abc", "")).all()
+    assert result.raw["any"].compute()[0] == [1, 2]
+
+
+def test_private_copies_of_tiles_may_be_written_to(cupy):
+    class Writes(Resident):
+        writable_input = True
+
+        def process_tile(self, tile):
+            tile[:] = 1
+            super().process_tile(tile)
+
+    x = sent(cupy, chunked()).persist()
+    wrote, read = dask.compute(*(r["rows"] for r in ud.run_udf(x, [Writes(), Resident()])))
+    assert (wrote.get() == 256).all()
+    np.testing.assert_array_equal(read.get(), DATA.sum(axis=(2, 3)))
+
+
+def test_threads_do_not_disturb_each_other(cupy):
+    x = da.from_array(DATA, chunks=(1, 2, 16, 16))
+    names = set()
+
+    class Noting(Resident):
+        def process_tile(self, tile):
+            names.add((threading.get_ident(), id(cupy.cuda.get_current_stream())))
+            super().process_tile(tile)
+
+    found = ud.run_udf(x, Noting()).compute(scheduler="threads", num_workers=4)
+    np.testing.assert_array_equal(found["rows"], DATA.sum(axis=(2, 3)))
+    assert len({stream for _, stream in names}) == len(names)
+
+
+def test_it_is_said_where_udfs_run(cupy):
+    host, there = chunked(), sent(cupy, chunked())
+
+    def backends(array, udfs, **kwargs):
+        return ud.explain(array, udfs, **kwargs).text.split("backend   ")[1].splitlines()[0]
+
+    both = [Both(), Frames(("numpy",))]
+    assert backends(host, both) == "numpy"
+    assert backends(there, both) == (
+        "cupy chunks; Both is given cupy as it is; Frames is given numpy, moved to the host"
+    )
+    assert backends(host, [Both(("cupy",)), Frames(("numpy",))]) == (
+        "numpy chunks; Both is given cupy, moved to the device; Frames is given numpy as it is"
+    )
+
+
+def test_udfs_that_know_no_device_run_over_cupy_chunks(cupy):
+    x = sent(cupy, chunked())
+    most = ud.map_frames(np.max, x)
+    assert isinstance(most._meta, cupy.ndarray)
+    np.testing.assert_array_equal(most.compute().get(), DATA.max(axis=(2, 3)))
+    centers = ud.udfs.CorrelationUDF(np.array([[5, 5]]), ud.masks.DiscTemplate(radius=2), steps=3)
+    found = ud.run_udf(x, centers)["centers"]
+    assert isinstance(found._meta, cupy.ndarray)
+    wanted = ud.run_udf(chunked(), centers)["centers"].compute()
+    np.testing.assert_array_equal(found.compute().get(), wanted)
+
+
+class SumOfTheSpecification(ud.UDF):
+    """The example of LiberTEM's documentation, for all array formats."""
+
+    def get_backends(self):
+        return self.BACKEND_ALL
+
+    def get_result_buffers(self):
+        dtype = np.result_type(self.meta.input_dtype, np.float32)
+        return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
+
+    def process_tile(self, tile):
+        self.results.intensity[:] += self.forbuf(
+            np.sum(tile.reshape((tile.shape[0], -1)), axis=1), self.results.intensity
+        )
+
+
+@pytest.mark.point(25, 27)
+@pytest.mark.parametrize("native", ["numpy", "cupy"])
+def test_the_example_of_the_specification(cupy, native):
+    x = sent(cupy, chunked()) if native == "cupy" else chunked()
+    found = ud.run_udf(x, SumOfTheSpecification(), roi=ROI).compute()["intensity"]
+    np.testing.assert_array_equal(found[ROI], DATA[ROI].sum(axis=(1, 2)))
+    assert np.isnan(found[~ROI]).all()
+
+
+@pytest.mark.parametrize("native", ["numpy", "cupy"])
+def test_on_a_cluster(cupy, native):
+    distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+    x = sent(cupy, chunked()) if native == "cupy" else chunked()
+    results = ud.run_udf(x, [Resident(), Partitions()])
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        resident, partitions = client.gather(client.compute(list(results)))
+    np.testing.assert_array_equal(resident["rows"], DATA.sum(axis=(2, 3)))
+    np.testing.assert_allclose(partitions["mean"], DATA.mean(axis=(0, 1)))
+
+
+@pytest.mark.parametrize("announced", ["numpy", "cupy"])
+def test_results_are_what_was_announced_whatever_the_blocks_are(cupy, announced):
+    """Of an array whose meta is wrong for some of its blocks."""
+
+    def block(values, block_info=None):
+        on_device = block_info[0]["chunk-location"][0] % 2
+        return cupy.asarray(values) if on_device else values
+
+    meta = cupy.empty((0,) * 4, "uint8") if announced == "cupy" else np.empty((0,) * 4, "uint8")
+    x = chunked(1, 8, 16, 16).map_blocks(block, dtype="uint8", meta=meta)
+    for udf in (Both(), Partitions(), Frames()):
+        wanted = ud.run_udf(chunked(1, 8, 16, 16), udf, roi=ROI).compute()
+        found = ud.run_udf(x, udf, roi=ROI)
+        for name, array in found.items():
+            value = array.compute()
+            assert isinstance(value, cupy.ndarray) == (announced == "cupy")
+            value = value.get() if announced == "cupy" else value
+            np.testing.assert_allclose(value, wanted[name])

@@ -1,0 +1,31 @@
+"""Data and schedulers of the tests of progressive runs."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from progressive_cases import CHUNKS, SHAPE
+
+
+@pytest.fixture(scope="module")
+def values():
+    return np.random.default_rng(1).integers(-9, 9, size=SHAPE)
+
+
+@pytest.fixture
+def x(values):
+    return da.from_array(values, chunks=CHUNKS)
+
+
+@pytest.fixture
+def cluster(client):
+    """The client of two processes, before and after which nothing is left on them."""
+    return client
+
+
+@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
+def options(request):
+    if request.param == "distributed":
+        return {"scheduler": request.getfixturevalue("cluster")}
+    if request.param == "processes":
+        return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
+    return {"scheduler": request.param, "num_workers": 2}

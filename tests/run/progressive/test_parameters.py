@@ -1,0 +1,209 @@
+"""Parameters and aux data that change on the way."""
+
+import dask.array as da
+import numpy as np
+import progressive_udfs as pu
+import pytest
+from aux_udfs import AUX_UDFS, SeenByMergeAll, SeenByTiles, Shared
+from counting import counts
+from progressive_cases import ROI, SHAPE, assert_same, local, long_array, seen
+
+import udfdask as ud
+from udfdask.plan.recipe import Recipe
+from udfdask.udfs import SumSigUDF, SumUDF
+
+pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+
+
+@pytest.mark.point(29)
+class TestParameters:
+    def test_from_the_next_chunk_on(self, options):
+        udf = pu.Scaled(1, step=1)
+        iterator = ud.run_udf_iter(long_array(), [SumUDF(), udf], **options)
+        for snapshot in iterator:
+            n = snapshot.n_merged
+            if n == 5:
+                iterator.update_parameters([{}, {"factor": 2, "step": 1000}])
+            if n == 50:
+                iterator.update_parameters_experimental([{}, {"factor": 3}])
+        factors = snapshot.buffers[1]["factor"].ravel()
+        assert set(factors) == {1, 2, 3}
+        assert 5 <= (factors == 1).sum() <= 5 + 8
+        assert 45 - 8 <= (factors == 2).sum() <= 45 + 8
+        assert snapshot.buffers[1]["steps"] == 5 + 195 * 1000
+        assert udf.params.factor == 1
+
+    @local
+    def test_of_a_chunk_that_starts_later(self, local):
+        """Not one chunk starts with the old ones once update_parameters has returned."""
+        gates = pu.Gates("parameters")
+
+        iterator = ud.run_udf_iter(long_array(40), pu.Sees(gates.name, 1), **local)
+        for snapshot in iterator:
+            if snapshot.n_merged == 4:
+                iterator.update_parameters([{"value": 2}])
+                before = len(gates.started)
+        # the UDF's parameters are read just before it notes that it has started
+        workers = local.get("num_workers", 1)
+        assert (snapshot.buffers[0]["place"] == 1).sum() <= before + workers
+
+    def test_before_the_first_chunk(self, x, options):
+        iterator = ud.run_udf_iter(x, pu.Scaled(1), **options)
+        iterator.update_parameters([{"factor": 5}])
+        *_, last = iterator
+        assert (last.buffers[0]["factor"] == 5).all()
+
+    def test_heavy_ones(self, options):
+        """A task of its own, on a cluster."""
+        x = da.ones((40, 1, 2, 2), chunks=(1, 1, 2, 2))
+        table = np.zeros(300_000)
+        table[0] = 1
+        iterator = ud.run_udf_iter(x, pu.WithTable(table), **options)
+        for snapshot in iterator:
+            if snapshot.n_merged == 3:
+                iterator.update_parameters([{"table": table * 2}])
+        v = snapshot.buffers[0]["v"].ravel()
+        assert set(v) == {4.0, 8.0}
+        assert 3 <= (v == 4).sum() <= 3 + 8
+
+    def test_lazy_ones(self, options):
+        x = da.ones((6, 1, 2, 2), chunks=(2, 1, 2, 2))
+        table = da.arange(4, chunks=2) + 1
+        udf = pu.WithTable(table)
+        expected = ud.run_udf(x, udf).compute(scheduler="synchronous")
+        *_, last = ud.run_udf_iter(x, udf, **options)
+        np.testing.assert_array_equal(last.buffers[0]["v"], expected["v"])
+        # merged a chunk at a time here, in a tree there
+        assert last.buffers[0]["total"] == 24 + 3 * 4
+        mean = pu.WithTable(x.mean(axis=(0, 1)).ravel())  # of the data themselves
+        *_, last = ud.run_udf_iter(x, mean, **options)
+        assert (last.buffers[0]["v"] == 4).all()
+
+    def test_a_lazy_one_that_is_replaced_is_not_computed(self, x):
+        def explode(block):
+            raise AssertionError("computed")
+
+        table = da.ones(4).map_blocks(explode, dtype="float64", meta=np.empty(0))
+        iterator = ud.run_udf_iter(x, pu.WithTable(table))
+        iterator.update_parameters([{"table": np.ones(4)}])
+        *_, last = iterator
+        assert last.buffers[0]["v"].any()
+
+    @pytest.mark.parametrize(
+        ("changes", "error", "message"),
+        [
+            ([], ud.ArgumentValueError, r"expects 2 dictionaries.*got 0"),
+            ([{}], ud.ArgumentValueError, r"expects 2 dictionaries.*got 1"),
+            ([{}, {}, {}], ud.ArgumentValueError, r"got 3"),
+            ({"n": 1}, ud.ArgumentTypeError, r"list with a dictionary for each UDF"),
+            ([{"factor": 9}, {"nn": 1}], ud.ArgumentValueError, r"no parameter 'nn'.*'n'"),
+            ([{"factor": 9}, {"n": 7}], ud.ArgumentValueError, r"declares another buffers"),
+            ([{"factor": 9}, {"dtype": "complex64"}], ud.ArgumentValueError, r"input dtype"),
+            ([{"factor": 9}, None], ud.ArgumentTypeError, r"must be a dictionary"),
+            ([{"factor": 9}, {"n": da.ones(3)}], ud.ArgumentTypeError, r"compute it first"),
+        ],
+    )
+    def test_mistakes_change_nothing(self, x, changes, error, message):
+        iterator = ud.run_udf_iter(x, [pu.Scaled(1), pu.ParameterDecides(2)], scheduler="sync")
+        next(iterator)
+        with pytest.raises(error, match=message):
+            iterator.update_parameters(changes)
+        *_, last = iterator
+        assert (last.buffers[0]["factor"] == 1).all()
+
+
+@pytest.mark.point(29)
+class TestAuxData:
+    @pytest.mark.parametrize("lazy", [False, True])
+    def test_right_part_in_every_hook(self, x, options, lazy):
+        wrap = (lambda a: da.from_array(a, chunks=2)) if lazy else (lambda a: a)
+        classes = [c for c in AUX_UDFS if c is not SeenByMergeAll]
+        udfs = [seen(SHAPE, cls, wrap) for cls in classes]
+        expected = ud.compute(*ud.run_udf(x, udfs, roi=ROI), scheduler="synchronous")
+        *_, last = ud.run_udf_iter(x, udfs, roi=ROI, **options)
+        for found, wanted in zip(last.buffers, expected, strict=True):
+            assert_same(found, wanted)
+
+    def test_by_merge_all(self, x):
+        """Its merge is inherited, and used here."""
+        for udf in (seen(SHAPE, SeenByMergeAll), seen(SHAPE, pu.SeenByMergeAllOnly)):
+            *_, last = ud.run_udf_iter(x, udf, roi=ROI)
+            assert_same(last.buffers[0], ud.run_udf(x, udf, roi=ROI).compute())
+
+    def test_in_every_snapshot(self, x):
+        """get_results checks all of them, those of frames that are still missing too."""
+        for snapshot in ud.run_udf_iter(x, [seen(SHAPE), seen(SHAPE, SeenByTiles)], roi=ROI):
+            for result in snapshot.buffers:
+                assert list(result) == ["weighted", "total", "last", "done"]
+
+    def test_of_a_run_over_the_same_data(self, x):
+        level = ud.run_udf(x.astype("float64"), SumSigUDF())["intensity"]
+        for values in (level, da.ones_like(level) * level.mean()):
+            udf = pu.Dose(ud.UDF.aux_data(values, "nav", dtype="float64"))
+            expected = ud.run_udf(x.astype("float64"), udf).compute(scheduler="synchronous")
+            *_, last = ud.run_udf_iter(x.astype("float64"), udf)
+            assert_same(last.buffers[0], expected)
+
+    def test_updated(self, options):
+        x = da.ones((60, 1, 2, 2), chunks=(1, 1, 2, 2))
+        rows = np.arange(60.0)
+        aux = ud.UDF.aux_data
+        iterator = ud.run_udf_iter(x, pu.Dose(aux(rows, "nav", dtype="float64")), **options)
+        for snapshot in iterator:
+            if snapshot.n_merged == 5:
+                new = aux(rows[:, None] + 1000, "nav", dtype="float64")
+                iterator.update_parameters([{"dose": new}])
+        dose = snapshot.buffers[0]["dose"].ravel()
+        old = dose < 1000
+        assert 5 <= old.sum() <= 5 + 8
+        np.testing.assert_array_equal(dose, np.where(old, rows, rows + 1000))
+        # what get_results sees is what the chunks have seen
+        np.testing.assert_array_equal(snapshot.buffers[0]["again"].ravel(), dose)
+
+    @pytest.mark.parametrize(
+        ("change", "error", "message"),
+        [
+            ({"dose": np.ones(5)}, ud.ArgumentTypeError, r"is aux data: pass UDF.aux_data"),
+            ({"dose": ud.UDF.aux_data(np.ones(5), "sig", dtype="f8")}, ValueError, r"must keep"),
+            ({"dose": ud.UDF.aux_data(np.ones(7), "nav", dtype="f8")}, ValueError, r"shape \(7,\)"),
+            (
+                {"dose": ud.UDF.aux_data(da.ones(5), "nav", dtype="f8")},
+                ud.ArgumentTypeError,
+                r"compute it first",
+            ),
+            ({"other": ud.UDF.aux_data(np.ones(5), "nav", dtype="f8")}, TypeError, r"not aux data"),
+        ],
+    )
+    def test_mistakes(self, change, error, message):
+        x = da.ones((5, 1, 2, 2), chunks=(1, 1, 2, 2))
+        udf = pu.Dose(ud.UDF.aux_data(np.zeros(5), "nav", dtype="float64"))
+        iterator = ud.run_udf_iter(x, udf)
+        with pytest.raises(error, match=message):
+            iterator.update_parameters([change])
+        *_, last = iterator
+        assert not last.buffers[0]["dose"].any()
+
+
+@local
+def test_shared_task_data_follow_their_parameters(local, tmp_path):
+    x = da.ones((60, 1, 2, 2), chunks=(1, 1, 2, 2))
+    iterator = ud.run_udf_iter(x, Shared(str(tmp_path), np.ones(1)), **local)
+    for snapshot in iterator:
+        if snapshot.n_merged == 5:
+            iterator.update_parameters([{"table": np.full(1, 3.0)}])
+    v = snapshot.buffers[0]["v"].ravel()
+    assert set(v) == {2.0, 6.0}
+    assert 5 <= (v == 2).sum() <= 5 + 8
+    assert counts(tmp_path)["shared"] == 2
+
+
+def test_the_recipe_is_what_a_pickled_live_one_becomes(x):
+    import cloudpickle
+
+    iterator = ud.run_udf_iter(x, pu.Scaled(1))
+    iterator.update_parameters([{"factor": 4}])
+    there = cloudpickle.loads(cloudpickle.dumps(iterator._live))
+    assert isinstance(there, Recipe)
+    assert there.udfs[0].kwargs["factor"] == 4

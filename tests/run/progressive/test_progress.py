@@ -1,0 +1,157 @@
+"""How far a run is ahead of its reader, and what it keeps."""
+
+import gc
+import threading
+
+import dask.array as da
+import numpy as np
+import progressive_udfs as pu
+import pytest
+import udf_zoo
+from counting import CountedData, LiveData, counts
+from progressive_cases import local, long_array, worker_of
+
+import udfdask as ud
+from udfdask.udfs import SumUDF
+
+pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+
+
+@pytest.mark.point(28)
+class TestProgress:
+    @local
+    def test_few_chunks_ahead(self, local):
+        gates = pu.Gates("ahead")
+        workers = local.get("num_workers", 1)
+        with ud.run_udf_iter(long_array(), pu.Gated(gates.name), **local) as iterator:
+            next(iterator)
+            assert len(gates.started) < 20
+            for n in range(2, 21):
+                next(iterator)
+                assert len(gates.started) <= n + 2 * workers + 1
+
+    def test_few_chunks_ahead_of_a_consumer_that_waits(self, options, tmp_path):
+        udf = pu.Scaled(1, folder=str(tmp_path))
+        with ud.run_udf_iter(long_array(), udf, **options) as iterator:
+            next(iterator)
+            assert counts(tmp_path)["run"] <= 8
+
+    @local
+    def test_close_leaves_what_is_in_flight(self, local):
+        gates = pu.Gates("close")
+        iterator = ud.run_udf_iter(long_array(), pu.Gated(gates.name), **local)
+        for _ in range(5):
+            next(iterator)
+        thread = worker_of(iterator)
+        iterator.close()
+        started = len(gates.started)
+        thread.join(30)
+        assert not thread.is_alive()
+        assert len(gates.started) <= started + local.get("num_workers", 1)
+        assert list(iterator) == []
+        assert iterator.n_merged == 5
+
+    def test_close_on_processes_and_clusters(self, options, tmp_path):
+        udf = pu.Scaled(1, folder=str(tmp_path))
+        iterator = ud.run_udf_iter(long_array(), udf, **options)
+        for _ in range(5):
+            next(iterator)
+        iterator.close()
+        assert next(iterator, None) is None
+        assert len(list(ud.run_udf_iter(long_array(5), pu.Order(), **options))) == 5
+        assert counts(tmp_path)["run"] <= 5 + 8
+
+    @pytest.mark.parametrize("cls", [pu.Gated, pu.GatedAnyOrder])
+    @local
+    def test_memory_is_flat(self, local, cls):
+        peaks = []
+        for n in (50, 200):
+            gates = pu.Gates(f"memory {n}")
+            data = LiveData((n, 1, 2, 2))
+            for _ in ud.run_udf_iter(long_array(data=data), cls(gates.name), **local):
+                pass
+            assert len(data.reads) == n
+            assert set(data.reads.values()) == {1}
+            peaks.append(data.peak)
+        assert max(peaks) <= 2 * local.get("num_workers", 1) + 4
+
+    def test_payloads_are_let_go(self):
+        """The scheduler keeps none of what the consumer has merged."""
+        n = 60
+        x = long_array(n)
+        gc.collect()
+        gc.disable()  # nor does it take the garbage collector
+        try:
+            iterator = ud.run_udf_iter(x, SumUDF(), scheduler="threads", num_workers=2)
+            alive = [sum(type(o).__name__ == "Partial" for o in gc.get_objects()) for _ in iterator]
+        finally:
+            gc.enable()
+        assert max(alive) - min(alive) <= 8
+
+    @pytest.mark.parametrize("shared", [False, True])
+    def test_a_cluster_keeps_nothing(self, cluster, shared):
+        def tasks(others=frozenset()):
+            return cluster.run_on_scheduler(
+                lambda dask_scheduler: {key for key in dask_scheduler.tasks if key not in others}
+            )
+
+        others = tasks()  # of tests before this one
+
+        def wait_for_none():
+            for _ in range(200):
+                if not tasks(others):
+                    return
+                threading.Event().wait(0.05)
+            raise AssertionError(f"left are {tasks(others)}")
+
+        x = da.zeros((120, 1, 2, 2), chunks=(4 if shared else 1, 1, 2, 2))
+        x = x.map_blocks(np.add, 1, dtype="float64").rechunk({0: 1})
+        most = 0
+        for snapshot in ud.run_udf_iter(x, SumUDF(), scheduler=cluster):
+            if snapshot.n_merged % 40 == 5:
+                most = max(most, len(tasks(others)))
+        assert most < 40  # of 120 chunks, each a few tasks
+        wait_for_none()
+        iterator = ud.run_udf_iter(x, SumUDF(), scheduler=cluster)
+        next(iterator)
+        iterator.close()
+        wait_for_none()
+
+    def test_nothing_runs_before_it_is_asked_for(self, tmp_path):
+        data = CountedData(np.zeros((4, 2, 2, 2)), tmp_path)
+        x = da.from_array(data, chunks=(1, 2, 2, 2), meta=np.empty((0,) * 4))
+        iterator = ud.run_udf_iter(x, SumUDF())
+        assert not counts(tmp_path)
+        iterator.close()
+        assert list(iterator) == []
+        assert not counts(tmp_path)
+
+
+@pytest.mark.point(28)
+class TestOnePass:
+    def test_shared_upstream_runs_once(self, options, tmp_path):
+        """Four chunks come out of each loaded block, and one of two blocks."""
+        values = np.arange(24 * 4 * 4.0).reshape(24, 1, 4, 4)
+        data = CountedData(values, tmp_path)
+        x = da.from_array(data, chunks=(8, 1, 4, 4), meta=np.empty((0,) * 4)).rechunk({0: 3})
+        udfs = [SumUDF(), udf_zoo.NavSums()]
+        *_, last = ud.run_udf_iter(x, udfs, **options)
+        assert counts(tmp_path) == {f"load-{row}-0-0-0": 1 for row in (0, 8, 16)}
+        np.testing.assert_array_equal(last.buffers[0]["intensity"], values.sum(axis=(0, 1)))
+
+    def test_all_udfs_share_it(self, options, tmp_path):
+        data = CountedData(np.zeros((6, 2, 4, 4)), tmp_path)
+        x = da.from_array(data, chunks=(2, 2, 4, 4), meta=np.empty((0,) * 4))
+        list(ud.run_udf_iter(x, [SumUDF(), udf_zoo.NavSums(), pu.OnlyMergeAll()], **options))
+        assert counts(tmp_path) == {f"load-{row}-0-0-0": 1 for row in (0, 2, 4)}
+
+    def test_two_at_once(self, x, options):
+        """Equal runs do not get into each other's way, nor do their parameters."""
+        one = ud.run_udf_iter(x, pu.Scaled(1), **options)
+        other = ud.run_udf_iter(x, pu.Scaled(1), **options)
+        other.update_parameters([{"factor": 2}])
+        *_, (a, b) = zip(one, other, strict=True)
+        assert (a.buffers[0]["factor"] == 1).all()
+        assert (b.buffers[0]["factor"] == 2).all()

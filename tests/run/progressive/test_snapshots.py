@@ -1,0 +1,184 @@
+"""What snapshots hold, and in which order chunks are merged."""
+
+import threading
+
+import dask.array as da
+import numpy as np
+import progressive_udfs as pu
+import pytest
+import udf_zoo
+from counting import LiveData, counts
+from progressive_cases import CHUNKS, ROI, SHAPE, assert_same, long_array
+
+import udfdask as ud
+from udfdask.udfs import SumUDF
+
+pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+
+
+@pytest.mark.point(28)
+class TestSnapshots:
+    def test_damage_grows_and_masks_follow(self, x, options):
+        before = 0
+        for snapshot in ud.run_udf_iter(x, [udf_zoo.NavSums(), SumUDF()], roi=ROI, **options):
+            damage = snapshot.damage
+            assert damage.shape == ROI.shape
+            assert damage.dtype == bool
+            assert damage.sum() > before
+            assert not damage[~ROI].any()
+            before = damage.sum()
+            sums = snapshot.buffers[0]
+            np.testing.assert_array_equal(sums.valid_mask["sums"], damage)
+            np.testing.assert_array_equal(sums.masked["sums"].mask, ~damage)
+            assert not sums["sums"][ROI & ~damage].any()
+            assert snapshot.buffers[1].valid_mask["intensity"].all()
+        np.testing.assert_array_equal(damage, ROI)
+
+    def test_each_is_right_for_its_damage(self, values, options):
+        x = da.from_array(values, chunks=CHUNKS)
+        udfs = [udf_zoo.NavSums(), udf_zoo.TileTree(), udf_zoo.Chain(), udf_zoo.ResultsOfAll()]
+        for udf in [*udfs, udfs]:
+            for snapshot in ud.run_udf_iter(x, udf, **options):
+                for result in snapshot.buffers:
+                    if "total" in result:
+                        factor = 2 if "share" in result else 1
+                        total = values[snapshot.damage].sum(axis=0) * factor
+                        np.testing.assert_array_equal(result["total"], total)
+                        assert result["count"] == snapshot.damage.sum()
+                    if "sums" in result:
+                        sums = np.where(snapshot.damage, values.sum(axis=(2, 3)), 0)
+                        np.testing.assert_array_equal(result["sums"], sums)
+                    if "seen" in result:
+                        assert result["seen"] == snapshot.damage.sum()
+
+    def test_merge_all_over_what_there_is(self, values):
+        x = da.from_array(values, chunks=CHUNKS)
+        sums = values.sum(axis=(2, 3))
+        udfs = [pu.OnlyMergeAll(), pu.MedianOnce()]
+        for snapshot in ud.run_udf_iter(x, udfs, scheduler="threads"):
+            everything, median = snapshot.buffers
+            damage = snapshot.damage
+            np.testing.assert_array_equal(everything["total"], values[damage].sum(axis=0))
+            for result in snapshot.buffers:
+                np.testing.assert_array_equal(result["sums"], np.where(damage, sums, 0))
+            assert median["median"] == np.median(sums[damage])
+
+    def test_a_merge_all_that_is_not_associative_is_refused(self):
+        with pytest.raises(ud.UDFError, match=r"not associative.*split_every=False"):
+            list(ud.run_udf_iter(long_array(10), pu.MeanOfMeans(), scheduler="sync"))
+
+    def test_valid_nav_mask(self, x):
+        merged = []
+        for snapshot in ud.run_udf_iter(x, pu.MaskSeen(), roi=ROI, scheduler="threads"):
+            result = snapshot.buffers[0]
+            assert result["seen"] == snapshot.damage.sum()
+            np.testing.assert_array_equal(result["map"], snapshot.damage)
+            assert result["chunks"] == snapshot.n_merged
+            merged.append(snapshot.damage.sum())
+        before = result["before"][ROI]
+        assert set(before) == {0, *merged[:-1]}
+
+    def test_does_not_change(self, x, options):
+        """Read early or late, a snapshot says the same."""
+        udfs = [cls() for cls in (udf_zoo.ResultsOfAll, udf_zoo.NavSums, pu.OnlyMergeAll)]
+        early, copies = [], []
+        late = list(ud.run_udf_iter(x, udfs, **options))
+        for snapshot in ud.run_udf_iter(x, udfs, **options):
+            early.append(snapshot)
+            copies.append([{k: r[k].copy() for k in r} for r in snapshot.buffers])
+        for snapshot, copy in zip(early, copies, strict=True):
+            for result, wanted in zip(snapshot.buffers, copy, strict=True):
+                for name in wanted:
+                    np.testing.assert_array_equal(result[name], wanted[name])
+        for one, other in zip(late, early, strict=True):  # both in order, since udfs has merge_all
+            for a, b in zip(one.buffers, other.buffers, strict=True):
+                assert_same(a, b)
+
+    def test_a_reader_may_write(self, x):
+        expected = ud.run_udf(x, udf_zoo.Chain()).compute()
+        for snapshot in ud.run_udf_iter(x, udf_zoo.Chain()):
+            for array in dict(snapshot.buffers[0]).values():
+                last = array.copy()
+                array[...] = 99
+            del last
+        *_, last = ud.run_udf_iter(x, udf_zoo.Chain())
+        assert_same(last.buffers[0], expected)
+
+    def test_writing_does_not_reach_the_run(self, x):
+        expected = ud.run_udf(x, udf_zoo.Chain()).compute()
+        n = expected.explain().n_chunks
+        for k, snapshot in enumerate(ud.run_udf_iter(x, udf_zoo.Chain())):
+            if k < n - 1:
+                for array in dict(snapshot.buffers[0]).values():
+                    array[...] = 99
+        assert_same(snapshot.buffers[0], expected)
+
+    def test_get_results_runs_once_and_only_when_read(self, x, tmp_path):
+        udfs = [pu.CountsResults(tmp_path), udf_zoo.NavSums()]
+        snapshots = list(ud.run_udf_iter(x, udfs, scheduler="synchronous"))
+        _ = [s.damage for s in snapshots], [s.buffers[1]["sums"] for s in snapshots]
+        assert not counts(tmp_path)
+        for snapshot in snapshots[:3]:
+            _ = snapshot.buffers[0]["sums"], snapshot.buffers[0].valid_mask["sums"]
+            assert snapshot.buffers[0] is snapshot.buffers[-2]
+        assert counts(tmp_path)["results"] == 3
+
+    def test_what_buffers_is(self, x):
+        snapshot = next(ud.run_udf_iter(x, [udf_zoo.NavSums(), SumUDF()]))
+        assert len(snapshot.buffers) == 2
+        assert [r.udf_name for r in snapshot.buffers] == ["NavSums", "SumUDF"]
+        assert [r.udf_name for r in snapshot.buffers[:1]] == ["NavSums"]
+        assert repr(snapshot) == "<Snapshot of NavSums, SumUDF: 1 of 6 chunks>"
+        with pytest.raises(IndexError):
+            snapshot.buffers[2]
+        assert isinstance(snapshot.buffers[0].explain().n_chunks, int)
+
+    def test_empty_roi(self, x, options):
+        udfs = [udf_zoo.ResultsOfAll(), udf_zoo.NavSums(), pu.OnlyMergeAll(), pu.MedianOnce()]
+        roi = np.zeros(SHAPE[:2], dtype=bool)
+        (snapshot,) = ud.run_udf_iter(x, udfs, roi=roi, **options)
+        assert not snapshot.damage.any()
+        for found, wanted in zip(
+            snapshot.buffers, ud.compute(*ud.run_udf(x, udfs, roi=roi)), strict=True
+        ):
+            assert_same(found, wanted)
+
+
+@pytest.mark.point(28)
+class TestOrder:
+    def test_navigation_order_where_it_matters(self, options):
+        x = long_array(30)
+        expected = ud.run_udf(x, pu.Order()).compute(scheduler="synchronous")
+        for n, snapshot in enumerate(ud.run_udf_iter(x, [pu.Order(), SumUDF()], **options), 1):
+            assert snapshot.damage[:n].all()
+            assert not snapshot.damage[n:].any()
+        assert_same(snapshot.buffers[0], expected)
+
+    def test_a_slow_chunk_holds_nobody_up_where_it_does_not(self):
+        gates = pu.Gates("any order")
+        udf = pu.GatedAnyOrder(gates.name, closed=(0,))
+        iterator = ud.run_udf_iter(long_array(40), udf, scheduler="threads", num_workers=2)
+        for _ in range(39):
+            snapshot = next(iterator)
+        assert not snapshot.damage[0]
+        gates.open.set()
+        assert next(iterator).damage.all()
+        assert list(iterator) == []
+
+    def test_nothing_piles_up_behind_a_slow_chunk_where_it_does(self):
+        gates = pu.Gates("order")
+        data = LiveData((200, 1, 2, 2))
+        x = long_array(data=data)
+        udf = pu.Gated(gates.name, closed=(0,))
+        with ud.run_udf_iter(x, udf, scheduler="threads", num_workers=2) as iterator:
+            got = []
+            thread = threading.Thread(target=lambda: got.append(next(iterator)))
+            thread.start()
+            gates.wait_for(6)  # what the window allows
+            gates.open.set()
+            thread.join(30)
+            assert got[0].n_merged == 1
+            assert len(gates.started) <= 6 + 4
+        assert data.peak <= 8

@@ -1,0 +1,195 @@
+"""Errors, and all the ways to stop."""
+
+import concurrent.futures
+import signal
+import subprocess
+import sys
+import threading
+
+import dask.array as da
+import numpy as np
+import progressive_udfs as pu
+import pytest
+from counting import counts
+from progressive_cases import ROI, local, long_array, worker_of
+
+import udfdask as ud
+from udfdask.udfs import SumUDF
+
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+
+
+@pytest.mark.point(28)
+class TestErrors:
+    def test_before_anything_runs(self, x):
+        with pytest.raises(ValueError, match=r"empty list"):
+            ud.run_udf_iter(x, [])
+        with pytest.raises(ud.ArgumentTypeError, match=r"instance"):
+            ud.run_udf_iter(x, SumUDF)
+        with pytest.raises(
+            ud.ArgumentValueError, match=r"plots asks for 'sum', which is no result"
+        ):
+            ud.run_udf_iter(x, SumUDF(), plots="sum")
+        with pytest.raises(ud.ArgumentTypeError, match=r"corrections"):
+            ud.run_udf_iter(x, SumUDF(), corrections=1)
+        with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'rio'.*num_workers"):
+            ud.run_udf_iter(x, SumUDF(), rio=ROI)
+        with pytest.raises(ValueError, match=r"Expected one of"):
+            ud.run_udf_iter(x, SumUDF(), scheduler="threeds")
+
+    @pytest.mark.parametrize("where", ["process_tile", "merge"])
+    def test_keep_their_type_and_say_where(self, options, where):
+        iterator = ud.run_udf_iter(long_array(20), pu.Fails(where), **options)
+        with pytest.raises(ZeroDivisionError, match=r"on purpose") as caught:
+            list(iterator)
+        assert f"raised in Fails.{where} at navigation coordinates (3, 0)" in str(
+            caught.value.__notes__
+        )
+        assert list(iterator) == []
+
+    def test_in_get_results_are_raised_to_the_reader(self, x):
+        for snapshot in ud.run_udf_iter(x, pu.Fails("get_results")):
+            with pytest.raises(ZeroDivisionError, match=r"on purpose"):
+                snapshot.buffers[0]
+        assert snapshot.damage.all()
+
+    def test_in_loading(self, options):
+        def broken(block, block_info=None):
+            if block_info[0]["chunk-location"][0] == 2:
+                raise OSError("unreadable")
+            return block
+
+        x = da.zeros((5, 1, 2, 2), chunks=(1, 1, 2, 2)).map_blocks(
+            broken, dtype="float64", meta=np.empty((0,) * 4)
+        )
+        with pytest.raises(OSError, match=r"unreadable"):
+            list(ud.run_udf_iter(x, SumUDF(), **options))
+
+
+@pytest.mark.point(28)
+class TestStopping:
+    def test_close_while_another_thread_waits(self):
+        gates = pu.Gates("cancel")
+        udf = pu.GatedAnyOrder(gates.name, closed=(2, 3))
+        iterator = ud.run_udf_iter(long_array(20), udf, scheduler="threads", num_workers=2)
+        next(iterator), next(iterator)
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            waits = thread.submit(next, iterator)
+            gates.wait_for(4)
+            iterator.close()
+            with pytest.raises(ud.UDFRunCancelled, match=r"after 2 of 20 chunks") as caught:
+                waits.result(30)
+            assert caught.value.chunks_merged == 2
+        gates.open.set()
+        assert list(iterator) == []
+
+    def test_close_between_the_steps_of_another_thread(self, x):
+        iterator = ud.run_udf_iter(x, SumUDF(), scheduler="synchronous")
+        next(iterator)
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            thread.submit(iterator.close).result(30)
+        with pytest.raises(ud.UDFRunCancelled, match=r"after 1 of 6"):
+            next(iterator)
+
+    def test_close_on_a_cluster_while_another_thread_waits(self, cluster, tmp_path):
+        iterator = ud.run_udf_iter(long_array(20), pu.Slow(tmp_path, row=0), scheduler=cluster)
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            next(iterator)
+            waits = thread.submit(list, iterator)
+            iterator.close()
+            with pytest.raises(ud.UDFRunCancelled):
+                waits.result(30)
+        (tmp_path / "go").touch()
+
+    def test_a_client_that_goes_away(self, tmp_path):
+        with distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster:
+            client = distributed.Client(cluster, set_as_default=False)
+            iterator = ud.run_udf_iter(long_array(20), pu.Slow(tmp_path, row=3), scheduler=client)
+            with concurrent.futures.ThreadPoolExecutor(1) as thread:
+                next(iterator)
+                waits = thread.submit(list, iterator)
+                client.close()
+                with pytest.raises(ud.UDFRunCancelled) as caught:
+                    waits.result(30)
+                assert 1 <= caught.value.chunks_merged < 20
+            (tmp_path / "go").touch()
+
+    def test_cancelled_futures(self, cluster, tmp_path):
+        iterator = ud.run_udf_iter(long_array(20), pu.Slow(tmp_path, row=1), scheduler=cluster)
+        next(iterator)
+        cluster.cancel(list(iterator._chunks._coming))
+        with pytest.raises(ud.UDFRunCancelled, match=r"of 20 chunks"):
+            list(iterator)
+        (tmp_path / "go").touch()
+
+    @local
+    def test_no_longer_referenced(self, local):
+        gates = pu.Gates("gone")
+        iterator = ud.run_udf_iter(long_array(), pu.Gated(gates.name), **local)
+        next(iterator)
+        thread = worker_of(iterator)
+        del iterator
+        thread.join(30)
+        assert not thread.is_alive()
+        assert len(gates.started) < 20
+
+    @local
+    def test_break_out(self, local):
+        gates = pu.Gates("break")
+        before = threading.active_count()
+        for snapshot in ud.run_udf_iter(long_array(), pu.Gated(gates.name), **local):
+            if snapshot.n_merged == 3:
+                break
+        for thread in threading.enumerate():
+            if thread.name == "udfdask-progressive":
+                thread.join(30)
+                assert not thread.is_alive()
+        assert len(gates.started) < 20
+        assert threading.active_count() <= before + 2
+
+    @local
+    @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+    def test_keyboard_interrupt(self, local, tmp_path):
+        iterator = ud.run_udf_iter(long_array(), pu.Interrupts(tmp_path, row=5), **local)
+        with pytest.raises(KeyboardInterrupt):
+            list(iterator)
+        thread = worker_of(iterator)
+        thread.join(30)
+        assert not thread.is_alive()
+        assert list(iterator) == []
+        assert counts(tmp_path)["run"] < 20
+
+    def test_keyboard_interrupt_on_a_cluster(self, cluster, tmp_path):
+        udf = pu.Slow(tmp_path, row=2)
+        iterator = ud.run_udf_iter(long_array(), udf, scheduler=cluster)
+        next(iterator)
+        main = threading.main_thread()
+        timer = threading.Timer(0.2, lambda: signal.pthread_kill(main.ident, signal.SIGINT))
+
+        def read():
+            timer.start()
+            list(iterator)
+
+        with pytest.raises(KeyboardInterrupt):
+            read()
+        (tmp_path / "go").touch()
+        assert list(iterator) == []
+
+    @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+    def test_python_ends_with_a_run_half_way(self, scheduler):
+        code = f"""
+import dask.array as da, udfdask as ud
+from udfdask.udfs import SumUDF
+if __name__ == "__main__":
+    x = da.ones((50, 2, 4, 4), chunks=(1, 2, 4, 4))
+    iterator = ud.run_udf_iter(x, SumUDF(), scheduler={scheduler!r}, num_workers=2)
+    print(next(iterator).n_merged)
+"""
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (run.returncode, run.stdout.strip(), run.stderr) == (0, "1", "")

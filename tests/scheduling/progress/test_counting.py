@@ -1,0 +1,213 @@
+"""What is counted: each frame of a computation once, on every scheduler."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from progress_reporters import Gated, Kept, OpensGate, Sums, Weighs
+
+import udfdask as ud
+from udfdask.udfs import LogsumUDF, RadialProfileUDF, SumSigUDF, SumUDF
+
+NAV, SIG = (4, 6), (8, 9)
+
+
+@pytest.fixture(scope="module")
+def values():
+    return np.random.default_rng(3).integers(0, 99, (*NAV, *SIG)).astype("uint16")
+
+
+@pytest.fixture
+def x(values):
+    return da.from_array(values, chunks=(2, 3, 8, 9))
+
+
+@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
+def options(request):
+    if request.param == "distributed":
+        return {"scheduler": request.getfixturevalue("client")}
+    if request.param == "processes":
+        return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
+    return {"scheduler": request.param, "num_workers": 2}
+
+
+@st.composite
+def runs(draw):
+    """Chunks of all axes, and one or two regions of interest."""
+    chunks = tuple(draw(st.integers(1, n)) for n in (*NAV, *SIG))
+    bits = st.lists(st.booleans(), min_size=24, max_size=24)
+    regions = st.one_of(st.none(), bits.map(lambda b: np.reshape(b, NAV)))
+    return chunks, draw(st.lists(regions, min_size=1, max_size=2))
+
+
+@settings(max_examples=40, deadline=None)
+@given(runs())
+@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # of small chunks
+def test_each_selected_frame_counts_once(drawn):
+    chunks, rois = drawn
+    x = da.ones((*NAV, *SIG), chunks=chunks, dtype="uint16")
+    results = [ud.run_udf(x, [SumUDF(), Sums()], roi=roi) for roi in rois]
+    kept = Kept()
+    ud.compute(results, progress=kept, scheduler="synchronous")
+    wanted = np.zeros(NAV, bool)
+    for roi in rois:
+        wanted |= True if roi is None else roi
+    # chunk by chunk: whether any of its frames is wanted, and how many it has
+    blocks = da.from_array(wanted, chunks=chunks[:2]).blocks
+    seen = [np.asarray(blocks[i]) for i in np.ndindex(blocks.shape)]
+    read = sum(block.size for block in seen if block.any()) * 8 * 9 * 2
+    kept.assert_finished(int(wanted.sum()), read, sum(bool(block.any()) for block in seen))
+
+
+@pytest.mark.parametrize("chunks", [(2, 3, 8, 9), (2, 3, 4, 5)], ids=["whole", "signal"])
+@pytest.mark.parametrize(
+    "udf", [SumUDF(), LogsumUDF(), [SumUDF(), SumSigUDF(), Sums()]], ids=["tile", "frame", "many"]
+)
+def test_every_scheduler(values, options, chunks, udf):
+    x = da.from_array(values, chunks=chunks)
+    kept = Kept()
+    found = ud.compute(ud.run_udf(x, udf), progress=kept, **options)
+    expected = dask.compute(ud.run_udf(x, udf), scheduler="synchronous")
+    kept.assert_finished(24, values.nbytes, 4)
+    found, expected = ([r] if isinstance(r, ud.Result) else r for r in (found[0], expected[0]))
+    for one, other in zip(found, expected, strict=True):
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])
+
+
+@pytest.mark.parametrize("how", ["compute", "persist", "method"])
+def test_it_is_told_while_the_run_goes_on(x, options, tmp_path, how):
+    """The last chunk waits until the reporter has heard of the others."""
+    reporter = OpensGate(tmp_path / "gate")
+    gated = options["scheduler"] != "synchronous"  # which may begin with the last chunk
+    res = ud.run_udf(x, Gated(reporter.gate) if gated else Sums())
+    if options["scheduler"] == "processes":
+        options["chunksize"] = 1  # several tasks travel together otherwise
+    if how == "compute":
+        ud.compute(res, progress=reporter, **options)
+    elif how == "persist":
+        ud.persist(res, progress=reporter, **options)
+    else:
+        res.compute(progress=reporter, **options)
+    assert 18 in reporter.frames
+    reporter.assert_finished(24, x.nbytes, 4)
+
+
+def test_two_runs_and_an_array_made_of_one(x, options):
+    kept = Kept()
+    one, other = ud.run_udf(x, SumUDF()), ud.run_udf(x, SumSigUDF(), roi=np.s_[1:3, 1:4])
+    ud.compute({"a": [one, other["intensity"].max()]}, x.mean(), progress=kept, **options)
+    kept.assert_finished(24, x.nbytes, 4)
+
+
+def test_only_what_is_needed_counts(x, options):
+    """dask leaves out the chunks that nobody asks for."""
+    kept = Kept()
+    ud.compute(ud.run_udf(x, Sums())["v"][:2, 4:], progress=kept, **options)
+    kept.assert_finished(6, x.nbytes // 4, 1)
+
+
+def test_loading_that_is_fused_or_shared(values, options):
+    """Tasks that dask fuses get other names."""
+    x = da.from_array(values, chunks=(1, 6, 8, 9)).rechunk((2, 3, 8, 9)).map_blocks(np.negative)
+    kept = Kept()
+    ud.compute(ud.run_udf(x, [SumUDF(), Sums()]), progress=kept, **options)
+    kept.assert_finished(24, x.nbytes, 4)
+
+
+def test_two_arrays(x):
+    kept = Kept()
+    results = ud.run_udf(x, Sums()), ud.run_udf(x + 1, Sums()), ud.run_udf(x, Sums(), sig_dims=1)
+    ud.compute(*results, progress=kept, scheduler="threads")
+    kept.assert_finished(24 + 24 + 24 * 8, 3 * x.nbytes, 12)
+
+
+def test_a_second_pass_counts_too(x):
+    """A sum over all frames is computed first, and then all of them are read again."""
+    x = x.map_blocks(np.negative)
+    total = ud.run_udf(x, SumUDF())["intensity"].sum()
+    kept = Kept()
+    res = ud.run_udf(x, Weighs(total))
+    assert res.explain().passes == 2
+    ud.compute(res, progress=kept, scheduler="threads")
+    kept.assert_finished(48, 2 * x.nbytes, 8)
+
+
+def test_aux_data_over_the_same_chunks(x, options):
+    com = ud.run_udf(x, Sums())["v"][..., None] * np.zeros(2) + 4
+    kept = Kept()
+    ud.compute(ud.run_udf(x, RadialProfileUDF(centers=com, r=3)), progress=kept, **options)
+    kept.assert_finished(24, x.nbytes, 4)
+
+
+def test_heavy_parameters_on_a_cluster(x, client):
+    kept = Kept()
+    with dask.config.set({"udfdask.inline-bytes": 1000}):
+        ud.compute(ud.run_udf(x, Weighs(np.ones(1000))), progress=kept, scheduler=client)
+    kept.assert_finished(24, x.nbytes, 4)
+
+
+def test_an_empty_region(x, options):
+    kept = Kept()
+    ud.compute(ud.run_udf(x, Sums(), roi=np.zeros(NAV, bool)), progress=kept, **options)
+    kept.assert_finished(0, 0, 0)
+
+
+def test_what_no_udf_runs_over(options):
+    kept = Kept()
+    assert ud.compute(da.ones(4).sum(), 3, progress=kept, **options) == (4.0, 3)
+    kept.assert_finished(0, 0, 0)
+
+
+def test_inside_of_a_dataset(x, options):
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    res = ud.run_udf(x, [SumUDF(), Sums()])
+    dataset = xr.Dataset({"v": (("y", "x"), res[1]["v"])})
+    kept = Kept()
+    ud.compute(dataset, res[0], progress=kept, **options)
+    kept.assert_finished(24, x.nbytes, 4)
+
+
+def test_no_collection_at_all():
+    assert ud.compute(3, progress=True) == (3,)
+    assert ud.persist(3, progress=True) == (3,)
+
+
+def test_a_scheduler_that_calls_nobody_back(x):
+    def get(dsk, keys, **kwargs):
+        return dask.get(dsk, keys)
+
+    kept = Kept()
+    ud.compute(ud.run_udf(x, Sums()), progress=kept, scheduler=get)
+    kept.assert_finished(24, x.nbytes, 4)
+
+
+def test_a_task_that_computes_something_itself(x):
+    """Its scheduler calls back too, in this very thread."""
+
+    def plus(block):
+        return block + ud.run_udf(da.zeros((1, 1, 2, 2)), Sums())["v"].compute().astype("uint16")
+
+    kept = Kept()
+    y = x.map_blocks(plus, dtype="uint16", meta=np.empty((0,) * 4, "uint16"))
+    ud.compute(ud.run_udf(y, Sums()), progress=kept, scheduler="synchronous")
+    kept.assert_finished(24, x.nbytes, 4)
+
+
+def test_a_cluster_that_has_it_already(x, client):
+    res = ud.run_udf(x, [SumUDF(), Sums()])
+    (held,) = ud.persist(res, scheduler=client)
+    kept = Kept()
+    ud.compute(res, progress=kept, scheduler=client)
+    kept.assert_finished(24, x.nbytes, 4)
+    assert len(held) == 2
+
+
+def test_what_is_persisted_is_there(x, options):
+    kept = Kept()
+    (res,) = ud.persist(ud.run_udf(x, Sums()), progress=kept, **options)
+    kept.assert_finished(24, x.nbytes, 4)
+    found = np.asarray(res["v"].compute(scheduler=options["scheduler"]))
+    np.testing.assert_array_equal(found, x.sum(axis=(2, 3)).compute())

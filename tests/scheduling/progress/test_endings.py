@@ -1,0 +1,277 @@
+"""Whatever happens to a run or to who is told about it, both end as they should."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from progress_reporters import Broken, Fails, Interrupts, Kept, Sums
+
+import udfdask as ud
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumUDF
+
+pytest.importorskip("distributed", reason="distributed is an extra")
+
+
+@pytest.fixture
+def x():
+    return da.ones((4, 6, 8, 8), chunks=(2, 3, 8, 8))
+
+
+@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
+def options(request):
+    if request.param == "distributed":
+        return {"scheduler": request.getfixturevalue("client")}
+    if request.param == "processes":
+        return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
+    return {"scheduler": request.param, "num_workers": 2}
+
+
+def plugins(client):
+    return client.run_on_scheduler(
+        lambda dask_scheduler: [n for n in dask_scheduler.plugins if n.startswith("udfdask")]
+    )
+
+
+def test_a_run_that_fails(x, options):
+    kept = Kept()
+    with pytest.raises(ZeroDivisionError, match="broken"):
+        ud.compute(ud.run_udf(x, Broken()), progress=kept, **options)
+    assert kept.last.status == "failed"
+    assert kept.last.num_frames_complete < 24
+    if not isinstance(options["scheduler"], str):
+        assert not plugins(options["scheduler"])
+
+
+def test_persisting_what_fails(x, client):
+    """It is lazy still: whoever reads it gets the exception."""
+    kept = Kept()
+    (res,) = ud.persist(ud.run_udf(x, Broken()), progress=kept, scheduler=client)
+    assert kept.last.status == "failed"
+    with pytest.raises(ZeroDivisionError, match="broken"):
+        res.compute(scheduler=client)
+    assert not plugins(client)
+
+
+def test_ctrl_c(x):
+    kept = Kept()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()  # has its thread: interrupted in its start, Python never ends
+        with pytest.raises(KeyboardInterrupt):
+            ud.compute(ud.run_udf(x, Interrupts()), progress=kept, scheduler="threads", pool=pool)
+    assert kept.last.status == "cancelled"
+
+
+@pytest.mark.parametrize("event", ["start", "update"])
+def test_ctrl_c_while_somebody_is_told(x, options, event):
+    fails = Fails(event, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        ud.compute(ud.run_udf(x, Sums()), progress=fails, **options)
+    assert fails.called[-1] == ("end", "cancelled")
+
+
+def test_a_cluster_forgets_what_was_interrupted(x, client):
+    held = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.tasks))
+    fails = Fails("start", KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt) as caught:
+        ud.compute(ud.run_udf(x, Sums()), progress=fails, scheduler=client)
+
+    def left(dask_scheduler):
+        return [key for key in dask_scheduler.tasks if key not in held]
+
+    for _ in range(1000):
+        if not client.run_on_scheduler(left):
+            break
+    assert caught.traceback  # which is kept, and must not keep the futures
+    assert not client.run_on_scheduler(left)
+    assert not plugins(client)
+
+
+@pytest.mark.parametrize("event", ["start", "update", "end"])
+def test_a_reporter_that_fails_loses_no_run(x, options, event):
+    fails = Fails(event, RuntimeError("disk full"))
+    told = rf"passed as progress, failed to {event}: RuntimeError: disk full; the run goes on"
+    with pytest.warns(ud.UDFWarning, match=told) as caught:
+        (res,) = ud.compute(ud.run_udf(x, Sums()), progress=fails, **options)
+    np.testing.assert_array_equal(res["v"], np.full((4, 6), 64.0))
+    assert len(caught) == 1
+    assert fails.called[-1] == ("end", "finished")
+    assert [name for name, _ in fails.called].count(event) == 1
+
+
+def test_a_function_that_fails_is_heard_of_once(x):
+    def no(state):
+        raise RuntimeError("disk full")
+
+    with pytest.warns(ud.UDFWarning, match="disk full") as caught:
+        ud.run_udf(x, Sums()).compute(progress=no)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (3, "progress must be True for a bar, .* got 3"),
+        ("yes", "got 'yes'"),
+        (Kept, r"got the class Kept: write progress=Kept\(\)"),
+        (object(), "the methods start, update and end; got <object"),
+    ],
+)
+def test_what_nobody_can_tell(x, wrong, message):
+    res = ud.run_udf(x, Sums())
+    with raise_if_dask_computes():
+        for ask in (ud.compute, ud.persist):
+            with pytest.raises(ud.ArgumentTypeError, match=message):
+                ask(res, progress=wrong)
+        with pytest.raises(ud.ArgumentTypeError, match=message):
+            res.compute(progress=wrong)
+        with pytest.raises(ud.ArgumentTypeError, match=message):
+            ud.run_udf_iter(x, Sums(), progress=wrong)
+
+
+def test_half_a_reporter(x):
+    class Half:
+        def start(self, state):
+            raise AssertionError("never called")
+
+    with pytest.raises(ud.ArgumentTypeError, match=r"without update and end"):
+        ud.run_udf(x, Sums()).compute(progress=Half())
+
+
+def test_a_function_is_told_everything(x):
+    told = []
+    ud.run_udf(x, Sums()).compute(progress=told.append, scheduler="synchronous")
+    assert [state.num_frames_complete for state in told] == [0, 6, 12, 18, 24, 24]
+    assert [state.status for state in told] == ["running"] * 5 + ["finished"]
+
+
+@pytest.mark.parametrize("progress", [False, None, np.False_])
+def test_silence(x, options, capfd, progress):
+    (held,) = ud.persist(ud.run_udf(x, Sums()), progress=progress, **options)
+    ud.compute(held, ud.run_udf(x, SumUDF()), progress=progress, **options)
+    assert capfd.readouterr() == ("", "")
+
+
+class TestBar:
+    def test_frames_and_bytes(self, x, capsys):
+        ud.run_udf(x, Sums()).compute(progress=True, scheduler="synchronous")
+        shown = capsys.readouterr()
+        last = shown.err.split("\r")[-1]
+        assert "100%" in last
+        assert "24.0/24.0" in last
+        assert "12.00 kiB of 12.00 kiB" in last
+        assert last.endswith("\n")
+        assert not shown.out
+
+    def test_it_stays_where_a_run_failed(self, x, options, capsys):
+        with pytest.raises(ZeroDivisionError):
+            ud.compute(ud.run_udf(x, Broken()), progress=True, **options)
+        last = capsys.readouterr().err.split("\r")[-1]
+        assert "/24.0" in last
+        assert "24.0/24.0" not in last
+        assert last.endswith("\n")
+
+    def test_there_is_none_with_nothing_to_count(self, x, capsys):
+        ud.compute(x.sum(), progress=True)
+        ud.run_udf(x, Sums(), roi=np.zeros((4, 6), bool)).compute(progress=True)
+        assert not capsys.readouterr().err
+
+    def test_a_bar_for_each_run(self, x, capsys):
+        for _ in range(2):
+            ud.run_udf(x, Sums()).compute(progress=np.True_, scheduler="threads")
+        assert capsys.readouterr().err.count("24.0/24.0") == 2
+
+
+class TestProgressiveRuns:
+    def test_merged_chunks_count(self, x, options):
+        kept = Kept()
+        for snapshot in ud.run_udf_iter(x, [SumUDF(), Sums()], progress=kept, **options):
+            assert kept.last.num_frames_complete == snapshot.damage.sum()
+        kept.assert_finished(24, x.nbytes, 4)
+
+    def test_a_region(self, x):
+        kept = Kept()
+        list(ud.run_udf_iter(x, Sums(), roi=np.s_[:2, 1:3], progress=kept))
+        kept.assert_finished(4, x.nbytes // 4, 1)
+
+    def test_an_empty_region(self, x):
+        kept = Kept()
+        assert len(list(ud.run_udf_iter(x, Sums(), roi=np.zeros((4, 6), bool), progress=kept))) == 1
+        kept.assert_finished(0, 0, 0)
+
+    def test_nothing_is_told_before_it_starts(self, x):
+        kept = Kept()
+        iterator = ud.run_udf_iter(x, Sums(), progress=kept)
+        assert not kept.told
+        iterator.close()
+        assert list(iterator) == []
+        assert not kept.told
+
+    @pytest.mark.parametrize("how", ["close", "leave", "drop"])
+    def test_one_that_is_not_read_to_the_end(self, x, how):
+        kept = Kept()
+        iterator = ud.run_udf_iter(x, Sums(), progress=kept, scheduler="synchronous")
+        if how == "leave":
+            with iterator:
+                next(iterator)
+        else:
+            next(iterator)
+        if how == "close":
+            iterator.close()
+        del iterator
+        assert kept.last.status == "cancelled"
+        assert kept.last.num_frames_complete == 6
+
+    def test_one_that_fails(self, x, options):
+        kept = Kept()
+        with pytest.raises(ZeroDivisionError, match="broken"):
+            list(ud.run_udf_iter(x, Broken(), progress=kept, **options))
+        assert kept.last.status == "failed"
+
+    def test_the_reporter_closes_it(self, x):
+        iterator = None
+
+        def stop(state):
+            if state.num_frames_complete:
+                iterator.close()
+
+        told = []
+        iterator = ud.run_udf_iter(
+            x, Sums(), progress=lambda s: (told.append(s), stop(s)), scheduler="synchronous"
+        )
+        assert len(list(iterator)) == 1
+        assert told[-1].status == "cancelled"
+
+    def test_an_interrupted_one(self, x):
+        fails = Fails("update", KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            list(ud.run_udf_iter(x, Sums(), progress=fails))
+        assert fails.called[-1] == ("end", "cancelled")
+
+    def test_in_an_event_loop(self, x):
+        import asyncio
+
+        kept = Kept()
+
+        async def run():
+            return await ud.run_udf_iter(x, Sums(), progress=kept)
+
+        asyncio.run(run())
+        kept.assert_finished(24, x.nbytes, 4)
+
+    def test_results_are_those_without_progress(self, x, capsys):
+        *_, last = ud.run_udf_iter(x, Sums(), progress=True)
+        np.testing.assert_array_equal(last.buffers[0]["v"], np.full((4, 6), 64.0))
+        assert "24.0/24.0" in capsys.readouterr().err
+        list(ud.run_udf_iter(x, Sums()))
+        assert not capsys.readouterr().err
+
+
+def test_callbacks_of_others_are_left_alone(x):
+    ended = []
+    with dask.callbacks.Callback(posttask=lambda *a: ended.append(a)):
+        ud.run_udf(x, Sums()).compute(progress=Kept(), scheduler="synchronous")
+        assert ended
+    assert not dask.callbacks.Callback.active

@@ -1,0 +1,33 @@
+"""A cluster of three processes, one of which carries the tag of a CUDA device."""
+
+import pytest
+from task_record import TaskRecord, take
+
+from udfdask.cluster import worker_spec
+
+
+@pytest.fixture(scope="package")
+def mixed():
+    distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+    spec = worker_spec(cuda_devices=[0], cpu_workers=2, dashboard=False)
+    scheduler = {"cls": distributed.Scheduler, "options": {"port": 0, "dashboard_address": ":0"}}
+    with (
+        distributed.SpecCluster(workers=spec, scheduler=scheduler, silence_logs=30) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(3)
+        client.register_plugin(TaskRecord())
+        yield client
+
+
+@pytest.fixture
+def recorded(mixed):
+    """A function that returns the tasks of the cluster since the test began."""
+    mixed.run_on_scheduler(take)
+    return lambda: mixed.run_on_scheduler(take)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "notes").mkdir()
+    return str(tmp_path / "notes")

@@ -1,0 +1,209 @@
+"""Two chunk tasks for each chunk: the same numbers, one load, and as ever where one is enough."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from counting import CountedChain, CountedNav, CountedNothing, counted_block, counts
+from cuda_udfs import Added, Cuda, Rows, numbers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.plan.device_groups import Group, groups_of
+from udfdask.plan.make_recipe import make_recipe
+from udfdask.testing import numpy_standing_in_for_cupy, raise_if_dask_computes
+from udfdask.testing.strategies import datasets
+from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
+
+SHAPE, CHUNKS = (6, 5, 3, 4), (2, 3, 3, 2)
+DATA = np.arange(360).reshape(SHAPE)
+
+
+class CudaChain(CountedChain):
+    """Buffers of every kind, merged in order."""
+
+    def get_backends(self):
+        return ("cuda",)
+
+
+class CudaNothing(CountedNothing):
+    """No buffers."""
+
+    def get_backends(self):
+        return ("cuda",)
+
+
+class CudaStdDev(StdDevUDF):
+    """Merged by merge_all."""
+
+    def get_backends(self):
+        return ("cuda",)
+
+
+@pytest.fixture(autouse=True)
+def device():
+    """A device in this process, for the schedulers of threads."""
+    with numpy_standing_in_for_cupy(), dask.config.set(scheduler="threads", num_workers=2):
+        yield
+
+
+def lazy(folder, chunks=CHUNKS):
+    array = da.from_array(DATA - 1, chunks=chunks)
+    return array.map_blocks(counted_block, folder=folder, dtype="int64", meta=np.empty(0, "int64"))
+
+
+def check_once(folder, *udfs):
+    found = counts(folder)
+    found.pop("results", None)
+    assert set(found.values()) == {1}, found
+    assert sum(name.startswith("load-") for name in found) == 12
+    for udf in udfs:
+        assert sum(name.startswith(f"run-{udf}-") for name in found) == 6
+
+
+ROUTES = {
+    "joint": ud.compute,
+    "plain": dask.compute,
+    "arrays": lambda a, b: dask.compute(b["sums"], a["sums"] + 1, da.ones(3)),
+    "persisted": lambda a, b: dask.compute(*dask.persist(a, b)),
+    "our persist": lambda a, b: ud.compute(*ud.persist(a, b)),
+    "optimized": lambda a, b: dask.compute(*dask.optimize(a, b)),
+    "optimized arrays": lambda a, b: dask.compute(*dask.optimize(a["sums"], b["sums"])),
+    "chained": lambda a, b: dask.compute((a["sums"] > 3).sum(), b["sums"].mean(axis=0)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+@pytest.mark.parametrize("turned", [False, True], ids=["ab", "ba"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_each_block_is_loaded_once(route, turned, folder):
+    """Law 2, for tasks of both groups that read the same blocks."""
+    with raise_if_dask_computes():
+        a, b = ud.run_udf(lazy(folder), [CudaChain(folder), CountedNav(folder)])
+    ROUTES[route](*((b, a) if turned else (a, b)))
+    check_once(folder, "chain", "nav")
+
+
+def test_one_of_them_alone(folder):
+    a, b = ud.run_udf(lazy(folder), [CudaChain(folder), CountedNav(folder)])
+    a.compute()
+    check_once(folder, "chain")
+    b.compute()
+    check_once(folder, "nav")
+
+
+def test_without_buffers(folder):
+    a, b = ud.run_udf(lazy(folder), [CudaNothing(folder), CountedNav(folder)])
+    ud.compute(a)
+    check_once(folder, "nothing")
+    ud.compute(a, b)
+    check_once(folder, "nothing", "nav")
+
+
+@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@given(dataset=datasets(dtype="int16"), order=st.permutations([0, 1, 2, 3]))
+def test_the_same_numbers_as_in_one_group(dataset, order, tmp_path_factory):
+    array, sig_dims, roi = dataset
+    folder = str(tmp_path_factory.getbasetemp())
+    both = []
+    for cuda, deviation in ((Cuda, CudaStdDev), (Rows, StdDevUDF)):
+        udfs = [cuda(folder), SumUDF(), deviation(), SumSigUDF()]
+        results = ud.run_udf(array, [udfs[k] for k in order], sig_dims=sig_dims, roi=roi)
+        *_, last = ud.run_udf_iter(
+            array, [udfs[k] for k in order], sig_dims=sig_dims, roi=roi, scheduler="synchronous"
+        )
+        both.append([*ud.compute(*results), *last.buffers])
+    for with_device, without in zip(*both, strict=True):
+        for name in without:
+            np.testing.assert_allclose(with_device[name], without[name], rtol=1e-6)
+
+
+def test_each_group_gets_its_own_aux_data(tmp_path):
+    offsets = np.arange(30).reshape(6, 5)
+    aux = [
+        ud.UDF.aux_data(da.from_array(offsets, chunks=2), "nav", dtype="int64"),
+        ud.UDF.aux_data(2 * offsets, "nav", dtype="int64"),
+    ]
+
+    class OnHost(Added):
+        offers = ("numpy",)
+
+    array = da.from_array(DATA, chunks=(2, 3, 3, 4))
+    sums = numbers(DATA)[0]
+    for classes in ((Added, OnHost), (OnHost, Added)):
+        udfs = [cls(str(tmp_path), values) for cls, values in zip(classes, aux, strict=True)]
+        first, second = ud.compute(*ud.run_udf(array, udfs))
+        np.testing.assert_array_equal(first["sums"], sums + offsets)
+        np.testing.assert_array_equal(second["sums"], sums + 2 * offsets)
+        *_, last = ud.run_udf_iter(array, udfs)
+        np.testing.assert_array_equal(last.buffers[0]["sums"], sums + offsets)
+        np.testing.assert_array_equal(last.buffers[1]["sums"], sums + 2 * offsets)
+
+
+def recipe(*udfs, backends=None):
+    return make_recipe(udfs, shape=SHAPE, dtype="int64", backends=backends)
+
+
+def test_groups_of_a_run(tmp_path):
+    cuda, rows = Cuda(str(tmp_path)), Rows(str(tmp_path))
+    host, device = groups_of(recipe(cuda, rows, cuda, SumUDF()))
+    assert (host.numbers, host.names, host.resources) == ((1, 3), ("Rows", "SumUDF"), {})
+    assert (device.numbers, device.names, device.resources) == ((0, 2), ("Cuda",), {"CUDA": 1})
+    assert groups_of(recipe(rows)) == (Group(numbers=(0,), names=("Rows",), needs_cuda=False),)
+    assert groups_of(recipe(cuda)) == (Group(numbers=(0,), names=("Cuda",), needs_cuda=True),)
+
+
+def chunk_layers(result):
+    return [name for name in result["sums"].dask.layers if "-chunk-" in name]
+
+
+def test_a_run_of_one_group_is_as_it_was(tmp_path):
+    """One chunk task a chunk, fused with its loading, that is told of no group."""
+    array = da.ones(SHAPE, chunks=(2, 3, 3, 4))
+    for udf in (Rows(str(tmp_path)), Cuda(str(tmp_path))):
+        (result,) = ud.run_udf(array, [udf])
+        (name,) = chunk_layers(result)
+        tasks = dict(dask.optimize(result["sums"])[0].dask)
+        assert len(tasks) == 6 + 6 + 6  # chunks, merges, outputs
+        marked = [task for task in tasks.values() if "Group(" in repr(vars_of(task))]
+        assert len(marked) == (6 if "cuda-chunk" in name else 0)
+
+
+def vars_of(task):
+    """All that a task holds, in tasks fused into it too."""
+    args = getattr(task, "args", ())
+    return [vars_of(a) if hasattr(a, "args") else a for part in args for a in values(part)]
+
+
+def values(part):
+    return list(part.values()) if isinstance(part, dict) else [part]
+
+
+def test_layers_of_two_groups(tmp_path):
+    array = da.ones(SHAPE, chunks=(2, 3, 3, 4))
+    rows, cuda = ud.run_udf(array, [Rows(str(tmp_path)), Cuda(str(tmp_path))])
+    assert [name.rpartition("-")[0] for name in chunk_layers(rows)] == ["rows-chunk"]
+    assert [name.rpartition("-")[0] for name in chunk_layers(cuda)] == ["cuda-cuda-chunk"]
+
+
+def test_equal_runs_have_equal_names(tmp_path):
+    array = da.ones(SHAPE, chunks=(2, 3, 3, 4))
+    udfs = [Rows(str(tmp_path)), Cuda(str(tmp_path))]
+    first, second = (ud.run_udf(array, udfs) for _ in range(2))
+    assert [r["sums"].name for r in first] == [r["sums"].name for r in second]
+    turned = ud.run_udf(array, udfs[::-1])
+    assert {r["sums"].name for r in turned}.isdisjoint(r["sums"].name for r in first)
+
+
+def test_progress_counts_each_frame_once(tmp_path):
+    array = da.ones(SHAPE, chunks=CHUNKS, dtype="int64")
+    states = []
+    udfs = [Rows(str(tmp_path)), Cuda(str(tmp_path)), SumUDF()]
+    ud.compute(*ud.run_udf(array, udfs), progress=states.append)
+    assert states[-1].num_frames_total == states[-1].num_frames_complete == 30
+    assert states[-1].num_bytes_total == states[-1].num_bytes_complete == array.nbytes
+    assert states[-1].num_part_total == states[-1].num_part_complete == 6
+    frames = [state.num_frames_complete for state in states]
+    assert frames == sorted(frames)

@@ -1,0 +1,159 @@
+"""Runs the tests of the built-ins and of the interface over chunks of every backend.
+
+The rule: a test in `tests/udfs` or `tests/udf/interface` has all sets of its parameters on NumPy
+chunks, as it is written. On each other backend it has one set, another one on each, so that every
+function meets every backend and the suite does not take ten times as long. `--every-backend` runs
+all sets on all.
+
+It works at the doors: `run_udf`, `run_udf_iter` and `explain` are given the array of the test in
+other chunks, while the test computes what it expects from its own. Chunks that are matrices exist
+of arrays with one navigation and one signal axis alone: those backends are for the tests of
+`MATRIX_TESTS`. What backends have no say in stands in `UNCHANGED`, with a reason; what stands
+neither there nor brings an array to a door fails, since it would show nothing.
+"""
+
+import functools
+import sys
+from collections import defaultdict
+from importlib import import_module
+
+import dask.array as da
+import pytest
+from backend_exceptions import MATRIX_TESTS, NOT_ON_DEVICE, NOT_ON_STAND_IN, UNCHANGED
+from chunk_backends import (
+    ANY_SHAPE,
+    MATRICES,
+    ON_DEVICE,
+    STAND_IN,
+    can_hold,
+    chunks_in,
+    why_no_device,
+)
+
+from udfdask.arrays.backends.device import is_on_device, to_host
+from udfdask.testing import numpy_standing_in_for_cupy
+
+DOORS = {
+    "run_udf": "udfdask.run.run_udf",
+    "run_udf_iter": "udfdask.run.progressive",
+    "explain": "udfdask.run.run_udf",
+}
+ROOMS = ("udfs", "interface")
+
+
+def pytest_addoption(parser):
+    """Add the option that lifts the rule."""
+    parser.addoption(
+        "--every-backend",
+        action="store_true",
+        help="run tests of built-ins and interface on every backend with all their parameters",
+    )
+
+
+def pytest_generate_tests(metafunc):
+    """Give the tests that the rule is about a parameter more, which they need not name."""
+    here = metafunc.definition.path
+    if here.parent.name in ROOMS:
+        backends = backends_of(f"{here.parent.name}/{here.stem}::{metafunc.function.__name__}")
+        metafunc.parametrize("chunk_backend", [_param(b) for b in backends], indirect=True)
+
+
+def backends_of(test):
+    """The backends that a test function runs on, NumPy first."""
+    if test in UNCHANGED or test.partition("::")[0] in UNCHANGED:
+        return ("numpy",)
+    matrices = (*MATRICES, *ON_DEVICE[1:]) if test in MATRIX_TESTS else ()
+    device = () if test in NOT_ON_DEVICE else ON_DEVICE[:1]
+    stand_in = () if test in NOT_ON_DEVICE or test in NOT_ON_STAND_IN else (STAND_IN,)
+    return (*ANY_SHAPE, *stand_in, *device, *matrices)
+
+
+def _param(backend):
+    """A backend, with the last part of its name, and with the mark of those on a device."""
+    short = backend.removeprefix("scipy.").removeprefix("sparse.").replace("scipy.sparse.", "")
+    return pytest.param(backend, id=short, marks=[pytest.mark.gpu] if backend in ON_DEVICE else [])
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave one set of parameters of a test on each backend but NumPy."""
+    if config.getoption("--every-backend"):
+        return
+    sets = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        backend = getattr(item, "callspec", None) and item.callspec.params.get("chunk_backend")
+        if backend and backend != "numpy":
+            sets[item.nodeid.partition("[")[0]][backend].append(item)
+    left_out = set()
+    for of_test in sets.values():
+        for place, same in enumerate(of_test.values()):
+            # starting processes takes seconds
+            usable = [item for item in same if "processes" not in item.callspec.id] or same
+            kept = usable[place * len(usable) // len(of_test)]
+            left_out.update(item for item in same if item is not kept)
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(autouse=True)
+def chunk_backend(request, monkeypatch):
+    """The name of what chunks are made of; the doors see to that."""
+    name = getattr(request, "param", "numpy")
+    if name == "numpy":
+        yield name
+        return
+    missing = why_no_device() if name in ON_DEVICE else None
+    if missing:
+        pytest.skip(missing)
+    if name == STAND_IN:
+        request.getfixturevalue("stand_in_for_cupy")
+    if name == STAND_IN or name in ON_DEVICE:
+        _bring_to_host(monkeypatch)
+    brought = []
+    for door, room in DOORS.items():
+        _replace(monkeypatch, door, getattr(import_module(room), door), name, brought)
+    yield name
+    if not brought:
+        pytest.fail(
+            f"the test brings no dask array to {', '.join(DOORS)}, so that it shows nothing about "
+            "backends: add it to UNCHANGED in tests/support/backend_exceptions.py with a reason"
+        )
+
+
+@pytest.fixture
+def stand_in_for_cupy():
+    """NumPy in the place of CuPy."""
+    with numpy_standing_in_for_cupy():
+        yield
+
+
+def _bring_to_host(monkeypatch):
+    """Let computed arrays be NumPy's, which tests compare with."""
+    original = da.Array.__dask_postcompute__
+
+    def on_host(self):
+        finalize, extra = original(self)
+
+        def brought(results, *args):
+            array = finalize(results, *args)
+            return to_host(array) if is_on_device(array) else array
+
+        return brought, extra
+
+    monkeypatch.setattr(da.Array, "__dask_postcompute__", on_host)
+
+
+def _replace(monkeypatch, door, original, backend, brought):
+    """Put a door that changes chunks wherever the original is known."""
+
+    @functools.wraps(original)
+    def changing(array, *args, sig_dims=2, **kwargs):
+        if isinstance(array, da.Array):
+            brought.append(array.shape)
+            if can_hold(backend, array, sig_dims):
+                array = chunks_in(array, backend, sig_dims)
+        return original(array, *args, sig_dims=sig_dims, **kwargs)
+
+    for module in list(sys.modules.values()):
+        if vars(module).get(door) is original:
+            monkeypatch.setattr(module, door, changing)

@@ -1,0 +1,117 @@
+"""UDFs that need a CUDA device, or say so, over plain arrays; they note where they run."""
+
+import time
+
+import numpy as np
+from counting import note
+from udf_zoo import sig_axes
+
+import udfdask as ud
+from udfdask.udfs import SumUDF
+
+
+def here():
+    """The name of the worker at work."""
+    from distributed import get_worker
+
+    try:
+        return str(get_worker().name)
+    except ValueError:
+        return "none"
+
+
+def loaded(block, folder, block_info=None):
+    """A function for map_blocks that notes where its block is."""
+    place = "-".join(map(str, block_info[0]["chunk-location"]))
+    note(folder, f"load-{place}@{here()}")
+    return block + 1
+
+
+class Rows(ud.UDF):
+    """Rows and a frame; notes the worker of each chunk. `offers` are its backends."""
+
+    offers = ("numpy",)
+
+    def __init__(self, folder, pause=0.0, offset=0):
+        super().__init__(folder=folder, pause=pause, offset=offset)
+
+    def get_backends(self):
+        return self.offers
+
+    def get_preferred_input_dtype(self):
+        return self.USE_NATIVE_DTYPE
+
+    def get_task_data(self):
+        place = "-".join(map(str, self.meta.coordinates[0]))
+        note(self.params.folder, f"{type(self).__name__.lower()}-{place}@{here()}")
+        time.sleep(self.params.pause)
+        return {}
+
+    def get_result_buffers(self):
+        return {
+            "sums": self.buffer("nav", dtype="int64"),
+            "total": self.buffer("sig", dtype="int64"),
+        }
+
+    def process_tile(self, tile):
+        self.results.sums += tile.sum(axis=sig_axes(tile)) + self.params.offset
+        self.results.total += tile.sum(axis=0)
+
+    def merge(self, dest, src):
+        dest.sums = src.sums
+        dest.total += src.total
+
+
+class Cuda(Rows):
+    offers = ("cuda",)
+
+
+class Cupy(Rows):
+    offers = ("cupy", "cupyx.scipy.sparse.csr_matrix")
+
+
+class Hybrid(Rows):
+    offers = ("numpy", "cuda", "cupy")
+
+
+class Added(Cuda):
+    """With aux data."""
+
+    def __init__(self, folder, aux, **more):
+        ud.UDF.__init__(self, folder=folder, aux=aux, pause=0.0, offset=0)
+
+    def process_tile(self, tile):
+        self.results.sums += tile.sum(axis=sig_axes(tile)) + self.params.aux
+        self.results.total += tile.sum(axis=0)
+
+
+class CudaSum(SumUDF):
+    """A sum that can take one signal chunk at a time."""
+
+    _adds_signal_parts = True
+
+    def get_backends(self):
+        return ("cuda",)
+
+
+class Heavy(Cuda):
+    """With a parameter that is sent to a cluster once."""
+
+    def __init__(self, folder, table, **more):
+        ud.UDF.__init__(self, folder=folder, table=table, pause=0.0, offset=0)
+
+    def process_tile(self, tile):
+        self.results.sums += tile.sum(axis=sig_axes(tile)) + self.params.table.sum()
+        self.results.total += tile.sum(axis=0)
+
+
+class HeavyRows(Heavy):
+    """The same without a device."""
+
+    offers = ("numpy",)
+
+
+def numbers(array):
+    """What `Rows` gives."""
+    values = np.asarray(array)
+    return values.sum(axis=(2, 3)), values.sum(axis=(0, 1))

@@ -1,0 +1,55 @@
+"""What the tests of progressive runs share."""
+
+import dask.array as da
+import numpy as np
+import progressive_udfs as pu
+import pytest
+import udf_zoo
+from aux_udfs import SeenInTree, aux_of
+
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
+
+SHAPE = (6, 5, 4, 3)
+CHUNKS = ((2, 1, 3), (3, 2), (4,), (2, 1))
+ROI = np.random.default_rng(3).random(SHAPE[:2]) < 0.4
+
+LOCAL = [{"scheduler": "synchronous"}, {"scheduler": "threads", "num_workers": 2}]
+local = pytest.mark.parametrize("local", LOCAL, ids=["synchronous", "threads"])
+
+# MergeAllWhole says that its merge is never called; the median of MergeAllOnce is not merged
+ZOO = [u for u in udf_zoo.ZOO if u not in (udf_zoo.MergeAllWhole, udf_zoo.MergeAllOnce)]
+ZOO += [pu.OnlyMergeAll, pu.MedianOnce, NoOpUDF, SumSigUDF, SumUDF]
+
+
+def long_array(n=200, data=None):
+    """So many chunks of one frame."""
+    if data is not None:
+        return da.from_array(data, chunks=(1, *data.shape[1:]), meta=np.empty((0,) * 4))
+    rows = da.arange(n, chunks=1, dtype="int64")
+    return da.broadcast_to(rows[:, None, None, None], (n, 1, 2, 2)).copy()
+
+
+def assert_same(found, expected):
+    """Equal results, masks and rows: integers exactly, floats to rounding."""
+    assert list(found) == list(expected)
+    for name in expected:
+        for a, b in [
+            (found[name], expected[name]),
+            (found.raw[name], expected.raw[name]),
+            (found.valid_mask[name], expected.valid_mask[name]),
+        ]:
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            if a.dtype.kind in "fc":
+                np.testing.assert_allclose(a, b, rtol=1e-6)
+            else:
+                np.testing.assert_array_equal(a, b)
+
+
+def seen(shape, cls=SeenInTree, wrap=lambda a: a, **kwargs):
+    return cls(**aux_of(Shape(shape, sig_dims=2), wrap), **kwargs)
+
+
+def worker_of(iterator):
+    """The thread in which a local scheduler works for an iterator."""
+    return iterator._chunks._thread

@@ -1,0 +1,310 @@
+"""UDFs for tests of progressive runs; importable on workers."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+from aux_udfs import SeenByMergeAll
+from counting import note
+from udf_zoo import Native, NavSums, TileTree, sig_axes
+
+import udfdask as ud
+
+
+class Scaled(Native):
+    """One parameter that shows in rows, and one in merges; notes each chunk that it starts."""
+
+    def __init__(self, factor, step=0, folder=None):
+        super().__init__(factor=factor, step=step, folder=folder)
+
+    def get_result_buffers(self):
+        return {
+            "factor": self.buffer("nav", dtype="int64"),
+            "steps": self.buffer("single", dtype="int64"),
+        }
+
+    def process_partition(self, partition):
+        if self.params.folder is not None:
+            note(self.params.folder, "run")
+        self.results.factor[:] = self.params.factor
+
+    def merge(self, dest, src):
+        dest.factor[:] = src.factor
+        dest.steps[:] += self.params.step
+
+
+class WithTable(ud.UDF):
+    """A parameter that weighs a lot, or is a dask array."""
+
+    def __init__(self, table):
+        super().__init__(table=table)
+
+    def get_result_buffers(self):
+        return {
+            "v": self.buffer("nav", dtype="float64"),
+            "total": self.buffer("single", dtype="float64"),
+        }
+
+    def process_frame(self, frame):
+        self.results.v[:] = frame.sum() * self.params.table[0]
+
+    def merge(self, dest, src):
+        dest.v[:] = src.v
+        dest.total[:] += src.v.sum() + self.params.table[-1]
+
+
+class ParameterDecides(ud.UDF):
+    """Parameters that decide what is declared."""
+
+    def __init__(self, n, dtype="float32"):
+        super().__init__(n=n, dtype=dtype)
+
+    def get_preferred_input_dtype(self):
+        return self.params.dtype
+
+    def get_result_buffers(self):
+        return {"v": self.buffer("nav", extra_shape=(self.params.n,), dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.v[:] = frame.sum()
+
+
+class MaskSeen(ud.UDF):
+    """What `get_valid_nav_mask` says in merge and in get_results."""
+
+    def get_result_buffers(self):
+        return {
+            "before": self.buffer("nav", dtype="int64"),
+            "seen": self.buffer("single", dtype="int64", use="result_only"),
+            "chunks": self.buffer("single", dtype="int64"),
+            "map": self.buffer(
+                "single", extra_shape=self.meta.dataset_shape.nav, dtype="bool", use="result_only"
+            ),
+        }
+
+    def process_frame(self, frame):
+        pass
+
+    def merge(self, dest, src):
+        mask = self.meta.get_valid_nav_mask()
+        full = self.meta.get_valid_nav_mask(full_nav=True).reshape(self.meta.dataset_shape.nav)
+        assert mask.sum() == full.sum()
+        assert not full[tuple(self.meta.coordinates.T)].any()
+        dest.before[:] = mask.sum()
+        dest.chunks[:] += 1
+
+    def get_results(self):
+        mask = self.meta.get_valid_nav_mask()
+        return {"seen": mask.sum(), "map": self.meta.get_valid_nav_mask(full_nav=True)}
+
+
+class Dose(ud.UDF):
+    """Rows hold aux data."""
+
+    def __init__(self, dose, other=0):
+        super().__init__(dose=dose, other=other)
+
+    def get_result_buffers(self):
+        return {
+            "dose": self.buffer("nav", dtype="float64"),
+            "again": self.buffer("nav", dtype="float64", use="result_only"),
+        }
+
+    def process_frame(self, frame):
+        self.results.dose[:] = self.params.dose
+
+    def get_results(self):
+        return {"again": self.params.dose}
+
+
+class SeenByMergeAllOnly(SeenByMergeAll):
+    merge = ud.UDF.merge
+
+
+class OnlyMergeAll(TileTree):
+    """merge_all and no merge, with nav buffers."""
+
+    split_every = 3
+    merge = ud.UDF.merge
+
+    def get_result_buffers(self):
+        return {**super().get_result_buffers(), "sums": self.buffer("nav", dtype="int64")}
+
+    def process_tile(self, tile):
+        super().process_tile(tile)
+        self.results.sums += tile.sum(axis=sig_axes(tile), dtype="int64")
+
+    def merge_all(self, ordered_results):
+        parts = list(ordered_results.values())
+        whole = {name: sum(p[name] for p in parts) for name in ("total", "count", "squares")}
+        return {**whole, "sums": np.concatenate([p.sums for p in parts])}
+
+
+class MedianOnce(NavSums):
+    """merge_all, not associative, on everything at once."""
+
+    split_every = False
+
+    def get_result_buffers(self):
+        return {**super().get_result_buffers(), "median": self.buffer("single", dtype="float64")}
+
+    def merge_all(self, ordered_results):
+        sums = np.concatenate([p.sums for p in ordered_results.values()])
+        return {"sums": sums, "median": np.median(sums)}
+
+
+class MeanOfMeans(NavSums):
+    """merge_all, not associative, in a tree: has to be refused."""
+
+    split_every = 3
+
+    def get_result_buffers(self):
+        return {"mean": self.buffer("single", dtype="float64")}
+
+    def process_tile(self, tile):
+        self.results.mean += tile.mean() + self.meta.coordinates[0, 0] ** 2
+
+    def merge_all(self, ordered_results):
+        return {"mean": np.mean([p.mean for p in ordered_results.values()])}
+
+
+class Order(Native):
+    """Depends on the order of merging."""
+
+    def get_result_buffers(self):
+        return {
+            "place": self.buffer("nav", dtype="int64"),
+            "hash": self.buffer("single", dtype="int64"),
+        }
+
+    def process_partition(self, partition):
+        self.results.place[:] = self.meta.coordinates[:, 0] + 1
+        self.results.hash[:] = self.meta.coordinates[0, 0] + 1
+
+    def merge(self, dest, src):
+        dest.place[:] += src.place
+        dest.hash[:] = dest.hash * 31 % 1_000_003 + src.hash
+
+
+GATES = {}
+"""Events by name, for UDFs in this process."""
+
+
+class Gated(Order):
+    """Notes the first row of each chunk that starts; some wait until they are let through."""
+
+    def __init__(self, name, closed=()):
+        super().__init__(name=name, closed=closed)
+
+    def process_partition(self, partition):
+        gates = GATES[self.params.name]
+        row = int(self.meta.coordinates[0, 0])
+        gates.started.append(row)
+        gates.some.release()
+        if row in self.params.closed:
+            assert gates.open.wait(30)
+        super().process_partition(partition)
+
+
+class GatedAnyOrder(Gated):
+    """The same, where the order of merging does not matter."""
+
+    merge_assigns_nav = True
+
+    def merge(self, dest, src):
+        dest.place[:] = src.place
+        dest.hash[:] += src.hash
+
+
+class Sees(Gated):
+    """Rows hold a parameter."""
+
+    def __init__(self, name, value, closed=()):
+        ud.UDF.__init__(self, name=name, value=value, closed=closed)
+
+    def process_partition(self, partition):
+        super().process_partition(partition)
+        self.results.place[:] = self.params.value
+
+
+class Gates:
+    """What the chunks of a `Gated` have done."""
+
+    def __init__(self, name):
+        GATES[name] = self
+        self.name = name
+        self.open = threading.Event()
+        self.started = []
+        self.some = threading.Semaphore(0)
+
+    def wait_for(self, count):
+        """Wait until so many chunks have started."""
+        while len(self.started) < count:
+            assert self.some.acquire(timeout=30)
+
+
+class Fails(NavSums):
+    """Raises at one row, in a method of choice."""
+
+    def __init__(self, where, row=3):
+        super().__init__(where=where, row=row)
+
+    def _fail(self, where):
+        if where == self.params.where and self.params.row in self.meta.coordinates[:, 0]:
+            raise ZeroDivisionError("on purpose")
+
+    def process_tile(self, tile):
+        self._fail("process_tile")
+        super().process_tile(tile)
+
+    def merge(self, dest, src):
+        self._fail("merge")
+        dest.sums[:] = src.sums
+
+    def get_results(self):
+        if self.params.where == "get_results":
+            raise ZeroDivisionError("on purpose")
+        return {}
+
+
+class Interrupts(NavSums):
+    """Somebody presses Ctrl-C while a chunk is processed."""
+
+    def __init__(self, folder, row):
+        super().__init__(folder=str(folder), row=row)
+
+    def process_tile(self, tile):
+        note(self.params.folder, "run")
+        if self.params.row in self.meta.coordinates[:, 0]:
+            os.kill(os.getpid(), signal.SIGINT)
+        super().process_tile(tile)
+
+
+class CountsResults(NavSums):
+    """Notes each call of get_results."""
+
+    def __init__(self, folder):
+        super().__init__(folder=str(folder))
+
+    def get_results(self):
+        note(self.params.folder, "results")
+        return {"sums": self.results.sums + 1}
+
+
+class Slow(NavSums):
+    """Notes each chunk; waits for a file, so that nothing is over before the test wants it."""
+
+    def __init__(self, folder, row):
+        super().__init__(folder=str(folder), row=row)
+
+    def process_tile(self, tile):
+        note(self.params.folder, "run")
+        if self.params.row in self.meta.coordinates[:, 0]:
+            stop = threading.Event()
+            for _ in range(600):
+                if (Path(self.params.folder) / "go").exists():
+                    break
+                stop.wait(0.05)
+        super().process_tile(tile)

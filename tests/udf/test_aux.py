@@ -1,0 +1,329 @@
+"""Aux data: the right part in every hook, whatever the chunks, ROI, layout and scheduler."""
+
+import pickle
+
+import cloudpickle
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from aux_udfs import AUX_UDFS, SeenByFrames, SeenByTiles, SeenInTree, Subtract, aux_of
+from counting import CountedChain, CountedData, CountedNav, MeanFrame, counts
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.testing import check_udf, raise_if_dask_computes, run_reference
+from udfdask.testing.strategies import chunkings, rois, shapes
+from udfdask.udfs import SumSigUDF
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+
+fast = settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+SYNC = {"scheduler": "synchronous"}
+
+
+@st.composite
+def cases(draw, min_nav=1):
+    shape = draw(shapes(min_nav=min_nav, max_nav=3, max_side=4))
+    data = np.random.default_rng(draw(st.integers(0, 9))).integers(0, 9, shape)
+    return {
+        "data": data,
+        "chunks": draw(chunkings(shape)),
+        "shape": shape,
+        "roi": draw(rois(tuple(shape.nav))),
+        "tile": draw(st.sampled_from(["1 MiB", 64])),
+        "lazy": draw(st.sampled_from([None, 1, 2, -1])),
+        "flat": draw(st.booleans()),
+    }
+
+
+def check(case, classes, **how):
+    shape, chunk = case["shape"], case["lazy"]
+    wrap = (lambda a: a) if chunk is None else (lambda a: da.from_array(a, chunks=chunk))
+    udfs = [cls(**aux_of(shape, wrap, case["flat"])) for cls in classes]
+    array = da.from_array(case["data"], chunks=case["chunks"])
+    options = {"sig_dims": shape.sig_dims, "roi": case["roi"]}
+    with dask.config.set({"udfdask.tile-bytes": case["tile"]}), raise_if_dask_computes():
+        lazy = ud.run_udf(array, udfs, **options)
+    plain = [cls(**aux_of(shape)) for cls in classes]
+    expected = run_reference(case["data"], plain, **options)
+    for result, wanted in zip(ud.compute(*lazy, **how), expected, strict=True):
+        for name in ("total", "last", "done"):
+            np.testing.assert_array_equal(result[name], wanted[name])
+
+
+@pytest.mark.point(24)
+@pytest.mark.parametrize("cls", AUX_UDFS, ids=lambda c: c.__name__)
+@given(case=cases())
+@fast
+def test_right_part_in_every_hook(cls, case):
+    check(case, [cls], **SYNC)
+
+
+@pytest.mark.point(24)
+@given(case=cases(min_nav=0))
+@fast
+def test_any_number_of_nav_axes(case):
+    check(case, AUX_UDFS, **SYNC)
+
+
+@pytest.mark.point(24)
+@given(case=cases(), classes=st.lists(st.sampled_from(AUX_UDFS), min_size=1, max_size=3))
+@settings(fast, max_examples=8)
+def test_on_a_cluster(client, case, classes):
+    check(case, classes, scheduler=client)
+    check(case, classes, scheduler="threads")
+
+
+X = np.arange(4 * 6 * 3 * 5).reshape(4, 6, 3, 5)
+
+
+@pytest.fixture
+def x():
+    return da.from_array(X, chunks=(2, 4, 3, 5))
+
+
+class Scaled(ud.UDF):
+    """The aux example: a factor for each frame and a mask for each pixel."""
+
+    def __init__(self, factor, mask):
+        super().__init__(factor=factor, mask=mask)
+
+    def get_result_buffers(self):
+        return {"v": self.buffer("nav", dtype="float64")}
+
+    def process_tile(self, tile):
+        self.results.v += self.params.factor * (tile * self.params.mask).sum(axis=(1, 2))
+
+
+@pytest.mark.point(24)
+@pytest.mark.parametrize("roi", [None, np.s_[1:, 2:5], np.zeros((4, 6), dtype=bool)])
+def test_the_aux_example(x, roi):
+    factor, mask = np.random.default_rng(1).random((4, 6)), np.eye(3, 5)
+    udf = Scaled(
+        factor=ud.UDF.aux_data(factor, kind="nav", dtype="float64"),
+        mask=ud.UDF.aux_data(mask, kind="sig", dtype="float64"),
+    )
+    done = ud.run_udf(x, udf, roi=roi).compute(**SYNC)
+    expected = factor * (X * mask).sum(axis=(2, 3))
+    chosen = np.ones((4, 6), bool) if roi is None else np.zeros((4, 6), bool)
+    if roi is not None:
+        chosen[roi] = True
+    np.testing.assert_allclose(done["v"][chosen], expected[chosen])
+    assert np.isnan(done["v"][~chosen]).all()
+
+
+@pytest.mark.point(4, 24)
+def test_the_user_s_instance_is_not_changed(x):
+    udf = SeenByTiles(**aux_of(Shape(X.shape, sig_dims=2)))
+    before = dict(udf.__dict__), dict(udf.params.__dict__)
+    ud.run_udf(x, udf).compute(**SYNC)
+    assert (udf.__dict__, udf.params.__dict__) == before
+    again = pickle.loads(cloudpickle.dumps(udf))
+    ud.run_udf(x, again).compute(**SYNC)
+
+
+@pytest.mark.point(24)
+def test_each_task_gets_its_own_part():
+    """10 MB of aux data over 100 chunks: 10 MB in the graph, 100 kB in a task."""
+    x = da.ones((100, 2, 2), chunks=(1, 2, 2))
+    level = ud.UDF.aux_data(np.ones((100, 12500)), "nav", extra_shape=12500, dtype="float64")
+    result = ud.run_udf(x, Subtract("", level))
+    graph = dict(result.__dask_graph__())
+    sizes = [len(cloudpickle.dumps(task)) for task in graph.values()]
+    assert max(sizes) < 120_000
+    assert 10e6 < sum(sizes) < 12e6
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes", "distributed"])
+@pytest.mark.point(24)
+def test_aux_from_a_nav_result_is_one_pass(tmp_path, request, scheduler):
+    """Each block is loaded once, each chunk of both UDFs run once."""
+    data = np.random.default_rng(0).integers(0, 9, (6, 8, 4, 4))
+    x = da.from_array(CountedData(data, tmp_path), chunks=(2, 4, 4, 4))
+    how = request.getfixturevalue("client") if scheduler == "distributed" else scheduler
+    sums = ud.run_udf(x, CountedNav(str(tmp_path)))["sums"]
+    aux = ud.UDF.aux_data(sums / 16, "nav", dtype="float64")
+    result = ud.run_udf(x, Subtract(str(tmp_path), aux))
+    assert result.explain().passes == 1
+    counts(tmp_path)  # dask has looked at the array while it was made
+    for collections in ([result], [result, sums]):
+        done = dask.compute(*collections, scheduler=how)
+        assert set(counts(tmp_path).values()) == {1}
+        np.testing.assert_allclose(done[0]["left"], 0, atol=1e-9)
+
+
+@pytest.mark.point(24)
+def test_aux_from_rows_and_regions(tmp_path):
+    """A nav result may come flat, and from a run with a ROI."""
+    x = da.from_array(X.astype(float), chunks=(2, 4, 3, 5))
+    means = ud.run_udf(x, SumSigUDF())["intensity"] / 15
+    aux = ud.UDF.aux_data(means.reshape(-1), "nav", dtype="float64")
+    roi = np.s_[1:3, 1:5]
+    result = ud.run_udf(x, Subtract(str(tmp_path), aux), roi=roi)
+    done = result.compute(**SYNC)
+    np.testing.assert_allclose(done.raw["left"], 0, atol=1e-9)
+    assert np.isnan(done["left"]).sum() == 24 - 8
+
+
+@pytest.mark.point(24)
+@pytest.mark.parametrize("gathered", [False, True])
+def test_aux_from_a_whole_run_is_two_passes(tmp_path, gathered):
+    data = np.random.default_rng(0).integers(0, 9, (6, 8, 4, 4))
+    x = da.from_array(CountedData(data, tmp_path), chunks=(2, 4, 4, 4))
+    if gathered:  # get_results runs once on all of it, so that each block of rows needs all chunks
+        level = ud.run_udf(x, CountedChain(str(tmp_path)))["sums"] / 16.0
+        expected = np.zeros((6, 8))
+    else:
+        mean = ud.run_udf(x, MeanFrame())["mean"].mean()
+        level = da.broadcast_to(mean, (6, 8), chunks=(2, 4))
+        expected = (data - data.mean()).sum(axis=(2, 3))
+    aux = ud.UDF.aux_data(level, "nav", dtype="float64")
+    result = ud.run_udf(x, Subtract(str(tmp_path), aux))
+    assert result.explain().passes == 2
+    counts(tmp_path)  # dask has looked at the array while it was made
+    done = result.compute(**SYNC)
+    seen = counts(tmp_path)
+    assert {n for name, n in seen.items() if name.startswith("load")} == {2}
+    assert {n for name, n in seen.items() if name.startswith("run")} == {1}
+    np.testing.assert_allclose(done["left"], expected, atol=1e-9)
+
+
+@pytest.mark.point(24)
+def test_sig_aux_from_a_run(tmp_path):
+    x = da.from_array(CountedData(X.astype(float), tmp_path), chunks=(2, 3, 3, 5))
+    mean = ud.run_udf(x, MeanFrame())["mean"]
+    udf = Scaled(
+        factor=ud.UDF.aux_data(np.ones((4, 6)), "nav", dtype="float64"),
+        mask=ud.UDF.aux_data(mean, "sig", dtype="float64"),
+    )
+    result = ud.run_udf(x, udf)
+    assert result.explain().passes == 2
+    counts(tmp_path)  # dask has looked at the array while it was made
+    np.testing.assert_allclose(
+        result.compute(**SYNC)["v"], (X * X.mean(axis=(0, 1))).sum(axis=(2, 3))
+    )
+
+
+@pytest.mark.point(24)
+def test_names_follow_the_values(x):
+    def name(values, **options):
+        aux = ud.UDF.aux_data(values, "nav", dtype="float64", **options)
+        return ud.run_udf(x, Subtract("", aux))["left"].name
+
+    ones = np.ones((4, 6))
+    changed = ones.copy()
+    changed[3, 5] = 2
+    assert name(ones) == name(ones.copy())
+    assert name(ones) != name(changed)
+    assert name(da.from_array(ones)) != name(da.from_array(changed))
+
+
+@pytest.mark.point(24)
+def test_values_while_declaring(x):
+    """The plan knows NumPy values; a worker, which has its rows only, takes the plan's word."""
+
+    class Declares(ud.UDF):
+        def __init__(self, n):
+            super().__init__(n=n)
+
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav", extra_shape=int(self.params.n.max()))}
+
+        def process_frame(self, frame):
+            self.results.v[:] = self.params.n
+
+    n = np.arange(24).reshape(4, 6)
+    done = ud.run_udf(x, Declares(ud.UDF.aux_data(n, "nav", dtype=n.dtype))).compute(**SYNC)
+    np.testing.assert_array_equal(done["v"], np.broadcast_to(n[..., None], (4, 6, 23)))
+
+
+@pytest.mark.point(24)
+@pytest.mark.parametrize(
+    ("data", "arguments", "error", "message"),
+    [
+        (np.ones(24), {"kind": "frame"}, ud.ArgumentValueError, r"aux_data kind must be one of"),
+        (np.ones(24), {"kind": "nav"}, ud.ArgumentTypeError, r"float64.*float32 was declared"),
+        (da.ones(24), {"kind": "nav"}, ud.ArgumentTypeError, r"pass dtype='float64'"),
+        (np.ones(2, "f4"), {"kind": "nav", "dtype": "f31"}, ud.ArgumentTypeError, r"not a NumPy"),
+        (
+            np.ones(2, "f4"),
+            {"kind": "nav", "extra_shape": -1},
+            ud.ArgumentValueError,
+            r"extra_shape",
+        ),
+        (dask.delayed(1), {"kind": "nav"}, ud.ArgumentTypeError, r"takes a NumPy or dask array"),
+        (memoryview(b"a"), {"kind": "nav", "dtype": "S3"}, None, ""),
+        (
+            da.ones(24, dtype="f4")[da.ones(24) > 0],
+            {"kind": "nav"},
+            ud.ArgumentValueError,
+            r"unknown shape.*compute_chunk_sizes",
+        ),
+    ],
+)
+def test_bad_aux_data(data, arguments, error, message):
+    if error is None:
+        assert ud.UDF.aux_data(data, **arguments).dtype == np.dtype("S3")
+        return
+    with pytest.raises(error, match=message):
+        ud.UDF.aux_data(data, **arguments)
+
+
+@pytest.mark.point(24)
+@pytest.mark.parametrize(("kind", "size"), [("nav", 23), ("sig", 16), ("single", 2), ("nav", 8)])
+def test_wrong_size(x, kind, size):
+    aux = ud.UDF.aux_data(np.ones(size), kind, dtype="float64")
+    with pytest.raises(ud.ArgumentValueError, match=rf"params.level of kind '{kind}'.*\({size},\)"):
+        ud.run_udf(x, Subtract("", aux))
+
+
+@pytest.mark.point(24)
+def test_big_endian_and_lists(x):
+    values = np.arange(24, dtype=">f8")
+    for form in (values, da.from_array(values), values.tolist()):
+        aux = ud.UDF.aux_data(form, "nav", dtype="float64")
+        assert aux.dtype.isnative
+        done = ud.run_udf(x, Subtract("/tmp", aux), roi=np.zeros((4, 6), bool)).compute(**SYNC)
+        assert done["left"].shape == (4, 6)
+
+
+@pytest.mark.point(16, 24)
+@pytest.mark.parametrize("cls", [SeenByFrames, SeenInTree])
+def test_merge_with_a_region(x, cls):
+    """Upstream shows the wrong rows here."""
+    roi = np.zeros((4, 6), dtype=bool)
+    roi[0, 5] = roi[2, 1] = roi[3, 0:4] = True
+    udf = cls(**aux_of(Shape(X.shape, sig_dims=2)))
+    done = ud.run_udf(x, udf, roi=roi).compute(**SYNC)
+    assert done["last"].tolist() == [21, 21]
+
+
+@pytest.mark.point(24)
+@pytest.mark.parametrize("cls", AUX_UDFS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("wrap", [np.asarray, da.from_array])
+def test_aux_udfs_keep_the_laws(cls, wrap):
+    check_udf(cls(**aux_of(Shape(X.shape, sig_dims=2), wrap)), X % 17)
+
+
+@pytest.mark.parametrize("given", [(0, 4, 2), (0, 2)])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_no_frames_at_all(given, lazy):
+    """A scan axis may be empty; dask reshapes no array of several axes without elements."""
+    values = da.zeros(given, chunks=2) if lazy else np.zeros(given)
+    aux = ud.UDF.aux_data(values, kind="nav", extra_shape=(2,), dtype="float64")
+    x = da.zeros((0, 4, 3), chunks=(1, 2, 3))
+    found = ud.run_udf(x, AddsAux(aux=aux), sig_dims=1).compute(**SYNC)["total"]
+    assert found.shape == (0, 4)
+
+
+class AddsAux(ud.UDF):
+    """Adds up the aux data of each frame."""
+
+    def get_result_buffers(self):
+        return {"total": self.buffer("nav")}
+
+    def process_frame(self, frame):
+        self.results.total[:] = self.params.aux.sum()

@@ -1,0 +1,389 @@
+"""Hooks beyond the specification: shared task data, axes of results, tiling preferences."""
+
+import threading
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from aux_udfs import Shared
+from counting import counts
+
+import udfdask as ud
+from udfdask.udfs import SumUDF
+
+SYNC = {"scheduler": "synchronous"}
+
+
+@pytest.fixture
+def x():
+    return da.ones((20, 3, 4, 4), chunks=(1, 3, 4, 4))
+
+
+@pytest.mark.point(2)
+@pytest.mark.parametrize(
+    ("scheduler", "most"), [("synchronous", 1), ("threads", 1), ("processes", 16), ("cluster", 2)]
+)
+def test_shared_task_data_is_made_once_per_process(tmp_path, x, request, scheduler, most):
+    how = {"scheduler": request.getfixturevalue("client") if scheduler == "cluster" else scheduler}
+    if scheduler == "processes":
+        how["num_workers"] = 2
+        most = 2
+    table = np.arange(5.0)
+    done = ud.run_udf(x, Shared(str(tmp_path), table)).compute(**how)
+    assert (done["v"] == 20).all()
+    assert 1 <= counts(tmp_path)["shared"] <= most
+
+
+@pytest.mark.point(2)
+def test_shared_task_data_of_another_run_are_others(tmp_path, x):
+    for table in (np.arange(5.0), np.arange(6.0)):
+        done = ud.run_udf(x, Shared(str(tmp_path), table)).compute(**SYNC)
+        assert (done["v"] == 2 * table.sum()).all()
+    assert counts(tmp_path)["shared"] == 2
+
+
+@pytest.mark.point(2)
+def test_shared_task_data_know_no_chunk(x):
+    class Curious(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav")}
+
+        def get_shared_task_data(self):
+            assert self.meta.dataset_shape.sig == (4, 4)
+            return {"where": self.meta.coordinates}
+
+        def process_frame(self, frame):
+            pass
+
+    with pytest.raises(ud.NotAvailableError, match=r"meta.coordinates") as caught:
+        ud.run_udf(x, Curious()).compute(**SYNC)
+    assert any("Curious.get_shared_task_data" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.point(2)
+@pytest.mark.parametrize("method", ["get_task_data", "get_shared_task_data"])
+@pytest.mark.parametrize("value", [None, [1], 3])
+def test_task_data_that_are_no_dictionary(x, method, value):
+    methods = {
+        "get_result_buffers": lambda self: {"v": self.buffer("nav")},
+        "process_frame": lambda self, frame: None,
+        method: lambda self: value,
+    }
+    udf = type("Made", (ud.UDF,), methods)()
+    with pytest.raises(ud.ArgumentTypeError, match=rf"Made.{method}\(\) must return a dictionary"):
+        ud.run_udf(x, udf).compute(**SYNC)
+
+
+class Moments(ud.UDF):
+    """Three moments in two ways, with axes."""
+
+    def __init__(self, axes=None):
+        super().__init__(axes=axes)
+
+    def get_result_buffers(self):
+        return {
+            "m": self.buffer("nav", extra_shape=(3, 2)),
+            "plain": self.buffer("nav", extra_shape=2),
+            "none": self.buffer("nav"),
+            "hidden": self.buffer("nav", use="private"),
+        }
+
+    def get_result_axes(self):
+        return self.params.axes or {}
+
+    def process_frame(self, frame):
+        pass
+
+
+KIND = ud.Axis(name="kind", labels=("mean", "var", "skew"))
+ENERGY = ud.Axis(name="E", unit="eV", scale=0.5, offset=100.0)
+
+
+@pytest.mark.point(13)
+def test_axes_of_results(x):
+    result = ud.run_udf(x, Moments({"m": (KIND, ENERGY)}))
+    for res in (result, result.compute(**SYNC)):
+        assert res.axes["m"] == (KIND, ENERGY)
+        assert res.axes["plain"] == (ud.Axis(name="plain_dim_0"),)
+        assert res.axes["none"] == ()
+        assert set(res.axes) == set(res)
+    assert ud.run_udf(x, SumUDF()).axes == {"intensity": ()}
+
+
+@pytest.mark.point(13)
+@pytest.mark.parametrize(
+    ("axes", "error", "message"),
+    [
+        ([1], ud.ArgumentTypeError, r"must return a dictionary of tuples of Axis, not list"),
+        ({"m": ("a", "b")}, ud.ArgumentTypeError, r"a tuple of udfdask.Axis is needed"),
+        ({"m": (KIND,)}, ud.ArgumentValueError, r"1 axes, but its extra_shape is \(3, 2\)"),
+        ({"plain": KIND}, ud.ArgumentValueError, r"3 labels for 2 positions"),
+        ({"m": (ENERGY, ENERGY)}, ud.ArgumentValueError, r"two axes of the same name"),
+        ({"x": (KIND,)}, ud.UndeclaredBufferError, r"names 'x', which is no result"),
+        ({"hidden": ()}, ud.UndeclaredBufferError, r"names 'hidden', which is no result"),
+    ],
+)
+def test_bad_axes(x, axes, error, message):
+    with pytest.raises(error, match=message):
+        ud.run_udf(x, Moments(axes))
+
+
+# Tiles.
+
+
+class Tiles(ud.UDF):
+    """Collects the shapes of its tiles."""
+
+    def __init__(self, seen, depth=None, total_size=None, dtype=np.float32):
+        super().__init__(seen=seen, depth=depth, total_size=total_size, dtype=dtype)
+
+    def get_preferred_input_dtype(self):
+        return self.params.dtype
+
+    def get_tiling_preferences(self):
+        assert self.meta.device_class == "cpu"
+        assert self.meta.threads_per_worker == 1
+        self.params.seen.setdefault("asked", set()).add(threading.get_ident())
+        depth = self.TILE_DEPTH_DEFAULT if self.params.depth is None else self.params.depth
+        size = self.TILE_SIZE_MAX if self.params.total_size is None else self.params.total_size
+        return {"depth": depth, "total_size": size}
+
+    def get_result_buffers(self):
+        return {"n": self.buffer("nav", dtype="int64")}
+
+    def process_tile(self, tile):
+        scheme = self.meta.tiling_scheme
+        assert self.meta.sig_slice == scheme[self.meta.tiling_scheme_idx]
+        assert tuple(self.meta.sig_slice.shape) == tile.shape[1:]
+        assert all(a <= b for a, b in zip(tile.shape, scheme.shape, strict=True))
+        self.params.seen.setdefault("tiles", []).append(tile.shape)
+        self.params.seen.setdefault("bytes", []).append(tile.nbytes)
+        self.results.n += tile[0].size
+
+
+def tiles(x, **preferences):
+    seen = {}
+    done = ud.run_udf(x, Tiles(seen, **preferences)).compute(**SYNC)
+    assert (done["n"] == x.shape[2] * x.shape[3]).all()
+    return seen
+
+
+FRAMES = da.zeros((8, 50, 64, 64), chunks=(6, 50, 64, 64), dtype="u2")
+
+
+@pytest.mark.point(20)
+def test_default_tiles_fit_the_cache():
+    seen = tiles(FRAMES)
+    assert set(seen["tiles"]) == {(256, 64, 64), (44, 64, 64), (100, 64, 64)}
+    assert max(seen["bytes"]) == 4 << 20
+
+
+@pytest.mark.point(20)
+@pytest.mark.parametrize(
+    ("preferences", "largest"),
+    [
+        ({"depth": 7}, (7, 64, 64)),
+        ({"depth": 7.9}, (7, 64, 64)),
+        ({"total_size": 100_000.5}, (6, 64, 64)),
+        ({"depth": 100_000}, (256, 64, 64)),
+        ({"depth": ud.UDF.TILE_DEPTH_MAX, "total_size": ud.UDF.TILE_SIZE_MAX}, (256, 64, 64)),
+        ({"depth": 3, "total_size": ud.UDF.TILE_SIZE_BEST_FIT}, (3, 64, 64)),
+        ({"total_size": 1}, (1, 1, 1)),
+        ({"dtype": np.complex128}, (64, 64, 64)),
+    ],
+)
+def test_preferences(preferences, largest):
+    small = FRAMES[:, :5] if preferences.get("total_size") == 1 else FRAMES
+    small = small[..., :4, :4] if preferences.get("total_size") == 1 else small
+    seen = tiles(small, **preferences)
+    assert max(seen["tiles"]) == largest
+
+
+@pytest.mark.point(20)
+def test_the_smallest_preferences_of_all_win():
+    one, other = {}, {}
+    udfs = [Tiles(one, depth=9), Tiles(other, total_size=5 * 64 * 64 * 4)]
+    ud.compute(*ud.run_udf(FRAMES, udfs), **SYNC)
+    assert one["tiles"] == other["tiles"]
+    assert max(one["tiles"]) == (5, 64, 64)
+
+
+@pytest.mark.point(2, 20)
+def test_preferences_are_asked_on_the_worker_too(x):
+    seen = {}
+    result = ud.run_udf(x, Tiles(seen))
+    assert seen["asked"] == {threading.get_ident()}
+    seen["asked"].clear()
+    result.compute(scheduler="threads", num_workers=2)
+    assert seen["asked"]
+    assert threading.get_ident() not in seen["asked"]
+
+
+@pytest.mark.point(20)
+@pytest.mark.parametrize("size", ["64 B", 1, "3 kiB"])
+def test_forced_small_tiles(size):
+    with dask.config.set({"udfdask.tile-bytes": size}):
+        seen = tiles(FRAMES[:1, :3, :9, :7].rechunk((1, 3, 5, 7)))
+    limit = dask.utils.parse_bytes(size) if isinstance(size, str) else size
+    assert max(seen["bytes"]) <= max(limit, 4)
+
+
+# Hooks and attributes that an instance has.
+
+
+@pytest.mark.point(5)
+def test_hooks_that_an_instance_has(x):
+    """Found like those of the class: presence of the method counts."""
+
+    class Given(ud.UDF):
+        def __init__(self):
+            super().__init__()
+            self.preprocess = lambda: self.results.v.__setitem__(slice(None), 5)
+            self.postprocess = lambda: self.results.v.__iadd__(1)
+            self.get_task_data = lambda: {"n": 2}
+            self.process_frame = lambda frame: self.results.v.__imul__(self.task_data.n)
+            self.get_results = lambda: {"v": self.results.v + 100}
+
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav")}
+
+    assert (ud.run_udf(x, Given()).compute(**SYNC)["v"] == 5 * 2 + 1 + 100).all()
+
+
+@pytest.mark.point(5)
+def test_attributes_set_later_are_missed_in_the_plan(x):
+    """Tasks would not have them either."""
+
+    class Late(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav", extra_shape=self.n)}
+
+        def process_frame(self, frame):
+            pass
+
+    udf = Late()
+    udf.n = 3
+    with pytest.raises(AttributeError, match=r"'Late' object has no attribute 'n'"):
+        ud.run_udf(x, udf)
+
+
+@pytest.mark.point(2)
+def test_task_data_of_one_name(x):
+    class Both(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav")}
+
+        def get_shared_task_data(self):
+            return {"table": 1}
+
+        def get_task_data(self):
+            return {"table": 2}
+
+        def process_frame(self, frame):
+            pass
+
+    with pytest.raises(ud.UDFError, match=r"both return \['table'\]: give them different names"):
+        ud.run_udf(x, Both()).compute(**SYNC)
+
+
+@pytest.mark.point(32)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "merge_assigns_nav",
+        "elementwise_results",
+        "contiguous_nav",
+        "writable_input",
+        "whole_frames",
+    ],
+)
+def test_switches_are_true_or_false(x, name):
+    udf = type("Made", (Tiles,), {name: "yes"})({})
+    with pytest.raises(
+        ud.ArgumentTypeError, match=rf"Made.{name} must be True or False, not 'yes'"
+    ):
+        ud.run_udf(x, udf)
+
+
+# Array backends.
+
+
+@pytest.mark.point(25)
+def test_names_of_backends():
+    sparseconverter = pytest.importorskip("sparseconverter")
+    for name in dir(sparseconverter):
+        value = getattr(sparseconverter, name)
+        if isinstance(value, str) and value in sparseconverter.BACKENDS - {"numpy.matrix"}:
+            assert getattr(ud.UDF, f"BACKEND_{name}") == value
+        if name.endswith("_BACKENDS") and name != "NOCUPY_BACKENDS":
+            assert getattr(ud.UDF, name) == value - {"numpy.matrix"}
+    assert set(ud.UDF.BACKEND_ALL) <= sparseconverter.BACKENDS
+
+
+@pytest.mark.point(25)
+def test_a_udf_for_all_backends(x):
+    class Everywhere(Tiles):
+        def get_backends(self):
+            return self.BACKEND_ALL
+
+    done = ud.run_udf(x, Everywhere({}), backends=("numpy",)).compute(**SYNC)
+    assert (done["n"] == 16).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (None, ud.ArgumentTypeError, r"returned None: the name of an array backend"),
+        (("numpy", "numby"), ud.ArgumentValueError, r"\['numby'\] is no array backend"),
+        ((), ud.ArgumentValueError, r"is no array backend; choose among"),
+    ],
+)
+def test_bad_backends_of_a_udf(x, value, error, message):
+    udf = type("Made", (Tiles,), {"get_backends": lambda self: value})({})
+    with pytest.raises(error, match=message):
+        ud.run_udf(x, udf)
+
+
+# Results and regions.
+
+
+@pytest.mark.point(13, 14)
+def test_masked_arrays_as_results(x):
+    """A masked array is an array with its mask."""
+
+    class Masks(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer("nav")}
+
+        def process_frame(self, frame):
+            self.results.v[:] = self.meta.coordinates[0, 1]
+
+        def get_results(self):
+            return {"v": np.ma.masked_equal(self.results.v, 1)}
+
+    done = ud.run_udf(x, Masks()).compute(**SYNC)
+    np.testing.assert_array_equal(done.valid_mask["v"], np.indices((20, 3))[1] != 1)
+    np.testing.assert_array_equal(done["v"], np.indices((20, 3))[1])
+
+
+@pytest.mark.point(22)
+def test_a_transposed_roi_is_refused(x):
+    with pytest.raises(ud.ArgumentValueError, match=r"\(3, 20\).*is \(20, 3\).*pass roi.T"):
+        ud.run_udf(x, SumUDF(), roi=np.ones((3, 20), dtype=bool))
+    ud.run_udf(x, SumUDF(), roi=np.ones((1, 20, 3), dtype=bool))
+    ud.run_udf(x, SumUDF(), roi=np.ones(60, dtype=bool))
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize("n", [2, 30])
+def test_a_list_of_positions(x, n):
+    """With 30 of them it has the size of the scan."""
+    with pytest.raises(ud.ArgumentTypeError, match=r"write \[\(\(1, 2\), True\), ...\]"):
+        ud.run_udf(x, SumUDF(), roi=[(1, 2)] * n)
+
+
+@pytest.mark.point(22)
+def test_a_list_for_a_position(x):
+    with pytest.raises(ud.ArgumentValueError, match=r"for one position write the tuple \(1, 2\)"):
+        ud.run_udf(x, SumUDF(), roi=[1, 2])
