@@ -1,9 +1,14 @@
 """A run computes the parameters that it was made with, whatever happens to them later."""
 
+import array
+import dataclasses
 import functools
-from collections import OrderedDict
+import threading
+import types
+from collections import OrderedDict, UserDict, deque
 from typing import NamedTuple
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -21,11 +26,28 @@ class Pair(NamedTuple):
     second: object
 
 
+@dataclasses.dataclass(frozen=True)
+class Model:
+    weights: object
+
+
+class Stack(list):
+    """A list of its own type."""
+
+
 def total(value):
     """Sum of all numbers in nested containers."""
-    if isinstance(value, dict):
+    if isinstance(value, (dict, UserDict, types.MappingProxyType)):
         value = list(value.values())
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, functools.partial):
+        return value()
+    if isinstance(value, (Model, types.SimpleNamespace)):
+        return total(value.weights)
+    if isinstance(value, (bytearray, memoryview, array.array)):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        value = value.tolist()
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
         return sum(total(member) for member in value if member is not value)
     return value.sum()
 
@@ -86,6 +108,22 @@ def sparse_matrix():
     return matrix, functools.partial(matrix.data.fill, 9)
 
 
+def array_of_arrays(values):
+    outer = np.empty(2, dtype=object)
+    outer[:] = [values, values[:2]]
+    return outer
+
+
+def bytes_that_change():
+    values = bytearray(b"12")
+    return values, lambda: values.__setitem__(0, 9)
+
+
+def array_of_python():
+    values = array.array("d", [1, 2])
+    return values, lambda: values.__setitem__(0, 9)
+
+
 CASES = {
     "array": array_in(lambda a: a),
     "list": array_in(lambda a: [a, a[:2]]),
@@ -101,6 +139,17 @@ CASES = {
     "list in itself": list_in_itself,
     "read-only view": read_only_view,
     "sparse matrix": sparse_matrix,
+    "array of objects": array_in(array_of_arrays),
+    "dataclass": array_in(Model),
+    "namespace": array_in(lambda a: types.SimpleNamespace(weights=[a])),
+    "partial": array_in(lambda a: functools.partial(np.sum, a)),
+    "list of a type of its own": array_in(lambda a: Stack([a])),
+    "deque": array_in(lambda a: deque([a])),
+    "user's dictionary": array_in(lambda a: UserDict(a=a)),
+    "read-only mapping": array_in(lambda a: types.MappingProxyType({"a": a})),
+    "memoryview": array_in(memoryview),
+    "bytearray": bytes_that_change,
+    "array of Python": array_of_python,
 }
 
 
@@ -174,6 +223,22 @@ def test_no_copy_without_need():
     repeated = kept(np.broadcast_to(np.ones(1), (1000, 1000)))[0]
     assert repeated.shape == (1000, 1000)
     assert repeated.strides == (0, 0)
+
+
+def test_what_cannot_be_copied_stays():
+    model = Model(threading.Lock())
+    assert kept(model)[0] is model
+
+
+def test_an_object_may_share_an_array_with_another_parameter():
+    weights = np.ones(3)
+    one, other = kept(weights, Model(weights))
+    assert one is other.weights
+
+
+def test_collections_in_a_list_are_not_copied():
+    lazy = dask.delayed(np.ones)(3)
+    assert kept(Stack([lazy]))[0][0] is lazy
 
 
 def test_an_array_that_two_udfs_have_stays_one():
