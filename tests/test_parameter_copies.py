@@ -31,6 +31,17 @@ class Model:
     weights: object
 
 
+class Scale:
+    """A model whose method is run on frames."""
+
+    def __init__(self):
+        self.factor = 1
+        self.weights = np.ones((3, 2))
+
+    def run(self, frame):
+        return (frame * self.weights).sum() * self.factor
+
+
 class Stack(list):
     """A list of its own type."""
 
@@ -201,6 +212,15 @@ def test_a_parameter_given_while_a_run_goes_on():
     snapshots.update_parameters([{"weights": weights}])
     weights[...] = 50
     np.testing.assert_allclose(last(snapshots), X.sum(axis=(2, 3)).compute() * 3)
+
+
+def test_a_method_of_a_model_that_is_changed_between_runs():
+    model, sums = Scale(), []
+    for factor in (1, 2, 3):
+        model.factor = factor
+        sums.append(ud.map_frames(model.run, X).sum())
+    first, second, third = dask.compute(*sums, scheduler="sync")
+    np.testing.assert_allclose([second, third], [2 * first, 3 * first])
 
 
 def test_equal_values_still_make_equal_names():
