@@ -9,7 +9,6 @@ from typing import Any
 import dask.array as da
 from dask._task_spec import Task, TaskRef
 from dask.base import tokenize
-from dask.graph_manipulation import clone
 from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.chunk_layers import Key
@@ -17,6 +16,7 @@ from udfdask.groups import Group, groups_of
 from udfdask.output_task import OutputTask
 from udfdask.plan import Plan
 from udfdask.recipe import Recipe, UDFRecipe
+from udfdask.second_pass import loaded_again
 from udfdask.shared_recipe import is_small, shared_recipe
 
 
@@ -37,7 +37,7 @@ class RunLayers:
         self.aux = plan.aux
         if plan.second_pass:
             # loads of its own: else every chunk stays in memory until the parameter is there
-            array = clone(array, seed=self.token)
+            array = loaded_again(array, self.token)
         self.array = array
         self.layers: dict[str, Any] = {}
         self.depends: dict[str, set[str]] = {}
