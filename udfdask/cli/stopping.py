@@ -16,6 +16,9 @@ from typing import Any
 
 _NAMES = ("SIGTERM", "SIGHUP")  # Windows has no second one
 
+SECONDS = 5
+"""How long all else may take then; the kernel ends the process after that, by ``SIGALRM``."""
+
 
 class _AskedToEndError(BaseException):
     """Leaves everything that runs, as Ctrl-C does, so that hidden files are removed."""
@@ -40,6 +43,9 @@ def ending_when_asked() -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
         asked.append(number)
         _end_processes()  # dask waits for what they do
+        # a process that is ended while it writes a result leaves a pool that waits for the rest
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(SECONDS)
         raise _AskedToEndError
 
     for number in ours:
