@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from dask import base
 
-from udfdask.cluster_loss import loss_of
+from udfdask.cluster_loss import check_open, told_in_words
 from udfdask.limits import needy_udfs
 from udfdask.pinning import Orders, pin
 from udfdask.presence import check_device, check_workers
@@ -163,7 +163,7 @@ class _Job:
             stack.enter_context(self._orders.annotated())
             if tally is not None:
                 stack.enter_context(ended(tally))
-            stack.enter_context(_losses_in_words(self._client))
+            stack.enter_context(told_in_words(self._client))
             if self._client is not None and (counted or self._guard):
                 look = None if self._guard is None else self._guard.look
                 done = watched(stack.enter_context(counted_on(self._client, counted, look)))
@@ -182,6 +182,7 @@ class _Job:
         futures = self._client.compute(collections, **options)
         try:
             watch.wait(futures)
+            check_open(self._client)
             return repack(self._client.gather(futures))
         finally:
             # or the cluster goes on for as long as somebody keeps a traceback
@@ -207,18 +208,6 @@ class _Job:
                 future.release()
             raise
         return done
-
-
-@contextlib.contextmanager
-def _losses_in_words(client: Any) -> Iterator[None]:
-    """Raise a ClusterError where futures are cancelled because a cluster has lost something."""
-    try:
-        yield
-    except Exception as error:  # a client that has given up fails in many ways
-        loss = loss_of(error, client)
-        if loss is None:
-            raise
-        raise loss from error
 
 
 def _get(results: Any, kwargs: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from udfdask.cli.live import View, WindowView
 from udfdask.cli.one_pass import Live, run_in_one_pass
 from udfdask.cli.options import PathType
 from udfdask.cli.outputs import Outputs
+from udfdask.cli.stopping import ending_when_asked
 from udfdask.data_files import data_files
 from udfdask.io.opened import OpenedFile
 from udfdask.io.opening import open_file
@@ -72,7 +73,7 @@ def run(
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
     """  # noqa: D301, click wants the character
-    with plain_warnings():
+    with ending_when_asked(), plain_warnings():
         with told_plainly(PLANNING):
             opened = open_file(asked.file, **asked.opening)
             udfs = asked.named_udfs
