@@ -1,11 +1,13 @@
 """The command line as a program of its own: its streams, exit codes, clusters."""
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-
 from commands import call, tables
 
 INTERRUPTS = """
@@ -18,6 +20,17 @@ def interrupt(frame):
         pressed.append(True)
         os.kill(os.getpid(), signal.SIGINT)
     return 1.0
+"""
+
+
+WAITS = """
+import pathlib
+
+here = pathlib.Path(__file__).parent
+
+def wait(frame):
+    (here / "started").write_text("a task runs")
+    return float((here / "never").read_text())
 """
 
 
@@ -75,6 +88,37 @@ def test_ctrl_c(file, tmp_path, more):
     assert done.returncode == 1
     assert "Aborted!" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals that ask to end")
+@pytest.mark.parametrize("more", [[], ["--live"]], ids=["plain", "live"])
+@pytest.mark.parametrize(
+    ("scheduler", "number"),
+    [("processes", "SIGTERM"), ("processes", "SIGHUP"), ("threads", "SIGTERM")],
+)
+def test_asked_to_end_no_process_is_left(file, tmp_path, scheduler, number, more):
+    (tmp_path / "mine.py").write_text(WAITS)
+    for name in ("started", "never"):
+        os.mkfifo(tmp_path / name)
+    udf = f"auto:f={tmp_path}/mine.py:wait,output_shape=(),output_dtype=float64"
+    command = [sys.executable, "-m", "udfdask", "run", file, "--udf", udf, "--scheduler", scheduler]
+    with subprocess.Popen(
+        [*command, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        try:
+            assert (tmp_path / "started").read_text() == "a task runs"
+            running.send_signal(getattr(signal, number))
+            # to the end of what all processes write that have been started
+            _, errors = running.communicate(timeout=30)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+    assert running.returncode == -getattr(signal, number)
+    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize("more", [[], ["--live", "--every", "0"]], ids=["plain", "live"])

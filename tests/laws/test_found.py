@@ -103,6 +103,18 @@ def test_a_parameter_made_from_what_the_data_are_made_of_is_a_pass_of_its_own(ki
     assert make_plan(2 * raw, [Minus(a=value)]).second_pass
 
 
+@pytest.mark.parametrize(
+    "part", [lambda a: a[1:], lambda a: a[:, 1:-1], lambda a: a.rechunk((4, -1, -1, -1))]
+)
+def test_a_second_pass_over_a_part_of_what_the_first_one_read(part):
+    loads = Loads()
+    total = ud.run_udf(2 * loads.array, SumUDF())["intensity"]
+    rest = ud.run_udf(part(loads.array), Minus(a=total.sum() / total.size))["rest"]
+    done = rest.compute(**SYNC)
+    assert (done == 4 - 2 * 24).all()
+    assert max(loads.counts.values()) == 2
+
+
 class Applies(ud.UDF):
     def get_result_buffers(self):
         return {"y": self.buffer(kind="nav", dtype="float64")}

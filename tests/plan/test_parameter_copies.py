@@ -1,9 +1,14 @@
 """A run computes the parameters that it was made with, whatever happens to them later."""
 
+import array
+import dataclasses
 import functools
-from collections import OrderedDict
+import threading
+import types
+from collections import OrderedDict, UserDict, deque
 from typing import NamedTuple
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -21,11 +26,39 @@ class Pair(NamedTuple):
     second: object
 
 
+@dataclasses.dataclass(frozen=True)
+class Model:
+    weights: object
+
+
+class Scale:
+    """A model whose method is run on frames."""
+
+    def __init__(self):
+        self.factor = 1
+        self.weights = np.ones((3, 2))
+
+    def run(self, frame):
+        return (frame * self.weights).sum() * self.factor
+
+
+class Stack(list):
+    """A list of its own type."""
+
+
 def total(value):
     """Sum of all numbers in nested containers."""
-    if isinstance(value, dict):
+    if isinstance(value, (dict, UserDict, types.MappingProxyType)):
         value = list(value.values())
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, functools.partial):
+        return value()
+    if isinstance(value, (Model, types.SimpleNamespace)):
+        return total(value.weights)
+    if isinstance(value, (bytearray, memoryview, array.array)):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        value = value.tolist()
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
         return sum(total(member) for member in value if member is not value)
     return value.sum()
 
@@ -86,6 +119,22 @@ def sparse_matrix():
     return matrix, functools.partial(matrix.data.fill, 9)
 
 
+def array_of_arrays(values):
+    outer = np.empty(2, dtype=object)
+    outer[:] = [values, values[:2]]
+    return outer
+
+
+def bytes_that_change():
+    values = bytearray(b"12")
+    return values, lambda: values.__setitem__(0, 9)
+
+
+def array_of_python():
+    values = array.array("d", [1, 2])
+    return values, lambda: values.__setitem__(0, 9)
+
+
 CASES = {
     "array": array_in(lambda a: a),
     "list": array_in(lambda a: [a, a[:2]]),
@@ -101,6 +150,17 @@ CASES = {
     "list in itself": list_in_itself,
     "read-only view": read_only_view,
     "sparse matrix": sparse_matrix,
+    "array of objects": array_in(array_of_arrays),
+    "dataclass": array_in(Model),
+    "namespace": array_in(lambda a: types.SimpleNamespace(weights=[a])),
+    "partial": array_in(lambda a: functools.partial(np.sum, a)),
+    "list of a type of its own": array_in(lambda a: Stack([a])),
+    "deque": array_in(lambda a: deque([a])),
+    "user's dictionary": array_in(lambda a: UserDict(a=a)),
+    "read-only mapping": array_in(lambda a: types.MappingProxyType({"a": a})),
+    "memoryview": array_in(memoryview),
+    "bytearray": bytes_that_change,
+    "array of Python": array_of_python,
 }
 
 
@@ -154,6 +214,15 @@ def test_a_parameter_given_while_a_run_goes_on():
     np.testing.assert_allclose(last(snapshots), X.sum(axis=(2, 3)).compute() * 3)
 
 
+def test_a_method_of_a_model_that_is_changed_between_runs():
+    model, sums = Scale(), []
+    for factor in (1, 2, 3):
+        model.factor = factor
+        sums.append(ud.map_frames(model.run, X).sum())
+    first, second, third = dask.compute(*sums, scheduler="sync")
+    np.testing.assert_allclose([second, third], [2 * first, 3 * first])
+
+
 def test_equal_values_still_make_equal_names():
     assert (
         ud.run_udf(X, Scaled(np.ones(3)))["sums"].name
@@ -174,6 +243,22 @@ def test_no_copy_without_need():
     repeated = kept(np.broadcast_to(np.ones(1), (1000, 1000)))[0]
     assert repeated.shape == (1000, 1000)
     assert repeated.strides == (0, 0)
+
+
+def test_what_cannot_be_copied_stays():
+    model = Model(threading.Lock())
+    assert kept(model)[0] is model
+
+
+def test_an_object_may_share_an_array_with_another_parameter():
+    weights = np.ones(3)
+    one, other = kept(weights, Model(weights))
+    assert one is other.weights
+
+
+def test_collections_in_a_list_are_not_copied():
+    lazy = dask.delayed(np.ones)(3)
+    assert kept(Stack([lazy]))[0][0] is lazy
 
 
 def test_an_array_that_two_udfs_have_stays_one():

@@ -133,7 +133,7 @@ def test_bad_axes(x, axes, error, message):
 
 
 class Tiles(ud.UDF):
-    """Collects the shapes of its tiles."""
+    """Collects the shapes of its tiles in what a function gives: parameters are copied."""
 
     def __init__(self, seen, depth=None, total_size=None, dtype=np.float32):
         super().__init__(seen=seen, depth=depth, total_size=total_size, dtype=dtype)
@@ -144,7 +144,7 @@ class Tiles(ud.UDF):
     def get_tiling_preferences(self):
         assert self.meta.device_class == "cpu"
         assert self.meta.threads_per_worker == 1
-        self.params.seen.setdefault("asked", set()).add(threading.get_ident())
+        self.params.seen().setdefault("asked", set()).add(threading.get_ident())
         depth = self.TILE_DEPTH_DEFAULT if self.params.depth is None else self.params.depth
         size = self.TILE_SIZE_MAX if self.params.total_size is None else self.params.total_size
         return {"depth": depth, "total_size": size}
@@ -157,14 +157,14 @@ class Tiles(ud.UDF):
         assert self.meta.sig_slice == scheme[self.meta.tiling_scheme_idx]
         assert tuple(self.meta.sig_slice.shape) == tile.shape[1:]
         assert all(a <= b for a, b in zip(tile.shape, scheme.shape, strict=True))
-        self.params.seen.setdefault("tiles", []).append(tile.shape)
-        self.params.seen.setdefault("bytes", []).append(tile.nbytes)
+        self.params.seen().setdefault("tiles", []).append(tile.shape)
+        self.params.seen().setdefault("bytes", []).append(tile.nbytes)
         self.results.n += tile[0].size
 
 
 def tiles(x, **preferences):
     seen = {}
-    done = ud.run_udf(x, Tiles(seen, **preferences)).compute(**SYNC)
+    done = ud.run_udf(x, Tiles(lambda: seen, **preferences)).compute(**SYNC)
     assert (done["n"] == x.shape[2] * x.shape[3]).all()
     return seen
 
@@ -203,7 +203,7 @@ def test_preferences(preferences, largest):
 @pytest.mark.point(20)
 def test_the_smallest_preferences_of_all_win():
     one, other = {}, {}
-    udfs = [Tiles(one, depth=9), Tiles(other, total_size=5 * 64 * 64 * 4)]
+    udfs = [Tiles(lambda: one, depth=9), Tiles(lambda: other, total_size=5 * 64 * 64 * 4)]
     ud.compute(*ud.run_udf(FRAMES, udfs), **SYNC)
     assert one["tiles"] == other["tiles"]
     assert max(one["tiles"]) == (5, 64, 64)
@@ -212,7 +212,7 @@ def test_the_smallest_preferences_of_all_win():
 @pytest.mark.point(2, 20)
 def test_preferences_are_asked_on_the_worker_too(x):
     seen = {}
-    result = ud.run_udf(x, Tiles(seen))
+    result = ud.run_udf(x, Tiles(lambda: seen))
     assert seen["asked"] == {threading.get_ident()}
     seen["asked"].clear()
     result.compute(scheduler="threads", num_workers=2)
@@ -327,7 +327,7 @@ def test_a_udf_for_all_backends(x):
         def get_backends(self):
             return self.BACKEND_ALL
 
-    done = ud.run_udf(x, Everywhere({}), backends=("numpy",)).compute(**SYNC)
+    done = ud.run_udf(x, Everywhere(dict), backends=("numpy",)).compute(**SYNC)
     assert (done["n"] == 16).all()
 
 

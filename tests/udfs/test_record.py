@@ -300,6 +300,24 @@ def test_a_hidden_file_that_is_lost_on_the_way_is_noticed(tmp_path):
     assert not (tmp_path / "a.npy").exists()
 
 
+def test_a_hidden_file_whose_number_was_given_away_is_noticed(tmp_path):
+    """A file system may give the number of a file that was removed to the next one."""
+    seen = []
+
+    def load(block):
+        seen.append(block)
+        if len(seen) == 3:
+            (hidden,) = tmp_path.glob("*.part")
+            hidden.unlink()
+        return block
+
+    x = da.from_array(DATA, chunks=(1, 6, 5, 7)).map_blocks(load, meta=DATA[:0])
+    lazy = ud.run_udf(x, RecordUDF(tmp_path / "a.npy"))
+    with pytest.raises(UDFError, match=r"hidden file for its frames was removed"):
+        lazy.compute(scheduler="sync")
+    assert not (tmp_path / "a.npy").exists()
+
+
 def test_hidden_files_of_dead_runs_are_removed_after_a_day(tmp_path):
     x = da.from_array(DATA, chunks=(2, 3, 5, 7))
     for _ in range(2):

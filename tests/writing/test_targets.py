@@ -263,8 +263,10 @@ def test_paths_that_are_none(tmp_path, monkeypatch, path, error, match, kind):
     (tmp_path / "file").write_text("1")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "dangling").symlink_to("nowhere")
-    with pytest.raises(error, match=match):
-        check_target(path, kind, overwrite=True)
+    (tmp_path / "read").write_text("2")
+    for sources in [(), (tmp_path / "read",)]:
+        with pytest.raises(error, match=match):
+            check_target(path, kind, overwrite=True, sources=sources)
 
 
 def test_objects_that_are_stores_but_no_paths(tmp_path):

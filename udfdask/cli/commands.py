@@ -15,6 +15,7 @@ from udfdask.cli.live import View, WindowView
 from udfdask.cli.options import Asked, PathType, takes_asked
 from udfdask.cli.outputs import Outputs
 from udfdask.cli.run_and_report import Live, run_in_one_pass
+from udfdask.cli.stopping import ending_when_asked
 from udfdask.cli.udf_option import unknown
 from udfdask.errors import UDFWarning
 from udfdask.io.open_file import open_file
@@ -131,7 +132,7 @@ def run(
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
     """  # noqa: D301, click wants the character
-    with plain_warnings():
+    with ending_when_asked(), plain_warnings():
         with told_plainly(PLANNING):
             opened = open_file(asked.file, **asked.opening)
             udfs = asked.named_udfs

@@ -9,7 +9,6 @@ from typing import Any
 import dask.array as da
 from dask._task_spec import Task, TaskRef
 from dask.base import tokenize
-from dask.graph_manipulation import clone
 from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.graph.chunk_layers import Key
@@ -18,6 +17,7 @@ from udfdask.graph.unfused_task import OutputTask
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.plan.shared_loading import loaded_again
 
 
 class RunLayers:
@@ -37,7 +37,7 @@ class RunLayers:
         self.aux = plan.aux
         if plan.second_pass:
             # loads of its own: else every chunk stays in memory until the parameter is there
-            array = clone(array, seed=self.token)
+            array = loaded_again(array, self.token)
         self.array = array
         self.layers: dict[str, Any] = {}
         self.depends: dict[str, set[str]] = {}

@@ -257,7 +257,7 @@ def check_udfs(udfs: Any) -> None:
 
 def _with_own_parameters(udfs: Sequence[UDF]) -> list[UDF]:
     """Return UDFs whose arrays nobody else can change before the run is computed."""
-    seen: dict[int, tuple[Any, Any]] = {}
+    seen: dict[int, Any] = {}
     own = [own_parameters(udf._kwargs, seen) for udf in udfs]
     return [
         udf if _same_objects(udf._kwargs, kwargs) else made_anew(type(udf), kwargs)

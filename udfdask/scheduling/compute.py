@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from dask import base
@@ -17,7 +17,7 @@ from udfdask.scheduling.progress.work import work_of
 from udfdask.scheduling.scheduler_options import check_options
 from udfdask.scheduling.unwrap import open_all
 from udfdask.scheduling.workers.find_restrictions import needy_udfs
-from udfdask.scheduling.workers.lost_results import loss_of
+from udfdask.scheduling.workers.lost_results import check_open, told_in_words
 from udfdask.scheduling.workers.restrict import Orders, pin
 from udfdask.scheduling.workers.wait_for_workers import check_device, check_workers
 
@@ -162,7 +162,7 @@ class _Job:
             stack.enter_context(self._orders.annotated())
             if tally is not None:
                 stack.enter_context(ended(tally))
-            stack.enter_context(_losses_in_words(self._client))
+            stack.enter_context(told_in_words(self._client))
             if self._client is not None and (counted or self._guard):
                 look = None if self._guard is None else self._guard.look
                 done = watched(stack.enter_context(counted_on(self._client, counted, look)))
@@ -181,6 +181,7 @@ class _Job:
         futures = self._client.compute(collections, **options)
         try:
             watch.wait(futures)
+            check_open(self._client)
             return repack(self._client.gather(futures))
         finally:
             # or the cluster goes on for as long as somebody keeps a traceback
@@ -206,18 +207,6 @@ class _Job:
                 future.release()
             raise
         return done
-
-
-@contextlib.contextmanager
-def _losses_in_words(client: Any) -> Iterator[None]:
-    """Raise a ClusterError where futures are cancelled because a cluster has lost something."""
-    try:
-        yield
-    except Exception as error:  # a client that has given up fails in many ways
-        loss = loss_of(error, client)
-        if loss is None:
-            raise
-        raise loss from error
 
 
 def _get(results: Any, kwargs: dict[str, Any]) -> Any:

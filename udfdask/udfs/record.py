@@ -128,6 +128,7 @@ class RecordUDF(UDF):
             "frames": self.buffer(kind="single", dtype="int64"),
             "lowest_file": file,
             "highest_file": file,
+            "files_made": self.buffer(kind="single", dtype="int64", use="private"),
         }
 
     def get_task_data(self) -> Mapping[str, Any]:
@@ -152,6 +153,7 @@ class RecordUDF(UDF):
 
     def postprocess(self) -> None:
         """Note which file the frames are in."""
+        self.results.files_made[:] = self.task_data.file.is_new
         self.results.lowest_file[:] = self.results.highest_file[:] = self.task_data.file.number
 
     def cleanup(self) -> None:
@@ -161,6 +163,7 @@ class RecordUDF(UDF):
     def merge(self, dest: Any, src: Any) -> None:
         """Count the frames."""
         dest.frames[:] += src.frames
+        dest.files_made[:] += src.files_made
         dest.lowest_file[:] = np.minimum(dest.lowest_file, src.lowest_file)
         dest.highest_file[:] = np.maximum(dest.highest_file, src.highest_file)
 
@@ -169,7 +172,8 @@ class RecordUDF(UDF):
         frames = int(self.results.frames[0])
         if frames and frames == math.prod(self._scan):
             lowest, highest = int(self.results.lowest_file[0]), int(self.results.highest_file[0])
-            if lowest != highest:
+            # a file that is made after another was removed may get its number
+            if lowest != highest or self.results.files_made[0] > 1:
                 raise UDFError(
                     f"{self.params.filename} has not been written: while the run went on, the "
                     "hidden file for its frames was removed, or other parameters were given. Run "

@@ -232,7 +232,8 @@ def _check_sources(named: Path, target: Path, sources: Sequence[str | os.PathLik
     """Raise if a target is a source, contains one, or lies in one."""
     if not sources:
         return
-    place, *around = _identities(target) if os.path.lexists(target) else (None, *_above(target))
+    # a link that leads to itself is there, and yet is nothing
+    place, *around = _identities(target) or (None, *_above(target))
     for source in sources:
         root = store_root(Path(os.path.realpath(source)))
         identities = _identities(root)

@@ -138,6 +138,22 @@ def test_the_scheduler_is_gone_when_a_run_begins(run, status, processes, tmp_pat
         run(da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2)), Waits(folder=str(tmp_path)), client, [])
 
 
+@pytest.mark.parametrize("run", [compute, compute_with_progress])
+def test_somebody_closes_the_client(run, processes, tmp_path):
+    _, _, client = processes
+
+    def close():
+        _wait_until((tmp_path / "waits").exists)
+        client.close()
+
+    thread = threading.Thread(target=close, daemon=True)
+    thread.start()
+    x = da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2))
+    with pytest.raises(ud.ClusterError, match=r"client has been closed\. Run again"):
+        run(x, Waits(folder=str(tmp_path)), client, [])
+    thread.join()
+
+
 @pytest.mark.parametrize("run", [go_through, compute])
 def test_a_worker_dies_that_held_the_only_data(run, processes, tmp_path):
     _, worker, client = processes

@@ -14,6 +14,8 @@ from udfdask.scheduling.workers.lost_results import asking_scheduler
 INTERVAL = 0.2
 """Seconds between two questions to the scheduler."""
 
+_GONE = (OSError, RuntimeError, ValueError, AttributeError)
+"""What a question to the scheduler raises where it is gone, or the client has been closed."""
 
 Look = Callable[[], object] | None
 """What else is to be looked after while somebody waits; it may raise."""
@@ -47,12 +49,14 @@ class Watch:
             return
         from udfdask.scheduling.progress.scheduler_plugin import take_from
 
-        with suppress(OSError):  # a scheduler that is gone is told about by the futures
+        try:
             known, done = self._client.run_on_scheduler(partial(take_from, self._plugin))
-            if known and not self._tally.started:
-                self._tally.start(known)
-            if done and self._tally.started:
-                self._tally.add(done)
+        except _GONE:  # which the futures tell about
+            return
+        if known and not self._tally.started:
+            self._tally.start(known)
+        if done and self._tally.started:
+            self._tally.add(done)
 
     def _client_closed(self) -> bool:
         """Return whether the client has been closed, upon which futures may stay as they are."""
@@ -74,7 +78,7 @@ def counted_on(client: Any, tally: Tally | None, look: Look = None) -> Iterator[
     try:
         yield Watch(client, tally, name, look)
     finally:
-        with suppress(OSError, RuntimeError, ValueError):  # a client that is closed took it along
+        with suppress(*_GONE):  # a client that is closed took it along
             client.unregister_scheduler_plugin(name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +17,7 @@ _CONNECTION = (
     "the connection to the scheduler was lost: its process has ended, or the network has "
     "failed. Start the cluster anew, and run again with a new client"
 )
+_CLOSED = "the client has been closed. Run again with a new client"
 _WORDS = {
     "scheduler-connection-lost": _CONNECTION,
     "scheduler-restart": (
@@ -41,13 +43,32 @@ def loss_of(error: BaseException, client: Any = None, where: str = "") -> Cluste
 @contextmanager
 def asking_scheduler(client: Any) -> Iterator[None]:
     """Raise a ClusterError where the scheduler does not answer a question; no task runs here."""
-    if client.status == "closed":
-        closed = "the client has been closed. Run again with a new client"
-        raise ClusterError(_CONNECTION if _has_given_up(client) else closed)
+    check_open(client)
     try:
         yield
     except OSError as error:
         raise ClusterError(_CONNECTION) from error
+
+
+def check_open(client: Any) -> None:
+    """Raise a ClusterError if a client has been closed: it then fails in many ways."""
+    if client.status == "closed":
+        raise ClusterError(_CONNECTION if _has_given_up(client) else _CLOSED)
+
+
+@contextmanager
+def told_in_words(client: Any) -> Iterator[None]:
+    """Raise a ClusterError where futures are cancelled for a loss, or with their client."""
+    try:
+        yield
+    except Exception as error:  # a client that has given up fails in many ways
+        loss = loss_of(error, client)
+        is_closed = getattr(client, "status", "") in ("closing", "closed")
+        if loss is None and is_closed and isinstance(error, CancelledError):
+            loss = ClusterError(_CLOSED)
+        if loss is None:
+            raise
+        raise loss from error
 
 
 def _has_given_up(client: Any) -> bool:

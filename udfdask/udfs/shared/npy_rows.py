@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import math
@@ -18,6 +19,8 @@ class _Rows:
     """An open .npy file in which rows have their places."""
 
     _file: io.FileIO
+    is_new = False
+    """Whether the file was not there before."""
 
     def __init__(self, shape: Sequence[int], sig_dims: int, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
@@ -67,11 +70,23 @@ class NpyRows(_Rows):
         super().__init__(shape, sig_dims, dtype)
         self._path = path
         # a buffer would write back what it has read of others' rows
-        self._file = io.FileIO(path, "r+b", opener=_open_or_make)
+        self._file = io.FileIO(path, "r+b", opener=self._open_or_make)
         if os.fstat(self._file.fileno()).st_size != self._size:
             self._file.truncate(self._size)
         if self._file.read(len(self._header)) != self._header:
             self._write(0, memoryview(self._header))
+
+    def _open_or_make(self, path: str, flags: int) -> int:
+        """Open a file as it is; make an empty one if there is none, and note that."""
+        while True:
+            try:
+                descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileExistsError:
+                with contextlib.suppress(FileNotFoundError):  # removed at this moment
+                    return os.open(path, flags)
+            else:
+                self.is_new = True
+                return descriptor
 
     def write(self, rows: slice | AnyArray, values: AnyArray) -> None:
         """Write rows, given by their numbers in C order, from an array of shape (rows, ...)."""
@@ -131,11 +146,6 @@ class KeptRows(_Rows):
             f"{self._path} is there already, with other frames: choose another name, or pass "
             "overwrite=True"
         )
-
-
-def _open_or_make(path: str, flags: int) -> int:
-    """Open a file as it is; make an empty one if there is none."""
-    return os.open(path, flags | os.O_CREAT, 0o666)
 
 
 def _header(shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
