@@ -8,12 +8,12 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from counting import CountedData, counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
 import udfdask.dask
+from counting import CountedData, counts
 from udfdask.testing import assert_eq, raise_if_dask_computes
 from udfdask.testing.strategies import datasets
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF

@@ -7,13 +7,13 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
-from counting import CountedChain, CountedNav, counted_block, counts
 from dask import base
 from dask._task_spec import Alias, DataNode, Task
 from dask.graph_manipulation import clone
 
+import udf_zoo
 import udfdask as ud
+from counting import CountedChain, CountedNav, counted_block, counts
 from udfdask import udfs
 
 N = 64

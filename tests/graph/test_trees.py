@@ -6,8 +6,8 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
 
+import udf_zoo
 import udfdask as ud
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from signal_cases import axis_facts, cases
 
 import udfdask as ud
+from signal_cases import axis_facts, cases
 from udfdask.testing import raise_if_dask_computes
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")

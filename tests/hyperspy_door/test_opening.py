@@ -4,9 +4,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from counting import CountedData, counts
 
 import udfdask as ud
+from counting import CountedData, counts
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")

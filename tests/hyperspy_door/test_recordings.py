@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from signal_cases import axis_facts
 
 import udfdask as ud
+from signal_cases import axis_facts
 from udfdask.udfs import ApplyMasksUDF, StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from signal_cases import EveryKindUDF, ListsUDF, axis_facts, cases, plain
 
 import udfdask as ud
+from signal_cases import EveryKindUDF, ListsUDF, axis_facts, cases, plain
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import rois
 from udfdask.udfs import SumSigUDF, SumUDF

@@ -5,9 +5,9 @@ import asyncio
 import dask.array as da
 import numpy as np
 import pytest
-from signal_cases import EveryKindUDF, axis_facts
 
 import udfdask as ud
+from signal_cases import EveryKindUDF, axis_facts
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
 

@@ -4,11 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import damaging
 import numpy as np
 import pytest
-from damaging import assert_same, outcome
 
+import damaging
+from damaging import assert_same, outcome
 from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 

@@ -4,10 +4,10 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
+import udf_zoo
 import udfdask as ud
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes

@@ -12,9 +12,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from counting import counts, note
 
 import udfdask as ud
+from counting import counts, note
 from udfdask.plan.plan import make_plan
 from udfdask.udfs import AutoUDF, SumUDF
 

@@ -14,8 +14,8 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
 
+import udf_zoo
 import udfdask as ud
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.tiling import TilingScheme

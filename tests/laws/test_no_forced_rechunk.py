@@ -6,8 +6,8 @@ import tracemalloc
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
 
+import udf_zoo
 import udfdask as ud
 from udfdask.arrays.geometry.tiling import TILE_BYTES
 from udfdask.chunk.run_chunk import run_chunk

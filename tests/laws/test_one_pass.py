@@ -4,6 +4,8 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+
+import udfdask as ud
 from counting import (
     CountedChain,
     CountedData,
@@ -17,8 +19,6 @@ from counting import (
     counted_block,
     counts,
 )
-
-import udfdask as ud
 from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
 
 SHAPE = (6, 5, 3, 4)

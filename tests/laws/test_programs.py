@@ -7,6 +7,8 @@ import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
+
+import udfdask as ud
 from program_model import Buffer, Case, Output, Program
 from program_oracle import Oracle
 from program_strategies import (
@@ -18,8 +20,6 @@ from program_strategies import (
     cases,
 )
 from udf_programs import ATTRIBUTES, make_udf
-
-import udfdask as ud
 from udfdask.testing import run_reference
 
 # many small signal chunks in a task are what is tested here

@@ -5,6 +5,8 @@ import functools
 import dask.array as da
 import numpy as np
 import pytest
+
+import udfdask as ud
 from specification_udfs import (
     AverageUDF,
     CoordUDF,
@@ -16,8 +18,6 @@ from specification_udfs import (
     PixelsumUDF,
     SumSigUDF,
 )
-
-import udfdask as ud
 from udfdask.udfs import AutoUDF, SumUDF
 
 NAV, SIG = (14, 15), (6, 8)

@@ -10,10 +10,10 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from counting import counts, note
 from dask import delayed
 
 import udfdask as ud
+from counting import counts, note
 from udfdask.testing import raise_if_dask_computes, run_reference
 
 DATA = np.random.default_rng(3).random((4, 6, 3, 2)).astype("f4")

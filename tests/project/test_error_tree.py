@@ -7,9 +7,9 @@ import sys
 import dask.array as da
 import numpy as np
 import pytest
-from making import make
 
 import udfdask as ud
+from making import make
 from udfdask import errors
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.io import open_file

@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from fences import read_fences
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,10 +1,10 @@
 """UDFs with aux data, for tests; importable on workers."""
 
 import numpy as np
-from counting import note
-from udf_zoo import sig_axes
 
 import udfdask as ud
+from counting import note
+from udf_zoo import sig_axes
 
 
 class Seen(ud.UDF):

@@ -19,6 +19,7 @@ from importlib import import_module
 
 import dask.array as da
 import pytest
+
 from backend_exceptions import MATRIX_TESTS, NOT_ON_DEVICE, NOT_ON_STAND_IN, UNCHANGED
 from chunk_backends import (
     ANY_SHAPE,
@@ -29,7 +30,6 @@ from chunk_backends import (
     chunks_in,
     why_no_device,
 )
-
 from udfdask.arrays.backends.device import is_on_device, to_host
 from udfdask.testing import numpy_standing_in_for_cupy
 

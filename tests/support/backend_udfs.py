@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import sparse
-from udf_programs import make_udf
 
 import udfdask as ud
+from udf_programs import make_udf
 from udfdask.arrays.backends.detect import backend_of
 
 

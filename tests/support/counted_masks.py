@@ -3,9 +3,9 @@
 import threading
 
 import numpy as np
-from counting import note
 
 import udfdask as ud
+from counting import note
 
 
 class Calls(list):

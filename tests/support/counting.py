@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from udf_zoo import Chain, sig_axes
 
 import udfdask as ud
+from udf_zoo import Chain, sig_axes
 
 
 def note(folder, what):

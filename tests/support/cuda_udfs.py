@@ -3,10 +3,10 @@
 import time
 
 import numpy as np
-from counting import note
-from udf_zoo import sig_axes
 
 import udfdask as ud
+from counting import note
+from udf_zoo import sig_axes
 from udfdask.udfs import SumUDF
 
 

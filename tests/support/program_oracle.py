@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+
 from program_model import CAP, POSTPROCESSED, WEIGHTS, cast, neutral
 
 

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 from hypothesis import strategies as st
-from program_model import NAMES, Buffer, Case, Output, Program
 
+from program_model import NAMES, Buffer, Case, Output, Program
 from udfdask.testing.strategies import rois
 
 MERGE_KINDS = ("default", "merge", "assigns", "all", "once", "both")

@@ -2,11 +2,11 @@
 
 import dask.array as da
 import numpy as np
-import progressive_udfs as pu
 import pytest
+
+import progressive_udfs as pu
 import udf_zoo
 from aux_udfs import SeenInTree, aux_of
-
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
 

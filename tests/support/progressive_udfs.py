@@ -6,11 +6,11 @@ import threading
 from pathlib import Path
 
 import numpy as np
+
+import udfdask as ud
 from aux_udfs import SeenByMergeAll
 from counting import note
 from udf_zoo import Native, NavSums, TileTree, sig_axes
-
-import udfdask as ud
 
 
 class Scaled(Native):

@@ -4,9 +4,9 @@ import functools
 
 import dask.array as da
 import numpy as np
-from program_model import CAP, POSTPROCESSED, WEIGHTS, cast, neutral
 
 import udfdask as ud
+from program_model import CAP, POSTPROCESSED, WEIGHTS, cast, neutral
 
 UFUNCS = {
     "sum": np.add,

@@ -3,12 +3,12 @@
 import subprocess
 import sys
 
-import broken_udfs as broken
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
 
+import broken_udfs as broken
+import udf_zoo
 import udfdask as ud
 from udfdask.testing import CheckReport, UDFCheckError, check_udf
 from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF

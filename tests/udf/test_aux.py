@@ -7,12 +7,12 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from aux_udfs import AUX_UDFS, SeenByFrames, SeenByTiles, SeenInTree, Subtract, aux_of
-from counting import CountedChain, CountedData, CountedNav, MeanFrame, counts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from aux_udfs import AUX_UDFS, SeenByFrames, SeenByTiles, SeenInTree, Subtract, aux_of
+from counting import CountedChain, CountedData, CountedNav, MeanFrame, counts
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.testing import check_udf, raise_if_dask_computes, run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes

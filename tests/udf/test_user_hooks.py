@@ -6,10 +6,10 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from aux_udfs import Shared
-from counting import counts
 
 import udfdask as ud
+from aux_udfs import Shared
+from counting import counts
 from udfdask.udfs import SumUDF
 
 SYNC = {"scheduler": "synchronous"}

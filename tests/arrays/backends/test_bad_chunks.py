@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparse
-from backend_udfs import Wants
-from chunk_backends import ON_HOST, block_in, chunks_in
 
 import udfdask as ud
+from backend_udfs import Wants
+from chunk_backends import ON_HOST, block_in, chunks_in
 from udfdask.arrays.backends import names
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError

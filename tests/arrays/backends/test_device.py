@@ -4,9 +4,9 @@ import threading
 import dask
 import numpy as np
 import pytest
-from device_modules import cupy_is
 
 import udfdask as ud
+from device_modules import cupy_is
 from udfdask.arrays.backends import device
 from udfdask.errors import ArgumentValueError, DeviceError
 from udfdask.testing import numpy_standing_in_for_cupy

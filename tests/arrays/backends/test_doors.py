@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import sparse
 import xarray as xr
-from backend_udfs import Wants
-from chunk_backends import chunks_in
 
 import udfdask as ud
 import udfdask.dask
 import udfdask.xarray
+from backend_udfs import Wants
+from chunk_backends import chunks_in
 from udfdask.arrays.backends import names
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import raise_if_dask_computes

@@ -4,15 +4,15 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
-from backend_udfs import Wants, program_on
-from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import udf_zoo
+import udfdask as ud
+from backend_udfs import Wants, program_on
+from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
 from program_strategies import cases
 from udf_programs import make_udf
-
-import udfdask as ud
 from udfdask import udfs
 from udfdask.arrays.backends import names
 from udfdask.corrections import CorrectionSet

@@ -7,10 +7,10 @@ import dask.array as da
 import numpy as np
 import pytest
 import sparse
-from backend_udfs import Wants
-from chunk_backends import MATRICES, block_in
 
 import udfdask as ud
+from backend_udfs import Wants
+from chunk_backends import MATRICES, block_in
 from udfdask.arrays.backends import names
 
 SPARSE = sorted(names.CPU_BACKENDS & names.SPARSE_BACKENDS)

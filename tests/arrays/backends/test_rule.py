@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+
 from backend_exceptions import MATRIX_TESTS, UNCHANGED
 
 FOLDERS = {"udfs": "udfs", "interface": "udf/interface"}

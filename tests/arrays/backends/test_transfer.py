@@ -4,11 +4,11 @@ import threading
 
 import numpy as np
 import pytest
-from device_modules import cupy_is
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from device_modules import cupy_is
 from udfdask.arrays.backends import device_transfer
 from udfdask.arrays.backends.device import using_device
 from udfdask.errors import DeviceError

@@ -6,11 +6,11 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import udf_zoo
-from counting import CountedData, counts
 from hypothesis import given, settings
 
+import udf_zoo
 import udfdask as ud
+from counting import CountedData, counts
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import rois
 from udfdask.udfs import PickUDF, SumSigUDF, SumUDF

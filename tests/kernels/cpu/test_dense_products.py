@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from every_dtype import FOREIGN, KNOWN, sample
 
+from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.kernels.cpu.dense_products import DEPTH, SMALL, WIDEST, add_dense_products
 
 

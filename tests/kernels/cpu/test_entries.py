@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparse_data import FORMATS, MATRIX_FORMATS, as_matrix, maker, sprinkled
 
+from sparse_data import FORMATS, MATRIX_FORMATS, as_matrix, maker, sprinkled
 from udfdask.kernels.cpu import sparse_sums
 from udfdask.kernels.cpu.sparse_entries import Entries, entries_of, in_order, values_of
 from udfdask.kernels.cpu.sparse_products import moved_entries

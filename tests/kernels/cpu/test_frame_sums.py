@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from every_dtype import FOREIGN, KNOWN, sample, total_dtype
 
+from every_dtype import FOREIGN, KNOWN, sample, total_dtype
 from udfdask.errors import SumOverflowError
 from udfdask.kernels.cpu.frame_sums import BLOCK, add_frames
 

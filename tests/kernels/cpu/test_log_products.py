@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from every_dtype import FOREIGN, KNOWN, sample
 
+from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.kernels.cpu.log_sums import (
     BLOCK,
     log_of,

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from every_dtype import FOREIGN, KNOWN, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.kernels.cpu.variance import BLOCK, SQUARE_BLOCK, add_moments, merge_moments
 from udfdask.kernels.moment_arrays import Moments
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from device_modules import MODULES, cupy_is
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device_modules import MODULES, cupy_is
 from udfdask.arrays.backends.device import to_host
 from udfdask.kernels.cpu.frame_sums import add_frames
 from udfdask.kernels.cuda import dense_products, fft, log_sums, ring_sums, spread, sums, variance

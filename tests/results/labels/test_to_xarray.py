@@ -4,10 +4,10 @@ import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from labelled_data import Kinds
-from making import SYNC, make
 
 import udfdask as ud
+from labelled_data import Kinds
+from making import SYNC, make
 from udfdask.errors import ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import datasets

@@ -6,12 +6,12 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from counting import CountedChain, CountedData, CountedNav, counts
 from hypothesis import HealthCheck, given, settings
-from labelled_data import Kinds
-from making import SYNC, make
 
 import udfdask as ud
+from counting import CountedChain, CountedData, CountedNav, counts
+from labelled_data import Kinds
+from making import SYNC, make
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import open_file
 from udfdask.testing.strategies import datasets

@@ -6,12 +6,12 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from device_modules import MODULES, cupy_is
-from device_udfs import sent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from device_modules import MODULES, cupy_is
+from device_udfs import sent
 from udfdask.masks import DiscTemplate, circular, ring
 from udfdask.testing import numpy_standing_in_for_cupy
 from udfdask.udfs import (

@@ -6,9 +6,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from device_udfs import Both, Frames, Partitions, sent
 
 import udfdask as ud
+from device_udfs import Both, Frames, Partitions, sent
 from udfdask.testing import numpy_standing_in_for_cupy
 
 DATA = np.random.default_rng(5).integers(0, 250, (6, 8, 16, 16)).astype("uint8")

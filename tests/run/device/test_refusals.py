@@ -6,9 +6,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from device_udfs import Both
 
 import udfdask as ud
+from device_udfs import Both
 from udfdask.arrays.backends import device
 from udfdask.errors import DeviceError
 

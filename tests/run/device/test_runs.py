@@ -4,12 +4,12 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from device_modules import MODULES, cupy_is
-from device_udfs import Both, Frames, Partitions, Parts, sent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from device_modules import MODULES, cupy_is
+from device_udfs import Both, Frames, Partitions, Parts, sent
 from udfdask.udfs import SumSigUDF
 
 DATA = np.random.default_rng(3).integers(0, 200, (5, 6, 7, 8))

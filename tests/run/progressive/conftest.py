@@ -3,6 +3,7 @@
 import dask.array as da
 import numpy as np
 import pytest
+
 from progressive_cases import CHUNKS, SHAPE
 
 

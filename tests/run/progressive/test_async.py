@@ -2,12 +2,12 @@
 
 import asyncio
 
-import progressive_udfs as pu
 import pytest
-import udf_zoo
-from progressive_cases import assert_same, long_array, worker_of
 
+import progressive_udfs as pu
+import udf_zoo
 import udfdask as ud
+from progressive_cases import assert_same, long_array, worker_of
 from udfdask.udfs import SumUDF
 
 distributed = pytest.importorskip("distributed")

@@ -5,10 +5,10 @@ import concurrent.futures
 import dask
 import dask.array as da
 import pytest
-import udf_zoo
-from progressive_cases import ROI, ZOO, assert_same
 
+import udf_zoo
 import udfdask as ud
+from progressive_cases import ROI, ZOO, assert_same
 from udfdask.udfs import SumSigUDF, SumUDF
 
 pytest.importorskip("distributed")

@@ -2,13 +2,13 @@
 
 import dask.array as da
 import numpy as np
-import progressive_udfs as pu
 import pytest
+
+import progressive_udfs as pu
+import udfdask as ud
 from aux_udfs import AUX_UDFS, SeenByMergeAll, SeenByTiles, Shared
 from counting import counts
 from progressive_cases import ROI, SHAPE, assert_same, local, long_array, seen
-
-import udfdask as ud
 from udfdask.plan.recipe import Recipe
 from udfdask.udfs import SumSigUDF, SumUDF
 

@@ -5,13 +5,13 @@ import threading
 
 import dask.array as da
 import numpy as np
-import progressive_udfs as pu
 import pytest
+
+import progressive_udfs as pu
 import udf_zoo
+import udfdask as ud
 from counting import CountedData, LiveData, counts
 from progressive_cases import local, long_array, worker_of
-
-import udfdask as ud
 from udfdask.udfs import SumUDF
 
 pytest.importorskip("distributed")

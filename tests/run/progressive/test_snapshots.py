@@ -4,13 +4,13 @@ import threading
 
 import dask.array as da
 import numpy as np
-import progressive_udfs as pu
 import pytest
+
+import progressive_udfs as pu
 import udf_zoo
+import udfdask as ud
 from counting import LiveData, counts
 from progressive_cases import CHUNKS, ROI, SHAPE, assert_same, long_array
-
-import udfdask as ud
 from udfdask.udfs import SumUDF
 
 pytest.importorskip("distributed")

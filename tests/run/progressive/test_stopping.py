@@ -8,12 +8,12 @@ import threading
 
 import dask.array as da
 import numpy as np
-import progressive_udfs as pu
 import pytest
+
+import progressive_udfs as pu
+import udfdask as ud
 from counting import counts
 from progressive_cases import ROI, local, long_array, worker_of
-
-import udfdask as ud
 from udfdask.udfs import SumUDF
 
 distributed = pytest.importorskip("distributed")

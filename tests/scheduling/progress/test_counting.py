@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from progress_reporters import Gated, Kept, OpensGate, Sums, Weighs
 
 import udfdask as ud
+from progress_reporters import Gated, Kept, OpensGate, Sums, Weighs
 from udfdask.udfs import LogsumUDF, RadialProfileUDF, SumSigUDF, SumUDF
 
 NAV, SIG = (4, 6), (8, 9)

@@ -6,9 +6,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from progress_reporters import Broken, Fails, Interrupts, Kept, Sums
 
 import udfdask as ud
+from progress_reporters import Broken, Fails, Interrupts, Kept, Sums
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumUDF
 

@@ -1,8 +1,8 @@
 """A cluster of three processes, one of which carries the tag of a CUDA device."""
 
 import pytest
-from task_record import TaskRecord, take
 
+from task_record import TaskRecord, take
 from udfdask.cluster import worker_spec
 
 

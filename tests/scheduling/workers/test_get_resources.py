@@ -1,9 +1,9 @@
 """The resources that UDFs need, for dask's own doors."""
 
 import pytest
-from cuda_udfs import Cuda, Cupy, Hybrid, Rows
 
 import udfdask as ud
+from cuda_udfs import Cuda, Cupy, Hybrid, Rows
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.udfs import SumSigUDF, SumUDF
 

@@ -4,12 +4,12 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from counting import CountedChain, CountedNav, CountedNothing, counted_block, counts
-from cuda_udfs import Added, Cuda, Rows, numbers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from counting import CountedChain, CountedNav, CountedNothing, counted_block, counts
+from cuda_udfs import Added, Cuda, Rows, numbers
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.testing import numpy_standing_in_for_cupy, raise_if_dask_computes

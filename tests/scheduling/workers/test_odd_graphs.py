@@ -5,11 +5,11 @@ import dask.array as da
 import dask.bag as db
 import numpy as np
 import pytest
-from counting import counts
-from cuda_udfs import Added, Cuda, Rows, loaded, numbers
 from dask.delayed import Delayed
 
 import udfdask as ud
+from counting import counts
+from cuda_udfs import Added, Cuda, Rows, loaded, numbers
 from udfdask.io import on_workers
 
 DATA = np.random.default_rng(3).integers(0, 99, (12, 3, 4, 4))

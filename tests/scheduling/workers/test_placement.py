@@ -4,9 +4,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from counting import Heavy, MeanFrame, SubtractMean
 
 import udfdask as ud
+from counting import Heavy, MeanFrame, SubtractMean
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import from_raw, on_workers, open_file
 from udfdask.scheduling.workers.wait_for_workers import workers_of

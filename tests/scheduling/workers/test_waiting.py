@@ -9,10 +9,10 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, loaded, numbers
 
 import udfdask as ud
 import udfdask.testing
+from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, loaded, numbers
 from udfdask.errors import ArgumentValueError, DeviceError, UDFError, UDFWarning
 from udfdask.io import on_workers
 

@@ -4,10 +4,10 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from counting import counts
-from cuda_udfs import Added, Cuda, CudaSum, Heavy, Hybrid, Rows, loaded, numbers
 
 import udfdask as ud
+from counting import counts
+from cuda_udfs import Added, Cuda, CudaSum, Heavy, Hybrid, Rows, loaded, numbers
 from udfdask.errors import DeviceError
 from udfdask.io import on_workers
 from udfdask.udfs import SumSigUDF, SumUDF

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from making import NAV, SIG, SYNC, compute, make
 
 import udfdask as ud
+from making import NAV, SIG, SYNC, compute, make
 
 STRUCT = np.dtype([("a", "f4"), ("b", "i2")])
 

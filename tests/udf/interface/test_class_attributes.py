@@ -8,9 +8,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from making import NAV, SIG, SYNC, compute, make, mask_of
 
 import udfdask as ud
+from making import NAV, SIG, SYNC, compute, make, mask_of
 
 
 @pytest.mark.point(32)

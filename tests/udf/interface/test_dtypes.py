@@ -6,9 +6,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from making import compute, make
 
 import udfdask as ud
+from making import compute, make
 
 NATIVE = ud.UDF.USE_NATIVE_DTYPE
 INPUTS = [

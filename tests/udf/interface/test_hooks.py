@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from making import NAV, SYNC, compute, make
 
 import udfdask as ud
+from making import NAV, SYNC, compute, make
 
 
 class SetsAttributes(ud.UDF):

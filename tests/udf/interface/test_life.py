@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 import pytest
-from making import NAV, SIG, SYNC, compute, make, mask_of
 
 import udfdask as ud
+from making import NAV, SIG, SYNC, compute, make, mask_of
 from udfdask.udfs import SumUDF
 
 

@@ -3,9 +3,9 @@
 import dask.array as da
 import numpy as np
 import pytest
-from making import NAV, SIG, SYNC
 
 import udfdask as ud
+from making import NAV, SIG, SYNC
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import AutoUDF
 

@@ -6,9 +6,9 @@ import dask.array as da
 import numba
 import numpy as np
 import pytest
-from making import NAV, SIG, SYNC, compute, make, mask_of
 
 import udfdask as ud
+from making import NAV, SIG, SYNC, compute, make, mask_of
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udf.buffers import Views
 from udfdask.udfs import SumUDF

@@ -6,9 +6,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from making import NAV, SIG, compute, make, mask_of
 
 import udfdask as ud
+from making import NAV, SIG, compute, make, mask_of
 
 
 class Looks(ud.UDF):

@@ -3,9 +3,9 @@
 import dask.array as da
 import numpy as np
 import pytest
-from making import SYNC, compute, make
 
 import udfdask as ud
+from making import SYNC, compute, make
 
 
 @pytest.mark.point(21)

@@ -4,9 +4,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from making import compute, make
 
 import udfdask as ud
+from making import compute, make
 from udfdask.arrays.geometry.tiling import TILE_BYTES
 from udfdask.config import tile_bytes
 

@@ -3,9 +3,9 @@
 import dask
 import numpy as np
 import pytest
-from making import NAV, SIG, SYNC, compute, make, mask_of
 
 import udfdask as ud
+from making import NAV, SIG, SYNC, compute, make, mask_of
 
 
 @pytest.mark.point(14)

@@ -4,9 +4,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from making import NAV, SIG, SYNC, compute, make
 
 import udfdask as ud
+from making import NAV, SIG, SYNC, compute, make
 
 NAMES = ["count", "index", "data", "dtype", "keys", "items", "get", "get_buffer", "self", "class_"]
 
