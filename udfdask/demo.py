@@ -12,7 +12,7 @@ from dask.array.core import normalize_chunks
 
 from udfdask.errors import ArgumentValueError
 
-__all__ = ["make_recording"]
+__all__ = ["disk_center", "make_recording"]
 
 # The specimen. Lengths are in pixels of the frame, fractions are of the scan or of the frame.
 _DISK_RADIUS = 0.062  # of the frame
@@ -21,6 +21,7 @@ _LATTICE = ((0.205, 0.035), (-0.045, 0.215))  # two lattice vectors (y, x), of t
 _STRAIN = 0.06  # relative change of the lattice along x, from one side of the scan to the other
 _SHEAR = 0.015
 _SHIFT = 2.0  # largest deflection of the beam, pixels
+_BRIGHT_FIELD_RADIUS = 10.0  # pixels, more than the central disk and its deflections
 _COUNTS = 40.0  # counts per pixel in the undisturbed central disk
 _PARTICLES = (  # centre y, centre x, radius (of the scan), strength
     (0.30, 0.24, 0.110, 1.0),
@@ -91,6 +92,33 @@ def make_recording(
         meta=np.empty((0, 0, 0, 0), dtype),
     )
     return recording
+
+
+def disk_center(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Find the center of the central disk of a frame: a plain function of one frame, to be mapped.
+
+    Parameters
+    ----------
+    frame : numpy.ndarray, shape (y, x)
+        Counts.
+
+    Returns
+    -------
+    numpy.ndarray, shape (2,), float64
+        Center of mass (y, x) of the pixels around the middle of the frame, in pixels from there.
+
+    Examples
+    --------
+    >>> from udfdask.demo import disk_center, make_recording
+    >>> frame = make_recording(nav_shape=(1, 1), sig_shape=(48, 48))[0, 0].compute()
+    >>> abs(disk_center(frame)) < 0.5
+    array([ True,  True])
+    """
+    y, x = np.ogrid[: frame.shape[0], : frame.shape[1]]
+    middle = (frame.shape[0] // 2, frame.shape[1] // 2)
+    disk = frame * (np.hypot(y - middle[0], x - middle[1]) < _BRIGHT_FIELD_RADIUS)
+    total = disk.sum()
+    return np.array([(disk * y).sum() / total - middle[0], (disk * x).sum() / total - middle[1]])
 
 
 def _two_sizes(shape: tuple[int, int], *, name: str, smallest: int) -> tuple[int, int]:

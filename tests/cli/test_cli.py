@@ -3,6 +3,7 @@
 import importlib.metadata
 import subprocess
 import sys
+import textwrap
 import warnings
 
 import click
@@ -407,6 +408,21 @@ def test_demo(tmp_path):
     assert float(com[-1]) == pytest.approx(0.85, abs=0.2)
     assert f"wrote {figure}" in output
     assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_prints_python_that_does_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    output = call("demo", "--no-progress")
+    start = output.index("  import udfdask as ud")
+    printed = textwrap.dedent(output[start : output.index("\n\n", start)])
+    assert len(printed.splitlines()) == 5
+    names = {}
+    exec(printed.replace("progress=True", "progress=False"), names)
+    recording = names["x"].compute()
+    np.testing.assert_array_equal(names["pattern"]["intensity"], recording.sum(axis=(0, 1)))
+    np.testing.assert_array_equal(names["image"]["intensity"], recording.sum(axis=(2, 3)))
+    assert names["shift"]["result"].shape == (48, 64, 2)
+    assert "docs/udfs.md" in output
 
 
 def test_demo_draws_where_it_is_started(tmp_path, monkeypatch):

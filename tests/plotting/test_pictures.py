@@ -294,11 +294,12 @@ def test_files_of_instruments(name, labels, save):
 
 
 def test_the_demo(save):
-    from udfdask.cli.run_demo import _panels, centre_of_mass
+    from udfdask.cli.run_demo import _panels
+    from udfdask.demo import disk_center
     from udfdask.udfs import AutoUDF
 
     small = make_recording(nav_shape=(24, 32), sig_shape=(48, 48))
-    udfs = [SumUDF(), SumSigUDF(), AutoUDF(f=centre_of_mass)]
+    udfs = [SumUDF(), SumSigUDF(), AutoUDF(f=disk_center)]
     results = ud.compute(*ud.run_udf(small, udfs))
     names = ("sum", "sumsig", "com")
     figure = draw(_panels(dict(zip(names, results, strict=True)), 24 * 32), title="udfdask demo")

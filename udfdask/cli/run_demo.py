@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -13,23 +13,27 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
 from udfdask.cli.options import PathType
 from udfdask.cli.run_and_report import run_in_one_pass
-from udfdask.demo import make_recording
+from udfdask.demo import disk_center, make_recording
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.static import figure_classes, save_png
 from udfdask.results.result import Result
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
 from udfdask.writing import PNG, check_target
 
-_BRIGHT_FIELD_RADIUS = 10.0
+SAME_IN_PYTHON = """\
+import udfdask as ud
+from udfdask import demo, udfs
+x = demo.make_recording()  # a lazy dask array: scan y, scan x, detector y, detector x
+runs = ud.run_udf(x, [udfs.SumUDF(), udfs.SumSigUDF(), udfs.AutoUDF(f=demo.disk_center)])
+pattern, image, shift = ud.compute(*runs, progress=True)  # one pass; pattern.plot() draws
+"""
 
-
-def centre_of_mass(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Take a frame, shape (y, x); return the centre (y, x) of its central disk, pixels."""
-    y, x = np.ogrid[: frame.shape[0], : frame.shape[1]]
-    middle = (frame.shape[0] // 2, frame.shape[1] // 2)
-    disk = frame * (np.hypot(y - middle[0], x - middle[1]) < _BRIGHT_FIELD_RADIUS)
-    total = disk.sum()
-    return np.array([(disk * y).sum() / total - middle[0], (disk * x).sum() / total - middle[1]])
+NEXT = """\
+Next:
+  udfdask run FILE --udf sum    a recording of your own (udfdask run --help)
+  udfdask udfs                  what else there is to run
+  docs/udfs.md                  how to write a UDF
+"""
 
 
 @click.command(short_help="Make a 4D-STEM recording and analyse it in one pass.")
@@ -42,9 +46,10 @@ def centre_of_mass(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 @click.option("--overwrite", is_flag=True, help="Replace the PNG file if it is there.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar; the default.")
 def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
-    """Make a small 4D-STEM recording, run three UDFs over it in one pass, and draw what they find.
+    """Make a small 4D-STEM recording, run three UDFs over it in one pass, and draw the results.
 
-    Two of the UDFs are ready-made; the third is a plain function of one frame.
+    Two of the UDFs are built in; the third is a plain function of one frame. The demo prints
+    five lines of Python that do the same.
     """
     recording = make_recording()
     ny, nx, ky, kx = recording.shape
@@ -54,12 +59,14 @@ def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
             place = plot or _free_name(overwrite=overwrite)
             check_target(place, PNG, overwrite=overwrite)
         click.echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}.\n")
-        udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=centre_of_mass)}
+        udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=disk_center)}
         results = run_in_one_pass(recording, udfs, sig_dims=2, progress=progress)
         with told_plainly(PLANNING):
             title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
             save_png(place, _panels(results, ny * nx), title=title, overwrite=overwrite)
-    click.echo(f"wrote {place}")
+    click.echo(f"wrote {place}\n\nThe same in Python:\n")
+    click.echo(textwrap.indent(SAME_IN_PYTHON, "  "))
+    click.echo(NEXT.rstrip())
 
 
 def _free_name(*, overwrite: bool) -> Path:
