@@ -1,6 +1,6 @@
 """Values made once per process and shared by all its tasks: mask stacks, plans of transforms.
 
-Nothing tells a worker when a computation is over, so that the last few values are kept.
+Nothing tells a worker when a computation is over. So the values of the last few runs are kept.
 """
 
 from __future__ import annotations

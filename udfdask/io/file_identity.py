@@ -1,4 +1,9 @@
-"""What a file was when it was opened, so that a task that reads it notices a later change."""
+"""Remembers a file as it was when it was opened, so that a task notices a later change.
+
+The identity is taken before the first look inside the file. A task compares it on the descriptor
+from which it reads. Libraries that open a path themselves read inside of `FileIdentity.unchanged`,
+and `io.damaged_files.reading` turns their errors into ours.
+"""
 
 from __future__ import annotations
 

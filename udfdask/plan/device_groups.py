@@ -1,10 +1,14 @@
-"""The UDFs of a run by what their tasks need: those that need a CUDA device, and the rest.
+"""The UDFs of a run in two groups: those that need a CUDA device, and the rest.
 
-Each group has a task of its own for each chunk. In one task with UDFs that need a device the others
-would have to run where the devices are, and nowhere else.
+Each group has its own task for each chunk. In one task, UDFs that need a device would bind all
+others to the workers that have one.
 
-Like a `placement.Placement`, a group is an argument of its tasks, where `limits` finds it whatever
-these are fused into.
+Like a `Placement`, a group is an argument of its tasks, so that `find_restrictions` finds it
+whatever they are fused into. Only graphs with two groups, or with one that needs a device, have
+this argument. A partial result has the length of all UDFs, with None for those of the other group,
+so that a merge finds a partial by the number of its UDF. Two tasks then read a block. They are
+never fused with its loading: two collections that dask optimizes alone would each get a loading of
+their own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Finds out whether what a UDF is given is made from the data, and from how much of them.
+"""Finds out whether a parameter is made from the data of the run, and from how much of them.
 
-A result over the whole data set, handed to the tasks of another run over the same data, keeps every
-block in memory until the last one has been read, unless that run loads the blocks again.
+A result over the whole dataset that is a parameter of another run over the same data keeps every
+block in memory until the last one has been read. Such a run therefore loads the blocks a second
+time: its loading tasks are clones with other names. Lazy aux data share the pass, unless at least
+half of the data would have to wait for their blocks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Chunks from a distributed cluster: a window of them is on its way at any time.
+"""Computes chunks on a distributed cluster: at any time, a window of them has been sent.
 
-Upstream tasks that later chunks need too are held by futures until these chunks are on their way,
-so that they run once.
+Futures hold upstream tasks that later chunks need, so that they run once. Keys carry a token of
+the run: otherwise the cluster would hand out chunks that it computed with other parameters.
 """
 
 from __future__ import annotations

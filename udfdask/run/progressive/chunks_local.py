@@ -1,7 +1,9 @@
-"""Chunks from dask's schedulers of one machine: one `get` in a background thread.
+"""Computes chunks on one of dask's schedulers of one machine: one `get` in a background thread.
 
-The scheduler's own callbacks slow it down, keep it in order and stop it. One `get` for all chunks,
-because what chunks share upstream would be computed again by the next.
+It is one `get` for all chunks, because blocks that several chunks need would be loaded again by
+the next `get`. Callbacks of the scheduler stop it while the consumer is behind, drop results from
+its cache once they are handed over, and reorder the tasks that are ready, since dask's own order
+may begin with the last chunk.
 """
 
 from __future__ import annotations

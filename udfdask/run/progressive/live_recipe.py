@@ -1,4 +1,8 @@
-"""The recipe of a run whose parameters may change while it goes on."""
+"""The recipe of a run whose parameters may change while it goes on.
+
+Chunk tasks take a `LiveRecipe` in place of a recipe. It gives the parameters of the moment when a
+task starts, or when the task is pickled and sent away.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The front door of progressive runs."""
+"""Starts progressive runs.
+
+Chunks are computed by a scheduler and merged in the thread of the consumer, so that a snapshot can
+be read after each merge. A snapshot costs no copy: rows of nav results are written once, and each
+merge makes new sig and single buffers.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Which workers of a cluster may load which blocks of an array.
 
-dask's annotations of layers are lost when tasks are fused. Here the permission is an argument of a
-task that hands its block on: whatever task it is fused into, `limits` finds it there.
+The permission is an argument of a task that hands its block on, because dask loses the annotations
+of layers when it fuses tasks. Whatever task the argument is fused into, `find_restrictions` finds
+it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
-"""Which tasks of a graph may not run anywhere: those that load placed blocks, or need a device.
+"""Which tasks of a graph may run on some workers only: they load placed blocks, or need a device.
 
-What says so is an argument of a task. Annotations of layers are lost when tasks are fused; an
-argument goes along, whatever the task is fused into.
+An argument of a task says so. dask loses the annotations of layers when it fuses tasks; an
+argument stays with the code, whatever it is fused into.
+
+The tasks that load data for a device (law 11) are those upstream of a chunk task. The search stops
+at the chunk task's parameters, at tasks that end another run (an output or a merge), at tasks that
+something else waits for, and at values that the caller wants. Aux data and parameters run
+anywhere.
 """
 
 from __future__ import annotations

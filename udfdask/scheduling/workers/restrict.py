@@ -1,4 +1,9 @@
-"""Tasks are sent to the workers that may run them: that load a placed block, or have a device."""
+"""Sends tasks to the workers that may run them: those that may load a block, or have a device.
+
+The graph is optimized here, before it is sent. The tasks that hold a restriction in their
+arguments, and the tasks that only such tasks wait for, are then annotated with it, and marked so
+that dask's own optimization, which follows, does not fuse them again.
+"""
 
 from __future__ import annotations
 
@@ -100,10 +105,11 @@ def _optimized(collections: Any) -> tuple[dict[Any, GraphNode], dict[Any, Any], 
 
 
 def _in_one_layer(tasks: dict[Any, Any], collections: Any) -> HighLevelGraph:
-    """Return a graph of which all tasks are in one layer: no name depends on another.
+    """Return a graph with all tasks in one layer.
 
-    Layers that collections look for are there as well, empty: those of their names, and of delayed
-    values and items of bags the one that is called as their key.
+    Layers that follow the names of keys could depend on each other both ways, as those of a
+    Cholesky decomposition do. Collections look for layers by name. These are there too, empty: the
+    layers of their names, and for delayed values and items of bags the layer named like their key.
     """
     layers = {_PINNED: MaterializedLayer(tasks)}
     for collection in collections:

@@ -1,4 +1,11 @@
-"""Whether the workers are there that tasks need: a scheduler would let tasks wait for ever."""
+"""Checks that the workers exist that tasks need, while tasks wait for them.
+
+distributed lets a task wait forever for a worker that never comes. An adaptive cluster, however,
+starts workers only after it has been sent tasks. So tasks are sent first, and `Guard` looks at the
+workers now and then while the caller waits. It also notices when the last worker with a device is
+lost, or the last one that may load a block. Before it raises, it asks the scheduler whether any
+task still needs that worker.
+"""
 
 from __future__ import annotations
 
