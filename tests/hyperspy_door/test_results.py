@@ -79,7 +79,7 @@ def test_every_attribute_of_every_axis_is_kept(case):
         assert (order.name, order.units, order.scale, order.offset) == ("order", "1/nm", 0.5, -1.0)
         (part,) = found["frames"].axes_manager.navigation_axes
         assert (part.name, plain(part.units), part.scale) == ("part", None, 1.0)
-        assert found["frames"].metadata.udfdask.results.labels.part == ["sum", "twice"]
+        assert found["frames"].metadata.udfdask.labels.part == ["sum", "twice"]
         assert found["stack"].axes_manager.signal_shape == (3, 2)
         assert found["numbers"].axes_manager.signal_shape == (3,)
         assert found["counts"].axes_manager.navigation_shape == ()
