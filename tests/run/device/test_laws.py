@@ -124,7 +124,7 @@ def test_threads_share_task_data_that_is_there(cupy):
 
 
 class Facts(ud.UDF):
-    """What a UDF is told about where it is."""
+    """What a UDF is told about where it is, in the dictionary that a function gives."""
 
     def __init__(self, seen, backend):
         super().__init__(seen=seen, backend=backend)
@@ -132,7 +132,7 @@ class Facts(ud.UDF):
     def note(self, method):
         meta = self.meta
         facts = (meta.array_backend, meta.device_class, meta.device_number, self.xp.__name__)
-        self.params.seen.setdefault(method, set()).add(facts)
+        self.params.seen().setdefault(method, set()).add(facts)
 
     def get_backends(self):
         return (self.params.backend,)
@@ -152,7 +152,7 @@ class Facts(ud.UDF):
 
     def process_tile(self, tile):
         self.note("process")
-        self.params.seen.setdefault("types", set()).add(
+        self.params.seen().setdefault("types", set()).add(
             (type(tile), type(self.results.there), type(self.results.here))
         )
 
@@ -192,7 +192,7 @@ def test_a_udf_knows_where_it_is(native, backend, chunk, merge):
         dask.config.set({"udfdask.cuda-device": 1}),
     ):
         x = sent(cupy, chunked()) if native == "cupy" else chunked()
-        dask.compute(*ud.run_udf(x, Facts(seen, backend)).values())
+        dask.compute(*ud.run_udf(x, Facts(lambda: seen, backend)).values())
         array = cupy.ndarray if backend == "cupy" else np.ndarray
         assert seen.pop("types") == {(array, array, np.ndarray)}
     assert seen.pop("preprocess") == {chunk, merge}
