@@ -16,8 +16,9 @@ from udfdask.arrays.backends.device import to_host
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.chunk.partial_result import Partial
 from udfdask.merge.merge import empty, merge_all, merge_link
-from udfdask.plan.recipe import Recipe, UDFRecipe
-from udfdask.types import AnyArray, MergeMode
+from udfdask.plan.merge_tree import MergeTree
+from udfdask.plan.recipe import Recipe
+from udfdask.types import AnyArray
 
 Parts = tuple[list[Partial], Partial | None]
 """Partials with the nav rows merged so far, and one with the sig and single buffers."""
@@ -36,35 +37,12 @@ class Growing(Protocol):
         """Return what there is now; chunks merged later do not show in it."""
 
 
-def merge_mode(udf: UDFRecipe) -> MergeMode:
-    """Return how a UDF is merged chunk by chunk: by its `merge`, if it also has a merge_all."""
-    if udf.merge != "all" or not udf.own_merge:
-        return udf.merge
-    if not udf.has_nav:
-        return "tree"
-    if not udf.has_whole:
-        return "rows"
-    return "tree" if udf.cls.merge_assigns_nav else "chain"
-
-
-def is_ordered(recipe: Recipe) -> bool:
-    """Return whether chunks have to be merged in navigation order.
-
-    Merges of objects count as such: they put lists behind each other.
-    """
-    return any(
-        merge_mode(u) in ("chain", "all")
-        or (merge_mode(u) == "tree" and any(s.dtype.hasobject for s in u.allocated.values()))
-        for u in recipe.udfs
-    )
-
-
 def grow(recipe: Recipe, number: int) -> Growing:
     """Return the results of a UDF before any chunk."""
-    udf = recipe.udfs[number]
-    if merge_mode(udf) != "all":
+    tree = recipe.udfs[number].progressive_merge
+    if tree.mode != "all":
         return _Merged(recipe, number)
-    return _Gathered(number) if udf.split_every is None else _Accumulated(recipe, number)
+    return _Gathered(number) if tree.fan_in is None else _Accumulated(tree, number)
 
 
 class _Merged:
@@ -73,7 +51,7 @@ class _Merged:
     def __init__(self, recipe: Recipe, number: int) -> None:
         self.number = number
         udf = recipe.udfs[number]
-        self.mode = merge_mode(udf)
+        self.mode = udf.progressive_merge.mode
         self.whole: Partial | None = None
         grid, sig = recipe.grid, recipe.shape.sig
         specs = {k: s for k, s in udf.allocated.items() if s.kind == "nav"}
@@ -104,23 +82,21 @@ class _Merged:
 class _Accumulated:
     """Of UDFs with a merge_all that is called on its own result and the next chunk."""
 
-    def __init__(self, recipe: Recipe, number: int) -> None:
+    def __init__(self, tree: MergeTree, number: int) -> None:
         self.number = number
-        self.fan_in = recipe.udfs[number].split_every or 1
-        self.n_chunks = recipe.grid.n_chunks
+        self.groups = {group.sources.stop: group for group in tree.levels()[0]}
         self.sum: Partial | None = None
-        self.group: list[Partial] = []
+        self.waiting: list[Partial] = []
 
     def add(self, recipe: Recipe, partial: Partial, merged: BoolArray) -> None:
         parts = [partial] if self.sum is None else [self.sum, partial]
         self.sum = merge_all(recipe, self.number, parts, check=False)
-        # the first and the last group of a tree are checked, as in `run_udf`
-        self.group.append(partial)
-        last = partial.stop == self.n_chunks
-        if last or len(self.group) == self.fan_in:
-            if last or partial.stop == self.fan_in:
-                merge_all(recipe, self.number, self.group, check=True)
-            self.group = []
+        # the groups that `run_udf` checks are checked here as well
+        self.waiting.append(partial)
+        if group := self.groups.get(partial.stop):
+            if group.checked:
+                merge_all(recipe, self.number, self.waiting, check=True)
+            self.waiting = []
 
     def freeze(self) -> Frozen:
         sum_, number = self.sum, self.number
