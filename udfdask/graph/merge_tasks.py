@@ -1,4 +1,4 @@
-"""Adds the tasks behind the chunks: merges of partial results, and the calls of get_results."""
+"""Adds the tasks after the chunks: merges of partial results, and the calls of get_results."""
 
 from __future__ import annotations
 

@@ -46,11 +46,10 @@ class Merge(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeTree:
-    """All merges of one UDF in a run, always in navigation order.
+    """All merges of one UDF in a run; the sources of each merge are in navigation order.
 
-    What is not a tree in the plain sense is one as well: `none` has no level, `rows` and `chain`
-    have one level with a merge for each chunk. Over no chunk at all, one merge of nothing gives
-    fresh buffers.
+    All modes have this form: `none` has no level; `rows` and `chain` have one level with one merge
+    per chunk. A run without chunks has one merge without sources, which gives fresh buffers.
     """
 
     mode: MergeMode
@@ -60,7 +59,7 @@ class MergeTree:
     fan_in: int | None
     """Largest number of sources of one merge of a tree; None for a tree of one merge."""
     needs_order: bool
-    """Whether a progressive run, too, must merge chunks in navigation order."""
+    """Whether a progressive run must also merge chunks in navigation order."""
 
     def levels(self) -> tuple[tuple[Merge, ...], ...]:
         """Return the merges of each level, the one that combines chunks first."""
@@ -117,7 +116,7 @@ class MergeTree:
 
     @property
     def gathers_rows(self) -> bool:
-        """Whether the last merge has the nav rows of all chunks, and no other has them finally."""
+        """Whether only the last merge has the final nav rows, those of all chunks."""
         return self.mode == "all"
 
     def __str__(self) -> str:
@@ -137,7 +136,7 @@ def plan_merges(
     """Return how the chunks of a UDF are merged: by `run_udf`, and by a progressive run.
 
     `merge_all` wins over `merge` in `run_udf`. A progressive run has one more chunk at a time and
-    uses `merge` where there is one.
+    uses `merge` if there is one.
     """
     specs = {name: s for name, s in buffers.items() if s.use != "result_only"}
     own = _mode_of_merge(udf, {s.kind for s in specs.values()})

@@ -1,8 +1,8 @@
 """Results that grow chunk by chunk, and what a snapshot keeps of them; plain arrays, no dask.
 
-Nobody ever copies for a snapshot. Nav rows are written once, when their chunk is merged, so that a
-snapshot shares them with the run and leaves out what came after it when it is read. Each merge
-makes new sig and single buffers, so that a snapshot has its own.
+Taking a snapshot copies nothing. Nav rows are written once, when their chunk is merged: a snapshot
+shares them with the run and leaves out later chunks when somebody reads it. Each merge makes new
+sig and single buffers, so that a snapshot has its own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Growing(Protocol):
     """The results of one UDF, while chunks are merged into them."""
 
     def add(self, recipe: Recipe, partial: Partial, merged: BoolArray) -> None:
-        """Merge a chunk behind the rows that have been merged so far."""
+        """Merge a chunk; `merged` says which rows have been merged before."""
 
     def freeze(self) -> Frozen:
         """Return what there is now; chunks merged later do not show in it."""
@@ -46,7 +46,7 @@ def grow(recipe: Recipe, number: int) -> Growing:
 
 
 class _Merged:
-    """Of UDFs whose chunks are merged one by one, or only put beside each other."""
+    """Results of a UDF whose chunks are merged one by one, or only collected."""
 
     def __init__(self, recipe: Recipe, number: int) -> None:
         self.number = number
@@ -80,7 +80,7 @@ class _Merged:
 
 
 class _Accumulated:
-    """Of UDFs with a merge_all that is called on its own result and the next chunk."""
+    """Results of a UDF whose merge_all is called on its own result and the next chunk."""
 
     def __init__(self, tree: MergeTree, number: int) -> None:
         self.number = number
@@ -108,7 +108,7 @@ class _Accumulated:
 
 
 class _Gathered:
-    """Of UDFs with a merge_all that is called once on all chunks: when a snapshot is read."""
+    """Results of a UDF whose merge_all is called once, on all chunks, when a snapshot is read."""
 
     def __init__(self, number: int) -> None:
         self.number = number
