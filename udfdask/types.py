@@ -13,8 +13,6 @@ Use = Literal["private", "result_only"]
 """A buffer that only exists while processing, or only in the results."""
 Where = Literal["device"]
 """Where a buffer lives while a chunk is processed."""
-MergeMode = Literal["none", "rows", "chain", "tree", "all"]
-"""How the partial results of chunks are combined, see `udfdask.plan.recipe`."""
 
 AnyArray = np.ndarray[Any, np.dtype[Any]]
 

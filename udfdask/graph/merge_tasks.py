@@ -1,8 +1,9 @@
-"""Adds the tasks behind the chunks: merges of partial results, and the calls of get_results."""
+"""Adds the tasks after the chunks: merges of partial results, and the calls of get_results."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from dask._task_spec import List, Task, TaskRef
@@ -13,7 +14,8 @@ from udfdask.graph.chunk_layers import Key
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.unfused_task import OutputTask
 from udfdask.merge.finalize import finish
-from udfdask.merge.merge import empty, merge_all, merge_link, merge_tree
+from udfdask.merge.merge import merge_partials
+from udfdask.plan.merge_tree import Merge
 from udfdask.plan.recipe import Recipe, UDFRecipe
 
 HEAVY_PAYLOAD = 64 << 10
@@ -31,63 +33,21 @@ def partials_of(run: RunLayers, number: int, payloads: list[Key]) -> list[Key]:
 def add_merges(
     run: RunLayers, number: int, udf: UDFRecipe, sources: list[Key]
 ) -> tuple[list[Key], Key | None]:
-    """Add the merges; return where the nav rows of each chunk are, and all the rest."""
-    if udf.merge == "none":
-        return sources, None
-    if not sources:
-        key = (run.name("merge", udf), 0)
-        run.add(key[0], {key: OutputTask(key, empty, run.shared, number)}, run.shared_layers)
-        return [], key
-    if udf.merge == "rows":
-        links = run.map(
-            run.name("merge", udf),
-            sources,
-            lambda key, src, c: (_link, run.shared, number, None, src),
+    """Add a task for each merge; return where the nav rows of each chunk are, and all the rest."""
+    name = run.name("merge", udf)
+    tasks: dict[Key, Task] = {}
+
+    def add(step: Merge, partials: Sequence[Key]) -> Key:
+        key = (name, step.level, step.place)
+        tasks[key] = OutputTask(
+            key, _merge, run.shared, number, step.checked, *map(TaskRef, partials)
         )
-        return links, links[-1]
-    if udf.merge == "chain":
-        return _chain(run, number, udf, sources)
-    return _tree(run, number, udf, sources)
+        return key
 
-
-def _chain(
-    run: RunLayers, number: int, udf: UDFRecipe, sources: list[Key]
-) -> tuple[list[Key], Key]:
-    """Add merges one after another."""
-    name = run.name("merge", udf)
-    tasks: dict[Key, Task] = {}
-    before: Any = None
-    for c, source in enumerate(sources):
-        key = (name, c)
-        tasks[key] = OutputTask(key, _link, run.shared, number, before, TaskRef(source))
-        before = TaskRef(key)
-    run.add(name, tasks, {s[0] for s in sources} | run.shared_layers)
-    return list(tasks), key
-
-
-def _tree(run: RunLayers, number: int, udf: UDFRecipe, sources: list[Key]) -> tuple[list[Key], Key]:
-    """Add a tree of merges; nav rows are final after the first level of one by `merge`."""
-    name = run.name("merge", udf)
-    fan_in = udf.split_every or len(sources)
-    tasks: dict[Key, Task] = {}
-    level, keys, rows = 0, sources, list(sources)
-    while level == 0 or len(keys) > 1:
-        nodes: list[Key] = []
-        for start in range(0, len(keys), fan_in):
-            key = (name, level, start // fan_in)
-            # the ends of a scan may be empty, where an average of averages cannot be told
-            end = start == 0 or start + fan_in >= len(keys)
-            group = List(*map(TaskRef, keys[start : start + fan_in]))
-            check = level == 0 and end and udf.split_every is not None
-            tasks[key] = OutputTask(key, _node, run.shared, number, group, check)
-            nodes.append(key)
-        if level == 0:
-            rows = [nodes[c // fan_in] for c in range(len(sources))]
-        keys, level = nodes, level + 1
-    run.add(name, tasks, {s[0] for s in sources} | run.shared_layers)
-    if udf.merge == "all":
-        rows = [keys[0]] * len(sources)
-    return rows, keys[0]
+    rows, whole = udf.merge.apply(sources, add)
+    if tasks:
+        run.add(name, tasks, {s[0] for s in sources} | run.shared_layers)
+    return rows, whole
 
 
 def add_finish(
@@ -144,17 +104,9 @@ def _of(source: Any, number: int) -> Any:
     return source[number] if isinstance(source, tuple) else source
 
 
-def _link(recipe: Recipe, number: int, before: Any, source: Any) -> Partial:
-    """Merge one chunk behind those before it."""
-    return merge_link(recipe, number, before, _of(source, number))
-
-
-def _node(recipe: Recipe, number: int, sources: list[Any], check: bool) -> Partial:
-    """Merge a group of neighbours."""
-    partials = [_of(source, number) for source in sources]
-    if recipe.udfs[number].merge == "all":
-        return merge_all(recipe, number, partials, check)
-    return merge_tree(recipe, number, partials)
+def _merge(recipe: Recipe, number: int, checked: bool, *sources: Any) -> Partial:
+    """Carry out one merge of a tree."""
+    return merge_partials(recipe, number, [_of(s, number) for s in sources], checked)
 
 
 def _finish(

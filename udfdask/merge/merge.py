@@ -23,6 +23,21 @@ from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec, PartialViews, Views
 
 
+def merge_partials(
+    recipe: Recipe, number: int, partials: Sequence[Partial], checked: bool = False
+) -> Partial:
+    """Carry out one merge of the tree of a UDF; without partials, give fresh buffers."""
+    mode = recipe.udfs[number].merge.mode
+    if not partials:
+        return empty(recipe, number)
+    if mode == "all":
+        return merge_all(recipe, number, partials, checked)
+    if mode == "tree":
+        return merge_tree(recipe, number, partials)
+    *before, partial = partials
+    return merge_link(recipe, number, before[0] if before else None, partial)
+
+
 def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
     """Return the partials merged, in their order, into fresh preprocessed buffers."""
     with held_threads(recipe), merge_device(recipe):
@@ -118,13 +133,13 @@ def _writable(array: Any, as_is: bool) -> Any:
 def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: bool) -> Partial:
     """Return the partials merged by one call of `merge_all`.
 
-    With `check` the same partials are also merged in two uneven parts, which must agree: in a tree
-    `merge_all` is called on its own results.
+    With `check` the same partials, two at least, are also merged in two uneven parts, which must
+    agree: in a tree `merge_all` is called on its own results.
     """
     with held_threads(recipe), merge_device(recipe):
-        in_tree = recipe.udfs[number].split_every is not None
+        in_tree = recipe.udfs[number].merge.repeats_merge_all
         merged = _merge_all(recipe, number, partials, in_tree)
-        if check and len(partials) > 1:
+        if check:
             cut = len(partials) // 2 + 1 if len(partials) > 2 else 1
             parts = [
                 _merge_all(recipe, number, some, in_tree)

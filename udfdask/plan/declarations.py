@@ -9,17 +9,17 @@ import numpy as np
 
 from udfdask.arrays.backends.names import BACKENDS
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.corrections.correction_set import NUMBERS
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    MissingMergeError,
     UDFError,
     UndeclaredBufferError,
 )
+from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.recipe import UDFRecipe
-from udfdask.types import MergeMode
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_size, reshaped
 from udfdask.udf.base import overrides
@@ -31,6 +31,7 @@ from udfdask.udf.params import Params
 def declare(
     udf: UDF,
     facts: UDFMeta,
+    grid: Grid,
     lazy: tuple[str, ...],
     split_every: int | bool,
     backends: Sequence[str] | None = None,
@@ -49,8 +50,7 @@ def declare(
         asked.params = _with_whole_aux(asked, aux, facts.dataset_shape)
     method = _method(asked)
     buffers = _buffers(asked)
-    merge = _merge_mode(asked, buffers)
-    fan_in = _fan_in(asked, split_every)
+    merge, progressive_merge = plan_merges(asked, buffers, grid, split_every)
     allowed = allowed_backends(asked, backends)
     _check_switches(asked)
     cls = type(udf)
@@ -72,13 +72,11 @@ def declare(
         input_dtype=input_dtype,
         buffers=buffers,
         merge=merge,
-        own_merge=overrides(asked, "merge"),
-        split_every=fan_in,
+        progressive_merge=progressive_merge,
         finish=own_results,
         elementwise=own_results
         and bool(asked.elementwise_results)
-        # merge_all has gathered the rows already
-        and not (merge == "all" and any(s.kind == "nav" for s in buffers.values())),
+        and not (merge.gathers_rows and any(s.kind == "nav" for s in buffers.values())),
         axes=_axes(asked, buffers),
         backends=allowed,
     )
@@ -229,44 +227,6 @@ def _buffers(udf: UDF) -> dict[str, BufferSpec]:
                 f"{name} declares buffer {key!r} as {type(spec).__name__}: use self.buffer(...)"
             )
     return dict(declared)
-
-
-def _merge_mode(udf: UDF, buffers: Mapping[str, BufferSpec]) -> MergeMode:
-    """Return how the partial results of a UDF are combined."""
-    kinds = {s.kind for s in buffers.values() if s.use != "result_only"}
-    if hasattr(udf, "merge_all"):
-        return "all"
-    if overrides(udf, "merge"):
-        if "nav" not in kinds:
-            return "tree"
-        if kinds == {"nav"}:
-            return "rows"
-        return "tree" if udf.merge_assigns_nav else "chain"
-    if kinds <= {"nav"}:
-        return "none"
-    names = [k for k, s in buffers.items() if s.use != "result_only" and s.kind != "nav"]
-    raise MissingMergeError(
-        f"{type(udf).__name__} has buffers that the default merge cannot combine: "
-        f"{', '.join(names)} (kind sig or single). Implement merge(self, dest, src) or "
-        "merge_all(self, ordered_results)"
-    )
-
-
-def _fan_in(udf: UDF, split_every: int | bool) -> int | None:
-    """Return the fan-in of the merge tree, None for one step; the class attribute wins."""
-    chosen = split_every if udf.split_every is None else udf.split_every
-    return check_split_every(chosen, f"{type(udf).__name__}.split_every")
-
-
-def check_split_every(value: Any, where: str) -> int | None:
-    """Return a fan-in, None for one step (False)."""
-    if value is False:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ArgumentTypeError(f"{where} must be an int of at least 2, or False, not {value!r}")
-    if value < 2:
-        raise ArgumentValueError(f"{where} must be at least 2, or False, not {value!r}")
-    return int(value)
 
 
 def allowed_backends(udf: UDF, restricted: Sequence[str] | None) -> tuple[str, ...]:

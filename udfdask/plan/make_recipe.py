@@ -75,7 +75,7 @@ def make_recipe(
     parts = []
     preferences = []
     for udf, names in zip(udfs, lazy, strict=True):
-        part, preference = declare(udf, facts, tuple(names), split_every, backends)
+        part, preference = declare(udf, facts, grid, tuple(names), split_every, backends)
         parts.append(part)
         preferences.append(preference)
     max_frames = int(grid.counts.max()) if grid.n_chunks else 1
@@ -166,7 +166,8 @@ def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
         threads=recipe.threads,
         corrections=recipe.corrections,
     )
-    new, _ = declare(old.cls(**kwargs), facts, (), old.split_every or False, old.backends)
+    fan_in = old.merge.fan_in or False
+    new, _ = declare(old.cls(**kwargs), facts, recipe.grid, (), fan_in, old.backends)
     for what in ("buffers", "input_dtype", "method", "merge", "axes"):
         before, after = getattr(old, what), getattr(new, what)
         if before != after:

@@ -19,9 +19,10 @@ from udfdask.arrays.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BAC
 from udfdask.arrays.geometry.roi import normalize_roi
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.plan.copy_parameters import own_parameters
-from udfdask.plan.declarations import check_split_every, known_backends, made_anew
+from udfdask.plan.declarations import known_backends, made_anew
 from udfdask.plan.input_files import data_files
 from udfdask.plan.make_recipe import MANY_BLOCKS, make_recipe
+from udfdask.plan.merge_tree import check_split_every
 from udfdask.plan.recipe import Recipe
 from udfdask.plan.shared_loading import needs_whole_run, shares_data
 from udfdask.tokens import tokenize_value
@@ -343,7 +344,7 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
     gathered = sum(
         s.nbytes(grid.n_frames, sig)
         for u in recipe.udfs
-        if (u.finish and not u.elementwise) or u.merge == "all"
+        if (u.finish and not u.elementwise) or u.merge.gathers_rows
         for s in u.buffers.values()
         if s.kind == "nav"
     )

@@ -22,7 +22,7 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.tiling import TilingScheme, uncached
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.validate import PLANES, lazy_planes, with_planes
-from udfdask.types import MergeMode
+from udfdask.plan.merge_tree import MergeTree
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
@@ -54,13 +54,10 @@ class UDFRecipe:
     """Dtype in which it sees the data."""
     buffers: dict[str, BufferSpec]
     """Declared buffers by name."""
-    merge: MergeMode
-    """`none`: nav buffers are results as they are. `rows`: own merge, chunk by chunk. `chain`:
-    own merge, one chunk after another. `tree`: own merge. `all`: merge_all."""
-    own_merge: bool
-    """Whether it has a `merge` of its own, also where merge_all wins."""
-    split_every: int | None
-    """Fan-in of a tree; None for one step."""
+    merge: MergeTree
+    """How the partial results of its chunks are merged."""
+    progressive_merge: MergeTree
+    """How they are merged in a progressive run; another one where `merge` and `merge_all` exist."""
     finish: bool
     """Whether `get_results` runs."""
     elementwise: bool
@@ -96,7 +93,7 @@ class UDFRecipe:
     @property
     def carries_aux(self) -> bool:
         """Whether something behind the chunks needs the rows of the aux data as well."""
-        return bool(self.nav_aux) and (self.merge != "none" or self.finish)
+        return bool(self.nav_aux) and (self.merge.mode != "none" or self.finish)
 
     @property
     def outputs(self) -> dict[str, BufferSpec]:

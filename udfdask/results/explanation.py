@@ -14,14 +14,6 @@ from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
 from udfdask.udf import UDFMethod
 
-MERGES = {
-    "none": "each chunk's rows are the result, nothing is merged",
-    "rows": "own merge, on each chunk by itself",
-    "chain": "own merge, one chunk after another in navigation order",
-    "tree": "own merge, in a tree",
-    "all": "merge_all, in a tree",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
@@ -182,11 +174,7 @@ def _copied(udf: UDFRecipe, plan: Plan, frames: int) -> int:
 
 def _udf(udf: UDFRecipe) -> str:
     """Return what happens to one UDF, in words."""
-    merge = MERGES[udf.merge]
-    if udf.merge in ("tree", "all"):
-        how = f"in a tree of {udf.split_every}" if udf.split_every else "in one step"
-        merge = merge.replace("in a tree", how)
-    text = f"process_{udf.method.value} on {udf.input_dtype}; {merge}"
+    text = f"process_{udf.method.value} on {udf.input_dtype}; {udf.merge}"
     if udf.finish:
         text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")
     outputs = ", ".join(f"{k} ({s.kind}, {s.dtype})" for k, s in udf.outputs.items())

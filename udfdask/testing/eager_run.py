@@ -13,7 +13,7 @@ from udfdask.arrays.geometry.tiling import TILE_BYTES
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import Payload, run_chunk
 from udfdask.merge.finalize import finish
-from udfdask.merge.merge import empty, merge_all, merge_link, merge_tree
+from udfdask.merge.merge import merge_partials
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
@@ -150,19 +150,10 @@ class PlainRun:
     ) -> tuple[list[Partial], Partial | None]:
         """Return partials that hold the nav rows, and the one with all the rest."""
         recipe = self.recipe if recipe is None else recipe
-        udf, partials = recipe.udfs[number], self.partials(number)
-        if udf.merge == "none":
-            return partials, None
-        if not partials:
-            return [], empty(recipe, number)
-        if udf.merge in ("rows", "chain"):
-            links: list[Partial] = []
-            for partial in partials:
-                before = links[-1] if links and udf.merge == "chain" else None
-                links.append(merge_link(recipe, number, before, partial))
-            return links, links[-1]
-        top = merge_in_tree(recipe, number, partials)
-        return [top], top
+        return recipe.udfs[number].merge.apply(
+            self.partials(number),
+            lambda step, partials: merge_partials(recipe, number, partials, step.checked),
+        )
 
     def results(self, number: int = 0, recipe: Recipe | None = None) -> dict[str, AnyArray]:
         """Return the results by name, and valid masks where the UDF gave some.
@@ -178,27 +169,13 @@ class PlainRun:
         return _finished(self.recipe, number, [merged], merged)
 
 
-def merge_in_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
-    """Return partials merged in a tree of the UDF's fan-in, as a run does it."""
-    udf = recipe.udfs[number]
-    fan_in, level = udf.split_every or len(partials), list(partials)
-    first = True
-    while first or len(level) > 1:
-        groups = [level[k : k + fan_in] for k in range(0, len(level), fan_in)]
-        if udf.merge == "all":
-            check = first and udf.split_every is not None
-            level = [merge_all(recipe, number, group, check) for group in groups]
-        else:
-            level = [merge_tree(recipe, number, group) for group in groups]
-        first = False
-    return level[0]
-
-
 def _finished(
     recipe: Recipe, number: int, rows: Sequence[Partial], whole: Partial | None
 ) -> dict[str, AnyArray]:
     """Return what `get_results` makes of merged buffers, and its valid masks, by name."""
     udf = recipe.udfs[number]
-    done = finish(recipe, number, None, rows if udf.has_nav else [], whole)
+    # neighbors share a partial where a tree has merged them
+    distinct = dict.fromkeys(rows) if udf.has_nav else ()
+    done = finish(recipe, number, None, list(distinct), whole)
     masks = {f"valid mask of {name}": mask for name, mask in done.masks.items()}
     return {**done.arrays, **masks}

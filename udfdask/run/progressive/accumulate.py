@@ -1,8 +1,8 @@
 """Results that grow chunk by chunk, and what a snapshot keeps of them; plain arrays, no dask.
 
-Nobody ever copies for a snapshot. Nav rows are written once, when their chunk is merged, so that a
-snapshot shares them with the run and leaves out what came after it when it is read. Each merge
-makes new sig and single buffers, so that a snapshot has its own.
+Taking a snapshot copies nothing. Nav rows are written once, when their chunk is merged: a snapshot
+shares them with the run and leaves out later chunks when somebody reads it. Each merge makes new
+sig and single buffers, so that a snapshot has its own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from udfdask.arrays.backends.device import to_host
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.chunk.partial_result import Partial
 from udfdask.merge.merge import empty, merge_all, merge_link
-from udfdask.plan.recipe import Recipe, UDFRecipe
-from udfdask.types import AnyArray, MergeMode
+from udfdask.plan.merge_tree import MergeTree
+from udfdask.plan.recipe import Recipe
+from udfdask.types import AnyArray
 
 Parts = tuple[list[Partial], Partial | None]
 """Partials with the nav rows merged so far, and one with the sig and single buffers."""
@@ -30,50 +31,27 @@ class Growing(Protocol):
     """The results of one UDF, while chunks are merged into them."""
 
     def add(self, recipe: Recipe, partial: Partial, merged: BoolArray) -> None:
-        """Merge a chunk behind the rows that have been merged so far."""
+        """Merge a chunk; `merged` says which rows have been merged before."""
 
     def freeze(self) -> Frozen:
         """Return what there is now; chunks merged later do not show in it."""
 
 
-def merge_mode(udf: UDFRecipe) -> MergeMode:
-    """Return how a UDF is merged chunk by chunk: by its `merge`, if it also has a merge_all."""
-    if udf.merge != "all" or not udf.own_merge:
-        return udf.merge
-    if not udf.has_nav:
-        return "tree"
-    if not udf.has_whole:
-        return "rows"
-    return "tree" if udf.cls.merge_assigns_nav else "chain"
-
-
-def is_ordered(recipe: Recipe) -> bool:
-    """Return whether chunks have to be merged in navigation order.
-
-    Merges of objects count as such: they put lists behind each other.
-    """
-    return any(
-        merge_mode(u) in ("chain", "all")
-        or (merge_mode(u) == "tree" and any(s.dtype.hasobject for s in u.allocated.values()))
-        for u in recipe.udfs
-    )
-
-
 def grow(recipe: Recipe, number: int) -> Growing:
     """Return the results of a UDF before any chunk."""
-    udf = recipe.udfs[number]
-    if merge_mode(udf) != "all":
+    tree = recipe.udfs[number].progressive_merge
+    if tree.mode != "all":
         return _Merged(recipe, number)
-    return _Gathered(number) if udf.split_every is None else _Accumulated(recipe, number)
+    return _Gathered(number) if tree.fan_in is None else _Accumulated(tree, number)
 
 
 class _Merged:
-    """Of UDFs whose chunks are merged one by one, or only put beside each other."""
+    """Results of a UDF whose chunks are merged one by one, or only collected."""
 
     def __init__(self, recipe: Recipe, number: int) -> None:
         self.number = number
         udf = recipe.udfs[number]
-        self.mode = merge_mode(udf)
+        self.mode = udf.progressive_merge.mode
         self.whole: Partial | None = None
         grid, sig = recipe.grid, recipe.shape.sig
         specs = {k: s for k, s in udf.allocated.items() if s.kind == "nav"}
@@ -102,25 +80,23 @@ class _Merged:
 
 
 class _Accumulated:
-    """Of UDFs with a merge_all that is called on its own result and the next chunk."""
+    """Results of a UDF whose merge_all is called on its own result and the next chunk."""
 
-    def __init__(self, recipe: Recipe, number: int) -> None:
+    def __init__(self, tree: MergeTree, number: int) -> None:
         self.number = number
-        self.fan_in = recipe.udfs[number].split_every or 1
-        self.n_chunks = recipe.grid.n_chunks
+        self.groups = {group.sources.stop: group for group in tree.levels()[0]}
         self.sum: Partial | None = None
-        self.group: list[Partial] = []
+        self.waiting: list[Partial] = []
 
     def add(self, recipe: Recipe, partial: Partial, merged: BoolArray) -> None:
         parts = [partial] if self.sum is None else [self.sum, partial]
         self.sum = merge_all(recipe, self.number, parts, check=False)
-        # the first and the last group of a tree are checked, as in `run_udf`
-        self.group.append(partial)
-        last = partial.stop == self.n_chunks
-        if last or len(self.group) == self.fan_in:
-            if last or partial.stop == self.fan_in:
-                merge_all(recipe, self.number, self.group, check=True)
-            self.group = []
+        # the groups that `run_udf` checks are checked here as well
+        self.waiting.append(partial)
+        if group := self.groups.get(partial.stop):
+            if group.checked:
+                merge_all(recipe, self.number, self.waiting, check=True)
+            self.waiting = []
 
     def freeze(self) -> Frozen:
         sum_, number = self.sum, self.number
@@ -132,7 +108,7 @@ class _Accumulated:
 
 
 class _Gathered:
-    """Of UDFs with a merge_all that is called once on all chunks: when a snapshot is read."""
+    """Results of a UDF whose merge_all is called once, on all chunks, when a snapshot is read."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -13,7 +13,6 @@ from dask.base import is_dask_collection
 from udfdask.chunk.run_chunk import Payload
 from udfdask.graph.build import Tasks, build_chunks, build_parameters
 from udfdask.plan.plan import Plan
-from udfdask.run.progressive.accumulate import is_ordered
 from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.scheduling.workers.find_restrictions import is_limited
 
@@ -112,7 +111,7 @@ class Job:
         self.is_limited = any(map(is_limited, graphs)) or any(
             udf.needs_cuda for udf in plan.recipe.udfs
         )
-        self.ordered = is_ordered(plan.recipe)
+        self.ordered = any(udf.progressive_merge.needs_order for udf in plan.recipe.udfs)
 
     def parameters(self) -> Tasks | None:
         """Return tasks whose only result is the recipe with lazy parameters filled in."""

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.chunk.partial_result import Partial
-from udfdask.merge.merge import merge_link, merge_tree
-from udfdask.plan.recipe import Recipe
+from udfdask.merge.merge import merge_partials
 from udfdask.testing.differences import Difference
 from udfdask.testing.eager_run import PlainRun
 from udfdask.testing.udf_under_test import Subject
@@ -31,7 +29,7 @@ def why_chunks_show(
             "frame, and each works on a fresh instance: meta.coordinates tells the scan position"
             f"{hint_of_attributes(subject)}"
         )
-    mode = split.udf().merge
+    mode = split.udf().merge.mode
     if mode == "all":
         return _why_merge_all(split, numbers)
     if mode in ("tree", "chain"):
@@ -68,24 +66,17 @@ def hint_of_attributes(subject: Subject) -> str:
     )
 
 
-def merge_one(recipe: Recipe, number: int, partial: Partial) -> Partial:
-    """Return one partial merged into fresh preprocessed buffers by `merge`."""
-    if recipe.udfs[number].merge in ("chain", "rows"):
-        return merge_link(recipe, number, None, partial)
-    return merge_tree(recipe, number, [partial])
-
-
 def preprocessed(run: PlainRun, number: int = 0) -> dict[str, AnyArray]:
     """Return the fresh buffers that the whole of a run, one chunk, is merged into."""
     cls: Any = run.udf(number).cls
     idle = type(cls.__name__, (cls,), {"merge": lambda self, dest, src: None})
     recipe = run.with_udf(number, cls=idle)
-    return merge_one(recipe, number, run.partials(number)[0]).arrays
+    return merge_partials(recipe, number, run.partials(number)[:1]).arrays
 
 
 def _why_merge_all(split: PlainRun, numbers: str) -> str:
     """Return what is wrong with a merge_all."""
-    if split.udf().split_every is None:
+    if split.udf().merge.fan_in is None:
         return f"merge_all gives something else for other chunks: {numbers}"
     return (
         f"merge_all is not associative: {numbers}. It is called on groups of chunks and on its own "
@@ -98,7 +89,7 @@ def _not_neutral(subject: Subject, whole: PlainRun, numbers: str) -> str:
     """Return that preprocess adds something of its own, if it does; else ""."""
     fresh = preprocessed(whole)
     alone = whole.partials()[0]
-    merged = merge_one(whole.recipe, 0, alone)
+    merged = merge_partials(whole.recipe, 0, [alone])
     for name in whole.udf().allocated:
         if not _is_set(fresh[name]):
             continue
@@ -152,7 +143,7 @@ def _overwritten(subject: Subject, whole: PlainRun, split: PlainRun, numbers: st
 
 def _wrong_merge(split: PlainRun, numbers: str, hint: str) -> str:
     """Return that a merge is wrong for no reason that can be named better."""
-    where = "" if split.udf().merge == "chain" else ", however they are grouped"
+    where = "" if split.udf().merge.mode == "chain" else ", however they are grouped"
     return (
         f"merge is not associative: {numbers}. Merging chunks must give what one chunk of all "
         f"their frames gives{where}{hint}"

@@ -6,20 +6,19 @@ import numpy as np
 
 from udfdask.chunk.partial_result import Partial
 from udfdask.merge.finalize import finish
-from udfdask.merge.merge import merge_all
-from udfdask.plan.recipe import UDFRecipe
+from udfdask.merge.merge import merge_partials
 from udfdask.testing.differences import Tolerance, differing, show
 from udfdask.testing.eager_run import Layout, PlainRun, chunks_in_words
-from udfdask.testing.laws.explain_failure import merge_one, preprocessed
+from udfdask.testing.laws.explain_failure import preprocessed
 from udfdask.testing.sample_data import cuts, whole_cuts
 from udfdask.testing.udf_under_test import Subject
-from udfdask.types import AnyArray, MergeMode
+from udfdask.types import AnyArray
 
 
 def merge_takes_every_buffer(subject: Subject) -> None:
     """Whatever a chunk has put into a buffer, a merge of it into fresh buffers has not lost it."""
     run = subject.run()
-    mode = run.udf().merge
+    mode = run.udf().merge.mode
     if not run.payloads or mode == "none":
         return
     method = "merge_all" if mode == "all" else "merge"
@@ -27,10 +26,9 @@ def merge_takes_every_buffer(subject: Subject) -> None:
     if mode == "all":
         specs = run.udf().allocated
         fresh = {k: s.allocate(run.recipe.grid.n_frames, subject.sig) for k, s in specs.items()}
-        merged = subject.attempt("with one chunk", merge_all, run.recipe, 0, [partial], False)
     else:
         fresh = preprocessed(run)
-        merged = subject.attempt("with one chunk", merge_one, run.recipe, 0, partial)
+    merged = subject.attempt("with one chunk", merge_partials, run.recipe, 0, [partial])
     for name, held in partial.arrays.items():
         lost = _lost(held, merged.arrays[name], fresh[name])
         if lost is not None and _is_seen(subject, run, merged, name, held):
@@ -60,15 +58,15 @@ def _is_seen(subject: Subject, run: PlainRun, merged: Partial, name: str, held: 
 
 def merge_agrees_with_merge_all(subject: Subject) -> None:
     """`merge` and `merge_all`, where there are both, come to the same."""
-    recipe = subject.run().udf()
-    if recipe.merge != "all" or not recipe.own_merge:
+    udf = subject.run().udf()
+    if udf.progressive_merge == udf.merge:
         return
     uses = "run_udf uses merge_all, progressive runs use merge"
     for data, nav_chunks in cuts(subject.data, subject.sig_dims):
         if subject.works(data) is not None:
             continue
         run = subject.run(Layout(nav_chunks=nav_chunks), data=data)
-        other = run.with_udf(merge=_mode_of_merge(recipe))
+        other = run.with_udf(merge=run.udf().progressive_merge)
         found = subject.results_of(run)
         merged = subject.attempt(
             f"merge fails where merge_all does not ({uses}), with {run.layout}",
@@ -82,15 +80,6 @@ def merge_agrees_with_merge_all(subject: Subject) -> None:
                 f"gives {difference.one}, merge_all gives {difference.other} {difference.where}; "
                 f"{uses}"
             )
-
-
-def _mode_of_merge(recipe: UDFRecipe) -> MergeMode:
-    """Return how the `merge` of a UDF would run without its merge_all."""
-    if not recipe.has_nav:
-        return "tree"
-    if not recipe.has_whole:
-        return "rows"
-    return "tree" if recipe.cls.merge_assigns_nav else "chain"
 
 
 def results_row_by_row(subject: Subject) -> None:

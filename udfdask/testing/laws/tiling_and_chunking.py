@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import replace
 
+from udfdask.chunk.partial_result import Partial
+from udfdask.merge.merge import merge_partials
+from udfdask.plan.merge_tree import Merge
 from udfdask.testing.differences import Difference
-from udfdask.testing.eager_run import Layout, PlainRun, merge_in_tree
+from udfdask.testing.eager_run import Layout, PlainRun
 from udfdask.testing.laws.explain_failure import hint_of_attributes, why_chunks_show
 from udfdask.testing.sample_data import cuts, sig_cut, tile_sizes, whole_cuts
 from udfdask.testing.udf_under_test import Subject
@@ -71,14 +76,14 @@ def chunks_do_not_show(subject: Subject) -> None:
         difference = subject.difference(found, subject.results_of(whole), data)
         if difference:
             subject.fail(why_chunks_show(subject, whole, split, difference))
-        if len(split.payloads) == 3 and split.udf().merge in ("tree", "all"):
+        if len(split.payloads) == 3 and split.udf().merge.mode in ("tree", "all"):
             _groups_do_not_show(subject, split, found)
 
 
 def _groups_do_not_show(subject: Subject, split: PlainRun, wanted: dict[str, AnyArray]) -> None:
     """Fail if three chunks merge to something else when the last two, or each alone, go first."""
-    recipe, partials = split.recipe, split.partials()
-    if split.udf().split_every is None:
+    partials = split.partials()
+    if split.udf().merge.fan_in is None:
         return
     groups = {
         "the last two merged first": [partials[:1], partials[1:]],
@@ -87,16 +92,28 @@ def _groups_do_not_show(subject: Subject, split: PlainRun, wanted: dict[str, Any
     }
     for how, parts in groups.items():
         when = f"with {split.layout}, {how}"
-        first = [subject.attempt(when, merge_in_tree, recipe, 0, part) for part in parts]
-        merged = subject.attempt(when, merge_in_tree, recipe, 0, first)
+        first = [subject.attempt(when, _merged_alone, split, part) for part in parts]
+        merged = subject.attempt(when, _merged_alone, split, first)
         found = subject.attempt(when, split.finish, merged)
         difference = subject.difference(found, wanted, split.data)
         if difference:
-            method = "merge_all" if split.udf().merge == "all" else "merge"
+            method = "merge_all" if split.udf().merge.mode == "all" else "merge"
             subject.fail(
                 f"{method} is not associative: {split.layout} give {difference.name!r} = "
                 f"{difference.other}, with {how} they give {difference.one} {difference.where}"
             )
+
+
+def _merged_alone(run: PlainRun, partials: list[Partial]) -> Partial:
+    """Return some partials merged as in a run that has no others."""
+    tree = replace(run.udf().merge, n_chunks=len(partials))
+
+    def merge(step: Merge, some: Sequence[Partial]) -> Partial:
+        return merge_partials(run.recipe, 0, some, step.checked)
+
+    top = tree.apply(partials, merge)[1]
+    assert top is not None
+    return top
 
 
 def order_does_not_show(subject: Subject) -> None:
@@ -123,7 +140,7 @@ def fan_in_does_not_show(subject: Subject) -> None:
         first: dict[str, AnyArray] | None = None
         for fan_in in (2, 3, 8, False):
             run = subject.run(Layout(nav_chunks=nav_chunks, fan_in=fan_in))
-            if run.udf().merge not in ("tree", "all"):
+            if run.udf().merge.mode not in ("tree", "all"):
                 return
             found = subject.results_of(run)
             first = found if first is None else first
