@@ -147,7 +147,7 @@ def test_an_offset_costs_no_precision(values, data):
     assert n == len(values)
     true = values.astype(np.clongdouble if values.dtype.kind == "c" else np.longdouble).sum(axis=0)
     # terms are rounded, and those of a sum near 0 are larger than the sum
-    rounding = len(values) * np.abs(values).max(axis=0) * 1e-15
+    rounding = 1e-15 * len(values) * np.abs(values).max(axis=0)  # whole numbers might overflow
     assert (np.abs(total - true.astype(total.dtype)) <= rounding).all()
     if values.dtype.kind in "iu":
         assert (total == true).all()
