@@ -7,7 +7,7 @@ from multiprocessing import get_context
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["backend_fixture", "kernel_compiler"]
+pytest_plugins = ["backend_fixture", "damaging", "kernel_compiler"]
 settings.register_profile("udfdask", deadline=None)  # no test depends on time
 settings.load_profile("udfdask")
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests start

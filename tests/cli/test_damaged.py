@@ -1,6 +1,5 @@
 """Damaged files and empty arguments on the command line: a readable line, and no traceback."""
 
-import gc
 import subprocess
 import sys
 
@@ -8,20 +7,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from damaging import LEAVES_FILES_OPEN
 from udfdask.cli import main
 
-# Readers that fail leave files open.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def closed():
-    """They are closed here, where that is no error."""
-    yield
-    gc.collect()
+pytestmark = LEAVES_FILES_OPEN
 
 
 VALUES = np.ones((2, 3, 8, 8), np.uint16)

@@ -1,6 +1,5 @@
 """NumPy, raw, CSR, TOML and NetCDF files, damaged: right values, or an error with the path."""
 
-import gc
 import os
 import socket
 import stat
@@ -13,22 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damaging import FUZZ, assert_same, damaged, outcome
+from damaging import FUZZ, LEAVES_FILES_OPEN, assert_same, damaged, outcome
 from udfdask.errors import ArgumentTypeError, FileFormatError
 from udfdask.io import from_raw, from_raw_csr, open_file
 
-# Readers that fail leave files open.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def closed():
-    """They are closed here, where that is no error."""
-    yield
-    gc.collect()
+pytestmark = LEAVES_FILES_OPEN
 
 
 VALUES = np.arange(2 * 3 * 4 * 5, dtype=np.uint16).reshape(2, 3, 4, 5)

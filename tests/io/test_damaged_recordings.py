@@ -1,6 +1,5 @@
 """Damaged files of instruments, read through HyperSpy: Merlin, blocks, Bruker, TIFF and its own."""
 
-import gc
 import os
 import shutil
 import struct
@@ -11,15 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damaging import FUZZ, assert_same, damaged, outcome
+from damaging import FUZZ, LEAVES_FILES_OPEN, assert_same, damaged, outcome
 from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # readers that fail leave files open
-]
+pytestmark = LEAVES_FILES_OPEN
 
 FOLDER = os.environ.get("UDFDASK_TEST_DATA")
 needs_recordings = pytest.mark.skipif(
@@ -43,13 +39,6 @@ def mib_frame(number, values):
 
 
 FRAMES = np.random.default_rng(2).integers(0, 60, (6, 4, 6)).astype(np.uint8)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def closed():
-    """Files that readers left open are closed here, where that is no error."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from stand_in import numpy_standing_in_for_cupy
 from udfdask.arrays.backends.device import n_devices
-from udfdask.testing import numpy_standing_in_for_cupy
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "asv_bench"))

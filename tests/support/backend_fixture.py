@@ -30,8 +30,8 @@ from chunk_backends import (
     chunks_in,
     why_no_device,
 )
+from stand_in import numpy_standing_in_for_cupy
 from udfdask.arrays.backends.device import is_on_device, to_host
-from udfdask.testing import numpy_standing_in_for_cupy
 
 DOORS = {
     "run_udf": "udfdask.run.run_udf",

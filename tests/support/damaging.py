@@ -1,8 +1,10 @@
 """Files damaged as disks and broken copies damage them, and the only two outcomes there may be."""
 
+import gc
 import warnings
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,21 @@ FUZZ = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+LEAVES_FILES_OPEN = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.usefixtures("files_closed"),
+]
+"""Marks for tests of readers that fail and leave files open."""
+
+
+@pytest.fixture(scope="module")
+def files_closed():
+    """Files are closed here, where leaving them open is no error."""
+    yield
+    gc.collect()
 
 
 @st.composite

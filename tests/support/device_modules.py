@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
+from stand_in import numpy_standing_in_for_cupy
 from udfdask.arrays.backends.device import n_devices
-from udfdask.testing import numpy_standing_in_for_cupy
 
 MODULES = ["stand-in", pytest.param("cupy", marks=pytest.mark.gpu)]
 

@@ -8,14 +8,12 @@ from udfdask.testing.failures import UDFCheckError
 from udfdask.testing.laws.check_udf import CheckReport, check_udf
 from udfdask.testing.raise_if_computes import raise_if_dask_computes
 from udfdask.testing.reference import run_reference
-from udfdask.testing.stand_in import numpy_standing_in_for_cupy
 
 __all__ = [
     "CheckReport",
     "UDFCheckError",
     "assert_eq",
     "check_udf",
-    "numpy_standing_in_for_cupy",
     "raise_if_dask_computes",
     "run_reference",
 ]

@@ -7,9 +7,9 @@ import pytest
 
 import udfdask as ud
 from device_modules import cupy_is
+from stand_in import numpy_standing_in_for_cupy
 from udfdask.arrays.backends import device
 from udfdask.errors import ArgumentValueError, DeviceError
-from udfdask.testing import numpy_standing_in_for_cupy
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from device_modules import cupy_is
+from stand_in import numpy_standing_in_for_cupy
 from udfdask.arrays.backends import device_transfer
 from udfdask.arrays.backends.device import using_device
 from udfdask.errors import DeviceError
-from udfdask.testing import numpy_standing_in_for_cupy
 
 TILES = st.lists(
     hnp.arrays(

@@ -34,7 +34,10 @@ def frames(dtype, shape=(7, 5, 6)):
 @given(n=st.integers(0, 20), size=st.integers(1, 200))
 def test_blocks_are_all_of_the_frames(n, size):
     data = np.arange(n * 4).reshape(n, 2, 2)
-    found = list(sums.blocks_of(data, size))
+    found = []
+    for block, numbers in sums.blocks_of(size, data, np.arange(n)):
+        found.append(block)
+        np.testing.assert_array_equal(block, data[numbers])
     assert sum(len(block) for block in found) == n
     assert all(len(block) for block in found)
     if n:

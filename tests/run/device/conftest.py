@@ -1,7 +1,7 @@
 import dask
 import pytest
 
-from udfdask.testing import numpy_standing_in_for_cupy
+from stand_in import numpy_standing_in_for_cupy
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import udfdask as ud
 from device_modules import MODULES, cupy_is
 from device_udfs import sent
+from stand_in import numpy_standing_in_for_cupy
 from udfdask.masks import DiscTemplate, circular, ring
-from udfdask.testing import numpy_standing_in_for_cupy
 from udfdask.udfs import (
     FEMUDF,
     ApplyMasksUDF,

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 import udfdask as ud
 from counting import CountedChain, CountedNav, CountedNothing, counted_block, counts
 from cuda_udfs import Added, Cuda, Rows, numbers
+from stand_in import numpy_standing_in_for_cupy
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.make_recipe import make_recipe
-from udfdask.testing import numpy_standing_in_for_cupy, raise_if_dask_computes
+from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import datasets
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 

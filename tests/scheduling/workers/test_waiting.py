@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-import udfdask.testing
 from cuda_udfs import Cuda, Cupy, Heavy, HeavyRows, Rows, loaded, numbers
+from stand_in import numpy_standing_in_for_cupy
 from udfdask.errors import ArgumentValueError, DeviceError, UDFError, UDFWarning
 from udfdask.io import on_workers
 
@@ -293,7 +293,7 @@ def test_no_device_on_this_machine(scheduler, folder):
 
 
 def test_a_device_on_this_machine(folder):
-    with ud.testing.numpy_standing_in_for_cupy():
+    with numpy_standing_in_for_cupy():
         for scheduler in ("threads", "synchronous"):
             check(ud.compute(*run(folder, Rows, Cuda), scheduler=scheduler))
             array, udfs = lazy(folder, Rows, Cuda)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from stand_in import numpy_standing_in_for_cupy
 from udfdask.cluster import visible_devices, worker_commands, worker_spec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.scheduling.workers.wait_for_workers import workers_of
-from udfdask.testing import numpy_standing_in_for_cupy
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
 

@@ -1,7 +1,6 @@
 """How kernels are compiled: on first use for the dtypes at hand, and kept on disk.
 
-A kernel calls kernels of its own file only: numba does not notice when one that was compiled into
-another file's has changed, and would go on with what is on disk.
+A kernel may call kernels of any file in this folder: when one file changes, all are compiled again.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ summing_kernel = _compiler("contract", "nsz", "reassoc")
 """One that may do both. Unlike `fastmath=True` it leaves NaN and infinity alone."""
 
 inner_kernel = njit(nogil=True, error_model="numpy", fastmath={"contract"})
-"""Part of kernels of the same file, kept on disk within them."""
+"""Part of other kernels, kept on disk within them."""
 
 intrinsic: Any = extending.intrinsic
-"""A function of which we write the machine code; its types are not those that kernels see.
-
-Kernels of other files use it too: who changes one has to touch those, or what is on disk stays.
-"""
+"""A function of which we write the machine code; its types are not those that kernels see."""

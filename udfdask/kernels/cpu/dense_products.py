@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.rows import turned
+from udfdask.kernels.cpu.rows import as_rows, turned, wider
 from udfdask.types import AnyArray
 
 
@@ -98,9 +98,6 @@ def add_dense_products(
 
 def _add_converted(frames: AnyArray, matrix: AnyArray, widest: int, total: AnyArray) -> None:
     """Add products of frames that are converted first."""
-    from udfdask.kernels.cpu.dense_products import multiply_pieces  # loads numba
-    from udfdask.kernels.cpu.rows import as_rows, wider
-
     if wider(frames.dtype) is None:
         frames = frames.astype(matrix.dtype)
     small = SMALL // matrix.shape[1]

@@ -18,51 +18,8 @@ from udfdask.types import AnyArray
 BLOCK = 1024
 """Pixels of a frame that are added up together."""
 
-TOGETHER = 1 << 12
-"""Frames that are added up together, at most: their values may have 50 bits."""
-
 ROOM = 1 << 62
 """Sums up to this, positive or negative, fit 64 bits with and without a sign."""
-
-
-@kernel
-def add_columns_exactly(
-    flat: AnyArray, count: int, step: int, width: int, turn: Any, block: int, total: AnyArray
-) -> bool:
-    """Add all rows to `total`, of the same dtype; return whether all sums fit."""
-    sums = np.empty(block, total.dtype)
-    bound = total.dtype.type(ROOM // count)
-    fits = True
-    for start in range(0, width, block):
-        n = min(block, width - start)
-        some, here = sums[:n], total[start : start + n]
-        some[:] = 0
-        bits = total.dtype.type(0)
-        eights = count - count % 8
-        for i in range(0, eights, 8):
-            k = i * step + start
-            bits |= _add_eight(
-                some,
-                turn,
-                flat[k : k + n],
-                flat[k + step : k + step + n],
-                flat[k + 2 * step : k + 2 * step + n],
-                flat[k + 3 * step : k + 3 * step + n],
-                flat[k + 4 * step : k + 4 * step + n],
-                flat[k + 5 * step : k + 5 * step + n],
-                flat[k + 6 * step : k + 6 * step + n],
-                flat[k + 7 * step : k + 7 * step + n],
-            )
-        for i in range(eights, count):
-            k = i * step + start
-            bits |= _add_one(some, turn, flat[k : k + n])
-        if bits <= bound:
-            fits &= _add_checked(here, None, some)
-        else:
-            for i in range(count):
-                k = i * step + start
-                fits &= _add_checked(here, turn, flat[k : k + n])
-    return fits
 
 
 @kernel
@@ -94,7 +51,7 @@ def add_inside_exactly(
     for f in range(len(total)):
         for k in range(starts[f], starts[f + 1]):
             if inside[pixels[k]]:
-                fits &= _add_checked(total[f : f + 1], None, values[k : k + 1])
+                fits &= add_checked(total[f : f + 1], None, values[k : k + 1])
     return fits
 
 
@@ -113,7 +70,7 @@ def scatter_exactly(pixels: AnyArray, values: AnyArray, total: AnyArray) -> Any:
 @kernel
 def add_exactly(total: AnyArray, more: AnyArray) -> Any:
     """Add `more` to `total`, both flat and of one dtype; return whether all sums fit."""
-    return _add_checked(total, None, more)
+    return add_checked(total, None, more)
 
 
 @kernel
@@ -123,12 +80,12 @@ def bits_of(flat: AnyArray, count: int, step: int, width: int, turn: Any) -> Any
     for i in range(count):
         row = flat[i * step : i * step + width]
         for j in range(width):
-            bits |= _size(turned(row[j], turn))
+            bits |= size_of(turned(row[j], turn))
     return bits
 
 
 @inner_kernel
-def _size(x: Any) -> Any:
+def size_of(x: Any) -> Any:
     """Return the bits that say how large a number is: those of -x - 1 for a negative one."""
     return x ^ (x >> 63) if x < 0 else x
 
@@ -142,7 +99,7 @@ def _overflow(a: Any, b: Any, total: Any) -> Any:
 
 
 @inner_kernel
-def _add_checked(total: AnyArray, turn: Any, a: AnyArray) -> Any:
+def add_checked(total: AnyArray, turn: Any, a: AnyArray) -> Any:
     """Add a row; return whether all sums fit."""
     bad = total.dtype.type(0)
     for j in range(len(total)):
@@ -164,48 +121,12 @@ def _add_row(row: AnyArray, turn: Any, total: AnyArray) -> bool:
         for j in range(len(block)):
             x = turned(block[j], turn)
             added += x
-            bits |= _size(x)
+            bits |= size_of(x)
         some[0] = added
         if bits <= total.dtype.type(ROOM // BLOCK):
-            fits &= _add_checked(total, None, some)
+            fits &= add_checked(total, None, some)
         else:
             for j in range(len(block)):
                 some[0] = turned(block[j], turn)
-                fits &= _add_checked(total, None, some)
+                fits &= add_checked(total, None, some)
     return fits
-
-
-@inner_kernel
-def _add_one(sums: AnyArray, turn: Any, a: AnyArray) -> Any:
-    """Add a row; return the bits of its values."""
-    bits = sums.dtype.type(0)
-    for j in range(len(sums)):
-        x = turned(a[j], turn)
-        sums[j] += x
-        bits |= _size(x)
-    return bits
-
-
-@inner_kernel
-def _add_eight(
-    sums: AnyArray,
-    turn: Any,
-    a: AnyArray,
-    b: AnyArray,
-    c: AnyArray,
-    d: AnyArray,
-    e: AnyArray,
-    f: AnyArray,
-    g: AnyArray,
-    h: AnyArray,
-) -> Any:
-    """Add eight rows; return the bits of their values."""
-    bits = sums.dtype.type(0)
-    for j in range(len(sums)):
-        p, q, r, s = turned(a[j], turn), turned(b[j], turn), turned(c[j], turn), turned(d[j], turn)
-        t, u, v, w = turned(e[j], turn), turned(f[j], turn), turned(g[j], turn), turned(h[j], turn)
-        sums[j] += ((p + q) + (r + s)) + ((t + u) + (v + w))
-        bits |= (_size(p) | _size(q) | _size(r) | _size(s)) | (
-            _size(t) | _size(u) | _size(v) | _size(w)
-        )
-    return bits

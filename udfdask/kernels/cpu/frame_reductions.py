@@ -1,7 +1,6 @@
-"""Kernels over the frames of a tile, pixel by pixel: sums, and sums of squared deviations.
+"""Sums of squared deviations over the frames of a tile, pixel by pixel.
 
-They go through blocks of pixels, whose running sums stay in a cache, and in each take
-eight frames at a time, so that a running sum is loaded and stored once for eight values.
+As in `column_sums`, kernels work on blocks of pixels, and on eight frames at a time.
 """
 
 from __future__ import annotations
@@ -10,43 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.kernels.cpu.column_sums import eight_rows
 from udfdask.kernels.cpu.compile import contracting_kernel, inner_kernel, kernel
 from udfdask.kernels.cpu.rows import turned
 from udfdask.kernels.moment_arrays import LARGEST_ORIGIN
 from udfdask.types import AnyArray
-
-
-@kernel
-def add_columns(
-    flat: AnyArray, count: int, step: int, width: int, turn: Any, block: int, total: AnyArray
-) -> None:
-    """Add all rows to `total`, in its dtype, for so many pixels at a time."""
-    for start in range(0, width, block):
-        n = min(block, width - start)
-        some = total[start : start + n]
-        eights = count - count % 8
-        for i in range(0, eights, 8):
-            _add_eight(some, turn, *_eight_rows(flat, i * step + start, step, n))
-        for i in range(eights, count):
-            _add_one(some, turn, flat[i * step + start : i * step + start + n])
-
-
-@kernel
-def sum_columns(
-    flat: AnyArray, count: int, step: int, width: int, turn: Any, sums: AnyArray, total: AnyArray
-) -> None:
-    """Add all rows to `total`, added up before in blocks of the length and dtype of `sums`."""
-    block = len(sums)
-    for start in range(0, width, block):
-        n = min(block, width - start)
-        some = sums[:n]
-        some[:] = 0
-        eights = count - count % 8
-        for i in range(0, eights, 8):
-            _add_eight(some, turn, *_eight_rows(flat, i * step + start, step, n))
-        for i in range(eights, count):
-            _add_one(some, turn, flat[i * step + start : i * step + start + n])
-        _add_one(total[start : start + n], None, some)
 
 
 @contracting_kernel
@@ -77,7 +44,7 @@ def deviate_columns(
         squared[:] = 0
         eights = count - count % 8
         for i in range(0, eights, 8):
-            rows = _eight_rows(flat, i * step + start, step, n)
+            rows = eight_rows(flat, i * step + start, step, n)
             _deviate_eight(some, squared, origins, turn, *rows)
         for i in range(eights, count):
             row = flat[i * step + start : i * step + start + n]
@@ -117,7 +84,7 @@ def square_columns(
         squared[:] = 0
         eights = count - count % 8
         for i in range(0, eights, 8):
-            _square_eight(some, squared, turn, *_eight_rows(flat, i * step + start, step, n))
+            _square_eight(some, squared, turn, *eight_rows(flat, i * step + start, step, n))
         for i in range(eights, count):
             _square_one(some, squared, turn, flat[i * step + start : i * step + start + n])
         for j in range(n):
@@ -168,52 +135,6 @@ def _origin_at(origin: Any, j: int) -> Any:
     if origin is None:
         return 0.0
     return origin[j]
-
-
-@inner_kernel
-def _eight_rows(flat: AnyArray, first: int, step: int, n: int) -> tuple[AnyArray, ...]:
-    """Return `n` values of eight rows, from value `first` on."""
-    return (
-        flat[first : first + n],
-        flat[first + step : first + step + n],
-        flat[first + 2 * step : first + 2 * step + n],
-        flat[first + 3 * step : first + 3 * step + n],
-        flat[first + 4 * step : first + 4 * step + n],
-        flat[first + 5 * step : first + 5 * step + n],
-        flat[first + 6 * step : first + 6 * step + n],
-        flat[first + 7 * step : first + 7 * step + n],
-    )
-
-
-@inner_kernel
-def _add_one(sums: AnyArray, turn: Any, a: AnyArray) -> None:
-    """Add a row."""
-    wide = sums.dtype.type
-    for j in range(len(sums)):
-        sums[j] += wide(turned(a[j], turn))
-
-
-@inner_kernel
-def _add_eight(
-    sums: AnyArray,
-    turn: Any,
-    a: AnyArray,
-    b: AnyArray,
-    c: AnyArray,
-    d: AnyArray,
-    e: AnyArray,
-    f: AnyArray,
-    g: AnyArray,
-    h: AnyArray,
-) -> None:
-    """Add eight rows."""
-    wide = sums.dtype.type
-    for j in range(len(sums)):
-        p, q = wide(turned(a[j], turn)), wide(turned(b[j], turn))
-        r, s = wide(turned(c[j], turn)), wide(turned(d[j], turn))
-        t, u = wide(turned(e[j], turn)), wide(turned(f[j], turn))
-        v, w = wide(turned(g[j], turn)), wide(turned(h[j], turn))
-        sums[j] += ((p + q) + (r + s)) + ((t + u) + (v + w))
 
 
 @inner_kernel

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfdask.kernels.cpu.exact_sums import TOGETHER, add_columns_exactly
-from udfdask.kernels.cpu.frame_reductions import add_columns, sum_columns
+from udfdask.kernels.cpu.column_sums import (
+    TOGETHER,
+    add_columns,
+    add_columns_exactly,
+    sum_columns,
+)
 from udfdask.kernels.cpu.rows import MOST, as_real, as_rows, wider
 from udfdask.kernels.overflow import is_long, require
 from udfdask.types import AnyArray

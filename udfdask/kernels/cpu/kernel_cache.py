@@ -15,6 +15,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ class KernelCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any], options: str) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        stamp = self._impl.locator.get_source_stamp().hex() + options
+        folder = Path(function.__code__.co_filename).parent
+        stamp = self._impl.locator.get_source_stamp().hex() + _stamp_of(folder) + options
         files: Any = KernelFiles(Path(self._cache_path), self._impl.filename_base, stamp)
         self._cache_file = files
 
@@ -52,6 +54,18 @@ class KernelCache(FunctionCache):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except OSError as error:
             _trouble.tell(f"in {self._cache_path}: {error}")
+
+
+@lru_cache(maxsize=8)
+def _stamp_of(folder: Path) -> str:
+    """Return a digest of all modules of a folder: a kernel may call those of other files there.
+
+    numba looks at a kernel's own file alone, and would go on with what is on disk.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 class NoCache(NullCache):

@@ -22,10 +22,7 @@ def add_entry_centres(
     """
     if not len(entries.values):
         return
-    if inside is None:
-        _add_all(*entries, width, *origin, out)
-    else:
-        _add_inside(*entries, inside, width, *origin, out)
+    _add_moments(*entries, inside, width, *origin, out)
 
 
 @inner_kernel
@@ -51,52 +48,35 @@ def _ask_ahead(part: AnyArray) -> None:
         prefetch(part, k + AHEAD // part.itemsize)
 
 
+@inner_kernel
+def _is_inside(inside: Any, pixel: Any) -> Any:
+    """Return whether a pixel counts; compiled code does not look if `inside` is None."""
+    if inside is None:
+        return True
+    return inside[pixel] != 0
+
+
 @summing_kernel
-def _add_all(
+def _add_moments(
     starts: AnyArray,
     pixels: AnyArray,
     values: AnyArray,
+    inside: Any,
     width: int,
     top: int,
     left: int,
     out: AnyArray,
 ) -> None:
-    """Add the moments of all pixels."""
+    """Add the moments of the pixels inside, of all pixels if `inside` is None."""
     wide, each = np.float64(width), 1.0 / np.float64(width)
     for f in range(len(out)):
         here, some = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]
-        _ask_ahead(here)
-        _ask_ahead(some)
+        if inside is None:
+            _ask_ahead(here)
+            _ask_ahead(some)
         total, along_y, along_x = 0.0, 0.0, 0.0
         for k in range(len(some)):
-            value = np.float64(some[k])
-            y, x = _place(here[k], each, wide)
-            total += value
-            along_y += value * y
-            along_x += value * x
-        out[f, 0] += total
-        out[f, 1] += along_y + total * top
-        out[f, 2] += along_x + total * left
-
-
-@summing_kernel
-def _add_inside(
-    starts: AnyArray,
-    pixels: AnyArray,
-    values: AnyArray,
-    inside: AnyArray,
-    width: int,
-    top: int,
-    left: int,
-    out: AnyArray,
-) -> None:
-    """Add the moments of the pixels inside."""
-    wide, each = np.float64(width), 1.0 / np.float64(width)
-    for f in range(len(out)):
-        here, some = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]
-        total, along_y, along_x = 0.0, 0.0, 0.0
-        for k in range(len(some)):
-            if inside[here[k]]:
+            if _is_inside(inside, here[k]):
                 value = np.float64(some[k])
                 y, x = _place(here[k], each, wide)
                 total += value

@@ -17,13 +17,10 @@ def add_dense_products(frames: Any, matrix: Any, out: Any, most: int | None = No
     """
     pixels = frames.shape[1]
     width = max(1, pixels if most is None else most)
-    first = 0
-    for block in blocks_of(frames, matrix.itemsize):
-        rows = out[first : first + block.shape[0]]
+    for block, rows in blocks_of(matrix.itemsize, frames, out):
         for start in range(0, pixels, width):
             part = block[:, start : start + width].astype(matrix.dtype, copy=False)
             product = part @ matrix[start : start + width]
             if product.dtype.kind != rows.dtype.kind:
                 product = product.astype(np.float64).astype(rows.dtype)
-            rows += product.astype(rows.dtype, copy=False)
-        first += block.shape[0]
+            rows[:] += product.astype(rows.dtype, copy=False)

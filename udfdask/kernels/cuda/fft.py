@@ -16,9 +16,8 @@ def write_moduli(tile: Any, keep: Any, ky: Any, kx: Any, out: Any) -> None:
     `tile` has the shape (n, y, x); `keep`, bool, shape (y, x), says which pixels do not become 0,
     None for all.
     """
-    xp, first = array_module(tile), 0
-    for block in blocks_of(tile, 2 * tile.itemsize):
+    xp = array_module(tile)
+    for block, sums in blocks_of(2 * tile.itemsize, tile, out):
         frames = block if keep is None else xp.where(keep, block, tile.dtype.type(0))
         moduli = xp.abs(xp.fft.rfft2(frames)[:, ky, kx])
-        out[first : first + block.shape[0]] = moduli.sum(axis=1, dtype=np.float64)
-        first += block.shape[0]
+        sums[:] = moduli.sum(axis=1, dtype=np.float64)

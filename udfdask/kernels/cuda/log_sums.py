@@ -17,7 +17,7 @@ def multiply_heights(tile: Any, mantissa: Any, exponent: Any) -> None:
     and int64, both of shape `sig`.
     """
     xp, axes = array_module(tile), tuple(range(1, tile.ndim))
-    for block in blocks_of(tile, 8):
+    for (block,) in blocks_of(8, tile):
         heights = block.astype(np.float64)
         heights -= heights.min(axis=axes, keepdims=True)
         logs = xp.log2(heights + 1).sum(axis=0)

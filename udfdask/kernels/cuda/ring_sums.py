@@ -14,11 +14,8 @@ def add_ring_products(frames: Any, rings: Sequence[tuple[Any, Any]], out: Any) -
     `frames` has shape (n, pixels); of each ring places, int64, shape (k,), and weights, shape
     (k, m), are given, in the dtype of which products are made. Other pixels are not read.
     """
-    first = 0
-    for block in blocks_of(frames, 8):
-        rows = out[first : first + block.shape[0]]
+    for block, rows in blocks_of(8, frames, out):
         for ring, (places, weights) in enumerate(rings):
             if places.size:
                 pixels = block[:, places].astype(weights.dtype, copy=False)
                 rows[:, ring] += pixels @ weights
-        first += block.shape[0]

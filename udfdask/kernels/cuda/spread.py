@@ -15,13 +15,11 @@ def add_spread(tile: Any, ys: Any, xs: Any, before: int, mean: Any, spread: Any)
     pixels of each frame so far. They are combined as Chan, Golub and LeVeque do.
     """
     n = int(ys.size)
-    share, first = n / (before + n), 0
-    for block in blocks_of(tile, mean.itemsize):
-        rows = slice(first, first + block.shape[0])
+    share = n / (before + n)
+    for block, means, spreads in blocks_of(mean.itemsize, tile, mean, spread):
         values = block[:, ys, xs].astype(mean.dtype)
         here = values.mean(axis=1)
         squares = squared(values - here[:, None]).sum(axis=1)
-        shift = here - mean[rows]
-        mean[rows] += shift * share
-        spread[rows] += squares + squared(shift) * (before * share)
-        first = rows.stop
+        shift = here - means
+        means[:] += shift * share
+        spreads[:] += squares + squared(shift) * (before * share)

@@ -14,14 +14,17 @@ BLOCK_BYTES = 64 << 20
 """Bytes of what is made of a block: as few as keep a device busy for longer than Python takes."""
 
 
-def blocks_of(frames: Any, itemsize: int) -> Iterator[Any]:
-    """Yield blocks of frames, shape (n, *part), of which copies with such items are made."""
+def blocks_of(itemsize: int, frames: Any, *others: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield blocks of frames, shape (n, *part), together with the same rows of other arrays.
+
+    Blocks are so small that copies of them with items of such a size fit `BLOCK_BYTES`.
+    """
     n = int(frames.shape[0])
     if not frames.size:
         return
     step = max(1, BLOCK_BYTES // (frames.size // n * itemsize))
     for first in range(0, n, step):
-        yield frames[first : first + step]
+        yield tuple(array[first : first + step] for array in (frames, *others))
 
 
 def add_frames(tile: Any, total: Any) -> None:
@@ -39,13 +42,11 @@ def add_within(tile: Any, mask: Any, sums: Any) -> None:
 
     Pixels outside do not count, NaN neither. Floats are added up in double precision.
     """
-    xp, axes, first = array_module(tile), tuple(range(1, tile.ndim)), 0
+    xp, axes = array_module(tile), tuple(range(1, tile.ndim))
     wide = np.result_type(sums.dtype, np.float64) if sums.dtype.kind in "fc" else sums.dtype
-    for block in blocks_of(tile, tile.itemsize):
+    for block, rows in blocks_of(tile.itemsize, tile, sums):
         inside = xp.where(mask, block, tile.dtype.type(0))
-        rows = sums[first : first + block.shape[0]]
         _add(tile.dtype, rows, _sum(inside, axes, wide).astype(sums.dtype, copy=False))
-        first += block.shape[0]
 
 
 def _add(values: Any, total: Any, more: Any) -> None:
@@ -77,13 +78,10 @@ def add_first_moments(tile: Any, mask: Any | None, origin: tuple[int, ...], out:
     xp = array_module(tile)
     _, ny, nx = tile.shape
     ys, xs = (xp.arange(o, o + n, dtype=np.float64) for o, n in zip(origin, (ny, nx), strict=True))
-    first = 0
-    for block in blocks_of(tile, tile.itemsize):
+    for block, rows in blocks_of(tile.itemsize, tile, out):
         within = block if mask is None else xp.where(mask, block, tile.dtype.type(0))
         lines = within.sum(axis=2, dtype=np.float64)
         columns = within.sum(axis=1, dtype=np.float64)
-        rows = out[first : first + block.shape[0]]
         rows[:, 0] += lines.sum(axis=1)
         rows[:, 1] += (lines * ys).sum(axis=1)
         rows[:, 2] += (columns * xs).sum(axis=1)
-        first += block.shape[0]

@@ -111,7 +111,7 @@ def add_moments(tile: Any, before: int, moments: Moments) -> None:
         merge_moments(before, moments, count, joined(*groups))
         return
     dtype = moments.excess.dtype
-    for block in blocks_of(tile, dtype.itemsize):
+    for (block,) in blocks_of(dtype.itemsize, tile):
         count = int(block.shape[0])
         first = block[0].astype(dtype)
         origin = xp.where(xp.abs(first) <= LARGEST_ORIGIN, first, dtype.type(0))

@@ -21,18 +21,17 @@ def add_window_products(frames: Any, corners: Any, size: Any, matrix: Any, out: 
     xp, moving = array_module(frames), len(corners) > 1
     k, pixels = corners.shape[1], matrix.shape[0]
     per_frame = k * pixels * (frames.itemsize + 2 * np.dtype(np.int64).itemsize)
-    first = 0
-    for block in blocks_of(frames, -(-per_frame // max(1, frames[:1].size))):
+    itemsize = -(-per_frame // max(1, frames[:1].size))
+    for block, products, own in blocks_of(itemsize, frames, out, corners):
         n = block.shape[0]
-        here = corners[first : first + n] if moving else corners
+        here = own if moving else corners
         y, x = (_lines(here[..., axis], size[axis], block.shape[1 + axis]) for axis in (0, 1))
         known = xp.asarray(y[1][..., :, np.newaxis] & x[1][..., np.newaxis, :])
         places = xp.asarray(y[0][..., :, np.newaxis] * block.shape[2] + x[0][..., np.newaxis, :])
         flat = block.reshape((n, -1))
         rows = xp.arange(n).reshape((n, 1, 1, 1))
         windows = xp.where(known, flat[rows, places], block.dtype.type(0))
-        out[first : first + n] += windows.reshape((n, k, pixels)) @ matrix
-        first += n
+        products[:] += windows.reshape((n, k, pixels)) @ matrix
 
 
 def _lines(corners: Any, size: int, extent: int) -> tuple[Any, Any]:

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import cupy
-from udfdask.testing.stand_in.arrays import (
+from stand_in.arrays import (
     PinnedMemory,
     StandInArray,
     bare,
     call,
     dressed,
 )
-from udfdask.testing.stand_in.ledger import Ledger
-from udfdask.testing.stand_in.streams import Event, Stream, current_stream
+from stand_in.ledger import Ledger
+from stand_in.streams import Event, Stream, current_stream
+from udfdask.arrays.backends.device import cupy
 from udfdask.types import AnyArray
 
 _MISSING = frozenset(
@@ -142,7 +142,7 @@ class _Cuda:
         )
 
     @contextlib.contextmanager
-    def Device(self, number: int) -> Iterator[None]:  # noqa: N802
+    def Device(self, number: int) -> Iterator[None]:
         """Make a device the current one."""
         if not 0 <= number < self.runtime.getDeviceCount():
             raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from stand_in.ledger import Ledger
+from stand_in.streams import Stream, current_stream
 from udfdask.arrays.backends.device import cupy
-from udfdask.testing.stand_in.ledger import Ledger
-from udfdask.testing.stand_in.streams import Stream, current_stream
 from udfdask.types import AnyArray
 
 DTYPES = "?bhilqBHILQefdFD"
@@ -78,7 +78,7 @@ class StandInArray(NDArrayOperatorsMixin):
         return call(type(self), np.ndarray.reshape, self, *shape, order=order)
 
     @property
-    def T(self) -> Any:  # noqa: N802
+    def T(self) -> Any:
         """The array with its axes in reverse."""
         return self.transpose()
 

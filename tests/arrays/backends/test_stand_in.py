@@ -10,7 +10,7 @@ from dask.sizeof import sizeof
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfdask.testing import numpy_standing_in_for_cupy
+from stand_in import numpy_standing_in_for_cupy
 
 HOST = np.arange(24, dtype="float32").reshape(2, 3, 4)
 

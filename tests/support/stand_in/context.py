@@ -10,9 +10,9 @@ import dask.array.dispatch as lookups
 from dask.array.backends import _numel_arraylike
 from dask.sizeof import sizeof
 
+from stand_in.arrays import StandInArray
+from stand_in.module import NumpyStandIn
 from udfdask.arrays.backends.device import stand_in
-from udfdask.testing.stand_in.arrays import StandInArray
-from udfdask.testing.stand_in.module import NumpyStandIn
 
 
 @contextlib.contextmanager
@@ -32,20 +32,6 @@ def numpy_standing_in_for_cupy(
     ------
     NumpyStandIn
         The module; its `ledger` counts transfers, and the bytes on the device.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udfdask.testing import numpy_standing_in_for_cupy
-    >>> with numpy_standing_in_for_cupy() as cupy:
-    ...     x = cupy.asarray(np.arange(4.0))
-    ...     total = float(x.sum())
-    >>> total, cupy.ledger.to_device, cupy.ledger.bytes_to_host
-    (6.0, 1, 8)
-    >>> np.asarray(x)
-    Traceback (most recent call last):
-    ...
-    TypeError: Implicit conversion to a NumPy array is not allowed. ...
     """
     module = NumpyStandIn(n_devices=n_devices, pinned=pinned)
     with stand_in(module):

@@ -2,10 +2,13 @@
 
 It is as strict as CuPy where that matters: nothing becomes a NumPy array by itself, arrays of the
 two do not mix, and a copy out of pinned memory happens when its stream is waited for.
+
+dask takes an array for CuPy's if the name of its type contains "cupy": the name of this folder
+must not.
 """
 
-from udfdask.testing.stand_in.context import numpy_standing_in_for_cupy
-from udfdask.testing.stand_in.ledger import Ledger
-from udfdask.testing.stand_in.module import NumpyStandIn
+from stand_in.context import numpy_standing_in_for_cupy
+from stand_in.ledger import Ledger
+from stand_in.module import NumpyStandIn
 
 __all__ = ["Ledger", "NumpyStandIn", "numpy_standing_in_for_cupy"]
