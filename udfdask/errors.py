@@ -22,7 +22,10 @@ An exception raised inside a method that a user wrote is not in this tree: it ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def missing_package(package: str, *, purpose: str, extra: str = "io") -> ImportError:
