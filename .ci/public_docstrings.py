@@ -35,11 +35,14 @@ HOOKS = {
 }
 
 
-def own_methods(cls: type) -> Iterator[str]:
-    """Public methods of a class, without those that a base class or a protocol describes."""
-    for name, member in vars(cls).items():
+def own_methods(cls: type, public: list[object]) -> Iterator[str]:
+    """Public methods of a class, without those that a public base or a protocol describes."""
+    ours = [base for base in cls.__mro__ if base.__module__.partition(".")[0] == "udfdask"]
+    hidden = [base for base in ours if base is not cls and base not in public]
+    described_there = [base for base in cls.__mro__[1:-1] if base not in hidden]
+    for name, member in {k: v for base in [*hidden, cls] for k, v in vars(base).items()}.items():
         function = getattr(member, "__func__", member)  # of a class or static method
-        inherited = any(hasattr(base, name) for base in cls.__mro__[1:-1])
+        inherited = any(hasattr(base, name) for base in described_there)
         described = inherited or (name in HOOKS and not is_protocol(cls))
         if inspect.isfunction(function) and not name.startswith("_") and not described:
             yield name
@@ -64,7 +67,7 @@ def public_docstrings() -> Iterator[tuple[str, set[str]]]:
             dotted = f"{module.__name__}.{name}"
             if inspect.isclass(value):
                 yield dotted, set() if has_parameters(value) else {"PR01"}
-                yield from ((f"{dotted}.{method}", set()) for method in own_methods(value))
+                yield from ((f"{dotted}.{method}", set()) for method in own_methods(value, offered))
             elif inspect.isfunction(value):
                 yield dotted, set()
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import dask.array as da
 
-from udfdask.corrections import CorrectionSet
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
-from udfdask.run.map_frames import map_frames
-from udfdask.run.progressive import UDFIterator, run_udf_iter
-from udfdask.run.run_udf import explain, run_udf
+from udfdask.run.forwarding import documented_by, forwards
+from udfdask.run.map_frames import map_frames as map_on_array
+from udfdask.run.options import IterOptions, RunOptions
+from udfdask.run.progressive import UDFIterator
+from udfdask.run.progressive import run_udf_iter as iterate_on_array
+from udfdask.run.run_udf import explain as explain_on_array
+from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.udf import UDF
 
 __all__ = ["ArrayAccessor"]
@@ -49,14 +52,7 @@ class ArrayAccessor:
 
     @overload
     def run_udf(
-        self,
-        udf: UDF,
-        *,
-        sig_dims: int = ...,
-        roi: Any = ...,
-        corrections: CorrectionSet | None = ...,
-        backends: Any = ...,
-        split_every: int | bool | None = ...,
+        self, udf: UDF, *, sig_dims: int = ..., roi: Any = ..., **options: Unpack[RunOptions]
     ) -> Result: ...
     @overload
     def run_udf(
@@ -65,19 +61,16 @@ class ArrayAccessor:
         *,
         sig_dims: int = ...,
         roi: Any = ...,
-        corrections: CorrectionSet | None = ...,
-        backends: Any = ...,
-        split_every: int | bool | None = ...,
+        **options: Unpack[RunOptions],
     ) -> tuple[Result, ...]: ...
+    @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
         udf: UDF | Sequence[UDF],
         *,
         sig_dims: int = 2,
         roi: Any = None,
-        corrections: CorrectionSet | None = None,
-        backends: Any = None,
-        split_every: int | bool | None = None,
+        **options: Unpack[RunOptions],
     ) -> Result | tuple[Result, ...]:
         """Run one UDF, or several in one pass, over the array; nothing is computed yet.
 
@@ -85,7 +78,7 @@ class ArrayAccessor:
         ----------
         udf : UDF, or list or tuple of UDF
             What to run.
-        sig_dims, roi, corrections, backends, split_every
+        sig_dims, roi, **options
             As in `udfdask.run_udf`.
 
         Returns
@@ -103,16 +96,9 @@ class ArrayAccessor:
         array([[1., 1.],
                [1., 1.]])
         """
-        return run_udf(
-            self._array,
-            udf,
-            sig_dims=sig_dims,
-            roi=roi,
-            corrections=corrections,
-            backends=backends,
-            split_every=split_every,
-        )
+        return run_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
 
+    @documented_by(map_on_array)
     def map_frames(
         self,
         func: Callable[..., Any],
@@ -128,12 +114,8 @@ class ArrayAccessor:
 
         Parameters
         ----------
-        func : callable
-            Called as ``func(frame, **kwargs)`` with each frame, shape `sig`.
-        sig_dims, roi, output_shape, output_dtype, ragged
+        func, sig_dims, roi, output_shape, output_dtype, ragged, **kwargs
             As in `udfdask.map_frames`.
-        **kwargs
-            Constant parameters of `func`.
 
         Returns
         -------
@@ -148,9 +130,9 @@ class ArrayAccessor:
         >>> da.ones((2, 3, 4, 5)).udf.map_frames(np.sum, axis=-1).shape
         (2, 3, 4)
         """
-        return map_frames(
-            func,
+        return map_on_array(
             self._array,
+            func,
             sig_dims=sig_dims,
             roi=roi,
             output_shape=output_shape,
@@ -159,14 +141,22 @@ class ArrayAccessor:
             **kwargs,
         )
 
-    def run_udf_iter(self, udf: UDF | Sequence[UDF], **options: Any) -> UDFIterator:
+    @forwards(IterOptions, iterate_on_array)
+    def run_udf_iter(
+        self,
+        udf: UDF | Sequence[UDF],
+        *,
+        sig_dims: int = 2,
+        roi: Any = None,
+        **options: Unpack[IterOptions],
+    ) -> UDFIterator:
         """Run UDFs over the array and hand out their results while the run goes on.
 
         Parameters
         ----------
         udf : UDF, or list or tuple of UDF
             What to run.
-        **options
+        sig_dims, roi, **options
             As in `udfdask.run_udf_iter`.
 
         Returns
@@ -186,16 +176,24 @@ class ArrayAccessor:
         6
         9
         """
-        return run_udf_iter(self._array, udf, **options)
+        return iterate_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
 
-    def explain(self, udf: UDF | Sequence[UDF], **options: Any) -> Explanation:
+    @forwards(RunOptions, explain_on_array)
+    def explain(
+        self,
+        udf: UDF | Sequence[UDF],
+        *,
+        sig_dims: int = 2,
+        roi: Any = None,
+        **options: Unpack[RunOptions],
+    ) -> Explanation:
         """Return what `run_udf` with the same arguments would do, in words and numbers.
 
         Parameters
         ----------
         udf : UDF, or list or tuple of UDF
             What would run.
-        **options
+        sig_dims, roi, **options
             As in `udfdask.explain`.
 
         Returns
@@ -211,7 +209,7 @@ class ArrayAccessor:
         >>> da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)).udf.explain(SumUDF()).n_chunks
         4
         """
-        return explain(self._array, udf, **options)
+        return explain_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
 
 
 class _Attribute:

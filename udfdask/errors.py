@@ -22,6 +22,11 @@ An exception raised inside a method that a user wrote is not in this tree: it ke
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 def missing_package(package: str, *, purpose: str, extra: str = "io") -> ImportError:
     """Take the name of a package that cannot be imported; return an error that says what to do."""
@@ -37,6 +42,22 @@ def outdated_package(package: str, version: str, *, needed: str, purpose: str) -
         f"{purpose} needs {package}>={needed}, but {version} is installed: "
         f'pip install "{package}>={needed}"',
         name=package,
+    )
+
+
+def unknown_arguments(
+    caller: str, unknown: Iterable[str], known: Iterable[str], *, remedy: str
+) -> ArgumentTypeError:
+    """Take names that a function does not know, and those it does; return an error with guesses."""
+    import difflib  # only a mistake needs it
+
+    names, choices = sorted(unknown), list(known)
+    guesses = [difflib.get_close_matches(name, choices, n=1) for name in names]
+    meant = ", ".join(repr(found[0]) for found in guesses if found)
+    return ArgumentTypeError(
+        f"{caller}() has no argument {', '.join(map(repr, names))}"
+        + (f"; did you mean {meant}?" if meant else ".")
+        + f" {remedy}"
     )
 
 

@@ -47,7 +47,7 @@ class Frames:
         self.array = array[: max(1, 8192 // array.shape[1])]
 
     def time_fft(self) -> None:
-        ud.map_frames(power, self.array).compute(scheduler="threads")
+        ud.map_frames(self.array, power).compute(scheduler="threads")
 
     def peakmem_fft(self) -> None:
         self.time_fft()

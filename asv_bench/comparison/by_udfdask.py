@@ -63,7 +63,7 @@ def extremes(x: da.Array) -> Lazy:
 
 
 def spectra(x: da.Array) -> Lazy:
-    return {"power": ud.map_frames(power, x)}
+    return {"power": ud.map_frames(x, power)}
 
 
 WORK: dict[str, list[Callable[[da.Array], Lazy]]] = {

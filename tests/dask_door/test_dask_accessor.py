@@ -154,7 +154,7 @@ def test_the_other_methods(sig_dims):
     plain = ud.run_udf(x, SumUDF(), sig_dims=sig_dims).compute(scheduler="synchronous")
     assert_eq(ours.buffers[0]["intensity"], plain["intensity"])
     mapped = x.udf.map_frames(np.mean, sig_dims=sig_dims)
-    assert mapped.name == ud.map_frames(np.mean, x, sig_dims=sig_dims).name
+    assert mapped.name == ud.map_frames(x, np.mean, sig_dims=sig_dims).name
 
 
 @pytest.mark.parametrize("name", ["run_udf", "map_frames"])

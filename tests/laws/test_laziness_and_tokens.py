@@ -88,9 +88,9 @@ class TestNothingIsComputed:
 
     def test_map_frames(self):
         with raise_if_dask_computes():
-            ud.map_frames(np.sum, self.unreadable())
-            ud.map_frames(np.sum, self.unreadable(), output_shape=(), output_dtype="f4")
-            ragged = ud.map_frames(np.nonzero, self.unreadable(), ragged=True)
+            ud.map_frames(self.unreadable(), np.sum)
+            ud.map_frames(self.unreadable(), np.sum, output_shape=(), output_dtype="f4")
+            ragged = ud.map_frames(self.unreadable(), np.nonzero, ragged=True)
         assert ragged.dtype == object
 
     def test_an_auto_udf(self):

@@ -151,7 +151,7 @@ def test_sum_over_the_signal(dataset, roi, backends):
 
 def test_auto_udf(dataset, roi):
     expected = in_place(frames(roi).sum(axis=-1), roi)
-    result = ud.map_frames(functools.partial(np.sum, axis=-1), dataset, roi=roi)
+    result = ud.map_frames(dataset, functools.partial(np.sum, axis=-1), roi=roi)
     np.testing.assert_allclose(result.compute(scheduler="synchronous"), expected)
     udf = AutoUDF(f=functools.partial(np.sum, axis=-1))
     np.testing.assert_allclose(run(udf, dataset, roi)["result"], expected)

@@ -122,7 +122,7 @@ MISTAKES = {
     "UDF": (lambda _: SumUDF(), r"got the UDF SumUDF: .*\(array, udf\)"),
     "UDF class": (lambda _: SumUDF, r"got the UDF SumUDF: .*\(array, udf\)"),
     "list of UDFs": (lambda _: [SumUDF()], r"got a list of UDFs: .*\(array, udf\)"),
-    "function": (lambda _: np.sum, r"runs with map_frames\(func, array\)"),
+    "function": (lambda _: np.sum, r"runs with map_frames\(array, func\)"),
 }
 """What is passed as the array, and what the message says; CALL is the function, WORK what runs."""
 
@@ -130,7 +130,7 @@ CALLS = {
     "run_udf": lambda array: ud.run_udf(array, SumUDF()),
     "run_udf_iter": lambda array: ud.run_udf_iter(array, SumUDF()),
     "explain": lambda array: ud.explain(array, SumUDF()),
-    "map_frames": lambda array: ud.map_frames(np.sum, array),
+    "map_frames": lambda array: ud.map_frames(array, np.sum),
 }
 
 
@@ -164,15 +164,22 @@ def test_what_the_messages_advise_works(tmp_path):
         np.testing.assert_array_equal(found, total)
 
 
-def test_map_frames_takes_the_function_first():
-    with pytest.raises(ud.ArgumentTypeError, match=r"function comes first.*map_frames\(func, arr"):
-        ud.map_frames(LAZY, np.sum)
+def test_map_frames_in_its_old_order():
+    found = ud.map_frames(LAZY, np.sum, axis=-1)
+    with pytest.warns(DeprecationWarning, match=r"array first, map_frames\(array, func\)") as told:
+        swapped = ud.map_frames(np.sum, LAZY, axis=-1)
+    assert [warning.filename for warning in told] == [__file__]
+    assert swapped.name == found.name == ud.map_frames(func=np.sum, array=LAZY, axis=-1).name
+    with pytest.raises(ud.ArgumentTypeError, match=r"got numpy\.ndarray of shape .*from_array"):
+        ud.map_frames(np.sum, DATA)
+    with pytest.raises(ud.ArgumentTypeError, match="got the UDF SumUDF"):
+        ud.map_frames(SumUDF(), LAZY)
 
 
 @pytest.mark.parametrize("udf", [SumUDF, SumUDF()])
 def test_map_frames_takes_no_udf(udf):
     with pytest.raises(ud.ArgumentTypeError, match=r"got the UDF SumUDF: run_udf\(array, SumUDF\("):
-        ud.map_frames(udf, LAZY)
+        ud.map_frames(LAZY, udf)
 
 
 @pytest.mark.parametrize("names", ["kx", ("ky", "kx"), ["ky", "kx"]])

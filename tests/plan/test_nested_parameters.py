@@ -118,13 +118,13 @@ def test_parameters_of_a_mapped_function(x, lazy, tmp_path):
 
     array, by = lazy
     with raise_if_dask_computes():
-        found = ud.map_frames(scaled, x, dark=array, by=[2])
-        later = ud.map_frames(scaled, x, dark=array, by=[by], output_shape=(), output_dtype="f8")
+        found = ud.map_frames(x, scaled, dark=array, by=[2])
+        later = ud.map_frames(x, scaled, dark=array, by=[by], output_shape=(), output_dtype="f8")
     np.testing.assert_allclose(found.compute(), DATA.sum(axis=(2, 3)) * 30)
     assert counts(tmp_path) == {"dark": 2}
     np.testing.assert_allclose(later.compute(), DATA.sum(axis=(2, 3)) * 45)
     with pytest.raises(ud.UDFError, match=r"nothing is known of a Delayed .* output_shape="):
-        ud.map_frames(scaled, x, dark=array, by=[by])
+        ud.map_frames(x, scaled, dark=array, by=[by])
 
 
 def test_made_from_the_data_themselves(x):

@@ -218,7 +218,7 @@ def test_a_method_of_a_model_that_is_changed_between_runs():
     model, sums = Scale(), []
     for factor in (1, 2, 3):
         model.factor = factor
-        sums.append(ud.map_frames(model.run, X).sum())
+        sums.append(ud.map_frames(X, model.run).sum())
     first, second, third = dask.compute(*sums, scheduler="sync")
     np.testing.assert_allclose([second, third], [2 * first, 3 * first])
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 from hyperspy.api import signals
 
-from udfdask.corrections import CorrectionSet
+from udfdask.hyperspy.parameters import read_parameters
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.results import SignalResult
 from udfdask.hyperspy.run import (
@@ -20,10 +20,25 @@ from udfdask.hyperspy.run import (
     run_on_signal,
 )
 from udfdask.results.explanation import Explanation
+from udfdask.run.forwarding import documented_by, forwards
+from udfdask.run.map_frames import make_frame_udf
+from udfdask.run.map_frames import map_frames as map_on_array
+from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
+from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.unwrap import open_labelled
 from udfdask.udf import UDF
 
 __all__ = ["SignalIterator", "SignalResult", "SignalSnapshot", "UDFAccessor"]
+
+
+class SignalOptions(RunOptions, total=False):
+    """Options of runs over a signal."""
+
+    roi: Any
+    navigation_mask: Any
+    lazy_output: bool | None
+    show_progressbar: bool | None
 
 
 class UDFAccessor:
@@ -57,42 +72,21 @@ class UDFAccessor:
         return f"<UDFAccessor of {self._signal!r}>"
 
     @overload
-    def run_udf(
-        self,
-        udf: UDF,
-        *,
-        roi: Any = ...,
-        navigation_mask: Any = ...,
-        corrections: CorrectionSet | None = ...,
-        backends: Any = ...,
-        split_every: int | bool | None = ...,
-        lazy_output: bool | None = ...,
-        show_progressbar: bool | None = ...,
-    ) -> SignalResult: ...
+    def run_udf(self, udf: UDF, **options: Unpack[SignalOptions]) -> SignalResult: ...
     @overload
     def run_udf(
-        self,
-        udf: Sequence[UDF],
-        *,
-        roi: Any = ...,
-        navigation_mask: Any = ...,
-        corrections: CorrectionSet | None = ...,
-        backends: Any = ...,
-        split_every: int | bool | None = ...,
-        lazy_output: bool | None = ...,
-        show_progressbar: bool | None = ...,
+        self, udf: Sequence[UDF], **options: Unpack[SignalOptions]
     ) -> tuple[SignalResult, ...]: ...
+    @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
         udf: UDF | Sequence[UDF],
         *,
         roi: Any = None,
         navigation_mask: Any = None,
-        corrections: CorrectionSet | None = None,
-        backends: Any = None,
-        split_every: int | bool | None = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
+        **options: Unpack[RunOptions],
     ) -> SignalResult | tuple[SignalResult, ...]:
         """Run one UDF, or several in one pass, over the signal.
 
@@ -108,12 +102,12 @@ class UDFAccessor:
         navigation_mask : BaseSignal of bool or array of bool, shape (x, y), optional
             HyperSpy's mask, True = excluded, an array in HyperSpy's order, as in
             ``s.decomposition``. With `roi` as well, what both leave is processed.
-        corrections, backends, split_every
-            As in `udfdask.run_udf`.
         lazy_output : bool, optional
             Return lazy signals; by default if the signal is lazy.
         show_progressbar : bool, optional
             Show a bar while computing; by default what HyperSpy's preferences say.
+        **options
+            As in `udfdask.run_udf`.
 
         Returns
         -------
@@ -147,16 +141,16 @@ class UDFAccessor:
         >>> s.udf.run_udf(SumUDF(), roi=roi, show_progressbar=False)["intensity"].data.max()
         np.float64(2.0)
         """
+        check_names(self.run_udf, options)
         return run_on_signal(
             self._signal,
             udf,
             Region(roi=roi, navigation_mask=navigation_mask),
             Output(lazy=lazy_output, show_progressbar=show_progressbar),
-            corrections=corrections,
-            backends=backends,
-            split_every=split_every,
+            **options,
         )
 
+    @documented_by(run_udf, map_on_array)
     def map_frames(
         self,
         func: Callable[..., Any],
@@ -180,11 +174,8 @@ class UDFAccessor:
             the same shape.
         roi, navigation_mask
             As in `run_udf`.
-        output_shape : tuple of int, optional
-            Shape of what `func` returns. If it or `output_dtype` is missing, `func` is called once
-            at once on a frame of ones to find out.
-        output_dtype : dtype-like, optional
-            Dtype of what `func` returns.
+        output_shape, output_dtype
+            As in `udfdask.map_frames`.
         ragged : bool
             `func` returns something of another shape for each frame: the result is ragged.
         lazy_output, show_progressbar
@@ -213,29 +204,29 @@ class UDFAccessor:
         >>> s.udf.map_frames(np.sum, axis=0)
         <LazySignal1D, title: , dimensions: (3, 2|5)>
         """
-        return map_on_signal(
-            self._signal,
+        udf = make_frame_udf(
+            self.map_frames,
             func,
-            Region(roi=roi, navigation_mask=navigation_mask),
-            Output(lazy=lazy_output, show_progressbar=show_progressbar),
+            read_parameters(self._signal, kwargs),
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
-            kwargs=kwargs,
+        )
+        return map_on_signal(
+            self._signal,
+            udf,
+            Region(roi=roi, navigation_mask=navigation_mask),
+            Output(lazy=lazy_output, show_progressbar=show_progressbar),
         )
 
+    @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
         self,
         udf: UDF | Sequence[UDF],
         *,
         roi: Any = None,
         navigation_mask: Any = None,
-        corrections: CorrectionSet | None = None,
-        backends: Any = None,
-        split_every: int | bool | None = None,
-        plots: Any = None,
-        scheduler: Any = None,
-        **kwargs: Any,
+        **options: Unpack[IterOptions],
     ) -> SignalIterator:
         """Run UDFs over the signal and hand out their results while the run goes on.
 
@@ -243,9 +234,9 @@ class UDFAccessor:
         ----------
         udf : UDF, or list or tuple of UDF
             What to run; all UDFs share one pass over the data.
-        roi, navigation_mask, corrections, backends, split_every
+        roi, navigation_mask
             As in `run_udf`.
-        plots, scheduler, **kwargs
+        **options
             As in `udfdask.run_udf_iter`.
 
         Returns
@@ -268,27 +259,18 @@ class UDFAccessor:
         np.float64(3.0)
         np.float64(6.0)
         """
-        return iterate_on_signal(
-            self._signal,
-            udf,
-            Region(roi=roi, navigation_mask=navigation_mask),
-            corrections=corrections,
-            backends=backends,
-            split_every=split_every,
-            plots=plots,
-            scheduler=scheduler,
-            **kwargs,
-        )
+        check_iter_options(self.run_udf_iter, options)
+        region = Region(roi=roi, navigation_mask=navigation_mask)
+        return iterate_on_signal(self._signal, udf, region, **options)
 
+    @forwards(RunOptions, run_udf)
     def explain(
         self,
         udf: UDF | Sequence[UDF],
         *,
         roi: Any = None,
         navigation_mask: Any = None,
-        corrections: CorrectionSet | None = None,
-        backends: Any = None,
-        split_every: int | bool | None = None,
+        **options: Unpack[RunOptions],
     ) -> Explanation:
         """Return what `run_udf` with the same arguments would do, in words and numbers.
 
@@ -296,7 +278,7 @@ class UDFAccessor:
         ----------
         udf : UDF, or list or tuple of UDF
             What would run.
-        roi, navigation_mask, corrections, backends, split_every
+        roi, navigation_mask, **options
             As in `run_udf`.
 
         Returns
@@ -316,14 +298,9 @@ class UDFAccessor:
         >>> hs.signals.Signal2D(np.ones((2, 3, 4, 5))).udf.explain(SumUDF()).bytes_read
         960
         """
-        return explain_on_signal(
-            self._signal,
-            udf,
-            Region(roi=roi, navigation_mask=navigation_mask),
-            corrections=corrections,
-            backends=backends,
-            split_every=split_every,
-        )
+        check_names(self.explain, options)
+        region = Region(roi=roi, navigation_mask=navigation_mask)
+        return explain_on_signal(self._signal, udf, region, **options)
 
 
 class _Registered:

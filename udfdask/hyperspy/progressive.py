@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from udfdask.hyperspy.labels import SignalLabels
 from udfdask.hyperspy.make_signal import make_nav_signal
 from udfdask.hyperspy.results import SignalResult
-from udfdask.run.progressive import Snapshot, UDFIterator
-from udfdask.run.progressive.labelled import LabellingIterator
-from udfdask.run.progressive.snapshot import MadeOnce
+from udfdask.run.progressive import Snapshot
+from udfdask.run.progressive.iterator import SnapshotIterator
+from udfdask.run.progressive.snapshot import PartialRun
 
 
-class SignalSnapshot:
+class SignalSnapshot(PartialRun[SignalResult]):
     """The results of a run over the chunks that have been merged so far, as signals.
 
     What it holds does not change while the run goes on. Made by ``signal.udf.run_udf_iter``.
@@ -48,30 +47,12 @@ class SignalSnapshot:
     (np.int64(3), np.float64(3.0))
     """
 
-    __slots__ = ("_labels", "_results", "_snapshot")
+    __slots__ = ("_labels", "_snapshot")
 
     def __init__(self, snapshot: Snapshot, labels: SignalLabels) -> None:
+        super().__init__(snapshot._found, partial(_result, snapshot, labels))
         self._snapshot = snapshot
         self._labels = labels
-        self._results = MadeOnce(len(snapshot.buffers), partial(_result, snapshot, labels))
-
-    def __repr__(self) -> str:
-        return repr(self._snapshot).replace("<Snapshot", "<SignalSnapshot", 1)
-
-    @property
-    def n_merged(self) -> int:
-        """Number of chunks that have been merged."""
-        return self._snapshot.n_merged
-
-    @property
-    def n_chunks(self) -> int:
-        """Number of chunks of the run."""
-        return self._snapshot.n_chunks
-
-    @property
-    def buffers(self) -> Sequence[SignalResult]:
-        """The results of each UDF, in memory."""
-        return self._results
 
     @property
     def damage(self) -> Any:
@@ -84,7 +65,7 @@ def _result(snapshot: Snapshot, labels: SignalLabels, number: int) -> SignalResu
     return SignalResult(snapshot.buffers[number], labels)
 
 
-class SignalIterator(LabellingIterator[SignalSnapshot]):
+class SignalIterator(SnapshotIterator[SignalSnapshot]):
     """Iterates over the snapshots of a run over a signal; also `async for`.
 
     It behaves as `UDFIterator` does, with signals instead of arrays. Made by
@@ -92,10 +73,10 @@ class SignalIterator(LabellingIterator[SignalSnapshot]):
 
     Parameters
     ----------
-    snapshots : UDFIterator
-        The same with arrays.
-    labels : SignalLabels
-        Axes and metadata of the signal that is processed.
+    run : ProgressiveRun
+        What runs.
+    label : callable
+        Takes a `Snapshot`; returns the object that the iterator yields.
 
     Attributes
     ----------
@@ -116,11 +97,3 @@ class SignalIterator(LabellingIterator[SignalSnapshot]):
     >>> snapshot
     <SignalSnapshot of SumSigUDF: 2 of 4 chunks>
     """
-
-    def __init__(self, snapshots: UDFIterator, labels: SignalLabels) -> None:
-        super().__init__(snapshots)
-        self._labels = labels
-
-    def _labelled(self, snapshot: Snapshot) -> SignalSnapshot:
-        """Return a snapshot with labels."""
-        return SignalSnapshot(snapshot, self._labels)

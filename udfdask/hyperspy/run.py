@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Unpack
 
 import dask.array as da
 
 from udfdask.hyperspy.data import Frames, read_frames, wants_lazy, wants_progressbar
 from udfdask.hyperspy.labels import read_labels
 from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
-from udfdask.hyperspy.parameters import read_parameters
-from udfdask.hyperspy.progressive import SignalIterator
+from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
-from udfdask.run.progressive import run_udf_iter
+from udfdask.run.options import IterOptions, RunOptions
+from udfdask.run.progressive.start import prepare_run
 from udfdask.run.run_udf import as_list, explain, run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
@@ -63,7 +64,11 @@ class Output:
 
 
 def run_on_signal(
-    signal: Any, udf: UDF | Sequence[UDF], region: Region, output: Output, **options: Any
+    signal: Any,
+    udf: UDF | Sequence[UDF],
+    region: Region,
+    output: Output,
+    **options: Unpack[RunOptions],
 ) -> SignalResult | tuple[SignalResult, ...]:
     """Run UDFs over a signal; return one mapping of signals, or a tuple of them for a list."""
     lazy = wants_lazy(signal, output.lazy)
@@ -78,29 +83,10 @@ def run_on_signal(
     return made[0] if isinstance(udf, UDF) else made
 
 
-def map_on_signal(
-    signal: Any,
-    func: Callable[..., Any],
-    region: Region,
-    output: Output,
-    *,
-    output_shape: tuple[int, ...] | None,
-    output_dtype: Any,
-    ragged: bool,
-    kwargs: dict[str, Any],
-) -> Any:
-    """Call a function for every frame of a signal; return a signal."""
-    from udfdask.udfs.auto import AutoUDF  # loads all ready-made UDFs
-
+def map_on_signal(signal: Any, udf: UDF, region: Region, output: Output) -> Any:
+    """Run a UDF that calls a function with each frame of a signal; return a signal."""
     lazy = wants_lazy(signal, output.lazy)
     frames = read_frames(signal, named=lazy)
-    udf = AutoUDF(
-        f=func,
-        output_shape=output_shape,
-        output_dtype=output_dtype,
-        ragged=ragged,
-        kwargs=read_parameters(signal, kwargs),
-    )
     roi = read_roi(signal, region.roi, region.navigation_mask)
     result = run_udf(frames.array, udf, sig_dims=frames.sig_dims, roi=roi)
     check_dtypes("the function", result.buffers)
@@ -109,18 +95,18 @@ def map_on_signal(
 
 
 def iterate_on_signal(
-    signal: Any, udf: UDF | Sequence[UDF], region: Region, **options: Any
+    signal: Any, udf: UDF | Sequence[UDF], region: Region, **options: Unpack[IterOptions]
 ) -> SignalIterator:
     """Run UDFs over a signal; return an iterator over snapshots."""
     frames, roi = _input(signal, region)
-    snapshots = run_udf_iter(frames.array, udf, sig_dims=frames.sig_dims, roi=roi, **options)
-    for about in snapshots._abouts:
+    run = prepare_run(frames.array, udf, sig_dims=frames.sig_dims, roi=roi, **options)
+    for about in run.abouts:
         check_dtypes(about.udf_name, about.buffers)
-    return SignalIterator(snapshots, read_labels(signal))
+    return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(signal)))
 
 
 def explain_on_signal(
-    signal: Any, udf: UDF | Sequence[UDF], region: Region, **options: Any
+    signal: Any, udf: UDF | Sequence[UDF], region: Region, **options: Unpack[RunOptions]
 ) -> Explanation:
     """Return what a run over a signal would do."""
     frames, roi = _input(signal, region)

@@ -1,19 +1,25 @@
-"""Computed results into one zarr store, all of it or nothing."""
+"""Write results to a zarr store, all of it or nothing; lazy ones are computed on the way."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import dask.array as da
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
 from udfdask.io.named_variables import Variable, variable_name
+from udfdask.scheduling.compute import compute
 from udfdask.writing import ZARR, check_target, replacing
 from udfdask.writing.stores import check_storable
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def write_zarr(
@@ -84,22 +90,65 @@ def write_zarr(
     [3. 4. 5.] nm 0.5
     """
     check_packages()
-    target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
     dataset = _dataset(results, axes, attrs or {})
+    return write_dataset(dataset, path, overwrite=overwrite, sources=sources)
+
+
+def write_dataset(
+    dataset: xr.Dataset,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    sources: Sequence[str | os.PathLike[str]] = (),
+    zarr_format: Literal[2, 3] | None = None,
+    **options: Any,
+) -> Path:
+    """Write a Dataset to a zarr store, in one pass over lazy data; return the store's path.
+
+    `options` are those of `udfdask.compute`.
+    """
+    check_packages()
+    import zarr
+
+    if zarr_format not in (None, 2, 3):
+        raise ArgumentValueError(f"zarr_format must be 2, 3 or None, not {zarr_format!r}")
+    target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
+    for name, variable in dataset.data_vars.items():
+        check_storable(str(name), variable.dtype)
+    storable = _encoded(_with_plain_text(_with_even_chunks(dataset)))
     with replacing(target) as unfinished:
-        dataset.to_zarr(unfinished, mode="w", consolidated=False)
+        storable.to_zarr(
+            unfinished, mode="w", consolidated=False, zarr_format=zarr_format, compute=False
+        )
+        # The value that `to_zarr` returns would write the rest, but it no longer shows which tasks
+        # belong to a run: progress could not count frames, nor could parameters be sent ahead.
+        group = zarr.open_group(str(unfinished), mode="r+")
+        compute(*_writes(storable, group), **options)
+        with warnings.catch_warnings():
+            # Without consolidated metadata each xr.open_zarr warns. With them zarr itself warns
+            # once, if the store is of format 3.
+            warnings.filterwarnings("ignore", message="Consolidated metadata")
+            zarr.consolidate_metadata(str(unfinished))
     return target.named
 
 
 def check_packages() -> None:
     """Raise if the packages that write zarr stores are not installed, or too old."""
-    _xarray()
+    try:
+        import xarray  # noqa: F401
+        import zarr
+    except ImportError as error:
+        raise missing_package(error.name or "xarray", purpose="writing a zarr store") from error
+    if int(zarr.__version__.partition(".")[0]) < 3:  # xarray writes with no other
+        raise outdated_package("zarr", zarr.__version__, needed="3", purpose="writing a zarr store")
 
 
 def _dataset(
     results: Mapping[str, Mapping[str, Variable]], axes: Sequence[Axis], attrs: Mapping[str, str]
-) -> Any:
+) -> xr.Dataset:
     """Take results, axes and attributes; return an xarray.Dataset of them."""
+    import xarray as xr
+
     variables = {
         variable_name(udf, buffer, alone=len(results) == 1): variable
         for udf, buffers in results.items()
@@ -119,25 +168,59 @@ def _dataset(
         for axis in axes
         if axis.name in sizes and axis.name not in variables
     }
-    return _xarray().Dataset(
+    return xr.Dataset(
         {name: (v.dims, v.values, dict(v.attrs)) for name, v in variables.items()},
         coords=coordinates,
         attrs=dict(attrs),
     )
 
 
-def _xarray() -> Any:
-    """Return xarray, if it can write zarr stores here."""
-    try:
-        import xarray as xr
-        import zarr
-    except ImportError as error:
-        raise missing_package(error.name or "xarray", purpose="writing a zarr store") from error
-    if int(zarr.__version__.partition(".")[0]) < 3:  # xarray writes with no other
-        raise outdated_package("zarr", zarr.__version__, needed="3", purpose="writing a zarr store")
-    return xr
-
-
 def _unit(axis: Axis) -> dict[str, str]:
     """Take an axis; return the attributes of its coordinate."""
     return {"units": axis.unit} if axis.unit else {}
+
+
+def _writes(dataset: xr.Dataset, group: Any) -> list[da.Array]:
+    """Return arrays that, when computed, write each lazy variable to its place in a zarr group."""
+    names = [n for n, v in dataset.variables.items() if isinstance(v.data, da.Array)]
+    sources = [dataset[name].data for name in names]
+    targets = [group[name] for name in names]
+    # chunks in the file are those of the arrays: no two tasks write to the same
+    stored = da.store(sources, targets, lock=False, compute=False) if sources else ()
+    return [stored] if isinstance(stored, da.Array) else list(stored)
+
+
+def _encoded(dataset: xr.Dataset) -> xr.Dataset:
+    """Return the Dataset in the types of the store: dates become numbers since a date."""
+    import xarray as xr
+
+    variables, attrs = xr.conventions.cf_encoder(dataset.variables, dataset.attrs)
+    encoded = xr.Dataset(variables, attrs=attrs)
+    return encoded.set_coords(list(dataset.coords))
+
+
+def _with_even_chunks(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset without ragged chunks, which zarr does not have."""
+    even = {
+        name: variable.copy(data=_even(variable.data))
+        for name, variable in dataset.data_vars.items()
+        if isinstance(variable.data, da.Array)
+    }
+    return dataset.assign(even)
+
+
+def _even(array: da.Array) -> da.Array:
+    """Return an array whose chunks have one size, but for a smaller one at the end."""
+    sizes = tuple(max(c, default=1) or 1 for c in array.chunks)
+    even: da.Array = array.rechunk(sizes)
+    return even
+
+
+def _with_plain_text(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset with labels as objects: format 3 has no text of fixed length."""
+    text = {
+        name: coord.astype(object)
+        for name, coord in dataset.coords.items()
+        if coord.dtype.kind == "U"
+    }
+    return dataset.assign_coords(text)

@@ -29,7 +29,7 @@ def array_remedy(value: Any, call: str) -> tuple[str, str]:
     if hasattr(getattr(value, "data", None), "__dask_graph__"):
         return _kind(value), "pass its .data"
     if callable(value) and not hasattr(value, "shape"):
-        return _kind(value), "a plain function runs with map_frames(func, array)"
+        return _kind(value), "a plain function runs with map_frames(array, func)"
     return _kind(value), _of_numbers(value, call)
 
 
@@ -123,7 +123,7 @@ def _call(call: str, array: str | None = None) -> str:
     work = "func" if call == "map_frames" else "udf"
     if array is None:
         return f"{call}({work})"
-    return f"{call}({work}, {array})" if call == "map_frames" else f"{call}({array}, {work})"
+    return f"{call}({array}, {work})"
 
 
 _REMEDIES: dict[tuple[str, str], Remedy] = {

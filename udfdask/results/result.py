@@ -468,13 +468,13 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         ...         print(dataset["intensity"].where(dataset.roi).sum().values)
         16.0
         """
-        from udfdask.results.labels.write_zarr import with_validity, write_dataset
+        from udfdask.io.write_zarr import write_dataset
 
         check_options("to_zarr", kwargs, kwargs.get("scheduler"))
         layout = self._default_layout(rename)
         dataset = self._labelled(layout, False)
         return write_dataset(
-            with_validity(dataset, layout, self._own_masks, self._about.grid.roi),
+            layout.add_validity(dataset, self._own_masks, self._about.grid.roi),
             path,
             overwrite=overwrite,
             sources=self._about.files,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dask.array as da
 
-from udfdask.errors import ArgumentTypeError
+from udfdask.errors import ArgumentTypeError, unknown_arguments
 from udfdask.plan.plan import check_is_array
+from udfdask.run.forwarding import documented_by
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
 
 
+@documented_by(run_udf)
 def map_frames(
-    func: Callable[..., Any],
     array: da.Array,
+    func: Callable[..., Any],
     *,
     sig_dims: int = 2,
     roi: Any = None,
@@ -28,15 +32,13 @@ def map_frames(
 
     Parameters
     ----------
+    array : dask.array.Array, shape (*nav, *sig)
+        The data.
     func : callable
         Called as ``func(frame, **kwargs)`` with each frame, shape `sig`, in the dtype that UDFs get
         (float32 or float64 for integers). Returns an array or scalar, always of the same shape.
-    array : dask.array.Array, shape (*nav, *sig)
-        The data.
-    sig_dims : int
-        Number of signal axes.
-    roi : array-like, optional
-        Which scan positions are processed, as in `run_udf`.
+    sig_dims, roi
+        As in `run_udf`.
     output_shape : tuple of int, optional
         Shape of what `func` returns. If it or `output_dtype` is missing, `func` is called once at
         once on a frame of ones to find out.
@@ -55,40 +57,81 @@ def map_frames(
 
     Raises
     ------
+    ArgumentTypeError
+        If a keyword argument is one of neither `map_frames` nor `func`.
     UDFError
         As `run_udf` does, or if `func` returns something that is no array.
+
+    Warns
+    -----
+    DeprecationWarning
+        If `func` comes before `array`. This earlier order still works.
 
     Examples
     --------
     >>> import dask.array as da, numpy as np, udfdask as ud
     >>> x = da.ones((2, 3, 4, 5), chunks=(1, 3, 4, 5))
-    >>> ud.map_frames(np.sum, x, axis=-1)
+    >>> ud.map_frames(x, np.sum, axis=-1)
     dask.array<autoudf-result-nav, shape=(2, 3, 4), dtype=float64, chunksize=(1, 3, 4), ...>
     """
-    from udfdask.udfs.auto import AutoUDF  # loads all ready-made UDFs
-
-    _check_function(func, array)
-    check_is_array(array, "map_frames")
-    udf = AutoUDF(
-        f=func,
-        output_shape=output_shape,
-        output_dtype=output_dtype,
-        ragged=ragged,
-        kwargs=kwargs,
-    )
-    result: da.Array = run_udf(array, udf, sig_dims=sig_dims, roi=roi)["result"]
-    return result
-
-
-def _check_function(func: Any, array: Any) -> None:
-    """Raise if this is a UDF, or if function and array are swapped."""
-    if isinstance(func, UDF) or (isinstance(func, type) and issubclass(func, UDF)):
-        name = func.__name__ if isinstance(func, type) else type(func).__name__
+    swapped = _are_swapped(array, func)
+    given: tuple[Any, Any] = (func, array) if swapped else (array, func)
+    data, f = given
+    if isinstance(f, UDF) or (isinstance(f, type) and issubclass(f, UDF)):
+        name = f.__name__ if isinstance(f, type) else type(f).__name__
         raise ArgumentTypeError(
             f"map_frames runs a plain function, got the UDF {name}: run_udf(array, {name}(...))"
         )
-    if not callable(func) and callable(array):
-        raise ArgumentTypeError(
-            f"expected a function of a frame, got {type(func).__name__}: the function comes "
-            "first, then the array: map_frames(func, array)"
+    outputs = {"output_shape": output_shape, "output_dtype": output_dtype, "ragged": ragged}
+    udf = make_frame_udf(map_frames, f, kwargs, **outputs)
+    check_is_array(data, "map_frames")
+    if swapped:
+        warnings.warn(
+            "map_frames(func, array) is deprecated: pass the array first, map_frames(array, func)",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    result: da.Array = run_udf(data, udf, sig_dims=sig_dims, roi=roi)["result"]
+    return result
+
+
+def make_frame_udf(
+    caller: Callable[..., Any], func: Any, kwargs: Mapping[str, Any], **outputs: Any
+) -> UDF:
+    """Return a UDF that calls a function with each frame; `outputs` describe what it returns.
+
+    `kwargs` are those that `caller` passes on to the function.
+    """
+    from udfdask.udfs.auto import AutoUDF  # loads all ready-made UDFs
+
+    udf = AutoUDF(f=func, kwargs=kwargs, **outputs)
+    _check_kwargs(caller, func, kwargs)
+    return udf
+
+
+def _are_swapped(array: Any, func: Any) -> bool:
+    """Return whether the function comes before the array, which once was the only order."""
+    return isinstance(func, da.Array) or (callable(array) and not callable(func))
+
+
+def _check_kwargs(caller: Callable[..., Any], func: Any, kwargs: Mapping[str, Any]) -> None:
+    """Raise if a function does not take a keyword argument, which may be misspelt.
+
+    Without this check, a misspelt `ragged` would fail only on the first frame of the run.
+    """
+    try:
+        taken = inspect.signature(func).parameters
+    except (TypeError, ValueError):  # compiled, or no function at all
+        return
+    if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+        return
+    unknown = kwargs.keys() - {p.name for p in taken.values() if p.kind is not p.POSITIONAL_ONLY}
+    if unknown:
+        known = [p.name for p in inspect.signature(caller).parameters.values()]
+        name = getattr(func, "__name__", type(func).__name__)
+        raise unknown_arguments(
+            caller.__name__,
+            unknown,
+            [*known, *taken],
+            remedy=f"The function takes {name}{inspect.signature(func)}",
         )

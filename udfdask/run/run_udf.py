@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import dask.array as da
 
-from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.plan.plan import Plan, check_is_array, make_plan
 from udfdask.results.explanation import Explanation, describe
 from udfdask.results.result import About, Result
+from udfdask.run.forwarding import forwards
+from udfdask.run.options import RunOptions, check_names
 from udfdask.scheduling.compute import compute, persist
 from udfdask.udf import UDF
 
@@ -23,14 +24,7 @@ __all__ = ["compute", "explain", "persist", "run_udf"]
 
 @overload
 def run_udf(
-    array: da.Array,
-    udf: UDF,
-    *,
-    sig_dims: int = ...,
-    roi: Any = ...,
-    corrections: CorrectionSet | None = ...,
-    backends: Any = ...,
-    split_every: int | bool | None = ...,
+    array: da.Array, udf: UDF, *, sig_dims: int = ..., roi: Any = ..., **options: Unpack[RunOptions]
 ) -> Result: ...
 @overload
 def run_udf(
@@ -39,19 +33,16 @@ def run_udf(
     *,
     sig_dims: int = ...,
     roi: Any = ...,
-    corrections: CorrectionSet | None = ...,
-    backends: Any = ...,
-    split_every: int | bool | None = ...,
+    **options: Unpack[RunOptions],
 ) -> tuple[Result, ...]: ...
+@forwards(RunOptions, make_plan)
 def run_udf(
     array: da.Array,
     udf: UDF | Sequence[UDF],
     *,
     sig_dims: int = 2,
     roi: Any = None,
-    corrections: CorrectionSet | None = None,
-    backends: Any = None,
-    split_every: int | bool | None = None,
+    **options: Unpack[RunOptions],
 ) -> Result | tuple[Result, ...]:
     """Run one UDF, or several in one pass, over a dask array; nothing is computed yet.
 
@@ -107,31 +98,22 @@ def run_udf(
     >>> sums["intensity"].max().compute()
     np.float64(64.0)
     """
-    udfs = as_list(udf)
-    plan = make_plan(
-        array,
-        udfs,
-        sig_dims=sig_dims,
-        roi=roi,
-        corrections=corrections,
-        backends=backends,
-        split_every=split_every,
-    )
+    check_names(run_udf, options)
+    plan = make_plan(array, as_list(udf), sig_dims=sig_dims, roi=roi, **options)
     for text in plan.warnings:
         warnings.warn(text, UDFWarning, stacklevel=2)
     results = make_results(plan, array)
     return results[0] if isinstance(udf, UDF) else results
 
 
+@forwards(RunOptions, run_udf)
 def explain(
     array: da.Array,
     udf: UDF | Sequence[UDF],
     *,
     sig_dims: int = 2,
     roi: Any = None,
-    corrections: CorrectionSet | None = None,
-    backends: Any = None,
-    split_every: int | bool | None = None,
+    **options: Unpack[RunOptions],
 ) -> Explanation:
     """Return what `run_udf` with the same arguments would do, in words and numbers.
 
@@ -141,7 +123,7 @@ def explain(
         The data.
     udf : UDF, or list or tuple of UDF
         What would run.
-    sig_dims, roi, corrections, backends, split_every
+    sig_dims, roi, **options
         As in `run_udf`.
 
     Returns
@@ -162,17 +144,9 @@ def explain(
     >>> ud.explain(x, SumUDF()).bytes_read
     8388608
     """
+    check_names(explain, options)
     check_is_array(array, "explain")
-    udfs = as_list(udf)
-    plan = make_plan(
-        array,
-        udfs,
-        sig_dims=sig_dims,
-        roi=roi,
-        corrections=corrections,
-        backends=backends,
-        split_every=split_every,
-    )
+    plan = make_plan(array, as_list(udf), sig_dims=sig_dims, roi=roi, **options)
     return make_results(plan, array)[0].explain()
 
 

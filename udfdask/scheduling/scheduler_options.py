@@ -2,52 +2,63 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict
 
-from udfdask.errors import ArgumentTypeError
+from udfdask.errors import unknown_arguments
 
-OPTIONS = frozenset(
-    "num_workers pool initializer func_dumps func_loads rerun_exceptions_locally callbacks "
-    "chunksize cache workers allow_other_workers resources retries priority fifo_timeout "
-    "actors".split()
-)
-"""What the schedulers of one machine take, and those of clusters.
 
-One call may run here and on a cluster, so that options of the other kind pass.
-"""
+class SchedulerOptions(TypedDict, total=False):
+    """What the schedulers of one machine take, and those of clusters.
+
+    One call may run here and on a cluster, so that options of the other kind pass.
+    """
+
+    num_workers: int | None
+    pool: Any
+    initializer: Callable[[], object] | None
+    func_dumps: Callable[[Any], bytes] | None
+    func_loads: Callable[[bytes], Any] | None
+    rerun_exceptions_locally: bool | None
+    callbacks: Any
+    chunksize: int | None
+    cache: Any
+    workers: Any
+    allow_other_workers: bool
+    resources: Mapping[str, float] | None
+    retries: int
+    priority: int
+    fifo_timeout: Any
+    actors: Any
+
+
+OPTIONS = frozenset(SchedulerOptions.__annotations__)
+
+_DASKS = frozenset({"scheduler", "optimize_graph", "traverse"})
+"""What `dask.compute` itself takes."""
 
 OWN = {
-    "compute": frozenset({"progress", "scheduler", "optimize_graph", "traverse"}),
-    "persist": frozenset({"progress", "scheduler", "optimize_graph", "traverse"}),
-    "run_udf_iter": frozenset(
-        "sig_dims roi corrections backends split_every plots progress scheduler".split()
-    ),
-    "to_zarr": frozenset(
-        "rename overwrite zarr_format progress scheduler optimize_graph traverse".split()
-    ),
+    "compute": {"progress"} | _DASKS,
+    "persist": {"progress"} | _DASKS,
+    "to_zarr": {"rename", "overwrite", "zarr_format", "progress"} | _DASKS,
 }
-"""What else each function takes."""
+"""What functions take besides that pass all the rest on to `dask.compute`."""
 
 
-def check_options(caller: str, options: Mapping[str, Any], get: Any) -> None:
+def check_options(
+    caller: str, options: Mapping[str, Any], get: Any, own: Iterable[str] = ()
+) -> None:
     """Raise on options that no scheduler takes; `get` is the scheduler, if it is known.
 
-    A function of somebody else's takes what its signature says.
+    `own` are the arguments of the caller if it is not in `OWN`. A function of somebody else's
+    takes what its signature says.
     """
-    known = OPTIONS | OWN[caller] | _taken_by(get)
-    unknown = sorted(set(options) - known)
-    if not unknown or _takes_all(get):
-        return
-    guesses = [difflib.get_close_matches(name, known, n=1) for name in unknown]
-    meant = ", ".join(repr(found[0]) for found in guesses if found)
-    raise ArgumentTypeError(
-        f"{caller}() has no argument {', '.join(map(repr, unknown))}"
-        + (f"; did you mean {meant}?" if meant else ".")
-        + f" Options that dask's schedulers take are {', '.join(sorted(OPTIONS))}"
-    )
+    known = OPTIONS.union(OWN.get(caller, ()), own, _taken_by(get))
+    unknown = set(options) - known
+    if unknown and not _takes_all(get):
+        remedy = f"Options that dask's schedulers take are {', '.join(sorted(OPTIONS))}"
+        raise unknown_arguments(caller, unknown, known, remedy=remedy)
 
 
 def _parameters(get: Any) -> list[inspect.Parameter]:

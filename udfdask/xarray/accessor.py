@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import xarray as xr
 
-from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentValueError
 from udfdask.results.explanation import Explanation
+from udfdask.run.forwarding import documented_by, forwards
+from udfdask.run.map_frames import make_frame_udf
+from udfdask.run.map_frames import map_frames as map_on_array
+from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
+from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.udf import UDF
 from udfdask.xarray import run as running
 from udfdask.xarray.progressive import LabelledIterator, run_udf_iter
 
 SigDims = int | str | Sequence[Hashable]
 """Names of the signal dimensions, or the number of the last ones."""
+
+
+class DatasetOptions(RunOptions, total=False):
+    """Options of runs that give Datasets."""
+
+    rename: Mapping[str, Hashable] | None
+    keep_attrs: bool | None
+    valid_masks: bool
 
 
 @xr.register_dataarray_accessor("udf")
@@ -56,13 +69,7 @@ class DataArrayUDF:
         udf: UDF,
         sig_dims: SigDims = ...,
         roi: Any = ...,
-        *,
-        corrections: CorrectionSet | None = ...,
-        backends: Any = ...,
-        split_every: int | bool | None = ...,
-        rename: Mapping[str, Hashable] | None = ...,
-        keep_attrs: bool | None = ...,
-        valid_masks: bool = ...,
+        **options: Unpack[DatasetOptions],
     ) -> xr.Dataset: ...
     @overload
     def run_udf(
@@ -70,26 +77,19 @@ class DataArrayUDF:
         udf: Sequence[UDF],
         sig_dims: SigDims = ...,
         roi: Any = ...,
-        *,
-        corrections: CorrectionSet | None = ...,
-        backends: Any = ...,
-        split_every: int | bool | None = ...,
-        rename: Mapping[str, Hashable] | None = ...,
-        keep_attrs: bool | None = ...,
-        valid_masks: bool = ...,
+        **options: Unpack[DatasetOptions],
     ) -> tuple[xr.Dataset, ...]: ...
+    @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
         udf: UDF | Sequence[UDF],
         sig_dims: SigDims = 2,
         roi: Any = None,
         *,
-        corrections: CorrectionSet | None = None,
-        backends: Any = None,
-        split_every: int | bool | None = None,
         rename: Mapping[str, Hashable] | None = None,
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
+        **options: Unpack[RunOptions],
     ) -> xr.Dataset | tuple[xr.Dataset, ...]:
         """Run one UDF, or several in one pass, and return labelled results.
 
@@ -104,8 +104,6 @@ class DataArrayUDF:
             Which scan positions are processed. A boolean DataArray is aligned by its coordinates,
             and repeated along navigation dimensions that it lacks. Otherwise as in
             `udfdask.run_udf`, in the order of the navigation dimensions.
-        corrections, backends, split_every
-            As in `udfdask.run_udf`.
         rename : dict, optional
             Other names for variables: of the result ``"a"``, ``{"a": "b"}``.
         keep_attrs : bool, optional
@@ -114,6 +112,8 @@ class DataArrayUDF:
             are only kept for results that are in the unit of the data (`UDF.keeps_units`).
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
+        **options
+            As in `udfdask.run_udf`.
 
         Returns
         -------
@@ -149,19 +149,19 @@ class DataArrayUDF:
         >>> total["intensity"].dims, sums["intensity"].dims
         (('ky', 'kx'), ('time',))
         """
+        check_names(self.run_udf, options)
         return running.run_udf(
             self._array,
             udf,
             sig_dims=sig_dims,
             roi=roi,
-            corrections=corrections,
-            backends=backends,
-            split_every=split_every,
             rename=rename,
             keep_attrs=keep_attrs,
             valid_masks=valid_masks,
+            **options,
         )
 
+    @documented_by(run_udf, map_on_array)
     def map_frames(
         self,
         func: Callable[..., Any],
@@ -188,19 +188,14 @@ class DataArrayUDF:
         output_dims : sequence of hashable, optional
             Names for the axes of what `func` returns; dimensions of the data among them keep
             their coordinates. By default ``result_dim_0``, ``result_dim_1``, ...
-        output_shape : tuple of int, optional
-            Shape of what `func` returns. If it or `output_dtype` is missing, `func` is called once
-            at once on a frame of ones to find out.
-        output_dtype : dtype-like, optional
-            Dtype of what `func` returns.
-        ragged : bool
-            `func` returns something of another shape for each frame: the result has dtype object.
+        output_shape, output_dtype, ragged
+            As in `udfdask.map_frames`.
         keep_attrs : bool, optional
             Whether the result has the attributes of the data. By default as xarray's option says;
             if that is not set either, all but those that describe values, such as `units`, which
             a function may change.
         **kwargs
-            Constant parameters of `func`.
+            As in `udfdask.map_frames`.
 
         Returns
         -------
@@ -231,19 +226,24 @@ class DataArrayUDF:
         >>> array.udf.map_frames(np.sum, sig_dims=("ky", "kx"), axis=0, output_dims=["kx"]).dims
         ('y', 'x', 'kx')
         """
-        return running.map_frames(
-            self._array,
+        udf = make_frame_udf(
+            self.map_frames,
             func,
-            sig_dims=sig_dims,
-            roi=roi,
-            output_dims=output_dims,
+            kwargs,
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
+        )
+        return running.map_frames(
+            self._array,
+            udf,
+            sig_dims=sig_dims,
+            roi=roi,
+            output_dims=output_dims,
             keep_attrs=keep_attrs,
-            kwargs=kwargs,
         )
 
+    @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
         self,
         udf: UDF | Sequence[UDF],
@@ -253,7 +253,7 @@ class DataArrayUDF:
         rename: Mapping[str, Hashable] | None = None,
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
-        **kwargs: Any,
+        **options: Unpack[IterOptions],
     ) -> LabelledIterator:
         """Run UDFs and hand out their labelled results while the run goes on.
 
@@ -263,8 +263,8 @@ class DataArrayUDF:
             What to run; all UDFs share one pass over the data.
         sig_dims, roi, rename, keep_attrs, valid_masks
             As in `run_udf`.
-        **kwargs
-            Passed on to `udfdask.run_udf_iter`: corrections, scheduler, ...
+        **options
+            As in `udfdask.run_udf_iter`.
 
         Returns
         -------
@@ -298,6 +298,7 @@ class DataArrayUDF:
         3.0
         6.0
         """
+        check_iter_options(self.run_udf_iter, options)
         return run_udf_iter(
             self._array,
             udf,
@@ -306,18 +307,16 @@ class DataArrayUDF:
             rename=rename,
             keep_attrs=keep_attrs,
             valid_masks=valid_masks,
-            **kwargs,
+            **options,
         )
 
+    @forwards(RunOptions, run_udf)
     def explain(
         self,
         udf: UDF | Sequence[UDF],
         sig_dims: SigDims = 2,
         roi: Any = None,
-        *,
-        corrections: CorrectionSet | None = None,
-        backends: Any = None,
-        split_every: int | bool | None = None,
+        **options: Unpack[RunOptions],
     ) -> Explanation:
         """Return what a run would do, in words and numbers, without running anything.
 
@@ -325,7 +324,7 @@ class DataArrayUDF:
         ----------
         udf : UDF, or list or tuple of UDF
             What would run.
-        sig_dims, roi, corrections, backends, split_every
+        sig_dims, roi, **options
             As in `run_udf`.
 
         Returns
@@ -347,15 +346,8 @@ class DataArrayUDF:
         >>> array.udf.explain(SumUDF(), sig_dims=("ky", "kx")).n_chunks
         8
         """
-        return running.explain(
-            self._array,
-            udf,
-            sig_dims=sig_dims,
-            roi=roi,
-            corrections=corrections,
-            backends=backends,
-            split_every=split_every,
-        )
+        check_names(self.explain, options)
+        return running.explain(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
 
 
 @xr.register_dataset_accessor("udf")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import xarray as xr
 
 from udfdask.results.labels.from_dataarray import align_roi, arrange
 from udfdask.results.labels.labels import Labels, wants_attributes
 from udfdask.results.labels.layout import Layout
-from udfdask.run.progressive import Snapshot, UDFIterator
-from udfdask.run.progressive import run_udf_iter as run_unlabelled
-from udfdask.run.progressive.labelled import LabellingIterator
-from udfdask.run.progressive.snapshot import MadeOnce
+from udfdask.run.options import IterOptions
+from udfdask.run.progressive import Snapshot
+from udfdask.run.progressive.iterator import SnapshotIterator
+from udfdask.run.progressive.snapshot import PartialRun
+from udfdask.run.progressive.start import prepare_run
 from udfdask.udf import UDF
 from udfdask.xarray.run import make_layouts
 
@@ -41,24 +42,24 @@ def run_udf_iter(
     rename: Mapping[str, Hashable] | None,
     keep_attrs: bool | None,
     valid_masks: bool,
-    **options: Any,
+    **options: Unpack[IterOptions],
 ) -> LabelledIterator:
-    """Return the snapshots of a run; `options` are those of `udfdask.run_udf_iter`."""
+    """Return the snapshots of a run."""
     arranged = arrange(array, sig_dims, keep_attrs=wants_attributes(keep_attrs))
     labels = arranged.labels
-    snapshots = run_unlabelled(
+    run = prepare_run(
         arranged.data,
         udf,
         sig_dims=arranged.sig_dims,
         roi=align_roi(roi, arranged.array, labels.nav),
         **options,
     )
-    layouts = make_layouts(snapshots._abouts, arranged, rename)
+    layouts = make_layouts(run.abouts, arranged, rename)
     how = Labelling(labels=labels, layouts=tuple(layouts), valid_masks=valid_masks)
-    return LabelledIterator(snapshots, how)
+    return LabelledIterator(run, partial(LabelledSnapshot, how=how))
 
 
-class LabelledSnapshot:
+class LabelledSnapshot(PartialRun[xr.Dataset]):
     """The labelled results of a run over the chunks that have been merged so far.
 
     What it holds does not change while the run goes on. Snapshots are made by
@@ -96,35 +97,17 @@ class LabelledSnapshot:
     4.0
     """
 
-    __slots__ = ("_datasets", "_how", "_snapshot")
+    __slots__ = ("_labels", "_snapshot")
 
     def __init__(self, snapshot: Snapshot, how: Labelling) -> None:
+        super().__init__(snapshot._found, partial(_dataset, snapshot, how))
         self._snapshot = snapshot
-        self._how = how
-        self._datasets = MadeOnce(len(how.layouts), partial(_dataset, snapshot, how))
-
-    def __repr__(self) -> str:
-        return repr(self._snapshot).replace("<Snapshot", "<LabelledSnapshot", 1)
-
-    @property
-    def n_merged(self) -> int:
-        """Number of chunks that have been merged."""
-        return self._snapshot.n_merged
-
-    @property
-    def n_chunks(self) -> int:
-        """Number of chunks of the run."""
-        return self._snapshot.n_chunks
-
-    @property
-    def buffers(self) -> Sequence[xr.Dataset]:
-        """A computed Dataset for each UDF."""
-        return self._datasets
+        self._labels = how.labels
 
     @property
     def damage(self) -> xr.DataArray:
         """Which frames have been processed."""
-        labels = self._how.labels
+        labels = self._labels
         coords = labels.coords.drop_dims(labels.sig, errors="ignore").coords
         return xr.DataArray(self._snapshot.damage, dims=labels.nav, coords=coords)
 
@@ -136,17 +119,17 @@ def _dataset(snapshot: Snapshot, how: Labelling, number: int) -> xr.Dataset:
     return how.layouts[number].fill(result, masks, snapshot.damage)
 
 
-class LabelledIterator(LabellingIterator[LabelledSnapshot]):
+class LabelledIterator(SnapshotIterator[LabelledSnapshot]):
     """Iterates over the labelled snapshots of a run, one after each merged chunk; also `async for`.
 
     It does what `udfdask.UDFIterator` does. Iterators are made by `DataArray.udf.run_udf_iter`.
 
     Parameters
     ----------
-    snapshots : UDFIterator
-        The same without labels.
-    how : Labelling
-        How results are labelled.
+    run : ProgressiveRun
+        What runs.
+    label : callable
+        Takes a `Snapshot`; returns the object that the iterator yields.
 
     Attributes
     ----------
@@ -164,11 +147,3 @@ class LabelledIterator(LabellingIterator[LabelledSnapshot]):
     ...     next(snapshots)
     <LabelledSnapshot of SumUDF: 1 of 4 chunks>
     """
-
-    def __init__(self, snapshots: UDFIterator, how: Labelling) -> None:
-        super().__init__(snapshots)
-        self._how = how
-
-    def _labelled(self, snapshot: Snapshot) -> LabelledSnapshot:
-        """Return a snapshot with labels."""
-        return LabelledSnapshot(snapshot, self._how)

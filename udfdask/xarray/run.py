@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import xarray as xr
 
@@ -21,6 +21,7 @@ from udfdask.results.labels.from_dataarray import (
 from udfdask.results.labels.labels import wants_attributes
 from udfdask.results.labels.layout import Layout, check_rename, make_layout
 from udfdask.results.result import About
+from udfdask.run.options import RunOptions
 from udfdask.run.run_udf import as_list, describe_results, make_results
 from udfdask.run.run_udf import explain as explain_unlabelled
 from udfdask.scheduling.compute import compute
@@ -45,9 +46,9 @@ def run_udf(
     rename: Mapping[str, Hashable] | None,
     keep_attrs: bool | None,
     valid_masks: bool,
-    **options: Any,
+    **options: Unpack[RunOptions],
 ) -> xr.Dataset | tuple[xr.Dataset, ...]:
-    """Return the Dataset of a UDF, or one for each; `options` are those of `udfdask.run_udf`."""
+    """Return the Dataset of a UDF, or one for each."""
     arranged = arrange(array, sig_dims, keep_attrs=wants_attributes(keep_attrs))
 
     def lay_out(abouts: Sequence[About]) -> list[Layout]:
@@ -59,27 +60,14 @@ def run_udf(
 
 def map_frames(
     array: xr.DataArray,
-    func: Callable[..., Any],
+    udf: UDF,
     *,
     sig_dims: Any,
     roi: Any,
     output_dims: Sequence[Hashable] | None,
-    output_shape: tuple[int, ...] | None,
-    output_dtype: Any,
-    ragged: bool,
     keep_attrs: bool | None,
-    kwargs: Mapping[str, Any],
 ) -> xr.DataArray:
-    """Return what a function gives for every frame, labelled."""
-    from udfdask.udfs.auto import AutoUDF  # loads all ready-made UDFs
-
-    udf = AutoUDF(
-        f=func,
-        output_shape=output_shape,
-        output_dtype=output_dtype,
-        ragged=ragged,
-        kwargs=kwargs,
-    )
+    """Return the labeled result of a UDF that calls a function with each frame."""
     arranged = arrange(array, sig_dims, keep_attrs=wants_attributes(keep_attrs))
 
     def lay_out(abouts: Sequence[About]) -> list[Layout]:
@@ -95,7 +83,12 @@ def map_frames(
 
 
 def explain(
-    array: xr.DataArray, udf: UDF | Sequence[UDF], *, sig_dims: Any, roi: Any, **options: Any
+    array: xr.DataArray,
+    udf: UDF | Sequence[UDF],
+    *,
+    sig_dims: Any,
+    roi: Any,
+    **options: Unpack[RunOptions],
 ) -> Explanation:
     """Return what a run would do."""
     arranged = arrange(array, sig_dims, keep_attrs=False)
@@ -122,7 +115,7 @@ def _run(
     roi: Any,
     lay_out: Callable[[Sequence[About]], list[Layout]],
     valid_masks: bool,
-    options: Mapping[str, Any],
+    options: RunOptions,
 ) -> tuple[xr.Dataset, ...]:
     """Return a Dataset for each UDF, lazy ones of lazy data."""
     labels = arranged.labels

@@ -35,7 +35,7 @@ def test_dask(x):
         lazy = x.udf.run_udf(SumUDF(), sig_dims=2)
     assert type(lazy["intensity"]._meta) is np.ndarray
     np.testing.assert_array_equal(lazy.compute(**SYNC)["intensity"], SUM)
-    np.testing.assert_array_equal(ud.map_frames(np.sum, x).compute(**SYNC), DATA.sum(axis=(2, 3)))
+    np.testing.assert_array_equal(ud.map_frames(x, np.sum).compute(**SYNC), DATA.sum(axis=(2, 3)))
 
 
 @pytest.mark.parametrize(

@@ -327,7 +327,7 @@ def test_it_is_said_where_udfs_run(cupy):
 
 def test_udfs_that_know_no_device_run_over_cupy_chunks(cupy):
     x = sent(cupy, chunked())
-    most = ud.map_frames(np.max, x)
+    most = ud.map_frames(x, np.max)
     assert isinstance(most._meta, cupy.ndarray)
     np.testing.assert_array_equal(most.compute().get(), DATA.max(axis=(2, 3)))
     centers = ud.udfs.CorrelationUDF(np.array([[5, 5]]), ud.masks.DiscTemplate(radius=2), steps=3)

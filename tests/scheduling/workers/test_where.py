@@ -223,7 +223,7 @@ def test_what_another_udf_has_made_is_made_anywhere(mixed, recorded, folder):
 
 
 def test_data_that_another_udf_has_made(mixed, recorded, folder):
-    frames = ud.map_frames(np.negative, lazy(folder), output_shape=(4, 4), output_dtype="int64")
+    frames = ud.map_frames(lazy(folder), np.negative, output_shape=(4, 4), output_dtype="int64")
     (done,) = ud.compute(ud.run_udf(frames, Cuda(folder)), scheduler=mixed)
     check(done, data=-DATA)
     check_tags(recorded())

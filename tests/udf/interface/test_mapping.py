@@ -39,12 +39,12 @@ def test_map_frames(x, values):
     def column_sums(frame, power=1):
         return frame.sum(axis=0) ** power
 
-    found = ud.map_frames(column_sums, x, power=2)
+    found = ud.map_frames(x, column_sums, power=2)
     assert isinstance(found, da.Array)
     assert found.shape == (*NAV, 5)
     assert found.chunks[:2] == x.chunks[:2]
     np.testing.assert_allclose(found.compute(**SYNC), values.sum(axis=2) ** 2)
-    scalar = ud.map_frames(np.max, x, roi=(1, 1)).compute(scheduler="threads")
+    scalar = ud.map_frames(x, np.max, roi=(1, 1)).compute(scheduler="threads")
     assert scalar[1, 1] == values[1, 1].max()
     assert np.isnan(scalar).sum() == 23
 
@@ -53,7 +53,7 @@ def test_map_frames_ragged(x, values):
     def above(frame, level):
         return frame[frame > level]
 
-    found = ud.map_frames(above, x, ragged=True, level=100, roi=np.s_[1:]).compute(**SYNC)
+    found = ud.map_frames(x, above, ragged=True, level=100, roi=np.s_[1:]).compute(**SYNC)
     assert found.dtype == object
     assert found[0, 0] is None
     for place in np.ndindex(3, 6):
@@ -64,7 +64,7 @@ def test_map_frames_ragged(x, values):
     "value", [np.zeros((2, 3)), [1, 2], (1, "a"), {"a": 1}, "text", None, 3.5, np.zeros(1)]
 )
 def test_map_frames_ragged_takes_anything(x, value):
-    found = ud.map_frames(lambda frame: value, x, ragged=True).compute(**SYNC)
+    found = ud.map_frames(x, lambda frame: value, ragged=True).compute(**SYNC)
     assert found.shape == NAV
     for one in found.reshape(-1):
         assert type(one) is type(value)
@@ -78,7 +78,7 @@ def test_function_is_called_once_while_building(x):
         calls.append(frame.shape)
         return frame.sum()
 
-    ud.map_frames(f, x)
+    ud.map_frames(x, f)
     assert calls == [SIG]
 
 
@@ -86,9 +86,9 @@ def test_function_is_not_called_while_building_if_told(x):
     def f(frame):
         raise AssertionError("called")
 
-    found = ud.map_frames(f, x, output_shape=(2,), output_dtype="int16")
+    found = ud.map_frames(x, f, output_shape=(2,), output_dtype="int16")
     assert (found.shape, found.dtype) == ((*NAV, 2), np.int16)
-    assert ud.map_frames(f, x, ragged=True).dtype == object
+    assert ud.map_frames(x, f, ragged=True).dtype == object
 
 
 def test_function_that_fails_on_the_mock_frame(x):
@@ -96,11 +96,11 @@ def test_function_that_fails_on_the_mock_frame(x):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError) as caught:
-        ud.map_frames(f, x)
+        ud.map_frames(x, f)
     assert "output_shape= and output_dtype=" in caught.value.__notes__[0]
     for value in ({"a": 1}, [[1], [1, 2]]):
         with pytest.raises(ud.UDFError, match=r"ragged=True"):
-            ud.map_frames(lambda frame, value=value: value, x)
+            ud.map_frames(x, lambda frame, value=value: value)
 
 
 def test_auto_udf_wants_a_function():
@@ -126,8 +126,8 @@ def test_auto_udf_wants_a_function():
 def test_nothing_is_cut_or_spread(of_ones, of_others, message):
     """Numbers would lose their fractions, and arrays be repeated."""
     lazy = ud.map_frames(
-        lambda frame: of_ones if frame.all() else of_others,
         da.zeros((2, 3, 4, 5), chunks=(1, 3, 4, 5)),
+        lambda frame: of_ones if frame.all() else of_others,
     )
     with pytest.raises(ud.UDFError, match=message):
         lazy.compute(**SYNC)
@@ -136,15 +136,15 @@ def test_nothing_is_cut_or_spread(of_ones, of_others, message):
 def test_a_dtype_that_was_asked_for_is_kept():
     x = da.full((2, 3, 4, 5), 7.9, chunks=(1, 3, 4, 5))
     for f, dtype in ((np.max, "int16"), (np.max, "float32"), (lambda frame: 7, "uint8")):
-        found = ud.map_frames(f, x, output_dtype=dtype)
+        found = ud.map_frames(x, f, output_dtype=dtype)
         np.testing.assert_array_equal(found.compute(**SYNC), np.full((2, 3), 7.9).astype(dtype))
-    narrow = ud.map_frames(lambda frame: np.uint8(7) if frame.min() == 1 else 8, x)
+    narrow = ud.map_frames(x, lambda frame: np.uint8(7) if frame.min() == 1 else 8)
     assert (narrow.compute(**SYNC) == 8).all()
 
 
 def test_a_lazy_parameter_of_the_function(x, values):
     with raise_if_dask_computes():
-        found = ud.map_frames(lambda frame, by: frame.sum(axis=0) * by, x, by=da.ones(()) * 3)
+        found = ud.map_frames(x, lambda frame, by: frame.sum(axis=0) * by, by=da.ones(()) * 3)
     assert found.shape == (*NAV, 5)
     np.testing.assert_allclose(found.compute(**SYNC), values.sum(axis=2) * 3)
 
@@ -160,8 +160,8 @@ def test_parameters_with_a_value_for_each_frame(x, values, lazy):
     wrap = da.from_array if lazy else np.asarray
     with raise_if_dask_computes():
         found = ud.map_frames(
-            shifted,
             x,
+            shifted,
             offset=ud.UDF.aux_data(wrap(offset), kind="nav", dtype="float64"),
             weights=ud.UDF.aux_data(wrap(weights), kind="nav", extra_shape=(2,), dtype="float64"),
             power=2,

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.results.labels.labels import Labels
 from udfdask.udf.buffers import BufferSpec
@@ -59,6 +60,17 @@ class Layout:
         if not self.places:
             variables[VISITED] = (self.nav, visited)
         return self.coords.assign(variables).assign_attrs(self.attrs)
+
+    def add_validity(
+        self, dataset: xr.Dataset, masks: Mapping[str, Any], roi: BoolArray | None
+    ) -> xr.Dataset:
+        """Return a Dataset with valid masks of some results, and with the region of interest."""
+        places = {name: self.places[name] for name in masks}
+        masked = dataset.assign({p.mask_name: (p.dims, masks[name]) for name, p in places.items()})
+        if roi is None:
+            return masked
+        name = free_name("roi", {*masked.variables, *masked.dims})
+        return masked.assign_coords({name: (self.nav, roi)})
 
 
 class Described(Protocol):

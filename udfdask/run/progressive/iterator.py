@@ -7,7 +7,8 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -21,70 +22,51 @@ from udfdask.scheduling.progress.counter import Tally
 from udfdask.scheduling.progress.state import Status
 from udfdask.types import AnyArray
 
+T = TypeVar("T")
 
-class UDFIterator:
-    """Iterates over the snapshots of a run, one after each merged chunk; also `async for`.
 
-    The work starts with the first snapshot that is asked for, stays a few chunks ahead, and stops
-    when the iterator is closed, fails, is interrupted, or is no longer referenced. Awaited, the
-    iterator goes through to the end and gives the last snapshot. Iterators are made by
-    `run_udf_iter`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressiveRun:
+    """A run that is ready to start, before its snapshots are labeled."""
+
+    live: LiveRecipe
+    """The recipe, with parameters that may change."""
+    abouts: tuple[About, ...]
+    """Metadata of the result of each UDF."""
+    known_aux: list[dict[str, AnyArray]]
+    """For each UDF the aux data that are known for all frames, shape (*nav, *extra_shape)."""
+    start: Callable[[], Chunks]
+    """Returns the source of computed chunks; called when the first snapshot is requested."""
+    tally: Tally | None
+    """Counts the chunks as they are merged."""
+    watch: Callable[[Snapshot], object] | None
+    """Called with each snapshot before it is handed out, in the thread that iterates."""
+
+
+class SnapshotIterator(Generic[T]):
+    """Iterates over the snapshots of a run, each one labeled by a function.
 
     Parameters
     ----------
-    live : LiveRecipe
-        The recipe with parameters that may change.
-    abouts : tuple of About
-        What the result of each UDF knows besides its arrays.
-    known_aux : list of dict of numpy.ndarray, shape (*nav, *extra_shape)
-        For each UDF, the aux data of the frames whose values are known.
-    start : callable
-        Returns what computes the chunks; called when the first snapshot is asked for.
-    tally : Tally, optional
-        Counts the chunks as they are merged.
-    watch : callable, optional
-        Is called with each snapshot before it is handed out, in the thread that iterates.
-
-    Attributes
-    ----------
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
-
-    Examples
-    --------
-    >>> import dask.array as da, udfdask as ud
-    >>> from udfdask.udfs import SumUDF
-    >>> x = da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2))
-    >>> with ud.run_udf_iter(x, SumUDF(), scheduler="synchronous") as snapshots:
-    ...     for snapshot in snapshots:
-    ...         if snapshot.buffers[0]["intensity"].sum() > 20:
-    ...             break
-    >>> snapshot
-    <Snapshot of SumUDF: 2 of 4 chunks>
+    run : ProgressiveRun
+        What runs.
+    label : callable
+        Takes a `Snapshot`; returns the object that the iterator yields.
     """
 
-    def __init__(
-        self,
-        live: LiveRecipe,
-        abouts: tuple[About, ...],
-        known_aux: list[dict[str, AnyArray]],
-        start: Callable[[], Chunks],
-        tally: Tally | None = None,
-        watch: Callable[[Snapshot], object] | None = None,
-    ) -> None:
-        recipe = live.now
+    def __init__(self, run: ProgressiveRun, label: Callable[[Snapshot], T]) -> None:
+        recipe = run.live.now
         grid = recipe.grid
         self.n_merged = 0
-        self._live = live
-        self._abouts = abouts
-        self._start = start
-        self._tally = tally
-        self._watch = watch
+        self._label = label
+        self._live = run.live
+        self._abouts = run.abouts
+        self._start = run.start
+        self._tally = run.tally
+        self._watch = run.watch
         self._chunks: Chunks | None = None
         self._growing = [grow(recipe, number) for number in range(len(recipe.udfs))]
-        self._aux = tuple(AuxRows(recipe, number, known) for number, known in enumerate(known_aux))
+        self._aux = tuple(AuxRows(recipe, k, known) for k, known in enumerate(run.known_aux))
         self._rows_merged = np.zeros(grid.n_frames, dtype=bool)
         self._merged_at = np.full(grid.n_chunks, grid.n_chunks, dtype=np.int64)
         self._turn = threading.Lock()
@@ -99,7 +81,7 @@ class UDFIterator:
 
     def __repr__(self) -> str:
         names = ", ".join(about.udf_name for about in self._abouts)
-        return f"<UDFIterator of {names}: {self.n_merged} of {self.n_chunks} chunks>"
+        return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
 
     def update_parameters(self, changes: Sequence[Mapping[str, Any]]) -> None:
         """Change parameters from the next chunk that starts on, and of the merges from now on.
@@ -182,18 +164,16 @@ class UDFIterator:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Snapshot:
+    def __next__(self) -> T:
         snapshot = self._advance(_who())
         if snapshot is None:
             raise StopIteration
-        if self._watch is not None:
-            self._watch(snapshot)
-        return snapshot
+        return self._hand_out(snapshot)
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Snapshot:
+    async def __anext__(self) -> T:
         import asyncio
 
         with contextlib.ExitStack() as stack:
@@ -202,14 +182,12 @@ class UDFIterator:
             stack.pop_all()
         if snapshot is None:
             raise StopAsyncIteration
-        if self._watch is not None:
-            self._watch(snapshot)
-        return snapshot
+        return self._hand_out(snapshot)
 
-    def __await__(self) -> Generator[Any, None, Snapshot | None]:
+    def __await__(self) -> Generator[Any, None, T | None]:
         return self._last().__await__()
 
-    async def _last(self) -> Snapshot | None:
+    async def _last(self) -> T | None:
         """Return the last snapshot."""
         last = None
         async for snapshot in self:
@@ -232,6 +210,12 @@ class UDFIterator:
         <Snapshot of SumUDF: 1 of 12 chunks>
         """
         self.close()
+
+    def _hand_out(self, snapshot: Snapshot) -> T:
+        """Return a snapshot as the user gets it, after the live plot has seen it."""
+        if self._watch is not None:
+            self._watch(snapshot)
+        return self._label(snapshot)
 
     def _advance(self, reader: Any) -> Snapshot | None:
         """Return the next snapshot, None after the last one; `reader` asks for it."""
@@ -331,6 +315,42 @@ class UDFIterator:
             "merged: the snapshots up to then are right",
             chunks_merged=self.n_merged,
         )
+
+
+class UDFIterator(SnapshotIterator[Snapshot]):
+    """Iterates over the snapshots of a run, one after each merged chunk; also `async for`.
+
+    The work starts with the first snapshot that is asked for, stays a few chunks ahead, and stops
+    when the iterator is closed, fails, is interrupted, or is no longer referenced. Awaited, the
+    iterator goes through to the end and gives the last snapshot. Iterators are made by
+    `run_udf_iter`.
+
+    Parameters
+    ----------
+    run : ProgressiveRun
+        What runs.
+    label : callable
+        Takes a `Snapshot`; returns the object that the iterator yields.
+
+    Attributes
+    ----------
+    n_chunks : int
+        Number of chunks of the run.
+    n_merged : int
+        Number of chunks that have been merged.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask as ud
+    >>> from udfdask.udfs import SumUDF
+    >>> x = da.ones((4, 3, 2, 2), chunks=(1, 3, 2, 2))
+    >>> with ud.run_udf_iter(x, SumUDF(), scheduler="synchronous") as snapshots:
+    ...     for snapshot in snapshots:
+    ...         if snapshot.buffers[0]["intensity"].sum() > 20:
+    ...             break
+    >>> snapshot
+    <Snapshot of SumUDF: 2 of 4 chunks>
+    """
 
 
 def _who() -> Any:

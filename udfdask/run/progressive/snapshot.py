@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, overload
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 
@@ -101,7 +101,44 @@ class Found:
         return Result(self.abouts[number], *made)
 
 
-class Snapshot:
+class PartialRun(Generic[T_co]):
+    """The state of a run after some of its chunks, with one item for the results of each UDF.
+
+    Parameters
+    ----------
+    found : Found
+        What is kept of the run.
+    make : callable
+        Takes the number of a UDF; returns its item, made when it is first read.
+    """
+
+    __slots__ = ("_found", "_made")
+
+    def __init__(self, found: Found, make: Callable[[int], T_co]) -> None:
+        self._found = found
+        self._made = MadeOnce(len(found.abouts), make)
+
+    def __repr__(self) -> str:
+        names = ", ".join(about.udf_name for about in self._found.abouts)
+        return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
+
+    @property
+    def n_merged(self) -> int:
+        """Number of chunks that have been merged."""
+        return self._found.n_merged
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks of the run."""
+        return self._found.recipe.grid.n_chunks
+
+    @property
+    def buffers(self) -> Sequence[T_co]:
+        """The computed results of each UDF, in the order of the call."""
+        return self._made
+
+
+class Snapshot(PartialRun[Result]):
     """The results of a run over the chunks that have been merged so far.
 
     What it holds does not change while the run goes on. Snapshots are made by `run_udf_iter`.
@@ -136,30 +173,10 @@ class Snapshot:
     (np.float64(48.0), np.float64(96.0))
     """
 
-    __slots__ = ("_found", "_results")
+    __slots__ = ()
 
     def __init__(self, found: Found) -> None:
-        self._found = found
-        self._results = MadeOnce(len(found.abouts), found.result)
-
-    def __repr__(self) -> str:
-        names = ", ".join(about.udf_name for about in self._found.abouts)
-        return f"<Snapshot of {names}: {self.n_merged} of {self.n_chunks} chunks>"
-
-    @property
-    def n_merged(self) -> int:
-        """Number of chunks that have been merged."""
-        return self._found.n_merged
-
-    @property
-    def n_chunks(self) -> int:
-        """Number of chunks of the run."""
-        return self._found.recipe.grid.n_chunks
-
-    @property
-    def buffers(self) -> Sequence[Result]:
-        """A computed `Result` for each UDF."""
-        return self._results
+        super().__init__(found, found.result)
 
     @property
     def damage(self) -> BoolArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import dask.array as da
 from dask import base
@@ -18,23 +18,27 @@ from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFWarning
 from udfdask.plan.plan import check_is_array, make_plan
 from udfdask.results.result import About
+from udfdask.run.forwarding import forwards
+from udfdask.run.options import IterOptions, check_iter_options
 from udfdask.run.progressive.chunk_source import Chunks, Job
 from udfdask.run.progressive.chunks_distributed import ClusterChunks
 from udfdask.run.progressive.chunks_local import LocalChunks
-from udfdask.run.progressive.iterator import UDFIterator
+from udfdask.run.progressive.iterator import ProgressiveRun, UDFIterator
 from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
-from udfdask.run.run_udf import as_list, describe_results
+from udfdask.run.run_udf import as_list, describe_results, run_udf
 from udfdask.scheduling.progress.counter import Tally
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.progress.work import work_of_run
-from udfdask.scheduling.scheduler_options import check_options
 from udfdask.scheduling.workers.wait_for_workers import check_device, check_workers
 from udfdask.udf import UDF
 
+_STACKLEVEL = 3
+"""Of warnings: from `prepare_run` over `run_udf_iter` to the user's line."""
 
-def run_udf_iter(
+
+def prepare_run(
     array: da.Array,
     udf: UDF | Sequence[UDF],
     *,
@@ -47,6 +51,54 @@ def run_udf_iter(
     scheduler: Any = None,
     progress: Progress = False,
     **kwargs: Any,
+) -> ProgressiveRun:
+    """Plan a progressive run; nothing runs before an iterator is asked for a snapshot."""
+    reporter = choose_reporter(progress)
+    udfs = as_list(udf)
+    plan = make_plan(
+        array,
+        udfs,
+        sig_dims=sig_dims,
+        roi=roi,
+        corrections=corrections,
+        backends=backends,
+        split_every=split_every,
+    )
+    for text in plan.warnings:
+        warnings.warn(text, UDFWarning, stacklevel=_STACKLEVEL)
+    recipe = plan.recipe
+    live = LiveRecipe(recipe, plan.parameters)
+    abouts = describe_results(plan, recipe.grid.n_chunks)
+    watch = None if plots is None else _drawing(plots, abouts)
+    known_aux: list[dict[str, Any]] = [{} for _ in udfs]
+    for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
+        if not base.is_dask_collection(values):
+            known_aux[number][name] = values
+    needy = [u.name for u in recipe.udfs if u.needs_cuda] if recipe.grid.n_chunks else []
+    find = _scheduler(scheduler, array, needy)
+
+    def start() -> Chunks:
+        job, get = Job(plan, array, live), find()
+        client = getattr(get, "__self__", None)
+        if hasattr(client, "scatter"):
+            check_workers(kwargs, client, bool(needy))
+            return ClusterChunks(job, client, kwargs)
+        return LocalChunks(job, get, kwargs)
+
+    tally = None if reporter is None else Tally(work_of_run(recipe), reporter)
+    return ProgressiveRun(
+        live=live, abouts=abouts, known_aux=known_aux, start=start, tally=tally, watch=watch
+    )
+
+
+@forwards(IterOptions, prepare_run, run_udf)
+def run_udf_iter(
+    array: da.Array,
+    udf: UDF | Sequence[UDF],
+    *,
+    sig_dims: int = 2,
+    roi: Any = None,
+    **options: Unpack[IterOptions],
 ) -> UDFIterator:
     """Run UDFs over a dask array and hand out their results while the run goes on.
 
@@ -56,7 +108,7 @@ def run_udf_iter(
         The data; any chunks will do. Signal axes are the last ones.
     udf : UDF, or list or tuple of UDF
         What to run; all UDFs share one pass over the data.
-    sig_dims, roi, corrections, backends, split_every
+    sig_dims, roi, **options
         As in `run_udf`.
     plots : True, str, tuple, list or udfdask.plotting.LivePlot, optional
         What is drawn while the run goes on, a few times a second: True for all results that are
@@ -124,42 +176,10 @@ def run_udf_iter(
     (np.int64(6), np.float64(6.0))
     (np.int64(9), np.float64(9.0))
     """
-    reporter = choose_reporter(progress)
-    check_options("run_udf_iter", kwargs, scheduler)
+    check_iter_options(run_udf_iter, options)
     check_is_array(array, "run_udf_iter")
-    udfs = as_list(udf)
-    plan = make_plan(
-        array,
-        udfs,
-        sig_dims=sig_dims,
-        roi=roi,
-        corrections=corrections,
-        backends=backends,
-        split_every=split_every,
-    )
-    for text in plan.warnings:
-        warnings.warn(text, UDFWarning, stacklevel=2)
-    recipe = plan.recipe
-    live = LiveRecipe(recipe, plan.parameters)
-    abouts = describe_results(plan, recipe.grid.n_chunks)
-    watch = None if plots is None else _drawing(plots, abouts)
-    known_aux: list[dict[str, Any]] = [{} for _ in udfs]
-    for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
-        if not base.is_dask_collection(values):
-            known_aux[number][name] = values
-    needy = [u.name for u in recipe.udfs if u.needs_cuda] if recipe.grid.n_chunks else []
-    find = _scheduler(scheduler, array, needy)
-
-    def start() -> Chunks:
-        job, get = Job(plan, array, live), find()
-        client = getattr(get, "__self__", None)
-        if hasattr(client, "scatter"):
-            check_workers(kwargs, client, bool(needy))
-            return ClusterChunks(job, client, kwargs)
-        return LocalChunks(job, get, kwargs)
-
-    tally = None if reporter is None else Tally(work_of_run(recipe), reporter)
-    return UDFIterator(live, abouts, known_aux, start, tally, watch)
+    run = prepare_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
+    return UDFIterator(run, lambda snapshot: snapshot)
 
 
 def _drawing(plots: Any, abouts: Sequence[About]) -> Callable[[Snapshot], object] | None:

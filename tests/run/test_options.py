@@ -1,0 +1,126 @@
+"""The options that all entry points share: shown, documented, and checked in one way."""
+
+import inspect
+import pydoc
+import re
+import subprocess
+import sys
+
+import dask.array as da
+import pytest
+
+import udfdask as ud
+import udfdask.dask
+from udfdask.plan.plan import make_plan
+from udfdask.run.options import IterOptions, RunOptions
+from udfdask.run.progressive.start import prepare_run
+from udfdask.scheduling.scheduler_options import OPTIONS
+from udfdask.udfs import SumUDF
+
+X = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
+NAMES = ("run_udf", "explain", "run_udf_iter")
+
+
+def on_array(name):
+    def call(*args, **kwargs):
+        return getattr(ud, name)(X, *args, **kwargs)
+
+    return getattr(ud, name), call
+
+
+def on_data_array(name):
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    pytest.importorskip("udfdask.xarray")
+    method = getattr(xr.DataArray(X).udf, name)
+    return method, method
+
+
+def on_signal(name):
+    pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    import hyperspy.api as hs
+
+    import udfdask.hyperspy  # noqa: F401
+
+    method = getattr(hs.signals.Signal2D(X).as_lazy().udf, name)
+    return method, method
+
+
+DOORS = {
+    "function": on_array,
+    "dask": lambda name: (getattr(X.udf, name),) * 2,
+    "xarray": on_data_array,
+    "hyperspy": on_signal,
+}
+EVERY = pytest.mark.parametrize(
+    ("door", "name"), [(door, name) for door in DOORS for name in NAMES]
+)
+
+
+def keywords(function):
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+@EVERY
+def test_each_option_is_shown_with_its_default_and_described(door, name):
+    function, _ = DOORS[door](name)
+    shown = inspect.signature(function).parameters
+    options = IterOptions if name == "run_udf_iter" else RunOptions
+    defaults = inspect.signature(prepare_run).parameters
+    text = pydoc.render_doc(function, renderer=pydoc.plaintext)
+    assert "As in `" not in text.partition("Returns\n")[0].replace("As in `dask.compute`; by", "")
+    for option in set(options.__annotations__) - OPTIONS:
+        assert shown[option].default == defaults[option].default
+        assert re.search(rf"^ *{option} : .+\n +[A-Z]", text, re.MULTILINE), option
+    assert ("kwargs" in shown) == (name == "run_udf_iter")
+    assert "options" not in shown
+
+
+@EVERY
+def test_a_misspelt_option_is_an_error_that_names_the_right_one(door, name):
+    function, call = DOORS[door](name)
+    for option in keywords(function)[1:]:
+        misspelt = option[:-1] + "x"
+        with pytest.raises(
+            ud.ArgumentTypeError,
+            match=rf"^{name}\(\) has no argument '{misspelt}'; did you mean '{option}'\?",
+        ):
+            call(SumUDF(), **{misspelt: None})
+    with pytest.raises(ud.ArgumentTypeError, match=r"no argument 'zzzz'\. .*(priority|roi, )"):
+        call(SumUDF(), zzzz=1)
+
+
+@EVERY
+def test_each_option_arrives(door, name):
+    _, call = DOORS[door](name)
+    with pytest.raises(ud.ArgumentTypeError, match="CorrectionSet"):
+        call(SumUDF(), corrections=3)
+    with pytest.raises(ud.ArgumentValueError, match="abacus"):
+        call(SumUDF(), backends="abacus")
+    with pytest.raises(ud.ArgumentValueError, match="split_every"):
+        call(SumUDF(), split_every=1)
+
+
+def test_options_are_those_of_the_plan():
+    taken = keywords(make_plan)
+    assert [*RunOptions.__annotations__] == [n for n in taken[2:] if n not in ("sig_dims", "roi")]
+    assert set(IterOptions.__annotations__) == set(keywords(prepare_run)[4:]) | OPTIONS
+
+
+def test_argument_of_the_function_that_is_mapped():
+    def scaled(frame, /, factor):
+        return frame * factor
+
+    assert ud.map_frames(X, scaled, factor=2).dtype == float
+    for wrong, meant in {"ragge": "ragged", "sig_dim": "sig_dims", "factr": "factor"}.items():
+        message = rf"^map_frames\(\) has no argument '{wrong}'; did you mean '{meant}'\? .*scaled\("
+        with pytest.raises(ud.ArgumentTypeError, match=message):
+            X.udf.map_frames(scaled, output_shape=(4, 4), output_dtype=float, **{wrong: 1})
+
+
+def test_without_docstrings():
+    code = "import udfdask, inspect; print(inspect.signature(udfdask.explain).parameters.keys())"
+    run = subprocess.run(
+        [sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "split_every" in run.stdout
