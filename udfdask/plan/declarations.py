@@ -18,6 +18,7 @@ from udfdask.errors import (
     UDFError,
     UndeclaredBufferError,
 )
+from udfdask.plan.promises import promises_in_force
 from udfdask.plan.recipe import UDFRecipe
 from udfdask.types import MergeMode
 from udfdask.udf import UDF, UDFMethod
@@ -81,6 +82,7 @@ def declare(
         and not (merge == "all" and any(s.kind == "nav" for s in buffers.values())),
         axes=_axes(asked, buffers),
         backends=allowed,
+        promises=promises_in_force(asked, method, buffers),
     )
     return part, _preferences(asked)
 
