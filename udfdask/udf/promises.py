@@ -37,6 +37,9 @@ class Promises:
     True
     """
 
+    # Law 3 asks for a chain of tasks, one signal chunk each. The second thread of a local scheduler
+    # would load ahead of the chain: 1119 MB where one chunk is 64 MiB. Independent tasks, each
+    # fused with its loading, peak at 424 MB; one more task joins their parts.
     adds_signal_parts: bool = False
     """Over a chunked signal, nav and single buffers are sums over the signal chunks, and nothing
     needs pixels of two of them: a task may take one signal chunk."""
@@ -44,6 +47,8 @@ class Promises:
     """`get_result_buffers` sets nothing that other methods need: tasks do not call it again."""
     merge_only_reads_src: bool = False
     """`merge` writes to `dest` only: `src` need not be a copy."""
+    # Corrections are linear (`corrections/correct_sum.py`): a corrected sum runs at the speed of
+    # one without corrections. All other UDFs are given corrected tiles.
     only_sums_frames: bool = False
     """`process_tile` needs nothing of a tile but ``tile.sum(axis=0)`` and its shape: with
     corrections, the sum is corrected in place of each frame."""
@@ -51,9 +56,13 @@ class Promises:
     """`process_stack` does for a stack of whole frames what `process_frame` does for each frame."""
     starts_no_threads: bool = False
     """Nothing starts threads, as BLAS, OpenMP and parallel numba do: tasks do not limit them."""
+    # Such tiles need not fit a cache. Where they end depends on how a block lies in memory, not on
+    # the plan alone: integers come out the same, floats are added up in another order.
     streams_tiles: bool = False
     """`process_tile` reads its tile once, from its beginning to its end, and needs no memory of
     the size of the tile: by itself it is given all frames of a chunk as one tile."""
+    # Swapping the bytes of a tile first halved the speed of sums, variances and centers of mass;
+    # their kernels swap each value as they load it.
     takes_any_byte_order: bool = False
     """The processing method takes data in either byte order: they are not converted for it."""
 
