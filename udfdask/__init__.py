@@ -39,6 +39,7 @@ from udfdask.types import (
 )
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
+from udfdask.udf.promises import Promises
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ __all__ = [
     "NotAvailableError",
     "ProgressReporter",
     "ProgressState",
+    "Promises",
     "Result",
     "Shape",
     "Slice",

@@ -25,6 +25,7 @@ from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.testing import raise_if_dask_computes
 from udfdask.tokens import tokenize_value
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF, SumSigUDF, SumUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
@@ -462,12 +463,20 @@ def another(value):
 
 
 PLAN = make_plan(array(), [udf_zoo.Floats()])
-VALUES = [RECIPE, RECIPE.udfs[0], RECIPE.grid, RECIPE.tiling, RECIPE.udfs[0].buffers["total"]]
+FIRST = RECIPE.udfs[0]
+VALUES = [RECIPE, FIRST, RECIPE.grid, RECIPE.tiling, FIRST.buffers["total"], FIRST.promises]
 FIELDS = [(value, f.name) for value in VALUES for f in dataclasses.fields(value)]
 
 
 def test_all_that_travels_is_here():
-    assert {type(v) for v in VALUES} == {Recipe, UDFRecipe, Grid, TilingScheme, BufferSpec}
+    assert {type(v) for v in VALUES} == {
+        Recipe,
+        UDFRecipe,
+        Grid,
+        TilingScheme,
+        BufferSpec,
+        Promises,
+    }
     assert isinstance(PLAN, Plan)
 
 
@@ -487,6 +496,9 @@ def test_every_field_reaches_the_token_of_the_plan(value, field):
     changed = dataclasses.replace(value, **{field: another(getattr(value, field))})
     recipe = {
         Recipe: lambda: changed,
+        Promises: lambda: dataclasses.replace(
+            RECIPE, udfs=(dataclasses.replace(FIRST, promises=changed),)
+        ),
         UDFRecipe: lambda: dataclasses.replace(RECIPE, udfs=(changed,)),
         Grid: lambda: dataclasses.replace(RECIPE, grid=changed),
         TilingScheme: lambda: dataclasses.replace(RECIPE, tiling=changed),

@@ -88,7 +88,7 @@ class Added(Cuda):
 class CudaSum(SumUDF):
     """A sum that can take one signal chunk at a time."""
 
-    _adds_signal_parts = True
+    promises = ud.Promises(adds_signal_parts=True)
 
     def get_backends(self):
         return ("cuda",)

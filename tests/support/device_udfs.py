@@ -62,7 +62,7 @@ class Both(ud.UDF):
 class Parts(Both):
     """The same where each signal chunk has a task of its own."""
 
-    _adds_signal_parts = True
+    promises = ud.Promises(adds_signal_parts=True)
 
     def get_result_buffers(self):
         buffers = super().get_result_buffers()

@@ -300,7 +300,7 @@ def test_results_of_every_dtype():
 
 def test_the_report_prints_what_was_checked():
     text = str(check_udf(SumUDF(), skip=["runs"]))
-    assert text.startswith("SumUDF keeps 24 laws:")
+    assert text.startswith("SumUDF keeps 31 laws:")
     assert "  chunks_do_not_show: However the scan is chunked, the results are the same." in text
     assert "left out: runs" in text
 

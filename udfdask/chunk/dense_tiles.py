@@ -50,16 +50,16 @@ class DensePieces:
         if instance.backend in names.SPARSE_BACKENDS:
             return self._sparse(instance)
         dtype, native = instance.where.input_dtype, self._native.dtype
+        promises = instance.where.promises
         if instance.recipe.corrections is not None:
             summed = precise(native)
-            if instance.udf._corrects_sums and summed is not None and not self._on_device:
+            if promises.only_sums_frames and summed is not None and not self._on_device:
                 return UncorrectedTile(self._native, *self._planes(instance, summed))
             corrected = self._corrected(instance, dtype)
             return corrected.copy() if instance.writable_input else corrected
         if instance.writable_input:
             return array_module(self._native).array(self._native, dtype=dtype, order="C")
-        any_order = instance.udf._takes_any_byte_order
-        if dtype == (native.newbyteorder("=") if any_order else native):
+        if dtype == (native.newbyteorder("=") if promises.takes_any_byte_order else native):
             return self._native
         if dtype not in self._converted:
             self._converted[dtype] = convert(self._native, dtype)

@@ -177,14 +177,16 @@ def _put_back(backs: list[list[tuple[AnyArray, AnyArray]]]) -> None:
 
 def _process_frames(instance: Instance, stack: Any, first: int) -> None:
     """Run `process_frame` over a stack of frames whose first row is `first`."""
+    if instance.where.promises.processes_stacks and not instance.takes_sparse:
+        instance.view_rows(first, first + stack.shape[0])
+        instance.call("process_stack", stack)
+        return
     process = instance.udf.process_frame
     cursor = instance.cursor
     places, nav = _frame_views(instance, slice(first, first + stack.shape[0]))
     frames = frames_of(stack, instance.backend, instance.writable_input)
     try:
-        if instance.udf._maps_frames and len(nav) == 1 and not instance.takes_sparse:  # no aux data
-            _map_frames(instance, stack, first)
-        elif not nav:
+        if not nav:
             for row, frame in enumerate(frames, first):
                 cursor.start, cursor.stop = row, row + 1
                 process(frame)
@@ -202,18 +204,6 @@ def _process_frames(instance: Instance, stack: Any, first: int) -> None:
                 process(frame)
     except Exception as error:
         instance.blame(error, "process_frame")
-        raise
-
-
-def _map_frames(instance: Instance, stack: AnyArray, first: int) -> None:
-    """Run a UDF that promises `_maps_frames` over a stack of frames whose first row is `first`."""
-    udf: Any = instance.udf
-    (rows,) = instance.arrays.values()
-    try:
-        udf._map_frames(stack, rows[first : first + len(stack)])
-    except Exception:
-        row = first + udf._row
-        instance.cursor.start, instance.cursor.stop = row, row + 1
         raise
 
 

@@ -83,7 +83,7 @@ def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
     """Return the partial results over a whole chunk from those over its signal chunks, in order.
 
     Rows are added up, sig buffers put beside each other: true of the UDFs that promise
-    `_adds_signal_parts`.
+    `adds_signal_parts`.
     """
     recipe = recipe.now
     with merge_device(recipe):

@@ -113,7 +113,7 @@ class Instance:
 
     def _declare(self) -> None:
         """Let the UDF declare again, as it may set attributes meanwhile; the plan's word counts."""
-        if self.udf._declares_once:
+        if self.where.promises.declares_once:
             return
         try:
             buffers = dict(self.call("get_result_buffers"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from udfdask.corrections.correct_tile import correct_tile
 from udfdask.corrections.planes import PixelPlanes, TilePlanes
+from udfdask.errors import ArgumentValueError, NotAvailableError, UDFError
 from udfdask.types import AnyArray
 
 _EXACT = {"b": np.int64, "i": np.int64, "u": np.uint64, "f": np.float64, "c": np.complex128}
@@ -30,7 +31,11 @@ def precise(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UncorrectedTile:
-    """Frames as they are in memory, with what corrects their sum."""
+    """Frames as they are in memory, with what corrects their sum.
+
+    It is given to a UDF in place of a corrected tile and has what the promise `only_sums_frames`
+    allows: `sum(axis=0)`, `shape`, `dtype` and a length.
+    """
 
     frames: AnyArray
     """The frames, shape (frames, *sig part), in any byte order."""
@@ -39,10 +44,27 @@ class UncorrectedTile:
     beyond: AnyArray | None = None
     """The pixels `planes.beyond` of the same frames, shape (frames, m)."""
 
-    def sum(self) -> AnyArray:
-        """Return the sum of the corrected frames, shape `sig part`."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tile, (frames, *sig part)."""
+        return tuple(self.frames.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the sum."""
+        dtype = precise(self.frames.dtype)
+        assert dtype is not None
+        return dtype
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def sum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> AnyArray:
+        """Return the sum of the corrected frames, shape `sig part`; `axis` must be 0."""
         from udfdask.kernels.cpu.frame_sums import add_frames  # loads numba
 
+        if axis != 0 or out is not None:
+            raise ArgumentValueError(_ONLY.format(f"sum(axis={axis}, out={out})"))
         number, exact = len(self.frames), _EXACT[self.frames.dtype.kind]
         total = np.zeros((1, *self.frames.shape[1:]), dtype=exact)
         add_frames(self.frames, total[0])
@@ -55,7 +77,19 @@ class UncorrectedTile:
             beyond_planes=_times(number, self.planes.beyond_planes),
         )
         corrected: AnyArray = correct_tile(total, planes, around)[0]
-        return corrected
+        return corrected if dtype is None else corrected.astype(dtype)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> AnyArray:
+        raise UDFError(_ONLY.format("an array"))
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotAvailableError(_ONLY.format(name))
+
+
+_ONLY = (
+    "a UDF that promises only_sums_frames may use tile.sum(axis=0), tile.shape, tile.dtype and "
+    "len(tile) in process_tile, but it asked for {}: leave the promise out"
+)
 
 
 def _times(number: int, planes: PixelPlanes) -> PixelPlanes:

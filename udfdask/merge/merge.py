@@ -113,7 +113,7 @@ def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | Bool
         for name, spec in specs.items()
     }
     # copies: a merge may write to src, and other tasks may hold what came in
-    as_is = dest.udf._merge_only_reads_src
+    as_is = dest.where.promises.merge_only_reads_src
     source = {name: _writable(partial.arrays[name], as_is) for name in specs}
     dest.udf.results.__dict__.update(into)
     for name, values in dest.aux.items():

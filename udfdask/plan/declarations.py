@@ -19,6 +19,7 @@ from udfdask.errors import (
     UndeclaredBufferError,
 )
 from udfdask.plan.merge_tree import plan_merges
+from udfdask.plan.promises import promises_in_force
 from udfdask.plan.recipe import UDFRecipe
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_size, reshaped
@@ -79,6 +80,7 @@ def declare(
         and not (merge.gathers_rows and any(s.kind == "nav" for s in buffers.values())),
         axes=_axes(asked, buffers),
         backends=allowed,
+        promises=promises_in_force(asked, method, buffers),
     )
     return part, _preferences(asked)
 

@@ -98,12 +98,12 @@ def make_recipe(
         tile_bytes=tile_bytes,
         keep_frames=any(p.method is UDFMethod.FRAME for p in parts),
         streamed=_stay_where_they_are(native, chosen)
-        and _can_stream(udfs, parts, dt, corrections is not None),
+        and _can_stream(parts, dt, corrections is not None),
     )
     blocks = math.prod(len(c) for c in sigs)
     heaviest = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
     by_sig_chunk = (
-        all(u._adds_signal_parts and not u.whole_frames for u in udfs)
+        all(p.promises.adds_signal_parts for p in parts)
         and blocks > 1
         and not _patches_across(corrections, sigs)
         and (blocks > MANY_BLOCKS or heaviest * full.sig.size * dt.itemsize > whole_bytes)
@@ -118,7 +118,7 @@ def make_recipe(
         sparse_tiling=whole_tiling(sigs, **limits),
         by_sig_chunk=by_sig_chunk,
         threads=threads,
-        guarded=not all(u._starts_no_threads for u in udfs),
+        guarded=not all(p.promises.starts_no_threads for p in parts),
         udfs=tuple(parts),
         corrections=corrections,
         native=native,
@@ -132,15 +132,14 @@ def _stay_where_they_are(native: str, chosen: Sequence[str]) -> bool:
     return CUPY_BACKENDS.isdisjoint(chosen)
 
 
-def _can_stream(
-    udfs: Sequence[UDF], parts: Sequence[UDFRecipe], data: np.dtype[Any], corrected: bool
-) -> bool:
+def _can_stream(parts: Sequence[UDFRecipe], data: np.dtype[Any], corrected: bool) -> bool:
     """Return whether nobody looks at a tile twice, be it to convert or to correct it."""
-    if len(udfs) > 1 or not udfs[0]._streams_tiles or data.char in "egG":
+    promises = parts[0].promises
+    if len(parts) > 1 or not promises.streams_tiles or data.char in "egG":
         return False  # float16 and long doubles are converted for kernels
     if corrected:
-        return udfs[0]._corrects_sums and precise(data) is not None
-    wanted = data.newbyteorder("=") if udfs[0]._takes_any_byte_order else data
+        return promises.only_sums_frames and precise(data) is not None
+    wanted = data.newbyteorder("=") if promises.takes_any_byte_order else data
     # complex values are turned round in a copy
     return parts[0].input_dtype == wanted and (data.isnative or data.kind != "c")
 
@@ -168,7 +167,7 @@ def redeclare(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
     )
     fan_in = old.merge.fan_in or False
     new, _ = declare(old.cls(**kwargs), facts, recipe.grid, (), fan_in, old.backends)
-    for what in ("buffers", "input_dtype", "method", "merge", "axes"):
+    for what in ("buffers", "input_dtype", "method", "merge", "axes", "promises"):
         before, after = getattr(old, what), getattr(new, what)
         if before != after:
             raise ArgumentValueError(

@@ -326,12 +326,7 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
             f"{format_bytes(frame_bytes)}), more than {share}: {call}"
         )
     elif blocks > MANY_BLOCKS and not recipe.by_sig_chunk:
-        cannot = [
-            u.name
-            for u in recipe.udfs
-            # with aux data ApplyMasksUDF asks for whole frames, which the class does not say
-            if u.cls.whole_frames or not u.cls._adds_signal_parts or u.nav_aux
-        ]
+        cannot = [u.name for u in recipe.udfs if not u.promises.adds_signal_parts]
         names = ", ".join(dict.fromkeys(cannot))
         why = f"{names} cannot go on from one signal chunk to the next"
         if not cannot:

@@ -27,6 +27,7 @@ from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.nested_collections import lazy_places, member_at, with_members
+from udfdask.udf.promises import Promises
 
 Slot = tuple[int, Any]
 """Number of a UDF, or CORRECTIONS, and which lazy parameter of it: its name, followed by the place
@@ -66,6 +67,8 @@ class UDFRecipe:
     """What the extra dimensions of each result are."""
     backends: tuple[str, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
+    promises: Promises
+    """What it promises, as far as that counts in this run."""
 
     def __getstate__(self) -> dict[str, Any]:
         return uncached(self)

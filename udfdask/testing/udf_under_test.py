@@ -156,10 +156,13 @@ class Subject:
         return list(dict.fromkeys(found))
 
 
-def varied(udf: UDF, **methods: Callable[..., Any]) -> UDF:
-    """Return a UDF of a class that differs in some methods from that of `udf`."""
+def varied(udf: UDF, **attributes: Any) -> UDF:
+    """Return a UDF of a class that differs in some attributes from that of `udf`, and in promises.
+
+    As any subclass it makes only those promises that are among the attributes.
+    """
     cls = type(udf)
-    variant: type[UDF] = type(cls.__name__, (cls,), {**methods, "__module__": cls.__module__})
+    variant: type[UDF] = type(cls.__name__, (cls,), {**attributes, "__module__": cls.__module__})
     return variant(**udf._kwargs)
 
 

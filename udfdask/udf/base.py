@@ -19,6 +19,7 @@ from udfdask.udf.aux_data import AuxData, make_aux
 from udfdask.udf.buffers import BufferSpec, Results, Views, declare
 from udfdask.udf.meta import UDFMeta
 from udfdask.udf.params import Params, TaskData
+from udfdask.udf.promises import Promises
 
 if TYPE_CHECKING:
     from udfdask.writing import Target
@@ -83,6 +84,8 @@ class UDF:
         Ask for tiles that hold whole frames.
     keeps_units : tuple of str
         Promise that these results are in the unit of the data: labelled results then say so.
+    promises : Promises
+        What else holds for its methods and makes runs cheaper. Subclasses do not inherit it.
 
     Examples
     --------
@@ -136,34 +139,7 @@ class UDF:
     whole_frames: ClassVar[bool] = False
     keeps_units: ClassVar[tuple[str, ...]] = ()
 
-    # Over a chunked signal, rows are the sum of the rows of each signal chunk, and nothing needs
-    # more than one of them: each may have a task of its own. A promise of built-in UDFs only.
-    _adds_signal_parts: ClassVar[bool] = False
-
-    # get_result_buffers is asked in the plan and not again in each task. For built-in UDFs, whose
-    # declarations cost more than they give there, or call a user's function.
-    _declares_once: ClassVar[bool] = False
-
-    # Nothing in it starts threads, so that there is nothing to hold back.
-    _starts_no_threads: ClassVar[bool] = False
-
-    # process_tile walks through its tile once, in the order of memory, and needs no room for it: by
-    # itself it takes a whole chunk at a time, whatever the size of the cache.
-    _streams_tiles: ClassVar[bool] = False
-
-    # Tiles may come in the byte order of the data: kernels turn values round as they load them.
-    _takes_any_byte_order: ClassVar[bool] = False
-
-    # process_tile makes nothing but sums over frames of its tile, and corrects those: it is given
-    # an `UncorrectedTile` where the dtype of the data allows it.
-    _corrects_sums: ClassVar[bool] = False
-
-    # process_frame looks at its frame alone: `_map_frames` does the same for many at a time.
-    _maps_frames: ClassVar[bool] = False
-
-    # merge writes to dest only: other tasks may hold what it gets as src, which has not to be
-    # copied for it. A copy of 128 MiB for each chunk took a third of a sum over 4k x 4k frames.
-    _merge_only_reads_src: ClassVar[bool] = False
+    promises: ClassVar[Promises] = Promises()
 
     params: Params
     meta: UDFMeta
@@ -174,10 +150,9 @@ class UDF:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _find_mixins_behind(cls)
-        # a subclass of a built-in UDF may do what that promises not to
-        for promise in _PROMISES:
-            if promise not in vars(cls):
-                setattr(cls, promise, False)
+        # a subclass may do what its base class promises not to do
+        if "promises" not in vars(cls):
+            cls.promises = UDF.promises
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
@@ -530,18 +505,6 @@ def _find_mixins_behind(cls: type[UDF]) -> None:
 
 _TOOLS = frozenset({"buffer", "with_mask", "forbuf"})
 """Methods that a UDF calls, and does not write."""
-
-_PROMISES = (
-    "_adds_signal_parts",
-    "_declares_once",
-    "_starts_no_threads",
-    "_streams_tiles",
-    "_takes_any_byte_order",
-    "_corrects_sums",
-    "_maps_frames",
-    "_merge_only_reads_src",
-)
-"""Class attributes that a subclass does not inherit."""
 
 _NOT_YET = {
     "meta": "while a UDF is declared, run or merged",

@@ -15,6 +15,7 @@ from udfdask.masks.stacks.sparse_product import EntryProduct
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.mask_shifts import as_shifts, check_axes, check_known, whole_pixels
 
@@ -91,8 +92,7 @@ class ApplyMasksUDF(UDF):
     uint64 [29 68]
     """
 
-    _adds_signal_parts = True
-    _declares_once = True
+    promises = Promises(adds_signal_parts=True, declares_once=True)
 
     def __init__(
         self,

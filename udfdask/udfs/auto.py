@@ -13,6 +13,7 @@ from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.nested_collections import with_all
+from udfdask.udf.promises import Promises
 
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 """Kinds of numbers: each can hold those of a lower rank."""
@@ -62,8 +63,7 @@ class AutoUDF(UDF):
     (2, 2, 4)
     """
 
-    _declares_once = True
-    _maps_frames = True
+    promises = Promises(declares_once=True, processes_stacks=True)
 
     def __init__(
         self,
@@ -162,25 +162,31 @@ class AutoUDF(UDF):
             return
         self._store(value, result)
 
-    def _map_frames(self, stack: Any, results: Any) -> None:
-        """Do as `process_frame` for each frame, results being in the rows of an array.
-
-        `_row` is the number of the last frame looked at.
-        """
-        f, kwargs, ragged = self.params.f, self.params.kwargs, self.params.ragged
+    def process_stack(self, stack: Any) -> None:
+        """Call the function for each frame: half the time of process_frame for cheap functions."""
+        params, results = self.params, self.results.result
+        f, kwargs, ragged = params.f, params.kwargs, params.ragged
+        each = {name: getattr(params, key) for name, key in self._each.items()}
         scalars = results.ndim == 1
         expected = results.dtype.type if scalars and not ragged else None
         row = 0
         try:
             for row, frame in enumerate(stack):
+                if each:
+                    values = {name: _value(rows[row : row + 1]) for name, rows in each.items()}
+                    kwargs = {**params.kwargs, **values}
                 value = f(frame, **kwargs)
                 # nearly always what was expected, which is quickly seen
                 if ragged or type(value) is expected:
                     results[row] = value
                 else:
                     self._store(value, results[row : row + 1] if scalars else results[row])
-        finally:
-            self._row = row
+        except Exception:
+            cursor = self.meta.cursor
+            assert cursor is not None
+            # the error's note names the frame in place of the whole stack
+            cursor.start, cursor.stop = cursor.start + row, cursor.start + row + 1
+            raise
 
     def _store(self, value: Any, result: Any) -> None:
         """Write a value to where it belongs; raise if it would be spread, or cut, to fit."""

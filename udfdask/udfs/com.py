@@ -17,6 +17,7 @@ from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
 from udfdask.udfs.shared.frame_geometry import (
     centre_of,
@@ -101,11 +102,13 @@ class CoMUDF(UDF):
     [5.  2.5] [ 1.  -1.5]
     """
 
-    _adds_signal_parts = True
-    _declares_once = True
-    _starts_no_threads = True
-    _streams_tiles = True
-    _takes_any_byte_order = True
+    promises = Promises(
+        adds_signal_parts=True,
+        declares_once=True,
+        starts_no_threads=True,
+        streams_tiles=True,
+        takes_any_byte_order=True,
+    )
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from udfdask.masks.templates import shifted_templates
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.correlation_arguments import (
     checked_peaks,
     checked_shift,
@@ -109,7 +110,7 @@ class CorrelationUDF(UDF):
     [ 9 13] [ 9.  13.4]
     """
 
-    _declares_once = True
+    promises = Promises(declares_once=True)
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from udfdask.masks import checks, circular
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.frame_geometry import centre_given, check_frames, ring_radii
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
@@ -64,8 +65,7 @@ class CrystallinityUDF(UDF):
     """
 
     whole_frames = True
-    _declares_once = True
-    _starts_no_threads = True
+    promises = Promises(declares_once=True, starts_no_threads=True)
 
     def __init__(
         self, rad_in: float, rad_out: float, real_center: Any = None, real_rad: float | None = None

@@ -11,6 +11,7 @@ from udfdask.errors import ArgumentTypeError
 from udfdask.kernels.cuda import log_sums as on_device
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
@@ -35,9 +36,7 @@ class LogsumUDF(UDF):
 
     whole_frames = True
 
-    _declares_once = True
-    _merge_only_reads_src = True
-    _starts_no_threads = True
+    promises = Promises(declares_once=True, merge_only_reads_src=True, starts_no_threads=True)
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,6 +7,7 @@ from typing import Any
 
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 
 
 class NoOpUDF(UDF):
@@ -29,9 +30,7 @@ class NoOpUDF(UDF):
     {}
     """
 
-    _adds_signal_parts = True
-    _declares_once = True
-    _starts_no_threads = True
+    promises = Promises(adds_signal_parts=True, declares_once=True, starts_no_threads=True)
 
     def __init__(self, preferred_input_dtype: Any = None) -> None:
         super().__init__(preferred_input_dtype=preferred_input_dtype)

@@ -11,6 +11,7 @@ import numpy as np
 from udfdask.errors import UDFWarning
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 
 LARGE = 256 << 20
@@ -36,7 +37,7 @@ class PickUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    _declares_once = True
+    promises = Promises(declares_once=True)
 
     def __init__(self) -> None:
         super().__init__()

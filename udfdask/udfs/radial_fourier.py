@@ -16,6 +16,7 @@ from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.frame_geometry import (
     centre_of,
     check_rings,
@@ -82,8 +83,7 @@ class RadialFourierUDF(UDF):
     [1.  0.  0.5 0.  0. ]
     """
 
-    _adds_signal_parts = True
-    _declares_once = True
+    promises = Promises(adds_signal_parts=True, declares_once=True)
 
     def __init__(
         self,

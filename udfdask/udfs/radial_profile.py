@@ -18,6 +18,7 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.frame_geometry import (
     centre_of,
     check_rings,
@@ -76,10 +77,12 @@ class RadialProfileUDF(UDF):
     keeps_units = ("intensity",)
 
     elementwise_results = True
-    _adds_signal_parts = True
-    _declares_once = True
-    _starts_no_threads = True
-    _streams_tiles = True
+    promises = Promises(
+        adds_signal_parts=True,
+        declares_once=True,
+        starts_no_threads=True,
+        streams_tiles=True,
+    )
 
     def __init__(
         self,

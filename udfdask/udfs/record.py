@@ -14,6 +14,7 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.npy_rows import KeptRows, NpyRows
 
 if TYPE_CHECKING:
@@ -79,9 +80,7 @@ class RecordUDF(UDF):
     """
 
     whole_frames = True
-    _declares_once = True
-    _starts_no_threads = True
-    _merge_only_reads_src = True
+    promises = Promises(declares_once=True, merge_only_reads_src=True, starts_no_threads=True)
 
     def __init__(
         self,

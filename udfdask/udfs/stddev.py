@@ -12,6 +12,7 @@ from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.moment_arrays import Moments
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 
 
@@ -61,12 +62,14 @@ class StdDevUDF(UDF):
     """
 
     keeps_units = ("sum", "mean", "std")
-    _adds_signal_parts = True
-    _declares_once = True
-    _merge_only_reads_src = True
-    _starts_no_threads = True
-    _streams_tiles = True
-    _takes_any_byte_order = True
+    promises = Promises(
+        adds_signal_parts=True,
+        declares_once=True,
+        merge_only_reads_src=True,
+        starts_no_threads=True,
+        streams_tiles=True,
+        takes_any_byte_order=True,
+    )
 
     def __init__(self, dtype: Any = np.float64) -> None:
         try:

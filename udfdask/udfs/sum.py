@@ -12,6 +12,7 @@ from udfdask.kernels.cuda import sums as on_device
 from udfdask.kernels.overflow import add_exactly, is_long
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.sum_dtype import sum_dtypes
 
@@ -50,13 +51,15 @@ class SumUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    _adds_signal_parts = True
-    _declares_once = True
-    _merge_only_reads_src = True
-    _starts_no_threads = True
-    _streams_tiles = True
-    _takes_any_byte_order = True
-    _corrects_sums = True
+    promises = Promises(
+        adds_signal_parts=True,
+        declares_once=True,
+        merge_only_reads_src=True,
+        only_sums_frames=True,
+        starts_no_threads=True,
+        streams_tiles=True,
+        takes_any_byte_order=True,
+    )
 
     def __init__(self, dtype: Any = None) -> None:
         super().__init__(dtype=dtype)
@@ -83,7 +86,7 @@ class SumUDF(UDF):
         """Add the frames of a tile."""
         total = self.results.exact if "exact" in self.results else self.results.intensity
         if isinstance(tile, UncorrectedTile):
-            total += tile.sum()
+            total += tile.sum(axis=0)
         elif self.meta.array_backend == self.BACKEND_CUPY:
             on_device.add_frames(tile, total)
         elif self.meta.array_backend in self.SPARSE_BACKENDS:

@@ -8,6 +8,7 @@ from typing import Any
 from udfdask.kernels.cuda import sums as on_device
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.sum_dtype import sum_dtypes
 
@@ -44,11 +45,13 @@ class SumSigUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    _adds_signal_parts = True
-    _declares_once = True
-    _starts_no_threads = True
-    _streams_tiles = True
-    _takes_any_byte_order = True
+    promises = Promises(
+        adds_signal_parts=True,
+        declares_once=True,
+        starts_no_threads=True,
+        streams_tiles=True,
+        takes_any_byte_order=True,
+    )
 
     def __init__(self, dtype: Any = None) -> None:
         super().__init__(dtype=dtype)

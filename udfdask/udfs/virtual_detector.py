@@ -20,6 +20,7 @@ from udfdask.masks.stacks.dense_product import MaskProduct, product_dtype
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
@@ -87,8 +88,7 @@ class VirtualDetectorUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    _adds_signal_parts = True
-    _declares_once = True
+    promises = Promises(adds_signal_parts=True, declares_once=True)
 
     def __init__(
         self,

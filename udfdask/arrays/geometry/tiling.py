@@ -124,7 +124,7 @@ def choose_tiling(
 
     Whole frames stay together while a few of them fit, with `keep_frames` while one does; else
     leading signal axes are cut first, which keeps the parts contiguous. `whole_frames` never cuts
-    them. A `streamed` tile need not fit the cache: it is as deep as `depth` allows.
+    them. A `streamed` tile need not fit the cache: it is as deep as the preferences allow.
     """
     budget = max(1, int(min(tile_bytes, total_size)) // itemsize)
     block = [max(1, *sizes) for sizes in sig_chunks]
@@ -141,6 +141,7 @@ def choose_tiling(
         if math.prod(block) * least > budget and not (single and frame * together <= budget):
             sig_shape = _cut(block, max(1, budget // least))
         chosen = max(1, min(most, budget // math.prod(sig_shape)))
+    preferred = total_size / (itemsize * (frame if whole_frames else math.prod(sig_shape)))
     return TilingScheme(
         sig_chunks=(
             tuple((sum(sizes),) for sizes in sig_chunks)
@@ -148,7 +149,7 @@ def choose_tiling(
             else tuple(tuple(sizes) for sizes in sig_chunks)
         ),
         sig_shape=tuple(sum(s) for s in sig_chunks) if whole_frames else tuple(sig_shape),
-        depth=most if streamed else chosen,
+        depth=max(chosen, int(min(most, preferred))) if streamed else chosen,
         gathered_depth=chosen,
         frame_depth=frame_depth,
     )

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.plan.promises import promises_of
 from udfdask.testing.failures import UDFCheckError
 from udfdask.testing.laws import (
     construction,
     independence,
     merging,
     processing,
+    promises,
     roi,
     tiling_and_chunking,
 )
@@ -29,10 +31,18 @@ LAWS: tuple[Law, ...] = (
     construction.makes_itself_again,
     construction.can_be_pickled,
     construction.declares_the_same,
+    promises.declares_once,
     processing.runs,
     processing.leaves_its_input_alone,
     processing.keeps_no_state,
     processing.repeats_itself,
+    promises.merge_only_reads_src,
+    promises.processes_stacks,
+    promises.takes_any_byte_order,
+    promises.adds_signal_parts,
+    promises.only_sums_frames,
+    promises.streams_tiles,
+    promises.starts_no_threads,
     processing.get_results_repeats_itself,
     processing.gives_what_a_plain_loop_gives,
     processing.buffers_hold_what_they_are_given,
@@ -52,7 +62,10 @@ LAWS: tuple[Law, ...] = (
     independence.pickling_does_not_show,
     independence.dask_does_not_show,
 )
-"""All laws, those that others build on first: the first broken one is the root of the matter."""
+"""All laws, those that others build on first: the first broken one is the root of the matter.
+
+Those of promises are checked on UDFs that make the promise.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +75,7 @@ class CheckReport:
     udf_name: str
     """Name of the UDF's class."""
     laws: tuple[str, ...]
-    """Names of the laws that it keeps."""
+    """Names of the laws that it keeps, those of its promises among them."""
     skipped: tuple[str, ...]
     """Names of the laws that were left out."""
     notes: tuple[str, ...]
@@ -84,8 +97,8 @@ def check_udf(
 
     It runs the UDF over many chunkings, tile shapes, regions of interest, merge orders, dtypes, on
     the array backends that it offers, in company, on threads and after pickling, and compares with
-    the plainest loop over the data. The first law that is broken is raised, in words, with the
-    smallest case found.
+    the plainest loop over the data. It tests each promise that the UDF makes. The first law that is
+    broken is raised, in words, with the smallest case found.
 
     Parameters
     ----------
@@ -110,7 +123,7 @@ def check_udf(
     UDFCheckError
         If the UDF breaks a law. It is an AssertionError.
     ArgumentTypeError
-        If `udf` is no UDF instance.
+        If `udf` is no UDF instance, or its `promises` are no `Promises`.
     ArgumentValueError
         If `skip` holds an unknown name.
 
@@ -120,7 +133,7 @@ def check_udf(
     >>> from udfdask.testing import check_udf
     >>> from udfdask.udfs import SumUDF
     >>> print(check_udf(SumUDF()))  # doctest: +ELLIPSIS
-    SumUDF keeps 25 laws:
+    SumUDF keeps 32 laws:
       makes_itself_again: ...
     >>> class CountUDF(ud.UDF):
     ...     def get_result_buffers(self):
@@ -144,17 +157,22 @@ def check_udf(
     for name in skip:
         if name not in names:
             raise ArgumentValueError(f"there is no law {name!r}; there are {', '.join(names)}")
+    made = promises_of(udf)
+    asked = [
+        law
+        for law in LAWS
+        if law.__name__ not in skip and getattr(made, law.__name__, True) is not False
+    ]
     subject = Subject(udf, _arrays(array, sig_dims), sig_dims)
     with warnings.catch_warnings():
         # 0 / 0 in an empty frame and small chunks are no faults
         warnings.simplefilter("ignore", RuntimeWarning)
         warnings.simplefilter("ignore", UDFWarning)
-        for law in LAWS:
-            if law.__name__ not in skip:
-                _check(law, subject)
+        for law in asked:
+            _check(law, subject)
     return CheckReport(
         udf_name=subject.name,
-        laws=tuple(name for name in names if name not in skip),
+        laws=tuple(law.__name__ for law in asked),
         skipped=tuple(skip),
         notes=tuple(dict.fromkeys(subject.notes)),
     )

@@ -44,7 +44,7 @@ def makes_itself_again(subject: Subject) -> None:
                 f"__init__ changes its own parameter {name!r} each time: made again, it is "
                 f"{show(again._kwargs[name])} in place of {show(kwargs[name])}; {rule} unchanged"
             )
-    lost = [k for k in vars(udf) if k not in vars(again) and not _is_cached(cls, k)]
+    lost = [k for k in vars(udf) if k not in vars(again) and not is_cached(cls, k)]
     if lost:
         subject.fail(
             f"attributes set from outside do not reach the tasks: {', '.join(lost)}. Pass them as "
@@ -52,7 +52,7 @@ def makes_itself_again(subject: Subject) -> None:
         )
 
 
-def _is_cached(cls: type, name: str) -> bool:
+def is_cached(cls: type, name: str) -> bool:
     """Return whether an attribute is the value of a cached property."""
     return isinstance(getattr(cls, name, None), functools.cached_property)
 

@@ -10,7 +10,11 @@ SPARSE_TILES = (
     UDF.BACKEND_SCIPY_CSR_ARRAY,
     UDF.BACKEND_SPARSE_COO,
 )
-"""Formats out of which frames are read as they are; others are converted to one of these."""
+"""Formats out of which frames are read as they are; others are converted to one of these.
+
+Kernels read the entries of all formats (`kernels/cpu/sparse_entries.py`): where frames begin,
+pixels, values.
+"""
 
 
 def tile_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple[str, ...]:

@@ -1,0 +1,286 @@
+"""Promises are checked in the plan, are never inherited, and count where they apply."""
+
+import dataclasses
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.plan.make_recipe import make_recipe
+from udfdask.udf.promises import NAMES, Promises
+from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
+
+X = da.from_array(np.arange(4 * 6 * 8 * 8).reshape(4, 6, 8, 8), chunks=(2, 6, 8, 8))
+
+
+class Rows(ud.UDF):
+    promises = Promises(adds_signal_parts=True, starts_no_threads=True)
+
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="float64")}
+
+    def process_tile(self, tile):
+        self.results.sums += tile.sum(axis=(1, 2))
+
+
+def in_force(udf, **sizes):
+    return make_recipe([udf], shape=(4, 6, 8, 8), dtype="int64", **sizes).udfs[0].promises
+
+
+def test_a_promise_counts():
+    assert in_force(Rows()) == Rows.promises
+    blocks = make_recipe(
+        [Rows()], shape=(4, 6, 8, 8), dtype="int64", sig_chunks=[(2, 2, 2, 2), (4, 4)]
+    )
+    assert blocks.by_sig_chunk
+    assert not blocks.guarded
+
+
+def test_a_udf_promises_nothing_unless_it_says_so():
+    class Plain(ud.UDF):
+        pass
+
+    assert Plain.promises == ud.UDF.promises == Promises()
+    assert not any(getattr(Promises(), name) for name in NAMES)
+
+
+class Mixin:
+    promises = Promises(streams_tiles=True)
+
+
+def test_promises_are_not_inherited():
+    class Sub(Rows):
+        pass
+
+    class Both(SumSigUDF, Rows):
+        pass
+
+    class First(Mixin, ud.UDF):
+        pass
+
+    class Last(ud.UDF, Mixin):
+        pass
+
+    for cls in (Sub, Both, First, Last, type("Made", (SumUDF,), {})):
+        assert cls.promises == Promises()
+    assert SumSigUDF.promises.streams_tiles
+
+
+def test_promises_can_be_repeated():
+    class Same(Rows):
+        promises = Rows.promises
+
+    class Fewer(Rows):
+        promises = dataclasses.replace(Rows.promises, starts_no_threads=False)
+
+    assert in_force(Same()) == Rows.promises
+    assert in_force(Fewer()) == Promises(adds_signal_parts=True)
+
+
+def test_an_instance_may_promise_less():
+    class Depends(Rows):
+        def __init__(self, alone):
+            super().__init__(alone=alone)
+            self.promises = Promises(starts_no_threads=alone)
+
+    assert in_force(Depends(True)).starts_no_threads
+    assert not in_force(Depends(False)).starts_no_threads
+
+
+def test_promises_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Rows.promises.streams_tiles = True
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"stream_tiles": True}, "no promise 'stream_tiles': did you mean 'streams_tiles'"),
+        ({"fast": True}, "no promise 'fast'; there are adds_signal_parts, declares_once, "),
+        ({"declares_once": 1}, "promise declares_once must be True or False, not 1"),
+    ],
+)
+def test_values_that_are_no_promises(given, message):
+    with pytest.raises(ud.ArgumentTypeError, match=message):
+        Promises(**given)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"streams_tiles": True}, ("streams_tiles",), True, None, Promises], ids=str
+)
+def test_another_type_is_an_error_in_the_plan(wrong):
+    class Wrong(Rows):
+        promises = wrong
+
+    with pytest.raises(
+        ud.ArgumentTypeError,
+        match=r"Wrong\.promises must be an instance of udfdask\.Promises, not .*: write promises =",
+    ):
+        ud.run_udf(X, Wrong())
+
+
+def test_a_promise_as_an_attribute_is_an_error_in_the_plan():
+    class Wrong(Rows):
+        streams_tiles = True
+
+    with pytest.raises(
+        ud.ArgumentTypeError, match=r"write promises = udfdask\.Promises\(streams_tiles=True\)"
+    ):
+        ud.run_udf(X, Wrong())
+
+
+class Frames(ud.UDF):
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.sums[:] = frame.sum()
+
+
+@pytest.mark.parametrize(
+    ("promise", "method"),
+    [
+        ("adds_signal_parts", "process_tile"),
+        ("only_sums_frames", "process_tile"),
+        ("streams_tiles", "process_tile"),
+        ("processes_stacks", "process_stack"),
+    ],
+)
+def test_a_promise_about_a_method_that_is_not_there(promise, method):
+    class Wrong(Frames):
+        promises = Promises(**{promise: True})
+
+    with pytest.raises(
+        ud.ArgumentValueError, match=rf"promises {promise}, which is about {method}\(\)"
+    ):
+        ud.run_udf(X, Wrong())
+
+
+def test_promises_about_another_method_than_the_chosen_one_do_not_count():
+    class ByFrame(Rows):
+        promises = Promises(adds_signal_parts=True, streams_tiles=True, starts_no_threads=True)
+
+        def process_frame(self, frame):
+            self.results.sums[:] = frame.sum()
+
+        def get_method(self):
+            return self.UDF_METHOD.FRAME
+
+    assert in_force(ByFrame()) == Promises(starts_no_threads=True)
+
+
+def test_whole_frames_are_not_added_up():
+    class Whole(Rows):
+        whole_frames = True
+        promises = Rows.promises
+
+    assert not in_force(Whole()).adds_signal_parts
+
+
+def test_what_cannot_be_added_up_is_an_error_in_the_plan():
+    class Words(Rows):
+        promises = Rows.promises
+
+        def get_result_buffers(self):
+            return {"word": self.buffer("nav", dtype="U3")}
+
+    with pytest.raises(ud.ArgumentValueError, match="buffer 'word' of dtype <U3 cannot be added"):
+        ud.run_udf(X, Words())
+
+
+class Stacked(Frames):
+    promises = Promises(processes_stacks=True)
+
+    def process_stack(self, stack):
+        if stack.max() > self.params.get("largest", np.inf):
+            raise LookupError("too large")
+        self.results.sums[:] = stack.sum(axis=(1, 2)) * self.params.get("aux", 1)
+
+
+def test_stacks_are_processed():
+    aux = ud.UDF.aux_data(np.arange(24.0), kind="nav", dtype="float64")
+    roi = np.arange(24).reshape(4, 6) % 3 == 0
+    found = ud.run_udf(X, Stacked(aux=aux), roi=roi)["sums"].compute()
+    wanted = np.where(roi, X.compute().sum(axis=(2, 3)) * np.arange(24.0).reshape(4, 6), np.nan)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_an_error_in_a_stack_says_where():
+    with pytest.raises(LookupError) as caught:
+        ud.run_udf(X[:2], Stacked(largest=3)).compute(scheduler="sync")
+    (note,) = caught.value.__notes__
+    assert "raised in Stacked.process_stack at navigation coordinates (0, 0) to (1, 5)" in note
+
+
+def test_an_error_of_a_mapped_function_names_the_frame():
+    def f(frame):
+        if frame[0, 0] == 64 * 8:
+            raise LookupError("here")
+        return frame.sum()
+
+    with pytest.raises(LookupError) as caught:
+        ud.run_udf(X, AutoUDF(f=f)).compute(scheduler="sync")
+    assert "at navigation coordinates (1, 2), in chunk" in caught.value.__notes__[0]
+
+
+def test_a_streamed_tile_is_no_larger_than_preferred():
+    depths = []
+
+    class Small(Rows):
+        promises = Promises(streams_tiles=True)
+
+        def get_preferred_input_dtype(self):
+            return self.USE_NATIVE_DTYPE
+
+        def get_tiling_preferences(self):
+            return {"depth": 100, "total_size": 5 * 64 * 8}
+
+        def process_tile(self, tile):
+            depths.append(len(tile))
+            super().process_tile(tile)
+
+    ud.run_udf(X, Small()).compute(scheduler="sync")
+    assert max(depths) == 5
+
+
+class Total(ud.UDF):
+    promises = Promises(only_sums_frames=True)
+
+    def __init__(self, how="method"):
+        super().__init__(how=how)
+
+    def get_result_buffers(self):
+        return {"total": self.buffer("sig", dtype="float64")}
+
+    def process_tile(self, tile):
+        if self.params.how == "method":
+            self.results.total += tile.sum(axis=0)
+        elif self.params.how == "function":
+            self.results.total += np.sum(tile, axis=0, dtype="float64")
+        else:
+            eval(self.params.how, {"tile": tile, "np": np})
+
+    def merge(self, dest, src):
+        dest.total += src.total
+
+
+CORRECTIONS = ud.corrections.CorrectionSet(
+    dark=np.arange(64.0).reshape(8, 8), excluded_pixels=np.array([[3], [4]])
+)
+
+
+@pytest.mark.parametrize("how", ["method", "function"])
+def test_only_the_sum_is_corrected(how):
+    x = X.astype("uint16")
+    found = ud.run_udf(x, Total(how), corrections=CORRECTIONS)["total"].compute()
+    wanted = ud.run_udf(x, SumUDF(dtype="float64"), corrections=CORRECTIONS)["intensity"].compute()
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "how", ["np.asarray(tile)", "np.mean(tile, axis=0)", "tile.max()", "tile.sum(axis=1)"]
+)
+def test_only_a_sum_can_be_had_of_an_uncorrected_tile(how):
+    with pytest.raises(ud.UDFError, match="promises only_sums_frames may use"):
+        ud.run_udf(X.astype("uint16"), Total(how), corrections=CORRECTIONS).compute()

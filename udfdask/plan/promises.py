@@ -1,0 +1,70 @@
+"""Checks what a UDF promises, and chooses which promises count in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.udf import UDF, UDFMethod
+from udfdask.udf.buffers import BufferSpec
+from udfdask.udf.promises import NAMES, Promises
+
+_ABOUT = {
+    "adds_signal_parts": UDFMethod.TILE,
+    "only_sums_frames": UDFMethod.TILE,
+    "streams_tiles": UDFMethod.TILE,
+    "processes_stacks": UDFMethod.FRAME,
+}
+"""Promises that count only if data are processed by this method."""
+
+
+def promises_of(udf: UDF) -> Promises:
+    """Return what a UDF promises, checked to be promises."""
+    name, made = type(udf).__name__, udf.promises
+    for promise in NAMES:
+        # like whole_frames, which is an attribute; here it would silently do nothing
+        if isinstance(getattr(udf, promise, None), bool):
+            raise ArgumentTypeError(
+                f"{name}.{promise} has no effect as an attribute, it is a promise: write "
+                f"promises = udfdask.Promises({promise}={getattr(udf, promise)!r}) in the class"
+            )
+    if not isinstance(made, Promises):
+        raise ArgumentTypeError(
+            f"{name}.promises must be an instance of udfdask.Promises, not {made!r}: write "
+            f"promises = udfdask.Promises({NAMES[0]}=True), with those that are true among "
+            f"{', '.join(NAMES)}"
+        )
+    return made
+
+
+def promises_in_force(udf: UDF, method: UDFMethod, buffers: Mapping[str, BufferSpec]) -> Promises:
+    """Return the promises that count in a run in which a UDF declares such things.
+
+    Those about another processing method than the chosen one do not.
+    """
+    made, name = promises_of(udf), type(udf).__name__
+    for promise, about in _ABOUT.items():
+        needed = "process_stack" if promise == "processes_stacks" else f"process_{about.value}"
+        if getattr(made, promise) and not callable(getattr(udf, needed, None)):
+            raise ArgumentValueError(
+                f"{name} promises {promise}, which is about {needed}(), but has no such method: "
+                "implement it, or leave the promise out"
+            )
+    off = {promise: False for promise, about in _ABOUT.items() if about is not method}
+    if udf.whole_frames:
+        off["adds_signal_parts"] = False
+    in_force = replace(made, **off)
+    if in_force.adds_signal_parts:
+        _check_addable(name, buffers)
+    return in_force
+
+
+def _check_addable(name: str, buffers: Mapping[str, BufferSpec]) -> None:
+    """Raise if the rows of several signal chunks cannot be added up."""
+    for key, spec in buffers.items():
+        if spec.use != "result_only" and spec.kind != "sig" and spec.dtype.kind not in "biufcm":
+            raise ArgumentValueError(
+                f"{name} promises adds_signal_parts, but buffer {key!r} of dtype {spec.dtype} "
+                "cannot be added up: leave the promise out"
+            )
