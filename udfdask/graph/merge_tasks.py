@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from dask._task_spec import List, Task, TaskRef
+from dask.sizeof import sizeof
 
 from udfdask.chunk.partial_result import Finished, Partial
 from udfdask.chunk.run_chunk import Payload
 from udfdask.graph.chunk_layers import Key
+from udfdask.graph.dask_internals import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
-from udfdask.graph.unfused_task import OutputTask
 from udfdask.merge.finalize import finish
 from udfdask.merge.merge import empty, merge_all, merge_link, merge_tree
 from udfdask.plan.recipe import Recipe, UDFRecipe
@@ -163,3 +163,12 @@ def _finish(
     """Call get_results."""
     partials = [_of(source, number) for source in rows]
     return finish(recipe, number, chunk, partials, None if whole is None else _of(whole, number))
+
+
+def _sizeof(value: Partial | Finished) -> int:
+    """Return the size of a container in bytes: dask counts it as a few bytes otherwise."""
+    return value.nbytes + 200
+
+
+sizeof.register(Partial, _sizeof)
+sizeof.register(Finished, _sizeof)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +19,13 @@ from udfdask.arrays.geometry.roi import normalize_roi
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.plan.copy_parameters import own_parameters
 from udfdask.plan.declarations import check_split_every, known_backends, made_anew
-from udfdask.plan.input_files import data_files
 from udfdask.plan.make_recipe import MANY_BLOCKS, make_recipe
 from udfdask.plan.recipe import Recipe
 from udfdask.plan.shared_loading import needs_whole_run, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places, member_at
+from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places
 
 CROWDS = ((10_000, 1 << 20), (50_000, 1 << 24))
 """Numbers of blocks above which a plan warns, if they have fewer bytes than this on average.
@@ -67,17 +65,20 @@ def make_plan(
     array: Any,
     udfs: Sequence[UDF],
     *,
+    files: tuple[str, ...] = (),
     sig_dims: int = 2,
     roi: Any = None,
     corrections: Any = None,
     backends: Any = None,
     split_every: int | bool | None = None,
 ) -> Plan:
-    """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig)."""
+    """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig).
+
+    `files` are those that the array and lazy parameters are read from.
+    """
     check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
-    files = data_files(array, *_collections_of(udfs))
     _check_targets(udfs, files)
     udfs = _with_own_parameters([udf._for_run() for udf in udfs])
     allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
@@ -277,14 +278,6 @@ def _check_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:
         from udfdask.writing import check_apart  # few runs need it
 
         check_apart(targets)
-
-
-def _collections_of(udfs: Sequence[UDF]) -> list[Any]:
-    """Return the dask collections among the parameters, those in containers included."""
-    values = itertools.chain.from_iterable(udf._kwargs.values() for udf in udfs)
-    given = [value.data if isinstance(value, AuxData) else value for value in values]
-    found = [value for value in given if is_lazy(value)]
-    return found + [member_at(value, place) for value in given for place in lazy_places(value)]
 
 
 def _is_computed_first(value: Any) -> bool:

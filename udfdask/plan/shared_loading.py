@@ -11,11 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import dask.array as da
-from dask._task_spec import GraphNode, convert_legacy_graph
-from dask.base import clone_key
-from dask.graph_manipulation import clone
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
-from dask.utils import ensure_dict
+from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.plan.recipe import Recipe
 
@@ -62,37 +58,10 @@ def needs_whole_run(array: da.Array, values: Any, recipe: Recipe) -> bool:
     return True
 
 
-def loaded_again(array: da.Array, seed: str) -> da.Array:
-    """Return the same data from tasks of other names, made of the old ones and the seed.
-
-    In tasks that are listed one by one, such as those of slices and of a rechunk, dask's `clone`
-    leaves the keys of what they need as they were: these come from the first pass, or, if that
-    does not need them, from nowhere.
-    """
-    twin = clone(array, seed=seed)
-    layers = {
-        name: _with_cloned_needs(layer, seed) if type(layer) is MaterializedLayer else layer
-        for name, layer in twin.dask.layers.items()
-    }
-    graph = HighLevelGraph(layers, twin.dask.dependencies)
-    return da.Array(graph, twin.name, twin.chunks, meta=twin._meta)
-
-
-def _with_cloned_needs(layer: Mapping[Any, Any], seed: str) -> MaterializedLayer:
-    """Return a cloned layer whose tasks have their own key and need cloned ones."""
-    tasks = {
-        key: task.substitute({need: clone_key(need, seed) for need in task.dependencies}, key)
-        if isinstance(task, GraphNode)
-        else task
-        for key, task in layer.items()
-    }
-    return MaterializedLayer(tasks)
-
-
 def _dependencies(graph: HighLevelGraph) -> dict[Any, Any]:
     """Return the keys that each task of a graph needs."""
-    tasks = convert_legacy_graph(ensure_dict(graph))
-    return {key: task.dependencies for key, task in tasks.items()}
+    # the graph that is asked keeps the answer: not that of the user
+    return HighLevelGraph(graph.layers, graph.dependencies).get_all_dependencies()
 
 
 def _reached(key: Any, needs: Mapping[Any, Any], known: dict[Any, int]) -> int:

@@ -7,9 +7,8 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.arrays.backends.device import (
     array_module,
@@ -19,6 +18,7 @@ from udfdask.arrays.backends.device import (
     using_device,
 )
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.graph.dask_internals import List, Task, TaskLayer, TaskRef
 from udfdask.types import AnyArray
 
 
@@ -48,7 +48,7 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
         tasks[key] = Task(key, _band, List(*refs), inner, n_nav, mask)
         whole = size * int(np.prod(grid.shape[1:])) if n_nav else 1
         lengths.append(whole if mask is None else int(np.count_nonzero(mask)))
-    layers = {**array.dask.layers, name: MaterializedLayer(tasks)}
+    layers = {**array.dask.layers, name: TaskLayer(tasks)}
     graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
     meta = array_module(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
     return da.Array(graph, name, (tuple(lengths), *extra), meta=meta)

@@ -12,6 +12,7 @@ from udfdask.corrections import CorrectionSet
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
+from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.plan import Plan, check_is_array, make_plan
 from udfdask.results.explanation import Explanation, describe
 from udfdask.results.result import About, Result
@@ -107,10 +108,11 @@ def run_udf(
     >>> sums["intensity"].max().compute()
     np.float64(64.0)
     """
-    udfs = as_list(udf)
+    inputs = inputs_of(array, as_list(udf))
     plan = make_plan(
-        array,
-        udfs,
+        inputs.array,
+        inputs.udfs,
+        files=inputs.files,
         sig_dims=sig_dims,
         roi=roi,
         corrections=corrections,
@@ -119,7 +121,7 @@ def run_udf(
     )
     for text in plan.warnings:
         warnings.warn(text, UDFWarning, stacklevel=2)
-    results = make_results(plan, array)
+    results = make_results(plan, inputs.array)
     return results[0] if isinstance(udf, UDF) else results
 
 
@@ -163,17 +165,18 @@ def explain(
     8388608
     """
     check_is_array(array, "explain")
-    udfs = as_list(udf)
+    inputs = inputs_of(array, as_list(udf))
     plan = make_plan(
-        array,
-        udfs,
+        inputs.array,
+        inputs.udfs,
+        files=inputs.files,
         sig_dims=sig_dims,
         roi=roi,
         corrections=corrections,
         backends=backends,
         split_every=split_every,
     )
-    return make_results(plan, array)[0].explain()
+    return make_results(plan, inputs.array)[0].explain()
 
 
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:

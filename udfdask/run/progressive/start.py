@@ -11,6 +11,7 @@ from dask import base
 
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFWarning
+from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.plan import check_is_array, make_plan
 from udfdask.results.result import About
 from udfdask.run.progressive.chunk_source import Chunks, Job
@@ -123,9 +124,12 @@ def run_udf_iter(
     check_options("run_udf_iter", kwargs, scheduler)
     check_is_array(array, "run_udf_iter")
     udfs = as_list(udf)
+    inputs = inputs_of(array, udfs)
+    array = inputs.array
     plan = make_plan(
         array,
-        udfs,
+        inputs.udfs,
+        files=inputs.files,
         sig_dims=sig_dims,
         roi=roi,
         corrections=corrections,
