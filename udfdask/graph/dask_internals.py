@@ -14,6 +14,7 @@ point in seconds, with nothing else of udfdask around it:
 - `loaded_again(array, seed)`: the same array from tasks with other names.
 - `blocks_in_memory(array)`: the blocks that lie in the graph themselves.
 - `compute_here(array)`: the values of an array inside of a task, without any scheduler.
+- `normalize_index(index, shape)`: an index as dask passes it to sources, one part for each axis.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from dask._task_spec import (
     execute_graph,
 )
 from dask.array.core import concatenate3
+from dask.array.slicing import normalize_index
 from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
 from dask.core import flatten
@@ -58,6 +60,7 @@ __all__ = [
     "compute_here",
     "loaded_again",
     "never_fused",
+    "normalize_index",
     "optimized",
     "optimized_together",
     "values_of",
