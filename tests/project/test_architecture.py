@@ -94,7 +94,13 @@ DASK_MODULES = {
     "distributed.diagnostics.plugin",
 }
 DASK_NAMES = {
-    "dask.array.core": {"normalize_chunks", "slices_from_chunks"},
+    "dask.array.core": {
+        "Array",
+        "broadcast_to",
+        "from_array",
+        "normalize_chunks",
+        "slices_from_chunks",
+    },
     "dask.core": {"flatten", "reverse_dict"},
     "dask.highlevelgraph": {"HighLevelGraph"},
 }

@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import dask.array as da
-
 from udfdask.chunk.run_chunk import join_groups, join_parts, run_chunk
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, Key, Visits, rest_of
-from udfdask.graph.dask_internals import List, OutputTask, Task, TaskRef, blocks_in_memory
+from udfdask.graph.dask_internals import (
+    GraphArray,
+    List,
+    OutputTask,
+    Task,
+    TaskRef,
+    blocks_in_memory,
+)
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.plan.device_groups import Group
 from udfdask.udf.aux_data import block_of
@@ -89,7 +94,7 @@ def _aux(run: RunLayers, chunk: int, mine: Sequence[bool]) -> Any:
     for values, wanted in zip(run.aux, mine, strict=True):
         if not wanted:
             pieces.append(None)
-        elif isinstance(values, da.Array):
+        elif isinstance(values, GraphArray):
             extra = (0,) * (values.ndim - len(grid.shape))
             pieces.append(TaskRef((values.name, *grid.index(chunk), *extra)))
         else:
@@ -100,7 +105,7 @@ def _aux(run: RunLayers, chunk: int, mine: Sequence[bool]) -> Any:
 def _lazy_aux(run: RunLayers, mine: Sequence[bool]) -> set[str]:
     """Add the layers of lazy aux data that are mine; return those that tasks read from."""
     pairs = zip(run.aux, mine, strict=True)
-    lazy = [values for values, wanted in pairs if wanted and isinstance(values, da.Array)]
+    lazy = [values for values, wanted in pairs if wanted and isinstance(values, GraphArray)]
     for values in lazy:
         run.layers.update(values.dask.layers)
         run.depends.update({n: set(d) for n, d in values.dask.dependencies.items()})

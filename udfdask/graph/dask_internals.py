@@ -13,15 +13,20 @@ point in seconds, with nothing else of udfdask around it:
 - `values_of(part)`, `alias_target(task)`: what a task holds, in whatever it has been fused into.
 - `loaded_again(array, seed)`: the same array from tasks with other names.
 - `blocks_in_memory(array)`: the blocks that lie in the graph themselves.
+- `GraphArray`: an array over a `HighLevelGraph`, which is what `dask.array.Array` is unless dask's
+  expression arrays are switched on. `graph_array(array)` makes one of an expression array, with
+  equal tasks for equal expressions; `as_user_has_it(array)` is the way back, `make_array` makes
+  arrays of the kind that the user has.
 - `compute_here(array)`: the values of an array inside of a task, without any scheduler.
 - `normalize_index(index, shape)`: an index as dask passes it to sources, one part for each axis.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
@@ -36,6 +41,7 @@ from dask._task_spec import (
     convert_legacy_graph,
     execute_graph,
 )
+from dask.array.core import Array as GraphArray
 from dask.array.core import concatenate3
 from dask.array.slicing import normalize_index
 from dask.base import clone_key
@@ -48,6 +54,7 @@ from dask.utils import ensure_dict
 
 __all__ = [
     "BlockLayer",
+    "GraphArray",
     "List",
     "OutputTask",
     "PerBlock",
@@ -56,9 +63,12 @@ __all__ = [
     "TaskRef",
     "Wanted",
     "alias_target",
+    "as_user_has_it",
     "blocks_in_memory",
     "compute_here",
+    "graph_array",
     "loaded_again",
+    "make_array",
     "never_fused",
     "normalize_index",
     "optimized",
@@ -149,7 +159,7 @@ class PerBlock:
 
 def optimized(graph: HighLevelGraph, keys: list[Any]) -> dict[Any, Any]:
     """Return the tasks that are needed for some keys, as those of dask arrays are optimized."""
-    return dict(convert_legacy_graph(ensure_dict(da.Array.__dask_optimize__(graph, keys))))
+    return dict(convert_legacy_graph(ensure_dict(GraphArray.__dask_optimize__(graph, keys))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +214,7 @@ def alias_target(task: Any) -> Any:
     return task.target if isinstance(task, Alias) else None
 
 
-def loaded_again(array: Any, seed: str) -> da.Array:
+def loaded_again(array: Any, seed: str) -> GraphArray:
     """Return the same data from tasks of other names, made of the old ones and the seed.
 
     In tasks that are listed one by one, such as those of slices and of a rechunk, dask's `clone`
@@ -217,7 +227,7 @@ def loaded_again(array: Any, seed: str) -> da.Array:
         for name, layer in twin.dask.layers.items()
     }
     graph = HighLevelGraph(layers, twin.dask.dependencies)
-    return da.Array(graph, twin.name, twin.chunks, meta=twin._meta)
+    return GraphArray(graph, twin.name, twin.chunks, meta=twin._meta)
 
 
 def _with_cloned_needs(layer: Mapping[Any, Any], seed: str) -> TaskLayer:
@@ -239,6 +249,73 @@ def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:
     # a layer may hold data beside tasks that read them, as that of random numbers does
     known = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
     return layer.mapping if known else None
+
+
+def graph_array(value: Any) -> Any:
+    """Return an expression array as one over a graph; anything else as it is.
+
+    Neither simplified nor fused, so that two arrays made of the same expression share its tasks.
+    """
+    if da.Array is GraphArray or not isinstance(value, da.Array):
+        return value
+    lowered = value.expr.lower_completely()
+    layers: dict[str, Any] = {}
+    dependencies: dict[str, set[str]] = {}
+    for node in lowered.walk():
+        graph = getattr(node, "graph_of_udfdask", None)
+        if graph is None:
+            layers[node._name] = TaskLayer(node._layer())
+            dependencies[node._name] = {needed._name for needed in node.dependencies()}
+        else:
+            layers.update(graph.layers)
+            dependencies.update(graph.dependencies)
+    graph = HighLevelGraph(layers, dependencies)
+    return GraphArray(graph, lowered._name, value.chunks, meta=value._meta)
+
+
+def as_user_has_it(value: Any) -> Any:
+    """Return an array over a graph as an expression array if dask makes such; all else as it is."""
+    if da.Array is GraphArray or not isinstance(value, GraphArray):
+        return value
+    return da.Array(_graph_expression()(value))
+
+
+def make_array(graph: HighLevelGraph, name: str, chunks: Any, meta: Any) -> Any:
+    """Return an array whose blocks are tasks of a graph, of the kind that the user has."""
+    return as_user_has_it(GraphArray(graph, name, chunks, meta=meta))
+
+
+@functools.cache
+def _graph_expression() -> Any:
+    """Return the class of expressions that stand for an array over a graph."""
+    from dask.array._array_expr._expr import ArrayExpr  # loads all of expression arrays
+
+    class GraphExpression(ArrayExpr):
+        """An array over a graph, whose tasks keep their names."""
+
+        _parameters: ClassVar = ["array"]
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            # without this, dask takes what has been persisted for what has not: names are equal
+            pass
+
+        _name = property(lambda self: self.operand("array").name)
+        chunks = property(lambda self: self.operand("array").chunks)
+        _meta = property(lambda self: self.operand("array")._meta)
+        graph_of_udfdask = property(lambda self: self.operand("array").dask)
+
+        def _layer(self) -> dict[Any, Any]:
+            return dict(self.graph_of_udfdask)
+
+    GraphExpression.__qualname__ = "GraphExpression"
+    return GraphExpression
+
+
+def __getattr__(name: str) -> Any:
+    """Return the class that pickle looks for; most processes never need it."""
+    if name == "GraphExpression":
+        return _graph_expression()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def compute_here(array: Any) -> Any:

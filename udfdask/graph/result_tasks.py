@@ -19,7 +19,7 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.arrays.backends.device import cupy, has_dtype
 from udfdask.arrays.geometry.chunk_grid import Grid, as_index
 from udfdask.graph.chunk_layers import Key
-from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef
+from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, make_array
 from udfdask.merge.result_blocks import (
     Cut,
     assemble,
@@ -214,7 +214,8 @@ class ResultTasks:
             {**needed.dependencies, name: depends},
         )
         xp = cupy() if self.on_device and has_dtype(dtype) else np
-        return da.Array(graph, name, chunks, meta=xp.empty((0,) * len(chunks), dtype=dtype))
+        made: da.Array = make_array(graph, name, chunks, xp.empty((0,) * len(chunks), dtype=dtype))
+        return made
 
 
 def layers_of(

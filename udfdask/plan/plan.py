@@ -9,6 +9,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.array.core import Array as GraphArray
 from dask.utils import format_bytes
 
 from udfdask import config
@@ -125,7 +126,7 @@ def make_plan(
 
 def check_is_array(array: Any, call: str) -> None:
     """Raise if this is not a dask array, with what to pass to the function of this name."""
-    if not isinstance(array, da.Array):
+    if not isinstance(array, (da.Array, GraphArray)):
         from udfdask.plan.array_remedies import array_remedy  # most runs never need it
 
         kind, remedy = array_remedy(array, call)
@@ -137,11 +138,6 @@ def check_is_array(array: Any, call: str) -> None:
 def check_array(array: Any) -> None:
     """Raise if this is not a dask array that can be processed."""
     check_is_array(array, "run_udf")
-    if hasattr(array, "expr"):
-        raise ArgumentTypeError(
-            "dask's expression arrays (config array.query-planning) are not supported: start "
-            "Python with DASK_ARRAY__QUERY_PLANNING=False and make the array anew"
-        )
     if any(math.isnan(n) for n in array.shape):
         raise ArgumentValueError(
             f"the array has unknown chunk sizes, shape {array.shape}: call "

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-import dask.array as da
+from dask.array.core import Array as GraphArray
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.plan.recipe import Recipe
@@ -19,18 +19,18 @@ MANY_GROUPS = 64
 """Groups of chunks that are told apart when it is found out what aux data are made from."""
 
 
-def shares_data(array: da.Array, value: Any) -> bool:
+def shares_data(array: GraphArray, value: Any) -> bool:
     """Return whether a lazy parameter is made from the data, or from what they are made of."""
     return bool(set(array.dask.layers) & set(getattr(value.__dask_graph__(), "layers", ())))
 
 
-def needs_whole_run(array: da.Array, values: Any, recipe: Recipe) -> bool:
+def needs_whole_run(array: GraphArray, values: Any, recipe: Recipe) -> bool:
     """Return whether blocks of lazy aux data are made from most blocks of the data.
 
     Then these would stay in memory until the last one has been read, in whatever order.
     """
     grid = recipe.grid
-    if not isinstance(values, da.Array) or grid.n_chunks < 2 or not shares_data(array, values):
+    if not isinstance(values, GraphArray) or grid.n_chunks < 2 or not shares_data(array, values):
         return False
     ours, theirs = _dependencies(array.dask), _dependencies(values.dask)
     n = min(grid.n_chunks, MANY_GROUPS)
