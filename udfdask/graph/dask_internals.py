@@ -26,7 +26,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -258,7 +258,7 @@ def graph_array(value: Any) -> Any:
     """
     if da.Array is GraphArray or not isinstance(value, da.Array):
         return value
-    lowered = value.expr.lower_completely()
+    lowered: Any = value.expr.lower_completely()  # type: ignore[attr-defined]
     layers: dict[str, Any] = {}
     dependencies: dict[str, set[str]] = {}
     for node in lowered.walk():
@@ -277,7 +277,8 @@ def as_user_has_it(value: Any) -> Any:
     """Return an array over a graph as an expression array if dask makes such; all else as it is."""
     if da.Array is GraphArray or not isinstance(value, GraphArray):
         return value
-    return da.Array(_graph_expression()(value))
+    kind: Any = da.Array
+    return kind(_graph_expression()(value))
 
 
 def make_array(graph: HighLevelGraph, name: str, chunks: Any, meta: Any) -> Any:
@@ -293,7 +294,7 @@ def _graph_expression() -> Any:
     class GraphExpression(ArrayExpr):
         """An array over a graph, whose tasks keep their names."""
 
-        _parameters: ClassVar = ["array"]
+        _parameters = ["array"]  # noqa: RUF012
 
         def __init__(self, *_: Any, **__: Any) -> None:
             # without this, dask takes what has been persisted for what has not: names are equal
