@@ -76,8 +76,8 @@ HEAVY = {
 # The only module that may import what dask does not document, and may change in any release.
 SEAM = "udfdask.graph.dask_internals"
 
-# All others keep to this: whole modules of dask, and a few names of others. Nothing in these lists
-# changed from dask 2025.12 to 2026.8. What begins with an underscore is private wherever it is.
+# All others keep to this: whole modules of dask, and a few names of others, all of which exist in
+# dask 2025.12 to 2026.8. What begins with an underscore is private wherever it is.
 DASK_MODULES = {
     "dask",
     "dask.array",
