@@ -1,10 +1,12 @@
 """Imports point down: reads every import statement of udfdask, those inside functions too."""
 
 import ast
+import pkgutil
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import dask.array
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "udfdask"
@@ -71,6 +73,39 @@ HEAVY = {
     },
 }
 
+# The only module that may import what dask does not document, and may change in any release.
+SEAM = "udfdask.graph.dask_internals"
+
+# All others keep to this: whole modules of dask, and a few names of others, all of which exist in
+# dask 2025.12 to 2026.8. What begins with an underscore is private wherever it is.
+DASK_MODULES = {
+    "dask",
+    "dask.array",
+    "dask.array.dispatch",
+    "dask.base",
+    "dask.callbacks",
+    "dask.config",
+    "dask.local",
+    "dask.sizeof",
+    "dask.system",
+    "dask.threaded",
+    "dask.utils",
+    "distributed",
+    "distributed.diagnostics.plugin",
+}
+DASK_NAMES = {
+    "dask.array.core": {
+        "Array",
+        "broadcast_to",
+        "from_array",
+        "normalize_chunks",
+        "slices_from_chunks",
+    },
+    "dask.core": {"flatten", "reverse_dict"},
+    "dask.highlevelgraph": {"HighLevelGraph"},
+}
+UNSTABLE_NAMES = {"clone_key", "collections_to_expr", "ContextAwareThreadPoolExecutor"}
+
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "lib", "misc", "core", "common"}
 
 MODULES = sorted(PACKAGE.glob("**/*.py"))
@@ -82,6 +117,13 @@ def dotted_name(path: Path) -> str:
 
 
 KNOWN = {dotted_name(path) for path in MODULES}
+
+
+KNOWN_DASK = {
+    f"{package.__name__}.{found.name}"
+    for package in (dask, dask.array)
+    for found in pkgutil.iter_modules(package.__path__)
+}
 
 
 def is_package(module: str) -> bool:
@@ -141,6 +183,32 @@ def faults(source: str, module: str, *, is_package: bool = False) -> list[str]:
     return found
 
 
+def unstable_dask(source: str, module: str) -> list[str]:
+    """What `source` uses of dask that may change with any release, one line each."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                parts = [(alias.name, "") for alias in names]
+            case ast.ImportFrom(module=str(base), names=names, level=0):
+                parts = [(base, alias.name) for alias in names]
+            case ast.Attribute(attr=name) if name in UNSTABLE_NAMES:
+                found.append(f"{module}:{node.lineno} uses {name}")
+                continue
+            case _:
+                continue
+        for base, name in parts:
+            if base.partition(".")[0] not in ("dask", "distributed"):
+                continue
+            private = any(part.startswith("_") for part in (*base.split("."), name))
+            known = base in DASK_MODULES or name in DASK_NAMES.get(base, ())
+            if name and f"{base}.{name}" in KNOWN_DASK - DASK_MODULES:  # a module of dask
+                known = False
+            if private or not known or name in UNSTABLE_NAMES:
+                found.append(f"{module}:{node.lineno} imports {name or base} from {base}")
+    return found
+
+
 def test_there_is_something_to_read():
     assert len(MODULES) > 10
 
@@ -168,6 +236,49 @@ def test_imports_point_down(path):
         return
     wrong = faults(source, module, is_package=path.name == "__init__.py")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted_name)
+def test_one_module_knows_what_dask_does_not_document(path):
+    module = dotted_name(path)
+    if module == SEAM or module.startswith("udfdask.testing.stand_in"):
+        return
+    wrong = unstable_dask(path.read_text(encoding="utf-8"), module)
+    assert not wrong, f"only {SEAM} may: " + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from dask._task_spec import Task",
+        "from dask import _task_spec",
+        "import dask._task_spec as spec",
+        "from dask import order",
+        "from dask.blockwise import Blockwise",
+        "def f():\n    from dask.optimization import fuse",
+        "from dask.graph_manipulation import clone",
+        "from dask.highlevelgraph import HighLevelGraph, MaterializedLayer",
+        "from dask.array._array_expr import Array",
+        "from dask import base\nbase.collections_to_expr([])",
+        "from distributed.utils import sync",
+    ],
+)
+def test_use_of_an_undocumented_part_of_dask_is_seen(source):
+    assert len(unstable_dask(source, "udfdask.graph.build")) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import dask.array as da",
+        "from dask import base, config, local, threaded",
+        "from dask.highlevelgraph import HighLevelGraph",
+        "from distributed import Client",
+        "from udfdask.graph.dask_internals import OutputTask",
+    ],
+)
+def test_documented_parts_of_dask_pass(source):
+    assert not unstable_dask(source, "udfdask.graph.build")
 
 
 def test_no_folder_needs_another_that_needs_it():

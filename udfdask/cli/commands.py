@@ -18,9 +18,9 @@ from udfdask.cli.run_and_report import Live, run_in_one_pass
 from udfdask.cli.stopping import ending_when_asked
 from udfdask.cli.udf_option import unknown
 from udfdask.errors import UDFWarning
+from udfdask.graph.input_files import data_files
 from udfdask.io.open_file import open_file
 from udfdask.io.opened_file import OpenedFile
-from udfdask.plan.input_files import data_files
 from udfdask.plotting.displays import has_windows
 from udfdask.run.run_udf import explain as explain_run
 

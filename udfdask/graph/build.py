@@ -23,19 +23,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
-from dask._task_spec import Task, TaskRef, convert_legacy_graph
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
-from dask.utils import ensure_dict
 
 from udfdask.chunk.partial_result import Partial
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.chunk_tasks import add_chunks, add_payloads
+from udfdask.graph.dask_internals import OutputTask, Task, TaskRef, optimized
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.merge_tasks import add_finish, add_merges, partials_of
 from udfdask.graph.result_tasks import ResultTasks, layers_of
 from udfdask.graph.shared_recipe import shared_recipe
-from udfdask.graph.unfused_task import OutputTask
 from udfdask.merge.result_blocks import keep_rows
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
@@ -47,7 +45,7 @@ LIGHT = 1 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tasks:
-    """Optimised tasks and the keys of their results."""
+    """Optimized tasks and the keys of their results."""
 
     dsk: dict[Key, Any]
     """Tasks by key."""
@@ -85,9 +83,8 @@ def build_parameters(recipe: Recipe, token: str) -> Tasks | None:
 def _optimized(
     layers: dict[str, Any], dependencies: Mapping[str, set[str]], keys: list[Key]
 ) -> Tasks:
-    """Return layers as tasks, optimised as those of dask arrays are."""
-    graph = da.Array.__dask_optimize__(HighLevelGraph(layers, dependencies), keys)
-    return Tasks(dsk=dict(convert_legacy_graph(ensure_dict(graph))), keys=keys)
+    """Return layers as tasks, optimized as those of dask arrays are."""
+    return Tasks(dsk=optimized(HighLevelGraph(layers, dependencies), keys), keys=keys)
 
 
 def _results_of(run: RunLayers, number: int, payloads: list[Key]) -> ResultTasks:

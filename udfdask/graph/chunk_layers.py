@@ -9,12 +9,9 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import Task, TaskRef
-from dask.blockwise import BlockIndex, Blockwise, blockwise_token
-from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.chunk.run_chunk import run_chunk, run_part
-from udfdask.graph.unfused_task import OutputTask
+from udfdask.graph.dask_internals import BlockLayer, OutputTask, Task, TaskLayer, TaskRef
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 
@@ -35,7 +32,7 @@ class Visits:
     """The UDFs that the tasks run, if these are not all or need a device."""
 
 
-class ChunkTasks(MaterializedLayer):
+class ChunkTasks(TaskLayer):
     """Chunk tasks written out; `visits` says what they see."""
 
     def __init__(self, mapping: Mapping[Key, Task], visits: Visits) -> None:
@@ -43,37 +40,18 @@ class ChunkTasks(MaterializedLayer):
         self.visits = visits
 
 
-class ChunkBlockwise(Blockwise):
-    """One task per block as a blockwise layer, which dask fuses with the loading of the block.
-
-    Fused there, a task costs the local schedulers half of what it costs when tasks written out are
-    fused: no alias is left behind (10,000 tiny chunks on two threads: 5.1 to 3.5 s). All axes
-    stay output axes, since dask fuses no contraction. A recipe that is a task is an input without
-    axes, which does not keep dask from this; tasks written out with two inputs it would not fuse.
-    """
+class ChunkBlockwise(BlockLayer):
+    """Chunk tasks as a blockwise layer, one per block; `visits` says what they see."""
 
     def __init__(
         self, name: str, recipe: Recipe, array: da.Array, shared: Any, group: Group | None
     ) -> None:
         # `shared`: what tasks are given as their recipe
-        axes: Any = tuple(range(array.ndim))
         self.recipe = recipe
         self.group = group
         self.array_name = array.name
-        source = array.dask.layers[array.name]
-        # tasks work out their chunk from the index, which also blocks without a selected frame have
-        inputs: list[Any] = [(array.name, axes), (BlockIndex(array.numblocks), axes)]
-        if isinstance(shared, TaskRef):
-            inputs.append((shared, None))
-            shared = _token(2)
-        super().__init__(
-            name,
-            axes,
-            Task(name, _run_block, shared, _token(0), _token(1), *rest_of(None, group)),
-            inputs,
-            numblocks={array.name: array.numblocks},
-            concatenate=getattr(source, "concatenate", None),
-        )
+        arguments = (shared, self.BLOCK, self.INDEX, *rest_of(None, group))
+        super().__init__(name, array, _run_block, *arguments)
 
     def as_tasks(
         self,
@@ -123,11 +101,6 @@ def rest_of(aux: Any, group: Group | None) -> tuple[Any, ...]:
     if group is not None:
         return (() if aux is None else aux, group)
     return () if aux is None else (aux,)
-
-
-def _token(number: int) -> TaskRef:
-    """Return dask's placeholder for an input of a blockwise layer."""
-    return TaskRef(blockwise_token(number))
 
 
 def _run_block(

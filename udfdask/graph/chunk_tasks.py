@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import dask.array as da
-import numpy as np
-from dask._task_spec import DataNode, List, Task, TaskRef
-from dask.highlevelgraph import MaterializedLayer
-
 from udfdask.chunk.run_chunk import join_groups, join_parts, run_chunk
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, Key, Visits, rest_of
+from udfdask.graph.dask_internals import (
+    GraphArray,
+    List,
+    OutputTask,
+    Task,
+    TaskRef,
+    blocks_in_memory,
+)
 from udfdask.graph.layer_builder import RunLayers
-from udfdask.graph.unfused_task import OutputTask
 from udfdask.plan.device_groups import Group
 from udfdask.udf.aux_data import block_of
 
@@ -69,7 +71,7 @@ def _add_group(run: RunLayers, group: Group) -> list[Key]:
         run.depends[name] = {run.array.name, *others}
         return list(tasks)
     layer = ChunkBlockwise(name, run.recipe, run.array, run.shared, told)
-    data = _data(run.array)
+    data = blocks_in_memory(run.array)
     written = data is not None or aux is not None or not alone
     run.layers[name] = layer.as_tasks(run.shared, data, aux, alone=alone) if written else layer
     loads = {run.array.name} if data is None else set()
@@ -92,7 +94,7 @@ def _aux(run: RunLayers, chunk: int, mine: Sequence[bool]) -> Any:
     for values, wanted in zip(run.aux, mine, strict=True):
         if not wanted:
             pieces.append(None)
-        elif isinstance(values, da.Array):
+        elif isinstance(values, GraphArray):
             extra = (0,) * (values.ndim - len(grid.shape))
             pieces.append(TaskRef((values.name, *grid.index(chunk), *extra)))
         else:
@@ -103,7 +105,7 @@ def _aux(run: RunLayers, chunk: int, mine: Sequence[bool]) -> Any:
 def _lazy_aux(run: RunLayers, mine: Sequence[bool]) -> set[str]:
     """Add the layers of lazy aux data that are mine; return those that tasks read from."""
     pairs = zip(run.aux, mine, strict=True)
-    lazy = [values for values, wanted in pairs if wanted and isinstance(values, da.Array)]
+    lazy = [values for values, wanted in pairs if wanted and isinstance(values, GraphArray)]
     for values in lazy:
         run.layers.update(values.dask.layers)
         run.depends.update({n: set(d) for n, d in values.dask.dependencies.items()})
@@ -120,13 +122,3 @@ def _joined(run: RunLayers, group: Group, keys: list[Key], n: int) -> list[Key]:
         tasks[key] = OutputTask(key, join_parts, run.shared, c, List(*map(TaskRef, few)))
     run.add(name, tasks, {keys[0][0], *run.shared_layers} if keys else set())
     return list(tasks)
-
-
-def _data(array: da.Array) -> Mapping[Key, Any] | None:
-    """Return the blocks of an array if they lie in its graph, so that nothing has to load them."""
-    layer: Any = array.dask.layers[array.name]
-    if not isinstance(layer, MaterializedLayer):
-        return None
-    # a layer may hold data beside tasks that read them, as that of random numbers does
-    known = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
-    return layer.mapping if known else None

@@ -7,17 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import dask.array as da
-from dask._task_spec import Task, TaskRef
 from dask.base import tokenize
-from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.graph.chunk_layers import Key
+from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, loaded_again
 from udfdask.graph.shared_recipe import is_small, shared_recipe
-from udfdask.graph.unfused_task import OutputTask
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe, UDFRecipe
-from udfdask.plan.shared_loading import loaded_again
 
 
 class RunLayers:
@@ -57,7 +54,7 @@ class RunLayers:
         depends: Iterable[str],
     ) -> None:
         """Add a layer."""
-        self.layers[name] = MaterializedLayer(tasks)
+        self.layers[name] = TaskLayer(tasks)
         self.depends[name] = set(depends)
 
     def name(

@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from dask._task_spec import List, Task, TaskRef
+from dask.sizeof import sizeof
 
 from udfdask.chunk.partial_result import Finished, Partial
 from udfdask.chunk.run_chunk import Payload
 from udfdask.graph.chunk_layers import Key
+from udfdask.graph.dask_internals import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
-from udfdask.graph.unfused_task import OutputTask
 from udfdask.merge.finalize import finish
 from udfdask.merge.merge import merge_partials
 from udfdask.plan.merge_tree import Merge
@@ -115,3 +115,12 @@ def _finish(
     """Call get_results."""
     partials = [_of(source, number) for source in rows]
     return finish(recipe, number, chunk, partials, None if whole is None else _of(whole, number))
+
+
+def _sizeof(value: Partial | Finished) -> int:
+    """Return the size of a container in bytes: dask counts it as a few bytes otherwise."""
+    return value.nbytes + 200
+
+
+sizeof.register(Partial, _sizeof)
+sizeof.register(Finished, _sizeof)

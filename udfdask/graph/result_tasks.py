@@ -13,14 +13,13 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import Task, TaskRef
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.arrays.backends.device import cupy, has_dtype
 from udfdask.arrays.geometry.chunk_grid import Grid, as_index
 from udfdask.graph.chunk_layers import Key
-from udfdask.graph.unfused_task import OutputTask
+from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, make_array
 from udfdask.merge.result_blocks import (
     Cut,
     assemble,
@@ -211,11 +210,12 @@ class ResultTasks:
         """Return a dask array whose graph holds just the layers that it needs."""
         needed = layers_of(self.graph.layers, self.graph.dependencies, depends)
         graph = HighLevelGraph(
-            {**needed.layers, name: MaterializedLayer(tasks)},
+            {**needed.layers, name: TaskLayer(tasks)},
             {**needed.dependencies, name: depends},
         )
         xp = cupy() if self.on_device and has_dtype(dtype) else np
-        return da.Array(graph, name, chunks, meta=xp.empty((0,) * len(chunks), dtype=dtype))
+        made: da.Array = make_array(graph, name, chunks, xp.empty((0,) * len(chunks), dtype=dtype))
+        return made
 
 
 def layers_of(
@@ -235,7 +235,7 @@ def layers_of(
 def _in_one_layer(tasks: Mapping[Any, Any], names: set[str]) -> HighLevelGraph:
     """Return a graph with all tasks in the first of some layers; the others are empty."""
     first, *others = sorted(names)
-    layers = {first: MaterializedLayer(tasks)} | {name: MaterializedLayer({}) for name in others}
+    layers = {first: TaskLayer(tasks)} | {name: TaskLayer({}) for name in others}
     return HighLevelGraph(layers, {name: {first} - {name} for name in layers})
 
 

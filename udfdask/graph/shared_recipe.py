@@ -17,16 +17,15 @@ from typing import Any
 
 import cloudpickle
 import numpy as np
-from dask._task_spec import List, Task, TaskRef
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.highlevelgraph import HighLevelGraph
 from dask.sizeof import sizeof
 
 from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.backends.device import is_on_device, to_host
 from udfdask.config import inline_bytes
 from udfdask.graph.chunk_layers import Key
-from udfdask.graph.unfused_task import OutputTask
+from udfdask.graph.dask_internals import List, OutputTask, Task, TaskLayer, TaskRef, graph_array
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
 
 GRID_BYTES = 512
@@ -57,7 +56,7 @@ def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
     values = []
     depends: set[str] = set()
     for k, param in lazy:
-        value = recipe.lazy_value(k, param)
+        value = graph_array(recipe.lazy_value(k, param))  # corrections may hold any kind
         graph, own = value.__dask_graph__(), set(value.__dask_layers__())
         if not isinstance(graph, HighLevelGraph):  # as of a Delayed that has been persisted
             given = f"given-{tokenize(value)}"
@@ -76,7 +75,7 @@ def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
     bare = recipe.with_params(dict.fromkeys(lazy))
     key = (name, 0)
     tasks[key] = OutputTask(key, _filled, bare, lazy, List(*values))
-    layers[name] = MaterializedLayer(tasks)
+    layers[name] = TaskLayer(tasks)
     dependencies[name] = depends
     return SharedRecipe(key=key, layers=layers, dependencies=dependencies)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +13,11 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import execute_graph
-from dask.array.core import concatenate3
-from dask.core import flatten
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
+from udfdask.graph.dask_internals import compute_here
 from udfdask.io.check_length import check_after, check_before
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.file_identity import FileIdentity
@@ -71,19 +69,7 @@ class HyperSpyArray:
                 stack.enter_context(file.unchanged())
             stack.enter_context(reading(self.path, "HyperSpy", part=f"at {index}"))
             signals = _loaded.get(files, lambda: _load_unchanged(Path(self.path), files))
-            part = da.asarray(signals[self.number].data)[index]
-            # A scheduler inside of a task would report its tasks as those of the computation.
-            keys = list(flatten(part.__dask_keys__()))
-            graph = dict(part.__dask_optimize__(part.dask, keys))
-            blocks = execute_graph(graph, keys=set(keys))
-            if len(keys) == 1:
-                return blocks[keys[0]]
-            return concatenate3(_nested(part.__dask_keys__(), blocks))  # chunked otherwise here
-
-
-def _nested(keys: Any, blocks: Mapping[Any, Any]) -> Any:
-    """Take keys in lists in lists; return their blocks in the same lists."""
-    return [_nested(key, blocks) if isinstance(key, list) else blocks[key] for key in keys]
+            return compute_here(da.asarray(signals[self.number].data)[index])
 
 
 def open_with_hyperspy(

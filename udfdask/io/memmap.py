@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from dask.array.slicing import normalize_index
 
 from udfdask.config import map_files
 from udfdask.errors import FileFormatError
+from udfdask.graph.dask_internals import normalize_index
 from udfdask.io.file_identity import FileIdentity
 
 MOST_OWN = 128

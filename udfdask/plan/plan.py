@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.array.core import Array as GraphArray
 from dask.utils import format_bytes
 
 from udfdask import config
@@ -20,7 +20,6 @@ from udfdask.arrays.geometry.roi import normalize_roi
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.plan.copy_parameters import own_parameters
 from udfdask.plan.declarations import known_backends, made_anew
-from udfdask.plan.input_files import data_files
 from udfdask.plan.make_recipe import MANY_BLOCKS, make_recipe
 from udfdask.plan.merge_tree import check_split_every
 from udfdask.plan.recipe import Recipe
@@ -28,7 +27,7 @@ from udfdask.plan.shared_loading import needs_whole_run, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
-from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places, member_at
+from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places
 
 CROWDS = ((10_000, 1 << 20), (50_000, 1 << 24))
 """Numbers of blocks above which a plan warns, if they have fewer bytes than this on average.
@@ -68,17 +67,20 @@ def make_plan(
     array: Any,
     udfs: Sequence[UDF],
     *,
+    files: tuple[str, ...] = (),
     sig_dims: int = 2,
     roi: Any = None,
     corrections: Any = None,
     backends: Any = None,
     split_every: int | bool | None = None,
 ) -> Plan:
-    """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig)."""
+    """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig).
+
+    `files` are those that the array and lazy parameters are read from.
+    """
     check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
-    files = data_files(array, *_collections_of(udfs))
     _check_targets(udfs, files)
     udfs = _with_own_parameters([udf._for_run() for udf in udfs])
     allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
@@ -125,7 +127,7 @@ def make_plan(
 
 def check_is_array(array: Any, call: str) -> None:
     """Raise if this is not a dask array, with what to pass to the function of this name."""
-    if not isinstance(array, da.Array):
+    if not isinstance(array, (da.Array, GraphArray)):
         from udfdask.plan.array_remedies import array_remedy  # most runs never need it
 
         kind, remedy = array_remedy(array, call)
@@ -137,11 +139,6 @@ def check_is_array(array: Any, call: str) -> None:
 def check_array(array: Any) -> None:
     """Raise if this is not a dask array that can be processed."""
     check_is_array(array, "run_udf")
-    if hasattr(array, "expr"):
-        raise ArgumentTypeError(
-            "dask's expression arrays (config array.query-planning) are not supported: start "
-            "Python with DASK_ARRAY__QUERY_PLANNING=False and make the array anew"
-        )
     if any(math.isnan(n) for n in array.shape):
         raise ArgumentValueError(
             f"the array has unknown chunk sizes, shape {array.shape}: call "
@@ -278,14 +275,6 @@ def _check_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:
         from udfdask.writing import check_apart  # few runs need it
 
         check_apart(targets)
-
-
-def _collections_of(udfs: Sequence[UDF]) -> list[Any]:
-    """Return the dask collections among the parameters, those in containers included."""
-    values = itertools.chain.from_iterable(udf._kwargs.values() for udf in udfs)
-    given = [value.data if isinstance(value, AuxData) else value for value in values]
-    found = [value for value in given if is_lazy(value)]
-    return found + [member_at(value, place) for value in given for place in lazy_places(value)]
 
 
 def _is_computed_first(value: Any) -> bool:

@@ -12,12 +12,8 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-import dask.array as da
-from dask._task_spec import GraphNode, convert_legacy_graph
-from dask.base import clone_key
-from dask.graph_manipulation import clone
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
-from dask.utils import ensure_dict
+from dask.array.core import Array as GraphArray
+from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.plan.recipe import Recipe
 
@@ -25,18 +21,18 @@ MANY_GROUPS = 64
 """Groups of chunks that are told apart when it is found out what aux data are made from."""
 
 
-def shares_data(array: da.Array, value: Any) -> bool:
+def shares_data(array: GraphArray, value: Any) -> bool:
     """Return whether a lazy parameter is made from the data, or from what they are made of."""
     return bool(set(array.dask.layers) & set(getattr(value.__dask_graph__(), "layers", ())))
 
 
-def needs_whole_run(array: da.Array, values: Any, recipe: Recipe) -> bool:
+def needs_whole_run(array: GraphArray, values: Any, recipe: Recipe) -> bool:
     """Return whether blocks of lazy aux data are made from most blocks of the data.
 
     Then these would stay in memory until the last one has been read, in whatever order.
     """
     grid = recipe.grid
-    if not isinstance(values, da.Array) or grid.n_chunks < 2 or not shares_data(array, values):
+    if not isinstance(values, GraphArray) or grid.n_chunks < 2 or not shares_data(array, values):
         return False
     ours, theirs = _dependencies(array.dask), _dependencies(values.dask)
     n = min(grid.n_chunks, MANY_GROUPS)
@@ -64,37 +60,10 @@ def needs_whole_run(array: da.Array, values: Any, recipe: Recipe) -> bool:
     return True
 
 
-def loaded_again(array: da.Array, seed: str) -> da.Array:
-    """Return the same data from tasks of other names, made of the old ones and the seed.
-
-    In tasks that are listed one by one, such as those of slices and of a rechunk, dask's `clone`
-    leaves the keys of what they need as they were: these come from the first pass, or, if that
-    does not need them, from nowhere.
-    """
-    twin = clone(array, seed=seed)
-    layers = {
-        name: _with_cloned_needs(layer, seed) if type(layer) is MaterializedLayer else layer
-        for name, layer in twin.dask.layers.items()
-    }
-    graph = HighLevelGraph(layers, twin.dask.dependencies)
-    return da.Array(graph, twin.name, twin.chunks, meta=twin._meta)
-
-
-def _with_cloned_needs(layer: Mapping[Any, Any], seed: str) -> MaterializedLayer:
-    """Return a cloned layer whose tasks have their own key and need cloned ones."""
-    tasks = {
-        key: task.substitute({need: clone_key(need, seed) for need in task.dependencies}, key)
-        if isinstance(task, GraphNode)
-        else task
-        for key, task in layer.items()
-    }
-    return MaterializedLayer(tasks)
-
-
 def _dependencies(graph: HighLevelGraph) -> dict[Any, Any]:
     """Return the keys that each task of a graph needs."""
-    tasks = convert_legacy_graph(ensure_dict(graph))
-    return {key: task.dependencies for key, task in tasks.items()}
+    # the graph that is asked keeps the answer: not that of the user
+    return HighLevelGraph(graph.layers, graph.dependencies).get_all_dependencies()
 
 
 def _reached(key: Any, needs: Mapping[Any, Any], known: dict[Any, int]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from dask.utils import format_bytes
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.errors import UDFError, UndeclaredBufferError
+from udfdask.graph.dask_internals import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.explanation import Explanation
 from udfdask.results.rows_and_masks import default_mask, flat_rows
@@ -573,11 +575,11 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     @property
     def __dask_optimize__(self) -> Any:
         # the very function of arrays, so that dask optimises results and arrays together
-        return da.Array.__dask_optimize__
+        return GraphArray.__dask_optimize__
 
     @property
     def __dask_scheduler__(self) -> Any:
-        return da.Array.__dask_scheduler__
+        return GraphArray.__dask_scheduler__
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         gather, extra = self._lazy.gather()
@@ -615,11 +617,12 @@ class _Lookup(Mapping[str, Any]):
 def _cells(array: Any) -> tuple[str, ...]:
     """Return shape, dtype, size and chunks of an array as texts, no chunks of NumPy arrays."""
     shape = " x ".join(map(str, array.shape)) or "one value"
-    size = format_bytes(array.nbytes)
+    # expression arrays have no nbytes yet
+    size = format_bytes(array.size * array.dtype.itemsize)
     if not is_dask_collection(array):
         return shape, str(array.dtype), size
-    chunks = " x ".join(map(str, array.chunksize)) or "one value"
-    return shape, str(array.dtype), size, f"{array.npartitions} of {chunks}"
+    chunks = " x ".join(map(str, map(max, array.chunks))) or "one value"
+    return shape, str(array.dtype), size, f"{math.prod(map(len, array.chunks))} of {chunks}"
 
 
 def _computed(

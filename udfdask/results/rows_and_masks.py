@@ -7,9 +7,11 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import List, Task, TaskRef
+
+# expression arrays cannot be broadcast yet
+from dask.array.core import broadcast_to, from_array
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.arrays.backends.device import (
     array_module,
@@ -19,6 +21,15 @@ from udfdask.arrays.backends.device import (
     using_device,
 )
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.graph.dask_internals import (
+    List,
+    Task,
+    TaskLayer,
+    TaskRef,
+    as_user_has_it,
+    graph_array,
+    make_array,
+)
 from udfdask.types import AnyArray
 
 
@@ -27,6 +38,7 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
 
     One block holds a band of the scan, all chunks that share their place on the first axis.
     """
+    array = graph_array(array)
     n_nav = len(grid.shape)
     name = f"rows-{tokenize(array.name, grid)}"
     extra = array.chunks[n_nav:]
@@ -48,10 +60,11 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
         tasks[key] = Task(key, _band, List(*refs), inner, n_nav, mask)
         whole = size * int(np.prod(grid.shape[1:])) if n_nav else 1
         lengths.append(whole if mask is None else int(np.count_nonzero(mask)))
-    layers = {**array.dask.layers, name: MaterializedLayer(tasks)}
+    layers = {**array.dask.layers, name: TaskLayer(tasks)}
     graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
     meta = array_module(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
-    return da.Array(graph, name, (tuple(lengths), *extra), meta=meta)
+    rows: da.Array = make_array(graph, name, (tuple(lengths), *extra), meta)
+    return rows
 
 
 def _band(
@@ -73,11 +86,11 @@ def default_mask(array: da.Array, grid: Grid, is_nav: bool) -> da.Array:
     if not is_nav or grid.roi is None:
         everywhere: da.Array = da.ones(array.shape, dtype=bool, chunks=array.chunks)
         return _beside(array, everywhere)
-    mask = da.from_array(grid.roi, chunks=grid.nav_chunks)
+    mask = from_array(grid.roi, chunks=grid.nav_chunks)
     extra = array.ndim - mask.ndim
     mask = mask[(..., *(None,) * extra)]
-    full: da.Array = da.broadcast_to(mask, array.shape, chunks=array.chunks)
-    return _beside(array, full)
+    full = broadcast_to(mask, array.shape, chunks=array.chunks)
+    return _beside(array, as_user_has_it(full))
 
 
 def _beside(array: da.Array, mask: da.Array) -> da.Array:

@@ -11,6 +11,7 @@ import dask.array as da
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
+from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.plan import Plan, check_is_array, make_plan
 from udfdask.results.explanation import Explanation, describe
 from udfdask.results.result import About, Result
@@ -99,10 +100,13 @@ def run_udf(
     np.float64(64.0)
     """
     check_names(run_udf, options)
-    plan = make_plan(array, as_list(udf), sig_dims=sig_dims, roi=roi, **options)
+    inputs = inputs_of(array, as_list(udf))
+    plan = make_plan(
+        inputs.array, inputs.udfs, files=inputs.files, sig_dims=sig_dims, roi=roi, **options
+    )
     for text in plan.warnings:
         warnings.warn(text, UDFWarning, stacklevel=2)
-    results = make_results(plan, array)
+    results = make_results(plan, inputs.array)
     return results[0] if isinstance(udf, UDF) else results
 
 
@@ -146,8 +150,11 @@ def explain(
     """
     check_names(explain, options)
     check_is_array(array, "explain")
-    plan = make_plan(array, as_list(udf), sig_dims=sig_dims, roi=roi, **options)
-    return make_results(plan, array)[0].explain()
+    inputs = inputs_of(array, as_list(udf))
+    plan = make_plan(
+        inputs.array, inputs.udfs, files=inputs.files, sig_dims=sig_dims, roi=roi, **options
+    )
+    return make_results(plan, inputs.array)[0].explain()
 
 
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:

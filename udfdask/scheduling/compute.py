@@ -175,10 +175,7 @@ class _Job:
     def _compute_on_cluster(self, watch: Watch) -> Any:
         """Compute, and look meanwhile how it is getting on."""
         collections, repack = base.unpack_collections(*self._bare)
-        # what local schedulers alone know, such as num_workers, dask.compute drops as well
-        known = inspect.signature(self._client.compute).parameters
-        options = {k: v for k, v in self._orders.options.items() if k in known}
-        futures = self._client.compute(collections, **options)
+        futures = self._client.compute(collections, **self._known_to(self._client.compute))
         try:
             watch.wait(futures)
             check_open(self._client)
@@ -195,7 +192,10 @@ class _Job:
         """
         from distributed import futures_of
 
-        done = base.persist(*self._bare, **self._orders.options)
+        # dask 2025.12 asks for the current client, and waits for the results if it is another one
+        collections, repack = base.unpack_collections(*self._bare)
+        done = self._client.persist(collections, **self._known_to(self._client.persist))
+        done = repack(done)
         futures = futures_of(done, client=self._client)
         try:
             if self._tally is None and self._guard is not None:
@@ -207,6 +207,14 @@ class _Job:
                 future.release()
             raise
         return done
+
+    def _known_to(self, method: Any) -> dict[str, Any]:
+        """Return the options that a client's method takes.
+
+        What local schedulers alone know, such as num_workers, `dask.compute` drops as well.
+        """
+        known = inspect.signature(method).parameters
+        return {k: v for k, v in self._orders.options.items() if k in known}
 
 
 def _get(results: Any, kwargs: dict[str, Any]) -> Any:

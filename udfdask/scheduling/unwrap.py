@@ -6,14 +6,17 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from udfdask.graph.dask_internals import as_user_has_it, graph_array
+
 
 @functools.singledispatch
 def open_labelled(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Take a value; return what dask computes in its place, and what makes a value of the outcome.
 
-    Doors register their types here; what goes to a cluster are bare arrays.
+    Doors register their types here; what goes to a cluster are bare arrays. An expression array is
+    computed as a graph: dask would compute it apart from results, with another pass over the data.
     """
-    return value, lambda done: done
+    return graph_array(value), as_user_has_it
 
 
 def open_all(values: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from dask.hashing import hash_buffer_hex
+from dask.base import tokenize
 
 from udfdask.tokens import origins
 from udfdask.tokens.objects import name_instance
@@ -28,7 +28,7 @@ def _digest(array: np.ndarray[Any, Any]) -> str:
     if not array.nbytes:
         return ""
     flat = np.ascontiguousarray(array).reshape(-1)
-    return str(hash_buffer_hex(flat.view("u1")))
+    return tokenize(flat.view("u1"))
 
 
 def name_ufunc(walk: Walk, ufunc: np.ufunc) -> Any:

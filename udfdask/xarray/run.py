@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import xarray as xr
 
 from udfdask.errors import UDFWarning
+from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.plan import make_plan
 from udfdask.results.explanation import Explanation
 from udfdask.results.labels.from_dataarray import (
@@ -119,9 +120,11 @@ def _run(
 ) -> tuple[xr.Dataset, ...]:
     """Return a Dataset for each UDF, lazy ones of lazy data."""
     labels = arranged.labels
+    inputs = inputs_of(arranged.data, udfs)
     plan = make_plan(
-        arranged.data,
-        udfs,
+        inputs.array,
+        inputs.udfs,
+        files=inputs.files,
         sig_dims=arranged.sig_dims,
         roi=align_roi(roi, arranged.array, labels.nav),
         **options,
@@ -130,7 +133,7 @@ def _run(
     for text in plan.warnings:
         warnings.warn(text, UDFWarning, stacklevel=_STACKLEVEL)
     warn_if_huge(arranged, _STACKLEVEL)
-    results = make_results(plan, arranged.data)
+    results = make_results(plan, inputs.array)
     if not arranged.was_lazy:
         results = compute(*results)
     return tuple(

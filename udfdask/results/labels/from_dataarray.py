@@ -216,7 +216,8 @@ def _chunked(
 
 def warn_if_huge(arranged: Arranged, stacklevel: int) -> None:
     """Warn if data without chunks, which are processed at once, are large."""
-    nbytes, memory = arranged.data.nbytes, config.worker_memory()
+    data, memory = arranged.data, config.worker_memory()
+    nbytes = data.size * data.dtype.itemsize  # expression arrays have no nbytes yet
     if arranged.was_lazy or memory is None or nbytes <= memory:
         return
     warnings.warn(

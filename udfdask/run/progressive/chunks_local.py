@@ -13,7 +13,7 @@ import heapq
 import itertools
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -105,7 +105,7 @@ class LocalChunks:
         if self._get is threaded.get and not (options.get("pool") or config.get("pool", None)):
             # dask keeps the pools that it makes for threads like this one
             if self._pool is None:
-                self._pool = threaded.ContextAwareThreadPoolExecutor(self._workers)
+                self._pool = _Pool(self._workers)
             options["pool"] = self._pool
         return self._get(
             tasks.dsk,
@@ -143,6 +143,14 @@ class LocalChunks:
         arrivals.put(chunk, payload)
         with arrivals.changed:
             arrivals.wait_until(lambda: arrivals.ready(self._workers) < self._workers)
+
+
+class _Pool(ThreadPoolExecutor):
+    """Threads that run each task in the context of whoever submits it, as those of dask do."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run a function in one of the threads."""
+        return super().submit(contextvars.copy_context().run, function, *args, **kwargs)
 
 
 class _Turns:

@@ -16,6 +16,7 @@ from dask import base
 
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFWarning
+from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.plan import check_is_array, make_plan
 from udfdask.results.result import About
 from udfdask.run.forwarding import forwards
@@ -55,9 +56,12 @@ def prepare_run(
     """Plan a progressive run; nothing runs before an iterator is asked for a snapshot."""
     reporter = choose_reporter(progress)
     udfs = as_list(udf)
+    inputs = inputs_of(array, udfs)
+    array = inputs.array
     plan = make_plan(
         array,
-        udfs,
+        inputs.udfs,
+        files=inputs.files,
         sig_dims=sig_dims,
         roi=roi,
         corrections=corrections,

@@ -14,10 +14,10 @@ from typing import Any
 
 import dask.array as da
 from dask import base
-from dask.blockwise import BlockwiseDepDict, blockwise
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.graph.dask_internals import BlockLayer, PerBlock, graph_array, make_array
 
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]
@@ -86,22 +86,14 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     """
     if workers is None:
         return array
+    array = graph_array(array)
     blocks = list(itertools.product(*map(range, array.numblocks)))
     found = _by_block(workers, blocks, array.numblocks)
     name = f"{PREFIX}{base.tokenize(array.name, [found[block] for block in blocks])}"
-    axes = tuple(range(array.ndim))
-    layer = blockwise(
-        _hand_on,
-        name,
-        axes,
-        array.name,
-        axes,
-        BlockwiseDepDict(found, array.numblocks),
-        axes,
-        numblocks={array.name: array.numblocks},
-    )
+    layer = BlockLayer(name, array, _hand_on, BlockLayer.BLOCK, PerBlock(found))
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
-    return da.Array(graph, name, array.chunks, meta=array._meta)
+    placed: da.Array = make_array(graph, name, array.chunks, array._meta)
+    return placed
 
 
 def _hand_on(block: Any, placement: Placement) -> Any:

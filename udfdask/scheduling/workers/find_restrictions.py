@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dask import base
-from dask._task_spec import Alias, GraphNode, Task
 from dask.core import reverse_dict
-from dask.highlevelgraph import MaterializedLayer
 
 from udfdask.errors import ArgumentValueError
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks
-from udfdask.graph.unfused_task import OutputTask
+from udfdask.graph.dask_internals import OutputTask, TaskLayer, alias_target, values_of
 from udfdask.plan.device_groups import NEEDY, Group
 from udfdask.scheduling.workers.block_placement import PREFIX, Placement
 
@@ -52,7 +50,7 @@ def is_limited(graph: Any) -> bool:
     layers = getattr(graph, "layers", {})
     names = set(map(str, layers))
     for layer in layers.values():
-        if type(layer) is MaterializedLayer:  # dask.optimize leaves one with all tasks
+        if type(layer) is TaskLayer:  # dask.optimize leaves one with all tasks
             names |= {layer_name(key) for key in layer}
     return any(PREFIX in name or NEEDY in name for name in names)
 
@@ -90,7 +88,7 @@ def limits_of(tasks: Mapping[Any, Any], wanted: Collection[Any]) -> Limits:
         if needy:
             groups[key] = needy[0]
     if groups:  # what has been fused goes by another name, and an alias by the old one
-        aliases = {key: task.target for key, task in tasks.items() if isinstance(task, Alias)}
+        aliases = {key: alias_target(task) for key, task in tasks.items()}
         groups |= {key: groups[target] for key, target in aliases.items() if target in groups}
     if workers or groups:
         users = reverse_dict({key: task.dependencies & tasks.keys() for key, task in tasks.items()})
@@ -163,17 +161,11 @@ def _marks(part: Any) -> Iterator[Placement | Group]:
     """Yield what limits a task, in it, in those that are fused into it and in their arguments."""
     if isinstance(part, (Placement, Group)):
         yield part
-    elif isinstance(part, Task):
-        yield from _inside((*part.args, *part.kwargs.values()))
-    elif isinstance(part, GraphNode):
-        yield from _marks(getattr(part, "value", None))
-    elif isinstance(part, dict):
-        yield from _inside(part.values())
+        return
+    parts: Iterable[Any] = values_of(part) or ()
+    if isinstance(part, dict):
+        parts = part.values()
     elif isinstance(part, (list, tuple)):
-        yield from _inside(part)
-
-
-def _inside(parts: Iterable[Any]) -> Iterator[Placement | Group]:
-    """Yield the marks in each of several arguments."""
-    for part in parts:
-        yield from _marks(part)
+        parts = part
+    for each in parts:
+        yield from _marks(each)

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dask import base
-from dask._task_spec import GraphNode, Task, convert_legacy_graph
 from dask.core import flatten
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.graph.unfused_task import OutputTask
+from udfdask.graph.dask_internals import TaskLayer, never_fused, optimized_together
 from udfdask.scheduling.workers.find_restrictions import Limits, is_limited, limits_of
 from udfdask.scheduling.workers.wait_for_workers import Demand, Guard, check_present, workers_of
 
@@ -64,44 +63,21 @@ def pin(
     collections, repack = base.unpack_collections(*results)
     if not any(is_limited(collection.__dask_graph__()) for collection in collections):
         return results, Orders(options=dict(options)), None
-    tasks, computed, wanted = _optimized(collections)
-    limits = limits_of(tasks, wanted)
+    wanted = optimized_together(collections)
+    tasks = wanted.tasks
+    limits = limits_of(tasks, wanted.keys)
     guard = Guard(client)
     orders = make_orders(limits, client, options, guard)
-    # dask optimises once more, which must not fuse these tasks into others
+    # dask optimizes once more, which must not fuse these tasks into others
     for key in (*limits.workers, *limits.groups):
-        task = tasks[key]
-        if type(task) is Task:
-            tasks[key] = OutputTask(
-                key, task.func, *task.args, _data_producer=task.data_producer, **task.kwargs
-            )
-    graph = _in_one_layer(tasks | computed, collections)
+        tasks[key] = never_fused(tasks[key])
+    graph = _in_one_layer(tasks | wanted.futures, collections)
     pinned = []
     for collection in collections:
         rebuild, state = collection.__dask_postpersist__()
         pinned.append(rebuild(graph, *state))
     packed: tuple[Any, ...] = repack(pinned)
     return packed, orders, guard if limits else None
-
-
-def _optimized(collections: Any) -> tuple[dict[Any, GraphNode], dict[Any, Any], set[Any]]:
-    """Return the tasks that are needed for collections, as dask optimises them.
-
-    And the futures of what a cluster has computed already, and the keys of the collections.
-    """
-    expression = base.collections_to_expr(collections).optimize()
-    wanted = set(flatten(expression.__dask_keys__()))
-    # legacy tasks and bare values may be left in it, and tasks that nobody needs any more
-    given = dict(expression.__dask_graph__())
-    every = convert_legacy_graph(given)
-    tasks: dict[Any, GraphNode] = {}
-    todo = list(wanted)
-    while todo:
-        key = todo.pop()
-        if key in every and key not in tasks:
-            tasks[key] = every[key]
-            todo.extend(every[key].dependencies)
-    return tasks, {key: given[key] for key in given.keys() - every.keys()}, wanted
 
 
 def _in_one_layer(tasks: dict[Any, Any], collections: Any) -> HighLevelGraph:
@@ -111,11 +87,11 @@ def _in_one_layer(tasks: dict[Any, Any], collections: Any) -> HighLevelGraph:
     Cholesky decomposition do. Collections look for layers by name. These are there too, empty: the
     layers of their names, and for delayed values and items of bags the layer named like their key.
     """
-    layers = {_PINNED: MaterializedLayer(tasks)}
+    layers = {_PINNED: TaskLayer(tasks)}
     for collection in collections:
         first = next(flatten(collection.__dask_keys__()))
         for name in (*collection.__dask_layers__(), first):
-            layers[name] = MaterializedLayer({})
+            layers[name] = TaskLayer({})
     return HighLevelGraph(layers, {name: {_PINNED} - {name} for name in layers})
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from udfdask.graph.input_files import data_files
 from udfdask.io import from_raw, from_raw_csr, open_file
-from udfdask.plan.input_files import data_files
 from udfdask.udfs import SumUDF
 
 SHAPE = (4, 4, 4, 4)

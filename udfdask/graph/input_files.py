@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dask._task_spec import Alias, DataNode, Task, TaskRef
-from dask.blockwise import Blockwise
+
+from udfdask.graph.dask_internals import values_of
 
 MAX_DEPTH = 12
 """Objects in objects that are looked into: xarray wraps a file's name six times."""
 MAX_OBJECTS = 20_000
 """Objects, other than tasks and containers, that are looked into in all."""
 
-_NOTHING = (TaskRef, Alias, slice, int, float, complex, bool, bytes, type(None), type, np.dtype)
+_NOTHING = (slice, int, float, complex, bool, bytes, type(None), type, np.dtype)
 _CONTAINERS = (tuple, list, set, frozenset)
 
 
@@ -38,16 +38,9 @@ def data_files(*collections: Any) -> tuple[str, ...]:
         graph = collection.__dask_graph__()
         layers.update(getattr(graph, "layers", {str(id(graph)): graph}))
     for layer in layers.values():
-        search.look_into(_parts(layer))
+        parts = values_of(layer)  # a blockwise layer has one task that stands for all
+        search.look_into(layer.values() if parts is None else parts)
     return tuple(search.found)
-
-
-def _parts(layer: Any) -> Iterable[Any]:
-    """Return tasks of a layer in which all of the files of the layer occur."""
-    if isinstance(layer, Blockwise):  # one task stands for all
-        fixed = [value for value, index in layer.indices if index is None]
-        return [layer.task, *fixed, *layer.io_deps.values()]
-    return layer.values()  # type: ignore[no-any-return]
 
 
 class _Search:
@@ -63,15 +56,10 @@ class _Search:
         for value in values:
             if isinstance(value, _NOTHING):
                 continue
-            if isinstance(value, Task):
-                self.look_into(value.args, depth)
-                if value.kwargs:
-                    self.look_into(value.kwargs.values(), depth)
-                self._look_once(value.func, depth)
-            elif isinstance(value, DataNode):
-                self.look_into((value.value,), depth)
-            elif isinstance(value, str):
+            if isinstance(value, str):
                 self._note(value)
+            elif (held := values_of(value)) is not None:
+                self.look_into(held, depth)
             elif depth < MAX_DEPTH:
                 if isinstance(value, _CONTAINERS):
                     self.look_into(value, depth + 1)

@@ -1,0 +1,241 @@
+"""What `udfdask.graph.dask_internals` offers, tested without the rest: does this dask still do it?
+
+If a new dask fails here, that module is what has to change.
+"""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from dask.callbacks import Callback
+from dask.highlevelgraph import HighLevelGraph
+
+from udfdask.graph import dask_internals as internals
+from udfdask.graph.dask_internals import BlockLayer, List, OutputTask, Task, TaskLayer, TaskRef
+
+CALLS: list[object] = []
+
+
+@pytest.fixture(autouse=True)
+def no_calls_yet():
+    CALLS.clear()
+
+
+class Source:
+    """Reading it is counted."""
+
+    shape, dtype, ndim = (8,), np.dtype(float), 1
+
+    def __getitem__(self, index):
+        CALLS.append("load")
+        return np.arange(8.0)[index]
+
+
+def work(block, *rest):
+    CALLS.append("work")
+    return block, rest
+
+
+def pick(payload, number):
+    return payload[number]
+
+
+def loaded():
+    """Four blocks whose loading is counted."""
+    return da.from_array(Source(), chunks=2, name="load", asarray=False, meta=np.empty(0))
+
+
+def array_of(array, name, tasks_or_layer, depends):
+    graph = HighLevelGraph(
+        {**array.dask.layers, name: tasks_or_layer}, {**array.dask.dependencies, name: depends}
+    )
+    return da.Array(graph, name, array.chunks, meta=np.empty(0))
+
+
+def worked(array, *arguments):
+    """Chunk tasks whose results are payloads, and the name of their layer."""
+    layer = BlockLayer("work", array, work, BlockLayer.BLOCK, *arguments)
+    return array_of(array, "work", layer, {array.name})
+
+
+def outputs(array, name, number, kind=OutputTask):
+    """Results picked out of the payloads."""
+    tasks = {(name, k): kind((name, k), pick, TaskRef((array.name, k)), number) for k in range(4)}
+    return array_of(array, name, TaskLayer(tasks), {array.name})
+
+
+def ran(graph):
+    """The tasks that run: no aliases, no data."""
+    return {
+        key
+        for key, task in graph.items()
+        if isinstance(task, Task) and internals.alias_target(task) is None
+    }
+
+
+# A task that is never fused with what it reads.
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_output_tasks_keep_one_pass_through_optimize(turned):
+    array = loaded()
+    payloads = worked(array)
+    pair = outputs(payloads, "a", 0), outputs(payloads, "b", 0)
+    dask.compute(*dask.optimize(*(pair[::-1] if turned else pair)), scheduler="sync")
+    assert CALLS.count("load") == CALLS.count("work") == 4
+
+
+def test_plain_tasks_would_not():
+    """Or else `OutputTask` is no longer needed."""
+    payloads = worked(loaded())
+    pair = outputs(payloads, "a", 0, Task), outputs(payloads, "b", 0, Task)
+    dask.compute(*dask.optimize(*pair), scheduler="sync")
+    assert CALLS.count("work") == 8
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_never_fused(kept):
+    first, second = Task("first", list, List(1, 2)), Task("second", sum, TaskRef("first"))
+    layer = TaskLayer({"first": internals.never_fused(first) if kept else first, "second": second})
+    if kept:
+        layer.mapping["second"] = internals.never_fused(second)
+    tasks = internals.optimized(HighLevelGraph({"both": layer}, {"both": set()}), ["second"])
+    assert len(ran(tasks)) == (2 if kept else 1)
+    assert dask.get(tasks, "second") == 3
+    assert internals.never_fused("data") == "data"
+
+
+# A layer with one task per block, which dask fuses with loading.
+
+
+def test_a_block_layer_is_fused_with_loading():
+    result = outputs(worked(loaded(), BlockLayer.INDEX), "a", 1)
+    keys = [("a", k) for k in range(4)]
+    tasks = internals.optimized(result.dask, keys)
+    assert ran(tasks) == {*keys, *(("work", k) for k in range(4))}
+    assert dask.get(tasks, keys) == tuple(((k,),) for k in range(4))
+    assert CALLS == ["load", "work"] * 4
+
+
+def test_a_block_layer_over_tasks_of_its_own():
+    """Fusion of layers is not all: slices are tasks that are written out."""
+    array = loaded()[1:]
+    keys = [("work", k) for k in range(4)]
+    done = dask.get(internals.optimized(worked(array).dask, keys), keys)
+    np.testing.assert_array_equal(np.concatenate([block for block, _ in done]), np.arange(1.0, 8))
+
+
+def test_arguments_of_a_block_layer():
+    array = loaded()
+    shared = TaskLayer({("shared", 0): OutputTask(("shared", 0), list, List(1, 2))})
+    per_block = internals.PerBlock({(k,): f"block {k}" for k in range(4)})
+    layer = BlockLayer(
+        "work", array, work, BlockLayer.BLOCK, per_block, TaskRef(("shared", 0)), "same"
+    )
+    graph = HighLevelGraph(
+        {**array.dask.layers, "shared": shared, "work": layer},
+        {**array.dask.dependencies, "shared": set(), "work": {array.name, "shared"}},
+    )
+    keys = [("work", k) for k in range(4)]
+    tasks = internals.optimized(graph, keys)
+    assert ran(tasks) == {*keys, ("shared", 0)}  # loading is fused, the shared task is not
+    for k, (block, rest) in enumerate(dask.get(tasks, keys)):
+        np.testing.assert_array_equal(block, [2 * k, 2 * k + 1])
+        assert rest == (f"block {k}", [1, 2], "same")
+
+
+def test_data_in_memory_are_found():
+    data = da.from_array(np.arange(8.0), chunks=2)
+    blocks = internals.blocks_in_memory(data)
+    assert sorted(blocks) == [(data.name, k) for k in range(4)]
+    assert internals.blocks_in_memory(data + 1) is None
+    assert internals.blocks_in_memory(data[1:]) is None
+
+
+# Tasks of a graph, optimized, and what is in them.
+
+
+def held(part):
+    """All that a task holds, in whatever it has been fused into."""
+    yield part
+    inside = internals.values_of(part) or ()
+    if isinstance(part, dict):
+        inside = part.values()
+    elif isinstance(part, (list, tuple)):
+        inside = part
+    for each in inside:
+        yield from held(each)
+
+
+@pytest.mark.parametrize("optimize_layers", [True, False])
+def test_arguments_are_found_in_fused_tasks(optimize_layers):
+    mark = complex(1, 2)
+    array = loaded()
+    marks = internals.PerBlock(dict.fromkeys([(k,) for k in range(4)], mark))
+    marked = worked(array, marks)
+    if not optimize_layers:
+        tasks = dict(marked.dask.layers["work"])
+        marked = array_of(array, "work", TaskLayer(tasks), {array.name})
+    wanted = internals.optimized_together([marked.map_blocks(abs, dtype=float, meta=np.empty(0))])
+    assert len(ran(wanted.tasks)) == 4
+    assert sum(any(part is mark for part in held(task)) for task in wanted.tasks.values()) == 4
+    assert wanted.keys <= wanted.tasks.keys()
+    assert not wanted.futures
+
+
+def test_a_blockwise_layer_says_what_its_tasks_hold():
+    array = loaded()
+    layers = array.dask.layers.values()
+    parts = [internals.values_of(layer) or tuple(layer.values()) for layer in layers]
+    assert any(isinstance(part, Source) for part in held(parts))
+    mark = object()
+    assert any(p is mark for p in held(BlockLayer("work", array, work, BlockLayer.BLOCK, mark)))
+    assert internals.values_of("text") is None
+    assert internals.values_of((1, 2)) is None
+    assert internals.values_of(TaskRef("a")) == ()
+
+
+def test_aliases_are_followed():
+    tasks = internals.optimized_together([loaded()[1:] + 1]).tasks
+    targets = {t for t in map(internals.alias_target, tasks.values()) if t is not None}
+    assert targets <= tasks.keys()
+
+
+# The rest.
+
+
+@pytest.mark.parametrize("made", [lambda x: x, lambda x: x[1:], lambda x: x.rechunk(3)[::2]])
+def test_loading_again(made):
+    array = made(loaded())
+    twin = internals.loaded_again(array, "seed")
+    assert twin.chunks == array.chunks
+    assert not set(twin.dask) & set(array.dask)
+    np.testing.assert_array_equal(*dask.compute(array, twin, scheduler="sync"))
+    assert internals.loaded_again(array, "seed").name == twin.name
+    assert internals.loaded_again(array, "other").name != twin.name
+
+
+def test_values_without_a_scheduler():
+    array = da.from_array(np.arange(12.0).reshape((3, 4)), chunks=2)[1:] + 1
+    with Callback(start=lambda dsk: pytest.fail("a scheduler")):
+        done = internals.compute_here(array)
+        (one,) = internals.compute_here(array[:1, :1])
+    np.testing.assert_array_equal(done, np.arange(5.0, 13).reshape((2, 4)))
+    assert one == [5.0]
+
+
+def test_an_index_in_full():
+    assert internals.normalize_index(np.s_[..., -1], (3, 4)) == (slice(None), 3)
+
+
+def test_local_schedulers_tell_what_is_ready():
+    """Progressive runs put the tasks that are ready in order, and take results out of the cache."""
+    seen = []
+
+    def note(key, value, dsk, state, worker):
+        seen.append((isinstance(state["ready"], list), state["cache"][key] is value))
+
+    with Callback(posttask=note):
+        loaded().compute(scheduler="threads")
+    assert len(seen) >= 4
+    assert all(ready and cached for ready, cached in seen)

@@ -1,0 +1,64 @@
+"""What a run reads: its array and the lazy parameters of its UDFs, and the files behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from udfdask.graph.dask_internals import graph_array
+from udfdask.graph.input_files import data_files
+from udfdask.plan.declarations import made_anew
+from udfdask.udf import UDF
+from udfdask.udf.aux_data import AuxData
+from udfdask.udf.nested_collections import is_lazy, lazy_places, member_at, with_members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What a run reads; nothing is checked yet."""
+
+    array: Any
+    """What the user passed as the data."""
+    udfs: list[Any]
+    """What the user passed as UDFs."""
+    files: tuple[str, ...]
+    """Files and stores that the data and lazy parameters are read from, as far as is known."""
+
+
+def inputs_of(array: Any, udfs: Sequence[Any]) -> Inputs:
+    """Return what a run of UDFs over an array reads, expression arrays as graphs."""
+    array = graph_array(array)
+    udfs = [_over_graphs(udf) for udf in udfs]
+    lazy = [array, *_collections_of(udfs)] if is_lazy(array) else []
+    return Inputs(array=array, udfs=udfs, files=data_files(*lazy))
+
+
+def _over_graphs(udf: Any) -> Any:
+    """Return a UDF whose parameters hold no expression arrays."""
+    if not isinstance(udf, UDF):
+        return udf
+    kwargs = {name: _over_graph(value) for name, value in udf._kwargs.items()}
+    same = all(kwargs[name] is value for name, value in udf._kwargs.items())
+    return udf if same else made_anew(type(udf), kwargs)
+
+
+def _over_graph(value: Any) -> Any:
+    """Return a parameter with arrays over graphs in place of expression arrays."""
+    if isinstance(value, AuxData):
+        data = graph_array(value.data)
+        return value if data is value.data else replace(value, data=data)
+    if is_lazy(value):
+        return graph_array(value)
+    members = {place: member_at(value, place) for place in lazy_places(value)}
+    lowered = {place: graph_array(member) for place, member in members.items()}
+    changed = any(lowered[place] is not member for place, member in members.items())
+    return with_members(value, lowered) if changed else value
+
+
+def _collections_of(udfs: Sequence[Any]) -> list[Any]:
+    """Return the dask collections among the parameters, those in containers included."""
+    values = [value for udf in udfs if isinstance(udf, UDF) for value in udf._kwargs.values()]
+    given = [value.data if isinstance(value, AuxData) else value for value in values]
+    found = [value for value in given if is_lazy(value)]
+    return found + [member_at(value, place) for value in given for place in lazy_places(value)]
