@@ -5,32 +5,33 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 
-from udfdask.arrays.backends import names
-from udfdask.arrays.backends.device import n_devices, using_device
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.device import n_devices
 from udfdask.errors import DeviceError
 from udfdask.plan.recipe import Recipe
 
 
-def chunk_device(backends: Iterable[str], native: str) -> AbstractContextManager[None]:
+def chunk_device(backends: Iterable[Backend], native: Backend) -> AbstractContextManager[None]:
     """Return the context of a chunk task whose data are of backend `native`.
 
     `backends` are those that the UDFs are given. Raise if one of them needs a device and there is
     none.
     """
-    wanted = set(backends)
-    if names.CUDA in wanted:
+    wanted = list(backends)
+    if any(backend.device == "cuda" and not backend.on_device for backend in wanted):
         _require_cuda()
-    if native in names.CUPY_BACKENDS:
+    if native.on_device:
         # on the stream on which the data have been made
-        return using_device(own_stream=False)
-    return using_device(own_stream=True) if wanted & names.CUPY_BACKENDS else nullcontext()
+        return native.dense.at_work(own_stream=False)
+    there = next((backend for backend in wanted if backend.on_device), native)
+    return there.dense.at_work(own_stream=True)
 
 
 def merge_device(recipe: Recipe) -> AbstractContextManager[None]:
     """Return the context of a task behind the chunks of a run."""
-    return using_device(own_stream=False) if recipe.on_device else nullcontext()
+    return recipe.home.at_work(own_stream=False)
 
 
 def _require_cuda() -> None:

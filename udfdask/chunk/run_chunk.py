@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from udfdask.arrays.backends.detect import backend_of
-from udfdask.arrays.backends.device import to_device, to_host
-from udfdask.arrays.backends.names import NUMPY
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.convert import in_backend
+from udfdask.arrays.backends.dense_backends import NUMPY
+from udfdask.arrays.backends.table import backend_of
 from udfdask.cache import OncePerProcess
 from udfdask.chunk.device_context import chunk_device, merge_device
 from udfdask.chunk.frames.open_source import source_of
@@ -119,7 +120,7 @@ def _device(recipe: Recipe, block: Any, group: Group | None) -> AbstractContextM
     backends = recipe.backends_over(native)
     ours = backends if group is None else [backends[number] for number in group.numbers]
     # what is merged on the device is sent there, if a block is none of those that were announced
-    where = recipe.native if recipe.on_device else native
+    where = recipe.native if recipe.native.on_device else native
     return chunk_device(ours, where)
 
 
@@ -149,7 +150,7 @@ def _source(
 
 
 def _start_all(
-    recipe: Recipe, chunk: int, aux: Sequence[Any], native: str, group: Group | None
+    recipe: Recipe, chunk: int, aux: Sequence[Any], native: Backend, group: Group | None
 ) -> list[Instance]:
     """Return the UDFs of a group, or all, ready to process a chunk of backend `native`."""
     numbers = range(len(recipe.udfs)) if group is None else group.numbers
@@ -168,7 +169,7 @@ def _start_all(
 
 
 def _start(
-    recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray], backend: str
+    recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray], backend: Backend
 ) -> Instance:
     """Return a UDF ready to process a chunk: task data and preprocessed buffers in place."""
     instance = Instance(recipe, number, chunk, chunk + 1, aux, backend)
@@ -204,8 +205,7 @@ def _shared_task_data(instance: Instance, number: int) -> dict[str, Any]:
         instance.view_whole_aux()
         try:
             made = _as_dict(instance, "get_shared_task_data")
-            if instance.on_device:  # other threads, on other streams, take it as it is
-                udf.xp.cuda.get_current_stream().synchronize()
+            instance.dense.wait()  # other threads, on other streams, take it as it is
             return made
         finally:
             udf.meta.cursor = cursor
@@ -253,10 +253,10 @@ def _finish(instance: Instance, number: int) -> Partial:
 def _kept(instance: Instance, number: int) -> dict[str, AnyArray]:
     """Return the buffers of a UDF where they are merged: on the device over chunks that are."""
     backend = instance.recipe.merge_backend(number)
-    if backend == NUMPY and not instance.on_device:
+    if backend == NUMPY and instance.dense == NUMPY:
         return instance.arrays
     specs = instance.where.allocated
     return {
-        name: to_device(array) if specs[name].on_device(backend) else to_host(array)
+        name: in_backend(array, specs[name].backend(backend))
         for name, array in instance.arrays.items()
     }

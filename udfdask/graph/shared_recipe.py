@@ -23,7 +23,8 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.sizeof import sizeof
 
 from udfdask.arrays.backends.check_block import check_block, plain_block
-from udfdask.arrays.backends.device import is_on_device, to_host
+from udfdask.arrays.backends.convert import to_host
+from udfdask.arrays.backends.table import backend_of
 from udfdask.config import inline_bytes
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.unfused_task import OutputTask
@@ -135,7 +136,7 @@ def _gathered(
     value = gather(blocks, *extra)
     if announced is not None and number != CORRECTIONS:
         check_block(value, *announced, what)
-    return to_host(value) if is_on_device(value) else value
+    return to_host(value) if backend_of(value).on_device else value
 
 
 def _plain(blocks: Any, what: str) -> Any:

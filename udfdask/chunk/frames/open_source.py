@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends import names
 from udfdask.arrays.backends.check_block import plain_block
 from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.detect import backend_of, fill_value, is_unknown_sparse
+from udfdask.arrays.backends.table import backend_of, fill_value, is_unknown_sparse
 from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.chunk.frames.dense import DenseSource, DeviceSource
+from udfdask.chunk.frames.dense import DenseSource
 from udfdask.chunk.frames.source import FrameSource
 from udfdask.chunk.frames.sparse import SparseSource
 from udfdask.errors import UDFError
@@ -38,10 +37,8 @@ def source_of(
         block if backend_of(block) == backend else to_backend(block, backend, block.shape)
         for block in blocks
     ]
-    kind = DeviceSource if backend == names.CUPY else DenseSource
-    if backend in names.SPARSE_BACKENDS:
-        return SparseSource(alike, nav_shape, sig_chunks, mask, dtype)
-    return kind(alike, nav_shape, sig_chunks, mask, dtype)
+    kind = SparseSource if backend.is_sparse else DenseSource
+    return kind(alike, backend, nav_shape, sig_chunks, mask, dtype)
 
 
 def _check_sparse(block: Any, nav_dims: int, sig_dims: int) -> None:
@@ -57,7 +54,7 @@ def _check_sparse(block: Any, nav_dims: int, sig_dims: int) -> None:
             f"a sparse chunk came whose fill value is {filled!r}: values that are not stored "
             "have to be 0"
         )
-    if backend_of(block) in names.D2_BACKENDS and (nav_dims, sig_dims) != (1, 1):
+    if backend_of(block).is_matrix and (nav_dims, sig_dims) != (1, 1):
         raise UDFError(
             f"a matrix of type {type(block).__name__} came, in which each row is a frame, where "
             f"chunks have {nav_dims} navigation and {sig_dims} signal dimensions: sparse.GCXS "
