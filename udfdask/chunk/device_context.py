@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from udfdask.arrays.backends.backend import Backend
@@ -13,20 +13,20 @@ from udfdask.errors import DeviceError
 from udfdask.plan.recipe import Recipe
 
 
-def chunk_device(backends: Iterable[Backend], native: Backend) -> AbstractContextManager[None]:
-    """Return the context of a chunk task whose data are of backend `native`.
+def chunk_device(
+    backends: Sequence[Backend], data: Sequence[Backend]
+) -> AbstractContextManager[None]:
+    """Return the context of a chunk task.
 
-    `backends` are those that the UDFs are given. Raise if one of them needs a device and there is
-    none.
+    `backends` are those that the UDFs are given, `data` those of the blocks; of a chunk with
+    several, any may be on a device. Raise if a UDF needs a device and there is none.
     """
-    wanted = list(backends)
-    if any(backend.device == "cuda" and not backend.on_device for backend in wanted):
+    if any(backend.device == "cuda" and not backend.on_device for backend in backends):
         _require_cuda()
-    if native.on_device:
-        # on the stream on which the data have been made
-        return native.dense.at_work(own_stream=False)
-    there = next((backend for backend in wanted if backend.on_device), native)
-    return there.dense.at_work(own_stream=True)
+    there = next((backend for backend in (*data, *backends) if backend.on_device), data[0])
+    # data on a device are taken on the stream on which they have been made
+    own_stream = not any(backend.on_device for backend in data)
+    return there.dense.at_work(own_stream=own_stream)
 
 
 def merge_device(recipe: Recipe) -> AbstractContextManager[None]:

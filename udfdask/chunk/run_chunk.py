@@ -48,8 +48,9 @@ def run_chunk(
     they are of a UDF of another group.
     """
     recipe = recipe.now
-    with held_threads(recipe), _device(recipe, blocks[0], group):
-        source = _source(recipe, chunk, blocks, recipe.sig_chunks)
+    kinds = [backend_of(block) for block in blocks]
+    with held_threads(recipe), _device(recipe, kinds, group):
+        source = _source(recipe, chunk, blocks, kinds, recipe.sig_chunks)
         instances = _start_all(recipe, chunk, aux, source.backend, group)
         process(instances, source, chunk)
         return _payload(recipe, instances, group)
@@ -67,10 +68,11 @@ def run_part(
 
     Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
     """
-    with held_threads(recipe), _device(recipe, block, group):
+    kinds = [backend_of(block)]
+    with held_threads(recipe), _device(recipe, kinds, group):
         window = _windows(recipe)[number]
         sizes = tuple((w.stop - w.start,) for w in window)
-        source = _source(recipe, chunk, [block], sizes)
+        source = _source(recipe, chunk, [block], kinds, sizes)
         instances = _start_all(recipe, chunk, aux, source.backend, group)
         process_signal_chunk(instances, source, chunk, number)
         for instance in instances:
@@ -114,14 +116,14 @@ def _join(
     return Partial(arrays, chunk, chunk + 1, ours[0].aux)
 
 
-def _device(recipe: Recipe, block: Any, group: Group | None) -> AbstractContextManager[None]:
-    """Return the context in which a group sees a chunk of which a block is given."""
-    native = backend_of(block)
-    backends = recipe.backends_over(native)
+def _device(
+    recipe: Recipe, kinds: Sequence[Backend], group: Group | None
+) -> AbstractContextManager[None]:
+    """Return the context in which a group sees a chunk whose blocks are of these backends."""
+    backends = recipe.backends_over(kinds[0])
     ours = backends if group is None else [backends[number] for number in group.numbers]
-    # what is merged on the device is sent there, if a block is none of those that were announced
-    where = recipe.native if recipe.native.on_device else native
-    return chunk_device(ours, where)
+    # results are merged on the announced device, also where these blocks are not on it
+    return chunk_device(ours, [recipe.native, *kinds])
 
 
 def join_groups(payloads: Sequence[Payload]) -> Payload:
@@ -142,11 +144,15 @@ def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
 
 
 def _source(
-    recipe: Recipe, chunk: int, blocks: Sequence[Any], sig_chunks: tuple[tuple[int, ...], ...]
+    recipe: Recipe,
+    chunk: int,
+    blocks: Sequence[Any],
+    kinds: Sequence[Backend],
+    sig_chunks: tuple[tuple[int, ...], ...],
 ) -> FrameSource:
     """Return the frames of a chunk, out of blocks for each of the signal chunks."""
     nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
-    return source_of(blocks, nav_shape, sig_chunks, mask, recipe.dtype)
+    return source_of(blocks, kinds, nav_shape, sig_chunks, mask, recipe.dtype)
 
 
 def _start_all(

@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.choose import choose_backends
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.shapes import Shape
@@ -30,7 +30,7 @@ from udfdask.corrections.neighbours import straddles
 from udfdask.corrections.validate import checked
 from udfdask.errors import ArgumentValueError
 from udfdask.plan.declarations import declare
-from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.plan.recipe import Recipe, UDFRecipe, backends_for
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.meta import UDFMeta
 
@@ -80,7 +80,8 @@ def make_recipe(
         parts.append(part)
         preferences.append(preference)
     max_frames = int(grid.counts.max()) if grid.n_chunks else 1
-    chosen = choose_backends(native, [p.backends for p in parts], corrected=corrections is not None)
+    chosen = backends_for(parts, native, corrected=corrections is not None)
+    parts = [replace(p, backend=backend) for p, backend in zip(parts, chosen, strict=True)]
     if all(backend.on_device for backend in chosen):
         tile_bytes = device_tile_bytes
     limits: dict[str, Any] = {

@@ -191,7 +191,8 @@ def _check_rows(array: da.Array, sig_dims: int) -> None:
 
 def _check_formats(recipe: Recipe) -> None:
     """Raise if a UDF would be given a dtype in a format that does not have it."""
-    for udf, backend in zip(recipe.udfs, recipe.backends_over(recipe.native), strict=True):
+    for udf in recipe.udfs:
+        backend = udf.backend
         for dtype in (udf.input_dtype, recipe.dtype):
             backend.dense.check_dtype(dtype)
         if not backend.holds(udf.input_dtype):

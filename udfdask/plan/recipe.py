@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -69,6 +69,8 @@ class UDFRecipe:
     """What the extra dimensions of each result are."""
     backends: tuple[Backend, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
+    backend: Backend = NUMPY
+    """The one that it is given, where chunks are what the dask array announces."""
 
     def __getstate__(self) -> dict[str, Any]:
         return uncached(self)
@@ -151,13 +153,14 @@ class Recipe:
         return math.prod(len(sizes) for sizes in self.sig_chunks)
 
     def backends_over(self, native: Backend) -> tuple[Backend, ...]:
-        """Return the array backend that each UDF is given over a chunk of backend `native`."""
-        # one that does not have the dtype is chosen only where the plan will say so
-        offers = [
-            tuple(one for one in u.backends if one.holds(u.input_dtype)) or u.backends
-            for u in self.udfs
-        ]
-        return choose_backends(native, offers, corrected=self.corrections is not None)
+        """Return the array backend that each UDF is given over a chunk of backend `native`.
+
+        The plan has chosen for chunks that are what the dask array announces. A worker chooses only
+        where a chunk is something else.
+        """
+        if native == self.native:
+            return tuple(u.backend for u in self.udfs)
+        return backends_for(self.udfs, native, corrected=self.corrections is not None)
 
     @property
     def home(self) -> DenseBackend:
@@ -166,8 +169,7 @@ class Recipe:
 
     def merge_backend(self, number: int) -> DenseBackend:
         """Return the array backend in which the results of the chunks of a UDF are merged."""
-        mine = self.backends_over(self.native)[number]
-        return self.home if mine.on_device else NUMPY
+        return self.home if self.udfs[number].backend.on_device else NUMPY
 
     @property
     def aux_slots(self) -> tuple[tuple[int, str], ...]:
@@ -227,6 +229,17 @@ class Recipe:
                 given = u.aux[name].with_data(value) if is_aux else value
             udfs[number] = replace(u, kwargs={**u.kwargs, name: given})
         return replace(self, udfs=tuple(udfs), corrections=corrections)
+
+
+def backends_for(
+    udfs: Sequence[UDFRecipe], native: Backend, *, corrected: bool
+) -> tuple[Backend, ...]:
+    """Return the array backend that each UDF is given over a chunk of backend `native`."""
+    # one that does not have the dtype is chosen only where the plan will say so
+    offers = [
+        tuple(one for one in u.backends if one.holds(u.input_dtype)) or u.backends for u in udfs
+    ]
+    return choose_backends(native, offers, corrected=corrected)
 
 
 def _weight(value: Any, around: tuple[int, ...] = ()) -> int:

@@ -123,22 +123,17 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
 
 def _tiling(recipe: Recipe) -> TilingScheme:
     """Return the scheme of the tiles: of sparse ones where all UDFs take the data so."""
-    given = recipe.backends_over(recipe.native)
-    takes_sparse = recipe.native.is_sparse and all(one.is_sparse for one in given)
+    takes_sparse = recipe.native.is_sparse and all(u.backend.is_sparse for u in recipe.udfs)
     return recipe.sparse_tiling if takes_sparse and recipe.corrections is None else recipe.tiling
 
 
 def _backends(recipe: Recipe) -> str:
     """Return what chunks are made of, and as what each UDF is given them, in words."""
     native = recipe.native
-    given = recipe.backends_over(native)
     corrected = recipe.corrections is not None and native.is_sparse
-    if not corrected and set(given) == {native}:
+    if not corrected and all(udf.backend == native for udf in recipe.udfs):
         return native.name
-    each = [
-        f"{udf.name} is given {_made(native, backend, corrected)}"
-        for udf, backend in zip(recipe.udfs, given, strict=True)
-    ]
+    each = [f"{udf.name} is given {_made(native, udf.backend, corrected)}" for udf in recipe.udfs]
     return "; ".join([f"{native.name} chunks", *dict.fromkeys(each)])
 
 

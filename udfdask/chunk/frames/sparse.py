@@ -35,7 +35,8 @@ class SparseSource(FrameSource):
         first = tuple(start for start, _, _ in cut)
         shape = tuple(stop - start for start, stop, _ in cut)
         if 0 in shape:
-            return self.dense.namespace().empty((stop - start, *shape), dtype=rows.dtype)
+            nothing: AnyArray = self.dense.namespace().empty((stop - start, *shape), rows.dtype)
+            return nothing
         # leading axes are cut first, so that a part is a run of neighbouring pixels
         origin = int(np.ravel_multi_index(first, rows.sig))
         tile = rows.dense(start, stop, origin, origin + math.prod(shape))
