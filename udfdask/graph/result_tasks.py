@@ -215,7 +215,7 @@ class ResultTasks:
             {**needed.layers, name: MaterializedLayer(tasks)},
             {**needed.dependencies, name: depends},
         )
-        empty = held_by(self.home, dtype).namespace().empty((0,) * len(chunks), dtype=dtype)
+        empty = held_by(self.home, dtype).empty((0,) * len(chunks), dtype)
         return da.Array(graph, name, chunks, meta=empty)
 
 

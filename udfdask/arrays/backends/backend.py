@@ -94,6 +94,11 @@ class DenseBackend(Backend):
     def read_only(self, array: Any) -> AnyArray:
         """Return a read-only view of one of its arrays, or the array where there are none."""
 
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
+        """Return an array whose values are yet to be written."""
+        made: AnyArray = self.namespace().empty(shape, dtype=dtype)
+        return made
+
     def send(self, tile: AnyArray) -> Any:
         """Return a tile of the host as one of its arrays, perhaps still on its way.
 

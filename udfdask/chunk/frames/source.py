@@ -91,7 +91,7 @@ class FrameSource(ABC):
 
         `places` are those in a frame, int, (sig dims, m).
         """
-        out = self.dense.namespace().empty((stop - start, places.shape[1]), dtype=self._dtype)
+        out = self.dense.empty((stop - start, places.shape[1]), self._dtype)
         starts = [np.cumsum((0, *sizes[:-1])) for sizes in self._sig_chunks]
         block_of = [
             np.searchsorted(first, place, side="right") - 1
@@ -109,7 +109,7 @@ class FrameSource(ABC):
         everything = (slice(None),) * len(self._sig)
         if len(self._blocks) == 1:
             return self.tile(start, stop, 0, everything)
-        out = self.dense.namespace().empty((stop - start, *self._sig), dtype=self._dtype)
+        out = self.dense.empty((stop - start, *self._sig), self._dtype)
         ends = [list(itertools.accumulate(c)) for c in self._sig_chunks]
         windows = itertools.product(
             *(

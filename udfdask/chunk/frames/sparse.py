@@ -35,8 +35,7 @@ class SparseSource(FrameSource):
         first = tuple(start for start, _, _ in cut)
         shape = tuple(stop - start for start, stop, _ in cut)
         if 0 in shape:
-            nothing: AnyArray = self.dense.namespace().empty((stop - start, *shape), rows.dtype)
-            return nothing
+            return self.dense.empty((stop - start, *shape), rows.dtype)
         # leading axes are cut first, so that a part is a run of neighbouring pixels
         origin = int(np.ravel_multi_index(first, rows.sig))
         tile = rows.dense(start, stop, origin, origin + math.prod(shape))
