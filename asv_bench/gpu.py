@@ -28,6 +28,7 @@ import numpy as np
 
 import udfdask as ud
 from udfdask.arrays.backends import device
+from udfdask.arrays.backends.convert import to_host
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 START, STOP = "<!-- gpu: start -->", "<!-- gpu: stop -->"
@@ -182,10 +183,10 @@ def agrees(row: Row, cupy: Any) -> bool:
     array = make_chunks(row, cupy, 0)[: CHUNK_FRAMES // 8]
     backends = None if row.chunks == "on the device" else "cupy"
     found = ud.run_udf(array, row.make(), backends=backends).compute()
-    host = array.map_blocks(device.to_host, meta=np.empty((0, *SIG), row.dtype))
+    host = array.map_blocks(to_host, meta=np.empty((0, *SIG), row.dtype))
     wanted = ud.run_udf(host, row.make(), backends="numpy").compute()
     return all(
-        np.allclose(device.to_host(found[name]), wanted[name], rtol=1e-4, equal_nan=True)
+        np.allclose(to_host(found[name]), wanted[name], rtol=1e-4, equal_nan=True)
         for name in wanted.keys()  # noqa: SIM118  # a Result is no mapping
     )
 

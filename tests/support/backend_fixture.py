@@ -31,7 +31,8 @@ from chunk_backends import (
     why_no_device,
 )
 from stand_in import numpy_standing_in_for_cupy
-from udfdask.arrays.backends.device import is_on_device, to_host
+from udfdask.arrays.backends.convert import to_host
+from udfdask.arrays.backends.table import backend_of
 
 DOORS = {
     "run_udf": "udfdask.run.run_udf",
@@ -136,7 +137,7 @@ def _bring_to_host(monkeypatch):
 
         def brought(results, *args):
             array = finalize(results, *args)
-            return to_host(array) if is_on_device(array) else array
+            return to_host(array) if backend_of(array).on_device else array
 
         return brought, extra
 

@@ -7,7 +7,7 @@ import sparse
 
 import udfdask as ud
 from udf_programs import make_udf
-from udfdask.arrays.backends.detect import backend_of
+from udfdask.arrays.backends.table import backend_of
 
 
 def dense(array):
@@ -23,7 +23,7 @@ class Looks:
     def dense(self, data, by_frame=False):
         """Check a frame, tile or partition; return it dense, in the shape that NumPy would have."""
         meta = self.meta
-        assert backend_of(data) == meta.array_backend
+        assert backend_of(data).name == meta.array_backend
         assert meta.array_backend in self.offers()
         assert data.dtype == meta.input_dtype
         stack = tuple(meta.slice.shape)

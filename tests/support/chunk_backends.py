@@ -5,22 +5,28 @@ import math
 
 import numpy as np
 
-from udfdask.arrays.backends import names
+from udfdask import UDF
 from udfdask.arrays.backends.convert import to_backend
+from udfdask.arrays.backends.table import backend_named
 
 READ_ONLY = "read-only"
 STAND_IN = "stand-in"
 """CuPy's, with NumPy standing in for it."""
-ANY_SHAPE = ("numpy", READ_ONLY, names.SPARSE_COO, names.SPARSE_GCXS)
+ANY_SHAPE = ("numpy", READ_ONLY, UDF.BACKEND_SPARSE_COO, UDF.BACKEND_SPARSE_GCXS)
 MATRICES = (
-    names.SCIPY_CSR,
-    names.SCIPY_CSC,
-    names.SCIPY_COO,
-    names.SCIPY_CSR_ARRAY,
-    names.SCIPY_CSC_ARRAY,
-    names.SCIPY_COO_ARRAY,
+    UDF.BACKEND_SCIPY_CSR,
+    UDF.BACKEND_SCIPY_CSC,
+    UDF.BACKEND_SCIPY_COO,
+    UDF.BACKEND_SCIPY_CSR_ARRAY,
+    UDF.BACKEND_SCIPY_CSC_ARRAY,
+    UDF.BACKEND_SCIPY_COO_ARRAY,
 )
-ON_DEVICE = (names.CUPY, names.CUPY_SCIPY_CSR, names.CUPY_SCIPY_CSC, names.CUPY_SCIPY_COO)
+ON_DEVICE = (
+    UDF.BACKEND_CUPY,
+    UDF.BACKEND_CUPY_SCIPY_CSR,
+    UDF.BACKEND_CUPY_SCIPY_CSC,
+    UDF.BACKEND_CUPY_SCIPY_COO,
+)
 ON_HOST = (*ANY_SHAPE, *MATRICES)
 
 
@@ -50,7 +56,7 @@ def can_hold(backend, array, sig_dims):
         return True
     if dtype.kind not in "biufc" or not dtype.isnative or dtype.char in "egG":
         return False
-    return backend not in names.D2_BACKENDS or (array.ndim, sig_dims) == (2, 1)
+    return backend not in UDF.D2_BACKENDS or (array.ndim, sig_dims) == (2, 1)
 
 
 def block_in(block, backend, sig_dims):
@@ -59,10 +65,10 @@ def block_in(block, backend, sig_dims):
         view = np.asarray(block).view()
         view.flags.writeable = False
         return view
-    if backend == names.SPARSE_GCXS:
+    if backend == UDF.BACKEND_SPARSE_GCXS:
         return gcxs(np.asarray(block), block.ndim - sig_dims)
-    name = names.CUPY if backend == STAND_IN else backend
-    return to_backend(np.asarray(block), name, block.shape)
+    name = UDF.BACKEND_CUPY if backend == STAND_IN else backend
+    return to_backend(np.asarray(block), backend_named(name), block.shape)
 
 
 def gcxs(block, nav_dims):

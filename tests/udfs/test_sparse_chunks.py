@@ -22,6 +22,7 @@ from sparse_data import (
     sparse_chunks,
     sprinkled,
 )
+from udfdask.arrays.backends.table import backend_named
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.corrections import CorrectionSet
 from udfdask.masks import circular
@@ -267,7 +268,11 @@ def test_memory_in_proportion_to_the_entries(form):
     block = maker(form, 1)(values)
     udfs = [u for u in udfs_for(values.shape[1:], "u2") if not isinstance(u, PickUDF)]
     recipe = make_recipe(
-        udfs, shape=values.shape, dtype="u2", sig_dims=sig_dims, native=backend_name(form)
+        udfs,
+        shape=values.shape,
+        dtype="u2",
+        sig_dims=sig_dims,
+        native=backend_named(backend_name(form)),
     )
     run_chunk(recipe, 0, [block])  # compiles, and makes the masks
     tracemalloc.start()

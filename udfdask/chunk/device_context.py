@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
-from udfdask.arrays.backends import names
-from udfdask.arrays.backends.device import n_devices, using_device
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.device import n_devices
 from udfdask.errors import DeviceError
 from udfdask.plan.recipe import Recipe
 
 
-def chunk_device(backends: Iterable[str], native: str) -> AbstractContextManager[None]:
-    """Return the context of a chunk task whose data are of backend `native`.
+def chunk_device(
+    backends: Sequence[Backend], data: Sequence[Backend]
+) -> AbstractContextManager[None]:
+    """Return the context of a chunk task.
 
-    `backends` are those that the UDFs are given. Raise if one of them needs a device and there is
-    none.
+    `backends` are those that the UDFs are given, `data` those of the blocks; of a chunk with
+    several, any may be on a device. Raise if a UDF needs a device and there is none.
     """
-    wanted = set(backends)
-    if names.CUDA in wanted:
+    if any(backend.device == "cuda" and not backend.on_device for backend in backends):
         _require_cuda()
-    if native in names.CUPY_BACKENDS:
-        # on the stream on which the data have been made
-        return using_device(own_stream=False)
-    return using_device(own_stream=True) if wanted & names.CUPY_BACKENDS else nullcontext()
+    there = next((backend for backend in (*data, *backends) if backend.on_device), data[0])
+    # data on a device are taken on the stream on which they have been made
+    own_stream = not any(backend.on_device for backend in data)
+    return there.dense.at_work(own_stream=own_stream)
 
 
 def merge_device(recipe: Recipe) -> AbstractContextManager[None]:
     """Return the context of a task behind the chunks of a run."""
-    return using_device(own_stream=False) if recipe.on_device else nullcontext()
+    return recipe.home.at_work(own_stream=False)
 
 
 def _require_cuda() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.names import CUPY_BACKENDS
 from udfdask.chunk.dense_tiles import DensePieces
 from udfdask.chunk.frames.source import FrameSource
 from udfdask.chunk.frames.sparse import SparseSource
@@ -62,16 +61,15 @@ def _process_dense(instances: list[Instance], source: FrameSource, chunk: int) -
         for number in range(recipe.n_blocks):
             _process_dense_tiles(tiles, source, chunk, number)
     for start, stop in _stacks(whole, chunk, depth):
-        _process_whole(whole, DensePieces(source.frames(start, stop)), start, stop)
+        _process_whole(whole, DensePieces(source.frames(start, stop), source.dense), start, stop)
     if partitions:
         n_rows = recipe.grid.count(chunk)
-        _process_whole(partitions, DensePieces(source.frames(0, n_rows)), 0, n_rows)
+        _process_whole(partitions, DensePieces(source.frames(0, n_rows), source.dense), 0, n_rows)
 
 
 def _as_views(instances: list[Instance], source: FrameSource) -> bool:
     """Return whether tiles are views of the blocks, which no UDF has moved to its own side."""
-    here = source.backend in CUPY_BACKENDS
-    return source.together and all(instance.on_device == here for instance in instances)
+    return source.together and all(instance.dense == source.dense for instance in instances)
 
 
 def _process_sparse(instances: list[Instance], source: SparseSource, chunk: int) -> None:
@@ -141,7 +139,8 @@ def _process_dense_tiles(
         window = part.shift_by([-o for o in corner]).get()
         for start, stop in stacks:
             look = partial(source.pixels, start, stop)
-            pieces = DensePieces(source.tile(start, stop, place, window), part, look)
+            tile = source.tile(start, stop, place, window)
+            pieces = DensePieces(tile, source.dense, part, look)
             for instance in instances:
                 instance.view_rows(start, stop)
                 instance.call("process_tile", pieces.get(instance))

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from udfdask.arrays.backends.detect import backend_of
-from udfdask.arrays.backends.device import to_device, to_host
-from udfdask.arrays.backends.names import NUMPY
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.convert import in_backend
+from udfdask.arrays.backends.dense_backends import NUMPY
+from udfdask.arrays.backends.table import backend_of
 from udfdask.cache import OncePerProcess
 from udfdask.chunk.device_context import chunk_device, merge_device
 from udfdask.chunk.frames.open_source import source_of
@@ -47,8 +48,9 @@ def run_chunk(
     they are of a UDF of another group.
     """
     recipe = recipe.now
-    with held_threads(recipe), _device(recipe, blocks[0], group):
-        source = _source(recipe, chunk, blocks, recipe.sig_chunks)
+    kinds = [backend_of(block) for block in blocks]
+    with held_threads(recipe), _device(recipe, kinds, group):
+        source = _source(recipe, chunk, blocks, kinds, recipe.sig_chunks)
         instances = _start_all(recipe, chunk, aux, source.backend, group)
         process(instances, source, chunk)
         return _payload(recipe, instances, group)
@@ -66,10 +68,11 @@ def run_part(
 
     Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
     """
-    with held_threads(recipe), _device(recipe, block, group):
+    kinds = [backend_of(block)]
+    with held_threads(recipe), _device(recipe, kinds, group):
         window = _windows(recipe)[number]
         sizes = tuple((w.stop - w.start,) for w in window)
-        source = _source(recipe, chunk, [block], sizes)
+        source = _source(recipe, chunk, [block], kinds, sizes)
         instances = _start_all(recipe, chunk, aux, source.backend, group)
         process_signal_chunk(instances, source, chunk, number)
         for instance in instances:
@@ -113,14 +116,14 @@ def _join(
     return Partial(arrays, chunk, chunk + 1, ours[0].aux)
 
 
-def _device(recipe: Recipe, block: Any, group: Group | None) -> AbstractContextManager[None]:
-    """Return the context in which a group sees a chunk of which a block is given."""
-    native = backend_of(block)
-    backends = recipe.backends_over(native)
+def _device(
+    recipe: Recipe, kinds: Sequence[Backend], group: Group | None
+) -> AbstractContextManager[None]:
+    """Return the context in which a group sees a chunk whose blocks are of these backends."""
+    backends = recipe.backends_over(kinds[0])
     ours = backends if group is None else [backends[number] for number in group.numbers]
-    # what is merged on the device is sent there, if a block is none of those that were announced
-    where = recipe.native if recipe.on_device else native
-    return chunk_device(ours, where)
+    # results are merged on the announced device, also where these blocks are not on it
+    return chunk_device(ours, [recipe.native, *kinds])
 
 
 def join_groups(payloads: Sequence[Payload]) -> Payload:
@@ -141,15 +144,19 @@ def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
 
 
 def _source(
-    recipe: Recipe, chunk: int, blocks: Sequence[Any], sig_chunks: tuple[tuple[int, ...], ...]
+    recipe: Recipe,
+    chunk: int,
+    blocks: Sequence[Any],
+    kinds: Sequence[Backend],
+    sig_chunks: tuple[tuple[int, ...], ...],
 ) -> FrameSource:
     """Return the frames of a chunk, out of blocks for each of the signal chunks."""
     nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
-    return source_of(blocks, nav_shape, sig_chunks, mask, recipe.dtype)
+    return source_of(blocks, kinds, nav_shape, sig_chunks, mask, recipe.dtype)
 
 
 def _start_all(
-    recipe: Recipe, chunk: int, aux: Sequence[Any], native: str, group: Group | None
+    recipe: Recipe, chunk: int, aux: Sequence[Any], native: Backend, group: Group | None
 ) -> list[Instance]:
     """Return the UDFs of a group, or all, ready to process a chunk of backend `native`."""
     numbers = range(len(recipe.udfs)) if group is None else group.numbers
@@ -168,7 +175,7 @@ def _start_all(
 
 
 def _start(
-    recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray], backend: str
+    recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray], backend: Backend
 ) -> Instance:
     """Return a UDF ready to process a chunk: task data and preprocessed buffers in place."""
     instance = Instance(recipe, number, chunk, chunk + 1, aux, backend)
@@ -204,8 +211,7 @@ def _shared_task_data(instance: Instance, number: int) -> dict[str, Any]:
         instance.view_whole_aux()
         try:
             made = _as_dict(instance, "get_shared_task_data")
-            if instance.on_device:  # other threads, on other streams, take it as it is
-                udf.xp.cuda.get_current_stream().synchronize()
+            instance.dense.wait()  # other threads, on other streams, take it as it is
             return made
         finally:
             udf.meta.cursor = cursor
@@ -253,10 +259,10 @@ def _finish(instance: Instance, number: int) -> Partial:
 def _kept(instance: Instance, number: int) -> dict[str, AnyArray]:
     """Return the buffers of a UDF where they are merged: on the device over chunks that are."""
     backend = instance.recipe.merge_backend(number)
-    if backend == NUMPY and not instance.on_device:
+    if backend == NUMPY and instance.dense == NUMPY:
         return instance.arrays
     specs = instance.where.allocated
     return {
-        name: to_device(array) if specs[name].on_device(backend) else to_host(array)
+        name: in_backend(array, specs[name].backend(backend))
         for name, array in instance.arrays.items()
     }

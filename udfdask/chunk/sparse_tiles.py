@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends import names
+from udfdask.arrays.backends.backend import Backend, SparseBackend
 from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.read_only import locked_sparse
-from udfdask.arrays.backends.sparse_rows import SparseRows
 from udfdask.chunk.udf_instance import Instance
 
 
@@ -23,7 +21,7 @@ class SparsePieces:
     def __init__(self, native: Any, sig: tuple[int, ...]) -> None:
         self._native = native
         self._shape = (int(native.shape[0]), *sig)
-        self._converted: dict[tuple[np.dtype[Any], str], Any] = {}
+        self._converted: dict[tuple[np.dtype[Any], Backend], Any] = {}
 
     def get(self, instance: Instance) -> Any:
         """Return the piece in the dtype and backend of a UDF.
@@ -35,9 +33,9 @@ class SparsePieces:
         if wanted not in self._converted:
             self._converted[wanted] = self._convert(*wanted)
         piece = self._converted[wanted]
-        return piece.copy() if instance.writable_input else locked_sparse(piece)
+        return piece.copy() if instance.writable_input else instance.backend.read_only(piece)
 
-    def _convert(self, dtype: np.dtype[Any], backend: str) -> Any:
+    def _convert(self, dtype: np.dtype[Any], backend: Backend) -> Any:
         """Return the piece in a dtype and backend."""
         piece = self._native
         if piece.dtype != dtype:
@@ -45,17 +43,17 @@ class SparsePieces:
         return to_backend(piece, backend, self._shape)
 
 
-def frames_of(stack: Any, backend: str, writable: bool = False) -> Iterable[Any]:
+def frames_of(stack: Any, backend: Backend, writable: bool = False) -> Iterable[Any]:
     """Return the frames of a stack one by one, shape sig; of a matrix, of shape (1, pixels).
 
     Sparse ones are copied if they are to be `writable`; dense ones are if the stack is.
     """
-    if backend in names.DENSE_BACKENDS:
+    if not isinstance(backend, SparseBackend):
         frames: Iterable[Any] = stack
         return frames
-    rows = SparseRows.of_stack(stack)
+    rows = backend.frames_of_stack(stack)
     sig = rows.sig
     singles = (rows.rows(i, i + 1) for i in range(len(rows)))
-    if backend not in names.D2_BACKENDS:
+    if not backend.is_matrix:
         singles = (to_backend(single.reshape(sig), backend, sig) for single in singles)
-    return (single.copy() if writable else locked_sparse(single) for single in singles)
+    return (single.copy() if writable else backend.read_only(single) for single in singles)

@@ -10,7 +10,8 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from udfdask.arrays.backends.names import CUPY_BACKENDS, NUMPY, SPARSE_BACKENDS
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.slices import Slice
@@ -41,7 +42,7 @@ class Instance:
         "aux",
         "backend",
         "cursor",
-        "on_device",
+        "dense",
         "recipe",
         "sig_aux",
         "udf",
@@ -56,14 +57,14 @@ class Instance:
         first: int,
         stop: int,
         aux: Mapping[str, AnyArray],
-        backend: str = NUMPY,
+        backend: Backend = NUMPY,
     ) -> None:
         declared = recipe.udfs[number]
         n_rows = recipe.grid.n_rows(first, stop)
         self.recipe = recipe
         self.where = declared
         self.backend = backend
-        self.on_device = backend in CUPY_BACKENDS  # whether it is given CuPy arrays
+        self.dense = backend.dense  # backend of the dense data that it is given, or made from
         self.cursor = Cursor(first, stop, n_rows)
         udf = made_anew(declared.cls, declared.kwargs)
         udf.meta = UDFMeta(
@@ -75,7 +76,7 @@ class Instance:
             threads=recipe.threads,
             cursor=self.cursor,
             corrections=recipe.corrections,
-            array_backend=backend,
+            backend=backend,
         )
         self.udf = udf
         self.writable_input = bool(udf.writable_input)
@@ -94,7 +95,7 @@ class Instance:
     @property
     def takes_sparse(self) -> bool:
         """Whether it is given sparse data."""
-        return self.backend in SPARSE_BACKENDS
+        return self.backend.is_sparse
 
     def view_whole_aux(self) -> None:
         """Show the UDF all aux data, as far as they are known: of nav ones shape and dtype."""

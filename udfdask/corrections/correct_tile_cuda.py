@@ -8,7 +8,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from udfdask.arrays.backends.device import cupy, share_on_device
+from udfdask.arrays.backends.backend import DenseBackend
+from udfdask.arrays.backends.table import backend_of
 from udfdask.corrections.planes import TilePlanes
 from udfdask.kernels.dtypes import compiled_dtype
 
@@ -17,12 +18,13 @@ _lock = threading.Lock()
 
 
 def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
-    """Return a corrected copy of a tile, both CuPy arrays of shape (frames, *sig part).
+    """Return a corrected copy of a tile, both arrays of shape (frames, *sig part) on a device.
 
     `beyond` holds what the same frames have at the pixels `planes.beyond`, shape (frames, m),
     uncorrected; it is needed if m is not 0.
     """
-    here = _on_device(planes)
+    backend = backend_of(tile).dense
+    xp, here = backend.namespace(), _on_device(planes, backend)
     dtype = compiled_dtype(planes.dtype)
     flat = tile.reshape((tile.shape[0], here["dark"].size)).astype(dtype, copy=False)
     out = flat - here["dark"]
@@ -31,20 +33,20 @@ def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
         found = out[:, here["inside"]]
         if beyond is not None:
             around = (beyond.astype(dtype) - here["dark_beyond"]) * here["gain_beyond"]
-            found = cupy().where(here["is_outside"], around[:, here["outside"]], found)
+            found = xp.where(here["is_outside"], around[:, here["outside"]], found)
         # behind `counts` stands anything, NaN included
-        found = cupy().where(here["counts_in"], found, dtype.type(0))
+        found = xp.where(here["counts_in"], found, dtype.type(0))
         out[:, here["patched"]] = found.sum(axis=2, dtype=dtype) / here["counts"]
     return out.reshape(tile.shape).astype(planes.dtype, copy=False)
 
 
-def _on_device(planes: TilePlanes) -> dict[str, Any]:
+def _on_device(planes: TilePlanes, backend: DenseBackend) -> dict[str, Any]:
     """Return what a correction takes as arrays on the device, sent there once."""
-    module = cupy()
+    module = backend.namespace()
     with _lock:
         known = _uploaded.get(planes)
         if known is None or known[0] is not module:
-            arrays = {name: share_on_device(array) for name, array in _arrays(planes).items()}
+            arrays = {name: backend.share(array) for name, array in _arrays(planes).items()}
             known = _uploaded[planes] = (module, arrays)
     return known[1]
 

@@ -118,7 +118,7 @@ def _results_of(run: RunLayers, number: int, payloads: list[Key]) -> ResultTasks
         grid=run.recipe.grid,
         sig=tuple(run.recipe.shape.sig),
         specs=udf.outputs,
-        on_device=run.recipe.on_device,
+        home=run.recipe.home,
         udf_name=udf.name,
         token=tokenize(run.token, number),
     )

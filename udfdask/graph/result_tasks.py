@@ -16,7 +16,7 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.arrays.backends.device import cupy, has_dtype
+from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.geometry.chunk_grid import Grid, as_index
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, make_array
@@ -24,6 +24,7 @@ from udfdask.merge.result_blocks import (
     Cut,
     assemble,
     fill_block,
+    held_by,
     holder_of,
     nav_block,
     nav_mask_block,
@@ -64,8 +65,8 @@ class ResultTasks:
     """Shape of a frame."""
     specs: dict[str, BufferSpec]
     """Declarations of the results by name."""
-    on_device: bool
-    """Whether blocks of results are CuPy arrays, where these have the dtype."""
+    home: DenseBackend
+    """Array backend of the blocks of results that it has the dtype of; others are NumPy arrays."""
     udf_name: str
     """Name of the UDF's class."""
     token: str
@@ -105,7 +106,7 @@ class ResultTasks:
             return self._whole_array(name, spec.kind, whole_block, spec.dtype)
         return self._nav_array(
             self._name("nav", name),
-            lambda cut: (nav_block, self.number, name, cut, spec.fill, self.on_device),
+            lambda cut: (nav_block, self.number, name, cut, spec.fill, self.home),
             spec,
             spec.fill,
         )
@@ -117,7 +118,7 @@ class ResultTasks:
             return self._whole_array(name, "mask", whole_mask_block, FLAG)
         return self._nav_array(
             self._name("mask", name),
-            lambda cut: (nav_mask_block, name, cut, self.on_device),
+            lambda cut: (nav_mask_block, name, cut, self.home),
             replace(spec, dtype=FLAG),
             False,
         )
@@ -126,7 +127,7 @@ class ResultTasks:
         """Return which frames a UDF without results has processed as a dask array."""
         return self._nav_array(
             self._name("visited"),
-            lambda cut: (visited_block, cut.shape, self.on_device),
+            lambda cut: (visited_block, cut.shape, self.home),
             BufferSpec(kind="nav", extra_shape=(), dtype=FLAG),
             False,
         )
@@ -170,7 +171,7 @@ class ResultTasks:
             tasks[key] = OutputTask(key, function, TaskRef(source), *args)
         depends = {source[0] for source in self.rows}
         if len(tasks) < math.prod(grid.numblocks):
-            there = self.on_device and has_dtype(spec.dtype)
+            there = held_by(self.home, spec.dtype)
             # over no frame at all, get_results still runs
             after = self.whole if self.finished and not self.rows else None
             for place in itertools.product(*map(range, grid.numblocks)):
@@ -195,7 +196,7 @@ class ResultTasks:
         shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
         layer = self._name(stage, name)
         key = (layer, *(0 for _ in shape))
-        task = OutputTask(key, function, TaskRef(self.whole), name, spec, self.on_device)
+        task = OutputTask(key, function, TaskRef(self.whole), name, spec, self.home)
         chunks = tuple((n,) for n in shape)
         return self._array(layer, {key: task}, {self.whole[0]}, chunks, dtype)
 
@@ -213,8 +214,8 @@ class ResultTasks:
             {**needed.layers, name: TaskLayer(tasks)},
             {**needed.dependencies, name: depends},
         )
-        xp = cupy() if self.on_device and has_dtype(dtype) else np
-        made: da.Array = make_array(graph, name, chunks, xp.empty((0,) * len(chunks), dtype=dtype))
+        empty = held_by(self.home, dtype).empty((0,) * len(chunks), dtype)
+        made: da.Array = make_array(graph, name, chunks, empty)
         return made
 
 

@@ -22,7 +22,8 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.sizeof import sizeof
 
 from udfdask.arrays.backends.check_block import check_block, plain_block
-from udfdask.arrays.backends.device import is_on_device, to_host
+from udfdask.arrays.backends.convert import to_host
+from udfdask.arrays.backends.table import backend_of
 from udfdask.config import inline_bytes
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import List, OutputTask, Task, TaskLayer, TaskRef, graph_array
@@ -134,7 +135,7 @@ def _gathered(
     value = gather(blocks, *extra)
     if announced is not None and number != CORRECTIONS:
         check_block(value, *announced, what)
-    return to_host(value) if is_on_device(value) else value
+    return to_host(value) if backend_of(value).on_device else value
 
 
 def _plain(blocks: Any, what: str) -> Any:

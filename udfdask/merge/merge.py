@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.convert import as_backend_of
+from udfdask.arrays.backends.convert import in_backend
 from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
@@ -186,7 +187,7 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
                 )
             continue
         target = instance.arrays[name]
-        value = as_backend_of(merged[name], target)
+        value = in_backend(merged[name], backend_of(target))
         _check_kind(value, spec, name, f"{declared.name}.merge_all()")
         if value.size != target.size:
             raise ArgumentValueError(

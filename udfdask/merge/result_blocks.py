@@ -6,20 +6,14 @@ Nothing here needs the recipe of the run: a task that cuts out a block carries i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import (
-    array_module,
-    cupy,
-    has_dtype,
-    to_device,
-    to_host,
-    using_device,
-)
+from udfdask.arrays.backends.backend import DenseBackend
+from udfdask.arrays.backends.convert import in_backend, to_host
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid, IntArray, as_index
 from udfdask.chunk.partial_result import Finished, Partial
 from udfdask.types import AnyArray
@@ -58,51 +52,49 @@ def keep_rows(source: Any, number: int, names: Sequence[str]) -> Holder:
 
 
 def nav_block(
-    source: Any, number: int, name: str, cut: Cut, fill: Any, on_device: bool
+    source: Any, number: int, name: str, cut: Cut, fill: Any, home: DenseBackend
 ) -> AnyArray:
     """Return the block of a nav result for one chunk."""
-    return _block_of_rows(holder_of(source, number).arrays[name][cut.rows], cut, fill, on_device)
+    return _block_of_rows(holder_of(source, number).arrays[name][cut.rows], cut, fill, home)
 
 
-def nav_mask_block(source: Finished, name: str, cut: Cut, on_device: bool) -> AnyArray:
+def nav_mask_block(source: Finished, name: str, cut: Cut, home: DenseBackend) -> AnyArray:
     """Return the block of the valid mask of a nav result for one chunk."""
     mask = source.masks.get(name)
     if mask is None:
         mask = np.ones(source.arrays[name].shape, dtype=bool)
-    return _block_of_rows(mask[cut.rows], cut, False, on_device)
+    return _block_of_rows(mask[cut.rows], cut, False, home)
 
 
-def visited_block(source: object, shape: tuple[int, ...], on_device: bool) -> AnyArray:
+def visited_block(source: object, shape: tuple[int, ...], home: DenseBackend) -> AnyArray:
     """Return a block that says that a chunk has been processed by a UDF without results."""
-    with _device(on_device):
-        return _placed(np.ones(shape, dtype=bool), on_device)
+    with home.at_work(own_stream=False):
+        return _placed(np.ones(shape, dtype=bool), home)
 
 
 def fill_block(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
     fill: Any,
-    on_device: bool = False,
+    home: DenseBackend = NUMPY,
     after: object = None,
 ) -> AnyArray:
     """Return the block of a chunk without a selected frame; `after` has to happen before."""
-    if not on_device:
-        return np.full(shape, fill, dtype=dtype)
-    with _device(on_device):
-        block: AnyArray = cupy().full(shape, fill, dtype=dtype)
+    with home.at_work(own_stream=False):
+        block: AnyArray = held_by(home, dtype).namespace().full(shape, fill, dtype=dtype)
         return block
 
 
-def whole_block(source: Holder, name: str, spec: BufferSpec, on_device: bool) -> AnyArray:
+def whole_block(source: Holder, name: str, spec: BufferSpec, home: DenseBackend) -> AnyArray:
     """Return the block of a sig or single result."""
-    with _device(on_device):
-        return _placed(_unboxed(spec, source.arrays[name]), on_device)
+    with home.at_work(own_stream=False):
+        return _placed(_unboxed(spec, source.arrays[name]), home)
 
 
-def whole_mask_block(source: Finished, name: str, spec: BufferSpec, on_device: bool) -> AnyArray:
+def whole_mask_block(source: Finished, name: str, spec: BufferSpec, home: DenseBackend) -> AnyArray:
     """Return the block of the valid mask of a sig or single result."""
-    with _device(on_device):
-        return _placed(_unboxed(spec, _whole_mask(source, name)), on_device)
+    with home.at_work(own_stream=False):
+        return _placed(_unboxed(spec, _whole_mask(source, name)), home)
 
 
 def assemble(
@@ -187,14 +179,15 @@ def in_nav_shape(grid: Grid, rows: AnyArray, fill: Any) -> AnyArray:
     return full
 
 
-def _block_of_rows(rows: AnyArray, cut: Cut, fill: Any, on_device: bool) -> AnyArray:
+def _block_of_rows(rows: AnyArray, cut: Cut, fill: Any, home: DenseBackend) -> AnyArray:
     """Return the block of a chunk in data set shape, positions outside the ROI filled."""
-    with _device(on_device):
-        rows = _placed(rows, on_device)
+    with home.at_work(own_stream=False):
+        rows = _placed(rows, home)
         extra = rows.shape[1:]
         if cut.mask is None:
             return rows.reshape((*cut.shape, *extra))
-        block: AnyArray = array_module(rows).full((cut.mask.size, *extra), fill, dtype=rows.dtype)
+        xp = held_by(home, rows.dtype).namespace()
+        block: AnyArray = xp.full((cut.mask.size, *extra), fill, dtype=rows.dtype)
         block[np.flatnonzero(cut.mask)] = rows
         return block.reshape((*cut.shape, *extra))
 
@@ -210,12 +203,12 @@ def _unboxed(spec: BufferSpec, array: AnyArray) -> AnyArray:
     return array.reshape(()) if spec.kind == "single" and not spec.extra_shape else array
 
 
-def _device(on_device: bool) -> AbstractContextManager[None]:
-    """Return the context of a task over results that may lie on the device."""
-    return using_device(own_stream=False) if on_device else nullcontext()
-
-
-def _placed(block: Any, on_device: bool) -> AnyArray:
-    """Return a block of a result on the side where those of the run lie."""
-    placed: AnyArray = to_device(block) if on_device and has_dtype(block.dtype) else to_host(block)
+def _placed(block: Any, home: DenseBackend) -> AnyArray:
+    """Return a block of a result in the backend of the results of the run."""
+    placed: AnyArray = in_backend(block, held_by(home, block.dtype))
     return placed
+
+
+def held_by(home: DenseBackend, dtype: np.dtype[Any]) -> DenseBackend:
+    """Return the backend of results of a dtype in a run whose results are in `home`."""
+    return home if home.holds(dtype) else NUMPY

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.names import BACKENDS
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.table import BACKENDS, backend_named
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
@@ -35,7 +36,7 @@ def declare(
     grid: Grid,
     lazy: tuple[str, ...],
     split_every: int | bool,
-    backends: Sequence[str] | None = None,
+    backends: Sequence[Backend] | None = None,
 ) -> tuple[UDFRecipe, dict[str, float]]:
     """Return the recipe of one UDF and its tiling preferences, from its declaring methods.
 
@@ -231,36 +232,35 @@ def _buffers(udf: UDF) -> dict[str, BufferSpec]:
     return dict(declared)
 
 
-def allowed_backends(udf: UDF, restricted: Sequence[str] | None) -> tuple[str, ...]:
+def allowed_backends(udf: UDF, restricted: Sequence[Backend] | None) -> tuple[Backend, ...]:
     """Return the array backends that a UDF may be given, preferred first."""
     given = udf.get_backends()
     who = f"{type(udf).__name__}.get_backends() returned {given!r}"
     offered = known_backends(given, who)
-    allowed = tuple(name for name in offered if restricted is None or name in restricted)
+    allowed = tuple(one for one in offered if restricted is None or one in restricted)
     if not allowed:
         raise ArgumentValueError(
             f"{who}, but the run is restricted to "
-            f"backends={tuple(restricted or ())}: name one of the UDF's in backends=, or add one "
-            "of the run's to get_backends()"
+            f"backends={tuple(one.name for one in restricted or ())}: name one of the UDF's in "
+            "backends=, or add one of the run's to get_backends()"
         )
     return allowed
 
 
-def known_backends(given: Any, who: str) -> tuple[str, ...]:
-    """Return names of array backends, each once, checked; `who` says where they come from."""
+def known_backends(given: Any, who: str) -> tuple[Backend, ...]:
+    """Return the array backends of these names, each once; `who` says where they come from."""
     given = (given,) if isinstance(given, str) else given
     if not isinstance(given, (tuple, list, set, frozenset)):
         raise ArgumentTypeError(
             f"{who}: the name of an array backend, or a tuple of several, is needed"
         )
-    unknown = [name for name in given if not isinstance(name, str) or name not in BACKENDS]
+    names = sorted(backend.name for backend in BACKENDS)
+    unknown = [name for name in given if name not in names]
     if unknown or not given:
-        raise ArgumentValueError(
-            f"{who}: {unknown} is no array backend; choose among {sorted(BACKENDS)}"
-        )
+        raise ArgumentValueError(f"{who}: {unknown} is no array backend; choose among {names}")
     # a set has no order of preference
     ordered = sorted(given) if isinstance(given, (set, frozenset)) else given
-    return tuple(dict.fromkeys(ordered))
+    return tuple(map(backend_named, dict.fromkeys(ordered)))
 
 
 def _preferences(udf: UDF) -> dict[str, float]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.choose import choose_backends
-from udfdask.arrays.backends.names import CUPY, CUPY_BACKENDS, NUMPY
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.tiling import (
@@ -29,7 +30,7 @@ from udfdask.corrections.neighbours import straddles
 from udfdask.corrections.validate import checked
 from udfdask.errors import ArgumentValueError
 from udfdask.plan.declarations import declare
-from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.plan.recipe import Recipe, UDFRecipe, backends_for
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.meta import UDFMeta
 
@@ -53,8 +54,8 @@ def make_recipe(
     lazy_params: Sequence[Sequence[str]] | None = None,
     whole_bytes: float = math.inf,
     corrections: CorrectionSet | None = None,
-    backends: Sequence[str] | None = None,
-    native: str = NUMPY,
+    backends: Sequence[Backend] | None = None,
+    native: Backend = NUMPY,
 ) -> Recipe:
     """Return the recipe of a run; sizes as dask has them, one chunk by default.
 
@@ -79,9 +80,9 @@ def make_recipe(
         parts.append(part)
         preferences.append(preference)
     max_frames = int(grid.counts.max()) if grid.n_chunks else 1
-    chosen = choose_backends(native, [p.backends for p in parts], corrected=corrections is not None)
-    on_device = CUPY_BACKENDS.issuperset(chosen)
-    if on_device:
+    chosen = backends_for(parts, native, corrected=corrections is not None)
+    parts = [replace(p, backend=backend) for p, backend in zip(parts, chosen, strict=True)]
+    if all(backend.on_device for backend in chosen):
         tile_bytes = device_tile_bytes
     limits: dict[str, Any] = {
         "whole_frames": any(
@@ -125,11 +126,11 @@ def make_recipe(
     )
 
 
-def _stay_where_they_are(native: str, chosen: Sequence[str]) -> bool:
+def _stay_where_they_are(native: Backend, chosen: Sequence[Backend]) -> bool:
     """Return whether no tile is moved between host and device, nor made dense."""
-    if native in CUPY_BACKENDS:
-        return native == CUPY and CUPY_BACKENDS.issuperset(chosen)
-    return CUPY_BACKENDS.isdisjoint(chosen)
+    if native.on_device and native.is_sparse:
+        return False
+    return all(backend.on_device == native.on_device for backend in chosen)
 
 
 def _can_stream(parts: Sequence[UDFRecipe], data: np.dtype[Any], corrected: bool) -> bool:

@@ -13,9 +13,7 @@ from dask.array.core import Array as GraphArray
 from dask.utils import format_bytes
 
 from udfdask import config
-from udfdask.arrays.backends.detect import backend_of, fill_value, holds, is_unknown_sparse
-from udfdask.arrays.backends.device import check_dtype
-from udfdask.arrays.backends.names import CUPY_BACKENDS, D2_BACKENDS, SPARSE_BACKENDS
+from udfdask.arrays.backends.table import backend_of, fill_value, is_unknown_sparse
 from udfdask.arrays.geometry.roi import normalize_roi
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.plan.copy_parameters import own_parameters
@@ -164,7 +162,7 @@ def _check_sparse(array: da.Array) -> None:
             f"the blocks are of type {type(array._meta).__name__}, a format out of which no frames "
             "are cut: convert them with array.map_blocks(lambda block: block.tocsr())"
         )
-    if backend_of(array._meta) in SPARSE_BACKENDS and array.dtype.kind in "mM":
+    if backend_of(array._meta).is_sparse and array.dtype.kind in "mM":
         raise ArgumentTypeError(
             f"the blocks are sparse arrays of dates, dtype {array.dtype}, and only numbers are "
             "supported: make them dense, or view them as int64"
@@ -181,7 +179,7 @@ def _check_sparse(array: da.Array) -> None:
 
 def _check_rows(array: da.Array, sig_dims: int) -> None:
     """Raise if blocks are matrices and a frame is not one row of them."""
-    if backend_of(array._meta) in D2_BACKENDS and (array.ndim, sig_dims) != (2, 1):
+    if backend_of(array._meta).is_matrix and (array.ndim, sig_dims) != (2, 1):
         raise ArgumentValueError(
             f"the blocks are matrices of type {type(array._meta).__name__}, in which each row is a "
             f"frame: pass an array of two dimensions and sig_dims=1, not {array.ndim} dimensions "
@@ -191,15 +189,15 @@ def _check_rows(array: da.Array, sig_dims: int) -> None:
 
 def _check_formats(recipe: Recipe) -> None:
     """Raise if a UDF would be given a dtype in a format that does not have it."""
-    for udf, backend in zip(recipe.udfs, recipe.backends_over(recipe.native), strict=True):
-        if not holds(backend, udf.input_dtype):
+    for udf in recipe.udfs:
+        backend = udf.backend
+        for dtype in (udf.input_dtype, recipe.dtype):
+            backend.dense.check_dtype(dtype)
+        if not backend.holds(udf.input_dtype):
             raise ArgumentTypeError(
-                f"{udf.name} is to be given {backend}, which has no dtype {udf.input_dtype}: "
+                f"{udf.name} is to be given {backend.name}, which has no dtype {udf.input_dtype}: "
                 "return another dtype from get_preferred_input_dtype(), or restrict backends="
             )
-        if backend in CUPY_BACKENDS:
-            check_dtype(udf.input_dtype)
-            check_dtype(recipe.dtype)
 
 
 def check_sig_dims(sig_dims: Any, ndim: int) -> None:
@@ -308,7 +306,7 @@ def _warnings(recipe: Recipe, array: da.Array, memory: int | None) -> list[str]:
         heaviest = frames * recipe.dtype.itemsize * math.prod(max(c) for c in recipe.sig_chunks)
     fit = max(1, frames * (128 << 20) // max(heaviest, 1))
     call = _rechunk_call(recipe, fit)
-    sparse = recipe.native in SPARSE_BACKENDS  # how much they hold is not known
+    sparse = recipe.native.is_sparse  # how much they hold is not known
     if heaviest > limit and not sparse:
         found.append(
             f"the data of one task take {format_bytes(heaviest)} ({frames} frames of "

@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.backends.backend import Backend, DenseBackend
 from udfdask.arrays.backends.choose import choose_backends
-from udfdask.arrays.backends.detect import holds
-from udfdask.arrays.backends.names import CUDA_BACKENDS, CUPY, CUPY_BACKENDS, NUMPY
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
@@ -65,10 +65,12 @@ class UDFRecipe:
     """Whether it runs chunk by chunk."""
     axes: dict[str, tuple[Axis, ...]]
     """What the extra dimensions of each result are."""
-    backends: tuple[str, ...] = (NUMPY,)
+    backends: tuple[Backend, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
     promises: Promises
     """What it promises, as far as that counts in this run."""
+    backend: Backend = NUMPY
+    """The one that it is given, where chunks are what the dask array announces."""
 
     def __getstate__(self) -> dict[str, Any]:
         return uncached(self)
@@ -86,7 +88,7 @@ class UDFRecipe:
     @property
     def needs_cuda(self) -> bool:
         """Whether it runs on a CUDA device alone."""
-        return CUDA_BACKENDS.issuperset(self.backends)
+        return all(backend.device == "cuda" for backend in self.backends)
 
     @property
     def nav_aux(self) -> tuple[str, ...]:
@@ -140,7 +142,7 @@ class Recipe:
     """The UDFs, in the order of the call."""
     corrections: CorrectionSet | None = None
     """What is done to the data before UDFs see them; excluded pixels as coordinates."""
-    native: str = NUMPY
+    native: Backend = NUMPY
     """Array backend of the chunks, as the dask array announces it."""
     token: str = ""
     """Name of the run, under which a process keeps what its chunks share; empty for none."""
@@ -150,26 +152,24 @@ class Recipe:
         """Number of signal chunks."""
         return math.prod(len(sizes) for sizes in self.sig_chunks)
 
-    def backends_over(self, native: str) -> tuple[str, ...]:
-        """Return the array backend that each UDF is given over a chunk of backend `native`."""
-        # one that does not have the dtype is chosen only where the plan will say so
-        offers = [
-            tuple(name for name in u.backends if holds(name, u.input_dtype)) or u.backends
-            for u in self.udfs
-        ]
-        return choose_backends(native, offers, corrected=self.corrections is not None)
+    def backends_over(self, native: Backend) -> tuple[Backend, ...]:
+        """Return the array backend that each UDF is given over a chunk of backend `native`.
+
+        The plan has chosen for chunks that are what the dask array announces. A worker chooses only
+        where a chunk is something else.
+        """
+        if native == self.native:
+            return tuple(u.backend for u in self.udfs)
+        return backends_for(self.udfs, native, corrected=self.corrections is not None)
 
     @property
-    def on_device(self) -> bool:
-        """Whether the chunks are on a CUDA device, and the results with them."""
-        return self.native in CUPY_BACKENDS
+    def home(self) -> DenseBackend:
+        """The array backend of the results: where chunks are on a device, results are there too."""
+        return self.native.dense if self.native.on_device else NUMPY
 
-    def merge_backend(self, number: int) -> str:
+    def merge_backend(self, number: int) -> DenseBackend:
         """Return the array backend in which the results of the chunks of a UDF are merged."""
-        if not self.on_device:
-            return NUMPY
-        mine = self.backends_over(self.native)[number]
-        return CUPY if mine in CUPY_BACKENDS else NUMPY
+        return self.home if self.udfs[number].backend.on_device else NUMPY
 
     @property
     def aux_slots(self) -> tuple[tuple[int, str], ...]:
@@ -229,6 +229,17 @@ class Recipe:
                 given = u.aux[name].with_data(value) if is_aux else value
             udfs[number] = replace(u, kwargs={**u.kwargs, name: given})
         return replace(self, udfs=tuple(udfs), corrections=corrections)
+
+
+def backends_for(
+    udfs: Sequence[UDFRecipe], native: Backend, *, corrected: bool
+) -> tuple[Backend, ...]:
+    """Return the array backend that each UDF is given over a chunk of backend `native`."""
+    # one that does not have the dtype is chosen only where the plan will say so
+    offers = [
+        tuple(one for one in u.backends if one.holds(u.input_dtype)) or u.backends for u in udfs
+    ]
+    return choose_backends(native, offers, corrected=corrected)
 
 
 def _weight(value: Any, around: tuple[int, ...] = ()) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dask.utils import format_bytes
 
-from udfdask.arrays.backends.names import CUPY_BACKENDS, DENSE_BACKENDS, SPARSE_BACKENDS
+from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
@@ -78,7 +78,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         chunks += f", each in {blocks} signal chunks"
     if grid.roi is not None:
         chunks += f"; {grid.n_frames} of {grid.size} frames selected"
-    if_dense = " if they were dense" if recipe.native in SPARSE_BACKENDS else ""
+    if_dense = " if they were dense" if recipe.native.is_sparse else ""
     order = ", one for each signal chunk of a chunk" if recipe.by_sig_chunk else ""
     lines = [
         f"data      {recipe.shape.nav} scan, {sig} frames, {recipe.dtype}",
@@ -115,37 +115,32 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
 
 def _tiling(recipe: Recipe) -> TilingScheme:
     """Return the scheme of the tiles: of sparse ones where all UDFs take the data so."""
-    given = recipe.backends_over(recipe.native)
-    takes_sparse = recipe.native in SPARSE_BACKENDS and SPARSE_BACKENDS.issuperset(given)
+    takes_sparse = recipe.native.is_sparse and all(u.backend.is_sparse for u in recipe.udfs)
     return recipe.sparse_tiling if takes_sparse and recipe.corrections is None else recipe.tiling
 
 
 def _backends(recipe: Recipe) -> str:
     """Return what chunks are made of, and as what each UDF is given them, in words."""
     native = recipe.native
-    given = recipe.backends_over(native)
-    corrected = recipe.corrections is not None and native in SPARSE_BACKENDS
-    if not corrected and set(given) == {native}:
-        return native
-    each = [
-        f"{udf.name} is given {_made(native, backend, corrected)}"
-        for udf, backend in zip(recipe.udfs, given, strict=True)
-    ]
-    return "; ".join([f"{native} chunks", *dict.fromkeys(each)])
+    corrected = recipe.corrections is not None and native.is_sparse
+    if not corrected and all(udf.backend == native for udf in recipe.udfs):
+        return native.name
+    each = [f"{udf.name} is given {_made(native, udf.backend, corrected)}" for udf in recipe.udfs]
+    return "; ".join([f"{native.name} chunks", *dict.fromkeys(each)])
 
 
-def _made(native: str, backend: str, corrected: bool) -> str:
+def _made(native: Backend, backend: Backend, corrected: bool) -> str:
     """Return the backend that a UDF is given, and what it takes to get there."""
     if corrected:
-        return f"{backend}, corrected and dense before"
+        return f"{backend.name}, corrected and dense before"
     if backend == native:
-        return f"{backend} as it is"
+        return f"{backend.name} as it is"
     steps = []
-    if native in SPARSE_BACKENDS and backend in DENSE_BACKENDS:
+    if native.is_sparse and not backend.is_sparse:
         steps.append("made dense a tile at a time")
-    if (native in CUPY_BACKENDS) != (backend in CUPY_BACKENDS):
-        steps.append(f"moved to the {'device' if backend in CUPY_BACKENDS else 'host'}")
-    return f"{backend}, {' and '.join(steps) or 'converted'}"
+    if native.on_device != backend.on_device:
+        steps.append(f"moved to the {'device' if backend.on_device else 'host'}")
+    return f"{backend.name}, {' and '.join(steps) or 'converted'}"
 
 
 def _passes(plan: Plan) -> str:
@@ -197,7 +192,7 @@ def _notes(plan: Plan) -> list[str]:
     slots = [(k, p[0] if isinstance(p, tuple) else p) for k, p in plan.recipe.lazy_slots]
     lazy = [f"{names[k]}.{p}" for k, p in dict.fromkeys(slots)]
     notes = []
-    if plan.recipe.native in SPARSE_BACKENDS:
+    if plan.recipe.native.is_sparse:
         notes.append(
             "dask knows the dense size of sparse chunks alone; they take memory in proportion to "
             "the values that they store"

@@ -13,13 +13,8 @@ from dask.array.core import broadcast_to, from_array
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.arrays.backends.device import (
-    array_module,
-    cupy,
-    is_on_device,
-    to_device,
-    using_device,
-)
+from udfdask.arrays.backends.backend import DenseBackend
+from udfdask.arrays.backends.table import backend_of, namespace_of
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.graph.dask_internals import (
     List,
@@ -62,7 +57,7 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
         lengths.append(whole if mask is None else int(np.count_nonzero(mask)))
     layers = {**array.dask.layers, name: TaskLayer(tasks)}
     graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
-    meta = array_module(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
+    meta = namespace_of(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
     rows: da.Array = make_array(graph, name, (tuple(lengths), *extra), meta)
     return rows
 
@@ -95,14 +90,15 @@ def default_mask(array: da.Array, grid: Grid, is_nav: bool) -> da.Array:
 
 def _beside(array: da.Array, mask: da.Array) -> da.Array:
     """Return a mask whose blocks are on the device if those of an array are."""
-    if not is_on_device(array._meta):
+    home = backend_of(array._meta).dense
+    if not home.on_device:
         return mask
-    meta = cupy().empty((0,) * mask.ndim, dtype=bool)
-    there: da.Array = da.map_blocks(_sent, mask, dtype=bool, meta=meta)
+    meta = home.namespace().empty((0,) * mask.ndim, dtype=bool)
+    there: da.Array = da.map_blocks(_sent, mask, home, dtype=bool, meta=meta)
     return there
 
 
-def _sent(block: AnyArray) -> Any:
-    """Return a block on the device."""
-    with using_device(own_stream=False):
-        return to_device(block)
+def _sent(block: AnyArray, home: DenseBackend) -> Any:
+    """Return a block in the backend of a result."""
+    with home.at_work(own_stream=False):
+        return home.from_host(block)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from udfdask.arrays.backends.names import CUDA_BACKENDS
 from udfdask.plan.declarations import allowed_backends, known_backends, made_anew
 from udfdask.plan.plan import check_udfs
 from udfdask.run.run_udf import as_list
@@ -55,5 +54,5 @@ def get_resources(udfs: UDF | Sequence[UDF], backends: Any = None) -> dict[str, 
     check_udfs(every)
     allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
     offers = [allowed_backends(made_anew(type(udf), udf._kwargs), allowed) for udf in every]
-    needy = any(CUDA_BACKENDS.issuperset(offer) for offer in offers)
+    needy = any(all(backend.device == "cuda" for backend in offer) for offer in offers)
     return {"CUDA": 1} if needy else {}

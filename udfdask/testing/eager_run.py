@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.names import D2_BACKENDS, NUMPY
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.tiling import TILE_BYTES
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import Payload, run_chunk
@@ -39,7 +40,7 @@ class Layout:
     """Fan-in of merge trees, False for a merge in one step."""
     backwards: bool = False
     """Whether chunks are processed from the last to the first."""
-    backend: str | None = None
+    backend: Backend | None = None
     """The only array backend that UDFs are given, of which chunks are if they can be."""
 
     def __str__(self) -> str:
@@ -55,7 +56,7 @@ class Layout:
         if self.backwards:
             words.append("processed from the last to the first")
         if self.backend is not None:
-            words.append(f"data as {self.backend}")
+            words.append(f"data as {self.backend.name}")
         return ", ".join(words)
 
 
@@ -126,7 +127,7 @@ class PlainRun:
             for c in self.recipe.sig_chunks
         ]
         backend = self.layout.backend
-        native = NUMPY if backend is None or backend in D2_BACKENDS else backend
+        native = NUMPY if backend is None or backend.is_matrix else backend
         blocks = (self.data[(*nav, *sig)] for sig in itertools.product(*cuts))
         return [to_backend(block, native, block.shape) for block in blocks]
 

@@ -11,7 +11,7 @@ from dask.base import compute
 
 from udfdask.arrays.backends.choose import choose_backends
 from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.names import NUMPY, SPARSE_BACKENDS
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.roi import normalize_roi
@@ -199,7 +199,7 @@ class _Reference:
         dtype = np.result_type(self.dtype, preferred, least).newbyteorder("=")
         udf.meta = meta.with_input_dtype(dtype)
         offer = known_backends(udf.get_backends(), f"{type(udf).__name__}.get_backends()")
-        (udf.meta.array_backend,) = choose_backends(NUMPY, [offer], corrected=False)
+        (udf.meta._backend,) = choose_backends(NUMPY, [offer], corrected=False)
         whole = {name: locked(values) for name, (_, values) in self.aux.items()}
         udf.params = Params({**udf.params.__dict__, **whole})
         specs = dict(udf.get_result_buffers())
@@ -221,8 +221,8 @@ class _Reference:
         udf.task_data = TaskData({**udf.task_data.__dict__, **udf.get_task_data()})
         udf.preprocess()
         data: Any = self._corrected(np.array(self.rows, dtype=udf.meta.input_dtype))
-        if udf.meta.array_backend in SPARSE_BACKENDS:
-            data = to_backend(data, udf.meta.array_backend, data.shape)
+        if udf.meta._backend.is_sparse:
+            data = to_backend(data, udf.meta._backend, data.shape)
         whole = dict(udf.results._udfdask_arrays)
         method = udf.get_method()
         if method is UDFMethod.FRAME:
@@ -262,7 +262,7 @@ class _Reference:
     def _process_frames(self, udf: UDF, data: Any, whole: dict[str, AnyArray]) -> None:
         """Process one frame after another."""
         specs = _specs(udf)
-        for row, frame in enumerate(frames_of(data, udf.meta.array_backend, writable=True)):
+        for row, frame in enumerate(frames_of(data, udf.meta._backend, writable=True)):
             self._move(udf, row, row + 1, alone=True)
             views = dict(whole)
             for name, array in whole.items():

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from udfdask.arrays.backends.check_block import check_block, plain_block
-from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.detect import backend_of
-from udfdask.arrays.backends.device import to_host
-from udfdask.arrays.backends.names import NUMPY, SPARSE_BACKENDS
+from udfdask.arrays.backends.convert import to_backend, to_host
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
@@ -196,7 +195,7 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
         raise ArgumentTypeError(
             f"aux_data takes a NumPy or dask array, not a {type(data).__name__}"
         )
-    elif backend_of(data._meta) in SPARSE_BACKENDS:
+    elif backend_of(data._meta).is_sparse:
         data = data.map_blocks(_dense, meta=np.empty((0,) * data.ndim, data.dtype))
     if data.dtype.newbyteorder("=") != declared.newbyteorder("="):
         raise ArgumentTypeError(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from udfdask.arrays.backends import names as backends
-from udfdask.arrays.backends.convert import as_backend_of
-from udfdask.arrays.backends.device import cupy
+from udfdask.arrays.backends.convert import in_backend
+from udfdask.arrays.backends.names import BackendNames
+from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, NotAvailableError
 from udfdask.types import AnyArray, Kind, Use, Where
@@ -40,7 +40,7 @@ class MaskedResult(NamedTuple):
     mask: Any
 
 
-class UDF:
+class UDF(BackendNames):
     """Base class of user-defined functions.
 
     Subclass it, declare result buffers in `get_result_buffers`, and write one of
@@ -107,29 +107,6 @@ class UDF:
     TILE_DEPTH_MAX: ClassVar[float] = np.inf
     TILE_SIZE_BEST_FIT: ClassVar[float] = np.inf
     TILE_SIZE_MAX: ClassVar[float] = np.inf
-    BACKEND_NUMPY: ClassVar[str] = backends.NUMPY
-    BACKEND_CUPY: ClassVar[str] = backends.CUPY
-    BACKEND_CUDA: ClassVar[str] = backends.CUDA
-    BACKEND_SPARSE_COO: ClassVar[str] = backends.SPARSE_COO
-    BACKEND_SPARSE_GCXS: ClassVar[str] = backends.SPARSE_GCXS
-    BACKEND_SPARSE_DOK: ClassVar[str] = backends.SPARSE_DOK
-    BACKEND_SCIPY_COO: ClassVar[str] = backends.SCIPY_COO
-    BACKEND_SCIPY_CSR: ClassVar[str] = backends.SCIPY_CSR
-    BACKEND_SCIPY_CSC: ClassVar[str] = backends.SCIPY_CSC
-    BACKEND_SCIPY_COO_ARRAY: ClassVar[str] = backends.SCIPY_COO_ARRAY
-    BACKEND_SCIPY_CSR_ARRAY: ClassVar[str] = backends.SCIPY_CSR_ARRAY
-    BACKEND_SCIPY_CSC_ARRAY: ClassVar[str] = backends.SCIPY_CSC_ARRAY
-    BACKEND_CUPY_SCIPY_COO: ClassVar[str] = backends.CUPY_SCIPY_COO
-    BACKEND_CUPY_SCIPY_CSR: ClassVar[str] = backends.CUPY_SCIPY_CSR
-    BACKEND_CUPY_SCIPY_CSC: ClassVar[str] = backends.CUPY_SCIPY_CSC
-    BACKEND_ALL: ClassVar[tuple[str, ...]] = backends.BACKEND_ALL
-    CPU_BACKENDS: ClassVar[frozenset[str]] = backends.CPU_BACKENDS
-    CUDA_BACKENDS: ClassVar[frozenset[str]] = backends.CUDA_BACKENDS
-    CUPY_BACKENDS: ClassVar[frozenset[str]] = backends.CUPY_BACKENDS
-    SPARSE_BACKENDS: ClassVar[frozenset[str]] = backends.SPARSE_BACKENDS
-    DENSE_BACKENDS: ClassVar[frozenset[str]] = backends.DENSE_BACKENDS
-    D2_BACKENDS: ClassVar[frozenset[str]] = backends.D2_BACKENDS
-    ND_BACKENDS: ClassVar[frozenset[str]] = backends.ND_BACKENDS
 
     split_every: ClassVar[int | bool | None] = None
     merge_assigns_nav: ClassVar[bool] = False
@@ -175,8 +152,7 @@ class UDF:
     def xp(self) -> Any:
         """The array module of the current backend: CuPy where the data are its arrays, or NumPy."""
         meta = self.__dict__.get("meta")
-        on_device = meta is not None and meta.array_backend in backends.CUPY_BACKENDS
-        return cupy() if on_device else np
+        return np if meta is None else meta._backend.dense.namespace()
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the result buffers.
@@ -486,7 +462,7 @@ class UDF:
         >>> ud.UDF().forbuf(np.arange(6), np.zeros((2, 3))).shape
         (2, 3)
         """
-        return as_backend_of(array, target).reshape(target.shape)
+        return in_backend(array, backend_of(target)).reshape(target.shape)
 
 
 def _find_mixins_behind(cls: type[UDF]) -> None:

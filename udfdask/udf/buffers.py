@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import cupy, has_dtype
-from udfdask.arrays.backends.names import CUPY_BACKENDS, NUMPY
+from udfdask.arrays.backends.backend import Backend, DenseBackend
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.types import AnyArray, Kind, Use, Where
@@ -46,13 +46,17 @@ class BufferSpec:
             return (*sig, *self.extra_shape)
         return self.extra_shape or (1,)
 
-    def on_device(self, backend: str) -> bool:
-        """Return whether the buffer is a CuPy array in a UDF that is given such a backend."""
-        return self.where == "device" and backend in CUPY_BACKENDS and has_dtype(self.dtype)
+    def backend(self, given: Backend) -> DenseBackend:
+        """Return the backend of the buffer in a UDF that is given data of a backend."""
+        stays = self.where == "device" and given.on_device and given.dense.holds(self.dtype)
+        return given.dense if stays else NUMPY
 
-    def allocate(self, n_rows: int, sig: tuple[int, ...], backend: str = NUMPY) -> AnyArray:
-        """Return a fresh zeroed array for so many rows and a frame of that shape."""
-        xp = cupy() if self.on_device(backend) else np
+    def allocate(self, n_rows: int, sig: tuple[int, ...], given: Backend = NUMPY) -> AnyArray:
+        """Return a fresh zeroed array for so many rows and a frame of that shape.
+
+        `given` is the backend of the data that the UDF is given.
+        """
+        xp = self.backend(given).namespace()
         array: AnyArray = xp.zeros(self.shape(n_rows, sig), dtype=self.dtype)
         return array
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.detect import device_class
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.device import device_number
-from udfdask.arrays.backends.names import NUMPY
 from udfdask.arrays.geometry.chunk_grid import Grid, as_index, as_range
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
@@ -83,7 +83,7 @@ class UDFMeta:
         threads: int | None = None,
         cursor: Cursor | None = None,
         corrections: CorrectionSet | None = None,
-        array_backend: str = NUMPY,
+        backend: Backend = NUMPY,
     ) -> None:
         self._grid = grid
         self._tiling = tiling
@@ -92,8 +92,7 @@ class UDFMeta:
         self.cursor = cursor
         self.dataset_shape = dataset_shape
         self.dataset_dtype = dataset_dtype
-        self.device_class = device_class(array_backend)
-        self.array_backend = array_backend
+        self._backend = backend
         self.corrections = corrections
 
     def with_input_dtype(self, dtype: np.dtype[Any]) -> UDFMeta:
@@ -107,7 +106,7 @@ class UDFMeta:
             threads=self._threads,
             cursor=self.cursor,
             corrections=self.corrections,
-            array_backend=self.array_backend,
+            backend=self._backend,
         )
 
     def _missing(self, name: str, when: str) -> NotAvailableError:
@@ -140,6 +139,16 @@ class UDFMeta:
         if self._threads is None:
             raise self._missing("threads_per_worker", "on a worker")
         return self._threads
+
+    @property
+    def array_backend(self) -> str:
+        """Name of the array backend of the data that this UDF is given."""
+        return self._backend.name
+
+    @property
+    def device_class(self) -> str:
+        """``'cuda'`` where the UDF works on a CUDA device, else ``'cpu'``."""
+        return self._backend.device
 
     @property
     def device_number(self) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from numpy.typing import DTypeLike
@@ -158,10 +159,10 @@ class ApplyMasksUDF(UDF):
         """Compute and check the masks, and choose how to multiply."""
         check_masks(self._container, self.meta.dataset_shape.sig, self.params.mask_dtype)
         data = self.meta.input_dtype
-        kind: type[MaskProduct] = MaskProduct
-        if self.meta.array_backend == self.BACKEND_CUPY:
-            kind = DeviceMaskProduct
-        elif self.meta.array_backend in self.SPARSE_BACKENDS:
+        kind: Callable[..., MaskProduct] = MaskProduct
+        if self.meta._backend.on_device:
+            kind = partial(DeviceMaskProduct, self.meta._backend.dense)
+        elif self.meta._backend.is_sparse:
             kind = EntryProduct
         return {"product": kind(self._container, data, product_dtype(data, self._container.dtype))}
 

@@ -275,7 +275,7 @@ class CoMUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of the mask, row by row; on the device the mask."""
-        if self.meta.array_backend == self.BACKEND_CUPY:
+        if self.meta._backend.on_device:
             mask = self._mask()
             return {"mask": None if mask.all() else self.xp.asarray(mask)}
         from udfdask.kernels.cpu.first_moments import spans_of
@@ -285,9 +285,9 @@ class CoMUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add sums and moments of the part of each frame."""
-        if self.meta.array_backend in self.SPARSE_BACKENDS:
+        if self.meta._backend.is_sparse:
             self._add_entries(tile)
-        elif tile.size and self.meta.array_backend == self.BACKEND_CUPY:
+        elif tile.size and self.meta._backend.on_device:
             part = self.meta.sig_slice
             mask = self.task_data.mask
             here = None if mask is None else mask[part.get()]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import share_on_device, to_host
+from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
@@ -176,8 +176,9 @@ class CorrelationUDF(UDF):
         # long (20 peaks, 81 shifts), and such masks cannot follow frames that move.
         window = Slice((0, 0), Shape(self._window(), sig_dims=2))
         templates = MaskContainer(stack).get_for_sig_slice(window, transpose=False)
-        on_device = self.meta.array_backend == self.BACKEND_CUPY
-        return {"templates": share_on_device(templates) if on_device else templates}
+        if self.meta._backend.on_device:
+            templates = self.meta._backend.dense.share(templates)
+        return {"templates": templates}
 
     def process_tile(self, tile: Any) -> None:
         """Add what lies in a tile to the maps."""
@@ -191,7 +192,7 @@ class CorrelationUDF(UDF):
         with np.errstate(invalid="ignore"):  # of infinite pixels
             if self.params.log_scale:
                 tile = _log_scaled(self.xp, tile)
-            if self.meta.array_backend == self.BACKEND_CUPY:
+            if self.meta._backend.on_device:
                 self._correlate_on_device(tile, corners, which)
             else:
                 self._correlate(tile, corners, which)

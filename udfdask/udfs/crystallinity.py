@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import to_device
 from udfdask.errors import ArgumentValueError
 from udfdask.kernels.cpu.fft import frequencies, half_spectra
 from udfdask.kernels.cuda.fft import write_moduli
@@ -125,15 +124,16 @@ class CrystallinityUDF(UDF):
         disc = self._disc()
         keep = None if disc is None else ~disc
         ky, kx = np.nonzero(self._ring())
-        if self.meta.array_backend == self.BACKEND_CUPY:
-            there = None if keep is None else to_device(keep)
-            return {"keep": there, "ky": to_device(ky), "kx": to_device(kx)}
+        if self.meta._backend.on_device:
+            share = self.meta._backend.dense.share
+            there = None if keep is None else share(keep)
+            return {"keep": there, "ky": share(ky), "kx": share(kx)}
         return {"keep": keep, "ky": ky, "kx": kx, "columns": int(kx.max()) + 1}
 
     def process_tile(self, tile: Any) -> None:
         """Transform whole frames."""
         known = self.task_data
-        if self.meta.array_backend == self.BACKEND_CUPY:
+        if self.meta._backend.on_device:
             write_moduli(tile, known.keep, known.ky, known.kx, self.results.intensity)
             return
         frames = tile if known.keep is None else np.where(known.keep, tile, 0)

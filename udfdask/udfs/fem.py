@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import to_device
 from udfdask.errors import ArgumentValueError
 from udfdask.kernels.cuda import spread as on_device
 from udfdask.kernels.dtypes import compiled_dtype
@@ -101,12 +100,12 @@ class FEMUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each part of a frame that count, and how many come before them."""
-        there = self.meta.array_backend == self.BACKEND_CUPY
+        there, share = self.meta._backend.on_device, self.meta._backend.dense.share
         mask, found, before = self._ring(), [], 0
         scheme = self.meta.tiling_scheme
         for k in range(len(scheme)):
             ys, xs = np.nonzero(mask[scheme[k].get()])
-            places = (to_device(ys), to_device(xs)) if there else (ys, xs)
+            places = (share(ys), share(xs)) if there else (ys, xs)
             found.append((*places, before))
             before += ys.size
         return {"parts": found, "pixels": before}
@@ -116,7 +115,7 @@ class FEMUDF(UDF):
         ys, xs, before = self.task_data.parts[self.meta.tiling_scheme_idx]
         if not ys.size:
             return
-        if self.meta.array_backend == self.BACKEND_CUPY:
+        if self.meta._backend.on_device:
             on_device.add_spread(tile, ys, xs, before, self.results.mean, self.results.spread)
         else:
             from udfdask.kernels.cpu.spread import add_spread  # loads numba

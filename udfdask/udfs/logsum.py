@@ -74,7 +74,7 @@ class LogsumUDF(UDF):
     def process_tile(self, tile: Any) -> None:
         """Multiply by the frames of a tile."""
         results = self.results
-        if self.meta.array_backend == self.BACKEND_CUPY:
+        if self.meta._backend.on_device:
             on_device.multiply_heights(tile, results.mantissa, results.exponent)
             return
         from udfdask.kernels.cpu.log_sums import multiply_heights
@@ -85,7 +85,7 @@ class LogsumUDF(UDF):
     @property
     def _products(self) -> Any:
         """The functions for products of arrays where these are."""
-        if self.meta.array_backend == self.BACKEND_CUPY:
+        if self.meta._backend.on_device:
             return on_device
         from udfdask.kernels.cpu import log_sums
 

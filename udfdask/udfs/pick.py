@@ -70,7 +70,7 @@ class PickUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Copy the frames of a tile to their rows."""
-        if self.meta.array_backend in self.SPARSE_BACKENDS:
+        if self.meta._backend.is_sparse:
             self._put_entries(tile)
         else:
             self.results.intensity[self.meta.slice.get()] = tile

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import share_on_device
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -144,13 +143,12 @@ class RadialFourierUDF(UDF):
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         real = np.float64 if tile.dtype.itemsize > 4 else np.float32
         data, n_orders = self.task_data, self.params.max_order + 1
-        on_device = self.meta.array_backend == self.BACKEND_CUPY
+        on_device = self.meta._backend.on_device
 
         def make() -> list[tuple[Any, Any]]:
             made = _waves(data.members, centre_of(self), origin, shape, n_orders, real)
-            return (
-                [(share_on_device(p), share_on_device(w)) for p, w in made] if on_device else made
-            )
+            share = self.meta._backend.dense.share
+            return [(share(pixels), share(waves)) for pixels, waves in made]
 
         waves = data.waves.get((origin, shape), make)
         pixels = tile.reshape(tile.shape[0], -1)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import share_on_device
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -169,7 +168,7 @@ class RadialProfileUDF(UDF):
         """Add the part of each frame to its rings."""
         if not tile.size:
             return
-        if self.meta.array_backend == self.BACKEND_CUPY:
+        if self.meta._backend.on_device:
             self._process_on_device(tile)
             return
         from udfdask.kernels.cpu.ring_sums import RingPlaces, add_ring_sums, add_rings_about
@@ -211,10 +210,8 @@ class RadialProfileUDF(UDF):
             here = data.members.within(origin, shape)
             places = (here.y - origin[0]) * shape[1] + here.x - origin[1]
             rings = itertools.pairwise(here.bounds)
-            return [
-                (share_on_device(places[a:b]), share_on_device(here.weight[a:b, np.newaxis]))
-                for a, b in rings
-            ]
+            share = self.meta._backend.dense.share
+            return [(share(places[a:b]), share(here.weight[a:b, np.newaxis])) for a, b in rings]
 
         rings = data.cut.get((origin, shape), cut)
         frames = tile.reshape(tile.shape[0], -1)

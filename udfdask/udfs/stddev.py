@@ -116,7 +116,7 @@ class StdDevUDF(UDF):
     @property
     def _on_device(self) -> bool:
         """Whether the arrays are on a CUDA device."""
-        return bool(self.meta.array_backend == self.BACKEND_CUPY)
+        return self.meta._backend.on_device
 
     def process_tile(self, tile: Any) -> None:
         """Merge the moments of a tile."""
@@ -131,7 +131,7 @@ class StdDevUDF(UDF):
         """Merge a tile into the moments of `before` frames."""
         if self._on_device:
             on_device.add_moments(tile, before, moments)
-        elif self.meta.array_backend in self.SPARSE_BACKENDS:
+        elif self.meta._backend.is_sparse:
             from udfdask.kernels.cpu.sparse_entries import entries_of
             from udfdask.kernels.cpu.sparse_variance import add_entry_moments
 

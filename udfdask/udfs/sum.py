@@ -87,9 +87,9 @@ class SumUDF(UDF):
         total = self.results.exact if "exact" in self.results else self.results.intensity
         if isinstance(tile, UncorrectedTile):
             total += tile.sum(axis=0)
-        elif self.meta.array_backend == self.BACKEND_CUPY:
+        elif self.meta._backend.on_device:
             on_device.add_frames(tile, total)
-        elif self.meta.array_backend in self.SPARSE_BACKENDS:
+        elif self.meta._backend.is_sparse:
             from udfdask.kernels.cpu.sparse_entries import entries_of
             from udfdask.kernels.cpu.sparse_sums import add_entries
 

@@ -77,9 +77,9 @@ class SumSigUDF(UDF):
         """Add the pixels of each frame's part."""
         results = self.results
         total = results.exact if "exact" in results else results.intensity
-        if self.meta.array_backend == self.BACKEND_CUPY:
+        if self.meta._backend.on_device:
             on_device.add_pixels(tile, total)
-        elif self.meta.array_backend in self.SPARSE_BACKENDS:
+        elif self.meta._backend.is_sparse:
             from udfdask.kernels.cpu.pixel_sums import add_pieces
             from udfdask.kernels.cpu.sparse_entries import values_of
 

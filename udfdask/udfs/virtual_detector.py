@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from udfdask.arrays.backends.device import to_device
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.sums import add_within
@@ -149,8 +148,8 @@ class VirtualDetectorUDF(UDF):
         mask: Callable[[], AnyArray] = partial(
             detector_mask, shape, self.meta.dataset_shape.sig, **numbers
         )
-        if self.meta.array_backend == self.BACKEND_CUPY:
-            return {"inside": to_device(mask())}
+        if self.meta._backend.on_device:
+            return {"inside": self.meta._backend.dense.share(mask())}
         data = self.meta.input_dtype
         dtype = product_dtype(data, np.dtype(bool))
         container = MaskContainer([mask])
@@ -159,9 +158,9 @@ class VirtualDetectorUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of a tile."""
-        if self.meta.array_backend in self.SPARSE_BACKENDS:
+        if self.meta._backend.is_sparse:
             self._add_entries(tile)
-        elif self.meta.array_backend == self.BACKEND_CUPY:
+        elif self.meta._backend.on_device:
             inside = self.task_data.inside[self.meta.sig_slice.get()]
             add_within(tile, inside, self.results.intensity)
         else:

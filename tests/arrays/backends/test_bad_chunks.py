@@ -10,7 +10,6 @@ import sparse
 import udfdask as ud
 from backend_udfs import Wants
 from chunk_backends import ON_HOST, block_in, chunks_in
-from udfdask.arrays.backends import names
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
@@ -19,7 +18,11 @@ DATA = np.random.default_rng(0).poisson(0.5, (6, 20)).astype("f4")
 NOTHING = DATA[:0, :0]
 X = da.from_array(DATA, chunks=(3, 10))
 SYNC = {"scheduler": "synchronous"}
-MATRIX_KINDS = [names.SCIPY_CSR_ARRAY, names.SCIPY_CSC, names.SCIPY_COO_ARRAY]
+MATRIX_KINDS = [
+    ud.UDF.BACKEND_SCIPY_CSR_ARRAY,
+    ud.UDF.BACKEND_SCIPY_CSC,
+    ud.UDF.BACKEND_SCIPY_COO_ARRAY,
+]
 
 
 def made_of(make, meta=NOTHING, array=X):
@@ -42,14 +45,16 @@ def gives_the_numbers(array):
 
 
 @pytest.mark.parametrize("came", ON_HOST)
-@pytest.mark.parametrize("announced", ["numpy", names.SPARSE_COO, names.SCIPY_CSR])
+@pytest.mark.parametrize(
+    "announced", ["numpy", ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SCIPY_CSR]
+)
 def test_another_type_than_announced(announced, came):
     blocks = made_of(lambda b: block_in(b, came, 1), block_in(NOTHING, announced, 1))
     gives_the_numbers(blocks)
 
 
 def test_types_that_change_from_chunk_to_chunk():
-    kinds = [*ON_HOST, names.SPARSE_DOK]
+    kinds = [*ON_HOST, ud.UDF.BACKEND_SPARSE_DOK]
 
     def make(block, block_info):
         row, column = block_info[0]["chunk-location"]
@@ -108,7 +113,7 @@ def test_matrices_that_are_not_canonical(make):
     before = [make(DATA[:3, :10]) for _ in range(2)]
     gives_the_numbers(made_of(make, make(NOTHING)))
     held = before[0]
-    run(made_of(lambda _: held, make(NOTHING)), SumUDF(), Wants(names.SPARSE_COO))
+    run(made_of(lambda _: held, make(NOTHING)), SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_COO))
     for part in ("data", "indices", "indptr"):  # the chunk itself is not put in order
         if hasattr(held, part):
             np.testing.assert_array_equal(getattr(held, part), getattr(before[1], part))
@@ -123,7 +128,7 @@ def test_a_fill_value_that_is_announced(make, fill):
 
 
 @pytest.mark.parametrize("fill", [1, np.nan])
-@pytest.mark.parametrize("others", ["numpy", names.SPARSE_GCXS, names.SCIPY_CSR])
+@pytest.mark.parametrize("others", ["numpy", ud.UDF.BACKEND_SPARSE_GCXS, ud.UDF.BACKEND_SCIPY_CSR])
 def test_a_fill_value_that_only_comes(others, fill):
     """In the first chunk, and in one that stands beside others."""
 
@@ -169,22 +174,25 @@ def test_wrong_shapes_and_dtypes(kind):
         np.testing.assert_array_equal(found["intensity"], DATA.sum(axis=0))
 
 
-@pytest.mark.parametrize("native", [names.SPARSE_COO, names.SPARSE_GCXS, names.SCIPY_CSR_ARRAY])
+@pytest.mark.parametrize(
+    "native",
+    [ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_GCXS, ud.UDF.BACKEND_SCIPY_CSR_ARRAY],
+)
 @pytest.mark.parametrize("shape", [(6, 0), (0, 20), (0, 0)])
 def test_nothing_at_all(native, shape):
     x = chunks_in(da.zeros(shape, dtype="f4"), native, 1)
-    total, seen = run(x, SumUDF(), Wants(names.SCIPY_CSC))
+    total, seen = run(x, SumUDF(), Wants(ud.UDF.BACKEND_SCIPY_CSC))
     assert total["intensity"].shape == shape[1:]
     assert not total["intensity"].any()
     assert seen["seen"].shape == shape
 
 
-@pytest.mark.parametrize("backend", sorted(names.CPU_BACKENDS - {"numpy"}))
+@pytest.mark.parametrize("backend", sorted(ud.UDF.CPU_BACKENDS - {"numpy"}))
 @pytest.mark.parametrize("dtype", ["e", "g", "M8[s]", "m8[ns]"])
 def test_dtypes_that_a_format_has_not(backend, dtype):
     x = X.astype(dtype)
-    has = backend in {names.SPARSE_COO, names.SPARSE_DOK} or dtype == "g"
-    if has and dtype in "eg" and backend != names.SPARSE_GCXS:
+    has = backend in {ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_DOK} or dtype == "g"
+    if has and dtype in "eg" and backend != ud.UDF.BACKEND_SPARSE_GCXS:
         np.testing.assert_array_equal(run(x, Wants(backend))[0]["seen"], DATA)
         return
 
@@ -208,7 +216,7 @@ def test_half_precision():
     """SciPy has none: UDFs are given it where they ask for it, by default single precision."""
     x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
     total, seen, rows = run(
-        x, SumUDF(), Wants(names.SPARSE_COO), Wants(names.SCIPY_CSR, dtype="f4")
+        x, SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_COO), Wants(ud.UDF.BACKEND_SCIPY_CSR, dtype="f4")
     )
     np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
     assert seen["seen"].dtype == "e"
@@ -275,7 +283,7 @@ def test_indices_of_any_dtype(dtype):
 @pytest.mark.parametrize("method", ["tile", "frame", "partition"])
 def test_half_precision_in_every_method(method):
     x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
-    (seen,) = run(x, Wants(names.SPARSE_COO, method))
+    (seen,) = run(x, Wants(ud.UDF.BACKEND_SPARSE_COO, method))
     np.testing.assert_array_equal(seen["seen"], DATA)
 
 
@@ -351,7 +359,7 @@ def test_masked_blocks_anywhere():
         return masked(block) if here else block_in(block, other, 1)
 
     for place in [(0, 0), (0, 1), (1, 1)]:  # noqa: B007  # `make` reads it
-        for other in ("numpy", names.SPARSE_COO):  # noqa: B007
+        for other in ("numpy", ud.UDF.BACKEND_SPARSE_COO):  # noqa: B007
             for udfs in ([SumUDF()], [SumSigUDF(), SumUDF()]):
                 with pytest.raises(ud.UDFError, match="masked values"):
                     run(made_of(make), *udfs)

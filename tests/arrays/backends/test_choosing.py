@@ -8,28 +8,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udfdask.arrays.backends import choose as choosing
-from udfdask.arrays.backends import names
 from udfdask.arrays.backends.choose import choose_backends
-from udfdask.arrays.backends.detect import device_class
+from udfdask.arrays.backends.dense_backends import CUDA, CUPY, NUMPY
+from udfdask.arrays.backends.matrix_backends import SCIPY_CSC, SCIPY_CSR
+from udfdask.arrays.backends.pydata_backends import COO, GCXS
+from udfdask.arrays.backends.table import BACKENDS
 
-NATIVES = sorted(names.BACKENDS - {names.CUDA})  # what arrays are made of
+NATIVES = [one for one in BACKENDS if one != CUDA]  # what arrays are made of
 natives = st.sampled_from(NATIVES)
-few_offers = st.lists(st.sampled_from(sorted(names.BACKENDS)), min_size=1, max_size=4, unique=True)
+few_offers = st.lists(st.sampled_from(BACKENDS), min_size=1, max_size=4, unique=True)
 offers = st.lists(few_offers.map(tuple), min_size=1, max_size=4)
 
 
 def changes_device(native, name):
-    return device_class(native) != device_class(name)
+    return native.device != name.device
 
 
 def makes_dense(native, name):
-    return native in names.SPARSE_BACKENDS and name not in names.SPARSE_BACKENDS
+    return native.is_sparse and not name.is_sparse
 
 
 def cost(native, chosen):
     """What it takes to make each of some backends once."""
     others = set(chosen) - {native}
-    return sum(sparseconverter.conversion_cost(native, name) for name in others)
+    return sum(sparseconverter.conversion_cost(native.name, name.name) for name in others)
 
 
 def near(native, offer):
@@ -69,9 +71,7 @@ def test_one_alone(native, offer):
     """The cheapest one that is near, the device last, then the first of its own words."""
     (chosen,) = choose_backends(native, [tuple(offer)], corrected=False)
     candidates = [native] if native in offer else near(native, offer)
-    best = min(
-        candidates, key=lambda n: (cost(native, [n]), device_class(n) != "cpu", offer.index(n))
-    )
+    best = min(candidates, key=lambda n: (cost(native, [n]), n.device != "cpu", offer.index(n)))
     assert chosen == best
 
 
@@ -89,7 +89,7 @@ def test_the_order_of_udfs_decides_nothing_but_ties(native, offers, random):
 
 @given(natives, offers)
 def test_corrected_data_are_dense(native, offers):
-    side = names.CUPY if native in names.CUPY_BACKENDS else names.NUMPY
+    side = CUPY if native.on_device else NUMPY
     assert choose_backends(native, offers, corrected=True) == choose_backends(
         side, offers, corrected=False
     )
@@ -97,7 +97,7 @@ def test_corrected_data_are_dense(native, offers):
 
 @pytest.mark.parametrize("native", NATIVES)
 def test_every_pairing(native):
-    for one, other in itertools.product(sorted(names.BACKENDS), repeat=2):
+    for one, other in itertools.product(BACKENDS, repeat=2):
         chosen = choose_backends(native, [(one,), (other, one)], corrected=False)
         assert chosen[0] == one
         assert chosen[1] in (one, other)
@@ -107,8 +107,7 @@ def test_the_more_popular_of_equally_cheap_ones(monkeypatch):
     """Each UDF counts, also where several offer the same; then what needs no device."""
     monkeypatch.setattr(choosing, "_cost", lambda native, name: 1.0)
     monkeypatch.setattr(choosing, "_choose", choosing._choose.__wrapped__)  # not cached
-    coo, csr, csc = names.SPARSE_COO, names.SCIPY_CSR, names.SCIPY_CSC
-    gcxs = names.SPARSE_GCXS
+    coo, csr, csc, gcxs = COO, SCIPY_CSR, SCIPY_CSC, GCXS
 
     def choose(*offers):
         return choose_backends(gcxs, offers, corrected=False)
@@ -118,4 +117,4 @@ def test_the_more_popular_of_equally_cheap_ones(monkeypatch):
     assert choose((coo, csr), (csr, coo)) == (coo, coo)
     # three UDFs offer csr, one csc: two backends are needed in any case
     assert choose((coo,), (csc, csr), (csr, csc), (csr,)) == (coo, csr, csr, csr)
-    assert choose_backends(names.CUPY, [(names.CUDA,)], corrected=False) == (names.CUDA,)
+    assert choose_backends(CUPY, [(CUDA,)], corrected=False) == (CUDA,)

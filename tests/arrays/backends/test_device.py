@@ -9,6 +9,9 @@ import udfdask as ud
 from device_modules import cupy_is
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.arrays.backends import device
+from udfdask.arrays.backends.convert import to_host
+from udfdask.arrays.backends.dense_backends import CUPY
+from udfdask.arrays.backends.table import backend_of, namespace_of
 from udfdask.errors import ArgumentValueError, DeviceError
 
 
@@ -94,15 +97,15 @@ def test_the_number_of_the_device_is_a_setting():
 def test_where_arrays_are():
     host = np.arange(6.0)
     with numpy_standing_in_for_cupy() as cupy:
-        there = device.to_device(host)
-        assert device.is_on_device(there)
-        assert not device.is_on_device(host)
-        assert not device.is_on_device([1, 2])
-        assert device.array_module(there) is cupy
-        assert device.array_module(host) is np
-        assert device.to_device(there) is there
-        assert device.to_host(host) is host
-        back = device.to_host(there)
+        there = CUPY.from_host(host)
+        assert backend_of(there).on_device
+        assert not backend_of(host).on_device
+        assert not backend_of([1, 2]).on_device
+        assert namespace_of(there) is cupy
+        assert namespace_of(host) is np
+        assert CUPY.share(there) is there
+        assert to_host(host) is host
+        back = to_host(there)
         assert type(back) is np.ndarray
         np.testing.assert_array_equal(back, host)
         assert (cupy.ledger.to_device, cupy.ledger.to_host) == (1, 1)
@@ -110,15 +113,15 @@ def test_where_arrays_are():
 
 def test_nothing_is_imported_for_arrays_of_the_host(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    assert not device.is_on_device(np.zeros(2))
-    assert not device.is_on_device(3.0)
-    assert device.array_module(np.zeros(2)) is np
-    assert device.to_host([1, 2]).tolist() == [1, 2]
+    assert not backend_of(np.zeros(2)).on_device
+    assert not backend_of(3.0).on_device
+    assert namespace_of(np.zeros(2)) is np
+    assert to_host([1, 2]).tolist() == [1, 2]
 
 
 def test_bytes_are_turned_round_on_the_way():
     with numpy_standing_in_for_cupy():
-        there = device.to_device(np.arange(5, dtype=">u2"))
+        there = CUPY.from_host(np.arange(5, dtype=">u2"))
         assert there.dtype == np.uint16
         assert there.dtype.isnative
         assert there.get().tolist() == [0, 1, 2, 3, 4]
@@ -130,7 +133,7 @@ def test_dtypes_that_cupy_does_not_have(dtype):
         numpy_standing_in_for_cupy(),
         pytest.raises(DeviceError, match="CuPy has no arrays of dtype"),
     ):
-        device.to_device(np.zeros(2, dtype=dtype))
+        CUPY.from_host(np.zeros(2, dtype=dtype))
 
 
 def test_own_streams_belong_to_threads_and_are_waited_for():
@@ -181,11 +184,11 @@ def test_a_device():
     with cupy_is("cupy") as xp:
         assert device.cupy() is xp
         assert device.n_devices() == xp.cuda.runtime.getDeviceCount()
-        there = device.share_on_device(np.arange(6, dtype=">i2"))
-        assert device.is_on_device(there)
-        assert device.array_module(there) is xp
+        there = CUPY.share(np.arange(6, dtype=">i2"))
+        assert backend_of(there).on_device
+        assert namespace_of(there) is xp
         with device.using_device(own_stream=True):
             assert xp.cuda.Device().id == device.device_number()
             assert xp.cuda.get_current_stream() != xp.cuda.Stream.null
             doubled = there * 2
-        assert device.to_host(doubled).tolist() == [0, 2, 4, 6, 8, 10]
+        assert to_host(doubled).tolist() == [0, 2, 4, 6, 8, 10]

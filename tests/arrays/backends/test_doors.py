@@ -12,7 +12,6 @@ import udfdask.dask
 import udfdask.xarray
 from backend_udfs import Wants
 from chunk_backends import chunks_in
-from udfdask.arrays.backends import names
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -22,7 +21,9 @@ X = da.from_array(DATA, chunks=(2, 3, 5, 7))
 SUM = DATA.sum(axis=(0, 1))
 SYNC = {"scheduler": "synchronous"}
 
-pytestmark = pytest.mark.parametrize("native", [names.SPARSE_COO, names.SPARSE_GCXS])
+pytestmark = pytest.mark.parametrize(
+    "native", [ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_GCXS]
+)
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_xarray(x, order, sig_dims, held):
     if held == "memory":
         array = array.copy(data=array.data.compute(**SYNC))
     how = {"sig_dims": sig_dims, "roi": xr.DataArray(np.arange(4) > 0, dims="y").expand_dims(x=6)}
-    lazy = array.udf.run_udf([SumUDF(), Wants(names.SPARSE_COO)], **how)
+    lazy = array.udf.run_udf([SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_COO)], **how)
     total, seen = dask.compute(*lazy, **SYNC)
     assert total["intensity"].dims == sig_dims
     wanted = DATA[1:].sum(axis=(0, 1))
@@ -76,7 +77,9 @@ def test_hyperspy(x):
 
 
 def test_watching(x):
-    for snapshot in x.udf.run_udf_iter([SumUDF(), Wants(names.SPARSE_GCXS)], sig_dims=2, **SYNC):
+    for snapshot in x.udf.run_udf_iter(
+        [SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_GCXS)], sig_dims=2, **SYNC
+    ):
         here = snapshot.damage
         np.testing.assert_array_equal(snapshot.buffers[0]["intensity"], DATA[here].sum(axis=0))
         np.testing.assert_array_equal(snapshot.buffers[1]["seen"][here], DATA[here])
@@ -89,10 +92,10 @@ def test_names(x, native):
         return ud.run_udf(array, udf, **options)["total"].name
 
     def make():
-        return Wants(("numpy", names.SPARSE_COO, names.SPARSE_GCXS))
+        return Wants(("numpy", ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_GCXS))
 
     assert name(x, make()) == name(x, make())
-    restrictions = [None, "numpy", names.SPARSE_COO, names.SPARSE_GCXS]
+    restrictions = [None, "numpy", ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_GCXS]
     found = {name(X, make(), backends=backends) for backends in restrictions}
     assert len({*found, name(x, make())}) == 5
     announced = da.Array(X.dask, X.name, X.chunks, meta=x._meta)  # the same tasks, it says
@@ -101,7 +104,7 @@ def test_names(x, native):
 
 def test_explain(x, native):
     """What each UDF is given, and that bytes are those of dense data."""
-    asked = [SumUDF(), Wants(native), Wants(names.SCIPY_CSR), Wants("numpy")]
+    asked = [SumUDF(), Wants(native), Wants(ud.UDF.BACKEND_SCIPY_CSR), Wants("numpy")]
     text = str(ud.explain(x, asked[1:]))
     assert f"backend   {native} chunks; Wants is given {native} as it is; " in text
     assert "Wants is given scipy.sparse.csr_matrix, converted; " in text
@@ -122,7 +125,7 @@ def test_no_warning_of_memory_that_sparse_chunks_need_not(native):
     """A chunk of 8 TiB if it were dense, with nothing in it."""
     shape = (1 << 12, 1 << 15, 1 << 15)
     block = sparse.COO(np.empty((3, 0), "i8"), np.empty(0, "u2"), shape=shape)
-    if native == names.SPARSE_GCXS:
+    if native == ud.UDF.BACKEND_SPARSE_GCXS:
         entries = (np.empty(0, "u2"), np.empty(0, "i8"), np.zeros(shape[0] + 1, "i8"))
         block = sparse.GCXS(entries, shape=shape, compressed_axes=(0,))
     with dask.config.set({"udfdask.worker-memory": "1 GiB"}):

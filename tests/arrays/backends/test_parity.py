@@ -14,14 +14,13 @@ from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
 from program_strategies import cases
 from udf_programs import make_udf
 from udfdask import udfs
-from udfdask.arrays.backends import names
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import arrays, chunkings, rois, shapes
 
 SYNC = {"scheduler": "synchronous"}
-ON_HOST = sorted(names.CPU_BACKENDS)
-NATIVES = (*ANY_SHAPE, names.SPARSE_DOK)
+ON_HOST = sorted(ud.UDF.CPU_BACKENDS)
+NATIVES = (*ANY_SHAPE, ud.UDF.BACKEND_SPARSE_DOK)
 METHODS = ("tile", "frame", "partition")
 DTYPES = ("uint16", "int8", "int64", "float32", "float64", "complex64", "bool")
 
@@ -126,7 +125,11 @@ def test_random_programs(case, native, data):
     array = da.from_array(case.array(), chunks=case.chunks)
     if can_hold(native, array, case.sig_dims):
         array = chunks_in(array, native, case.sig_dims)
-    known = ["numpy", names.SPARSE_COO, names.SPARSE_DOK] if case.dtype == "float16" else ON_HOST
+    known = (
+        ["numpy", ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_DOK]
+        if case.dtype == "float16"
+        else ON_HOST
+    )
     offered = st.lists(st.sampled_from(known), min_size=1, max_size=3, unique=True)
     with dask.config.set({"udfdask.tile-bytes": case.tile_bytes}):
         lazy = ud.run_udf(
@@ -197,14 +200,20 @@ def test_built_in_udfs_on_chunks_of_anything(make, native):
             data *= 1 + 2j
         array = chunks_in(da.from_array(data, chunks=chunks), native, 1)
         run = {"data": data, "array": array, "sig_dims": 1, "roi": roi, "tile": 20}
-        agree(run, [make(), Wants(names.SCIPY_CSC, "frame"), make()])
+        agree(run, [make(), Wants(ud.UDF.BACKEND_SCIPY_CSC, "frame"), make()])
 
 
-@pytest.mark.parametrize("native", [*NATIVES, names.SCIPY_CSR, names.SCIPY_CSC_ARRAY])
+@pytest.mark.parametrize(
+    "native", [*NATIVES, ud.UDF.BACKEND_SCIPY_CSR, ud.UDF.BACKEND_SCIPY_CSC_ARRAY]
+)
 def test_the_last_snapshot(native):
     data = np.random.default_rng(3).poisson(0.5, (7, 12)).astype("uint16")
     array = chunks_in(da.from_array(data, chunks=(2, 5)), native, 1)
-    asked = [udfs.SumUDF(), Wants(names.SPARSE_COO), Wants(names.SCIPY_CSR, "partition", True)]
+    asked = [
+        udfs.SumUDF(),
+        Wants(ud.UDF.BACKEND_SPARSE_COO),
+        Wants(ud.UDF.BACKEND_SCIPY_CSR, "partition", True),
+    ]
     *_, last = ud.run_udf_iter(array, asked, sig_dims=1, **SYNC)
     wanted = run_reference(data, asked, sig_dims=1)
     for found, right in zip(last.buffers, wanted, strict=True):
@@ -212,13 +221,20 @@ def test_the_last_snapshot(native):
             same(np.asarray(found[name]), value, name)
 
 
-@pytest.mark.parametrize("native", [names.SPARSE_GCXS, names.SPARSE_COO, names.SCIPY_CSR])
+@pytest.mark.parametrize(
+    "native", [ud.UDF.BACKEND_SPARSE_GCXS, ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SCIPY_CSR]
+)
 @pytest.mark.parametrize("where", ["threads", "processes", "distributed"])
 def test_schedulers(native, where, client, pool):
     data = np.random.default_rng(4).poisson(0.5, (7, 12)).astype("uint16")
     array = chunks_in(da.from_array(data, chunks=(2, 5)), native, 1)
     # conversions that `sparse` would compile anew in each process are left to threads
-    asked = [udfs.SumUDF(), udfs.StdDevUDF(), Wants(native), Wants(names.SCIPY_CSR, "frame", True)]
+    asked = [
+        udfs.SumUDF(),
+        udfs.StdDevUDF(),
+        Wants(native),
+        Wants(ud.UDF.BACKEND_SCIPY_CSR, "frame", True),
+    ]
     how = {
         "threads": {"scheduler": "threads"},
         "processes": {"scheduler": "processes", "pool": pool},

@@ -11,9 +11,8 @@ import sparse
 import udfdask as ud
 from backend_udfs import Wants
 from chunk_backends import MATRICES, block_in
-from udfdask.arrays.backends import names
 
-SPARSE = sorted(names.CPU_BACKENDS & names.SPARSE_BACKENDS)
+SPARSE = sorted(ud.UDF.CPU_BACKENDS & ud.UDF.SPARSE_BACKENDS)
 PARTS = ("data", "indices", "indptr", "coords", "row", "col")
 DATA = np.random.default_rng(0).poisson(0.7, (6, 20)).astype("f4")
 
@@ -83,7 +82,9 @@ class Attacks(Wants):
 
 @pytest.mark.filterwarnings("ignore")  # of SciPy, which finds these ways slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
-@pytest.mark.parametrize("native", ["numpy", names.SPARSE_GCXS, names.SCIPY_CSR_ARRAY])
+@pytest.mark.parametrize(
+    "native", ["numpy", ud.UDF.BACKEND_SPARSE_GCXS, ud.UDF.BACKEND_SCIPY_CSR_ARRAY]
+)
 def test_whatever_is_done_to_a_tile(native, attack):
     held = block_in(DATA, native, 1)
     array = da.from_array(DATA, chunks=-1).map_blocks(
@@ -105,7 +106,7 @@ def block_in_numpy(block):
     return block.todense() if hasattr(block, "fill_value") else block.toarray()
 
 
-@pytest.mark.parametrize("backend", sorted(set(SPARSE) - {names.SPARSE_DOK}))
+@pytest.mark.parametrize("backend", sorted(set(SPARSE) - {ud.UDF.BACKEND_SPARSE_DOK}))
 def test_the_values_of_a_tile_are_read_only(backend):
     class Writes(Wants):
         def _look(self, data, by_frame):
@@ -118,7 +119,9 @@ def test_the_values_of_a_tile_are_read_only(backend):
 
 
 @pytest.mark.parametrize("method", ["tile", "frame", "partition"])
-@pytest.mark.parametrize("native", ["numpy", names.SPARSE_COO, names.SPARSE_GCXS, *MATRICES])
+@pytest.mark.parametrize(
+    "native", ["numpy", ud.UDF.BACKEND_SPARSE_COO, ud.UDF.BACKEND_SPARSE_GCXS, *MATRICES]
+)
 def test_writable_input_is_private(native, method):
     held = block_in(DATA, native, 1)
     array = da.from_array(DATA, chunks=-1).map_blocks(

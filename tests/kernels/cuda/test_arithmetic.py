@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_modules import MODULES, cupy_is
-from udfdask.arrays.backends.device import to_host
+from udfdask.arrays.backends.convert import to_host
 from udfdask.kernels.cpu.frame_sums import add_frames
 from udfdask.kernels.cuda import dense_products, fft, log_sums, ring_sums, spread, sums, variance
 from udfdask.kernels.moment_arrays import Moments

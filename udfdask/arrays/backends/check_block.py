@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends import names
-from udfdask.arrays.backends.detect import backend_of, is_unknown_sparse
+from udfdask.arrays.backends.dense_backends import NUMPY
+from udfdask.arrays.backends.table import backend_of, is_unknown_sparse
 from udfdask.errors import UDFError
 
 
@@ -24,11 +24,7 @@ def plain_block(block: Any, what: str) -> Any:
             "the mask would count: fill them, with "
             "array.map_blocks(lambda block: np.ma.filled(block, 0), dtype=array.dtype)"
         )
-    if (
-        isinstance(block, np.ndarray)
-        or backend_of(block) != names.NUMPY
-        or is_unknown_sparse(block)
-    ):
+    if isinstance(block, np.ndarray) or backend_of(block) != NUMPY or is_unknown_sparse(block):
         return block
     try:
         return np.asarray(block)

@@ -1,4 +1,4 @@
-"""The CUDA device of this process: CuPy, what lies on the device, and the way there and back.
+"""The CUDA device of this process, and CuPy on it.
 
 One process uses one device. Which one that is, a worker is told by `CUDA_VISIBLE_DEVICES`, or by
 the setting `udfdask.cuda-device`.
@@ -18,7 +18,6 @@ import numpy as np
 
 from udfdask import config
 from udfdask.errors import DeviceError
-from udfdask.types import AnyArray
 
 _stand_ins: list[Any] = []
 """Modules that stand in for CuPy in tests, the last one in charge."""
@@ -95,40 +94,9 @@ def device_number() -> int:
     return number
 
 
-def is_on_device(array: Any) -> bool:
-    """Return whether an array, dense or sparse, lies on the device."""
-    if isinstance(array, np.ndarray):
-        return False
-    if type(array).__module__.partition(".")[0] == "cupyx":
-        return True
-    module = _stand_ins[-1] if _stand_ins else sys.modules.get("cupy")
-    return module is not None and isinstance(array, module.ndarray)
-
-
-def array_module(array: Any) -> Any:
-    """Return CuPy for an array on the device, else NumPy."""
-    return cupy() if is_on_device(array) else np
-
-
-def to_host(array: Any) -> AnyArray:
-    """Return an array as a NumPy array: itself, or a copy if it lies on the device."""
-    return np.asarray(array.get() if is_on_device(array) else array)
-
-
-def to_device(array: Any) -> Any:
-    """Return an array as a CuPy array: itself, or a copy in native byte order."""
-    if is_on_device(array):
-        return array
-    values = np.asarray(array)
-    check_dtype(values.dtype)
-    return cupy().asarray(values.astype(values.dtype.newbyteorder("="), copy=False))
-
-
-def share_on_device(array: Any) -> Any:
-    """Return an array as a CuPy array that any thread may take at once, whatever its stream."""
-    there = to_device(array)
-    cupy().cuda.get_current_stream().synchronize()
-    return there
+def imported_cupy() -> Any:
+    """Return the module CuPy if it has been imported, else None: nothing is one of its arrays."""
+    return _stand_ins[-1] if _stand_ins else sys.modules.get("cupy")
 
 
 def has_dtype(dtype: np.dtype[Any]) -> bool:

@@ -1,66 +1,61 @@
-"""Names of array backends: the words of the package `sparseconverter`, which converts between them.
-
-They are written out here, since importing that package loads SciPy and numba.
-"""
+"""The names of array backends that authors of UDFs use, LiberTEM's: attributes of every UDF."""
 
 from __future__ import annotations
 
-NUMPY = "numpy"
-CUPY = "cupy"
-CUDA = "cuda"
-SPARSE_COO = "sparse.COO"
-SPARSE_GCXS = "sparse.GCXS"
-SPARSE_DOK = "sparse.DOK"
-SCIPY_COO = "scipy.sparse.coo_matrix"
-SCIPY_CSR = "scipy.sparse.csr_matrix"
-SCIPY_CSC = "scipy.sparse.csc_matrix"
-SCIPY_COO_ARRAY = "scipy.sparse.coo_array"
-SCIPY_CSR_ARRAY = "scipy.sparse.csr_array"
-SCIPY_CSC_ARRAY = "scipy.sparse.csc_array"
-CUPY_SCIPY_COO = "cupyx.scipy.sparse.coo_matrix"
-CUPY_SCIPY_CSR = "cupyx.scipy.sparse.csr_matrix"
-CUPY_SCIPY_CSC = "cupyx.scipy.sparse.csc_matrix"
+from typing import ClassVar
 
-CUPY_BACKENDS = frozenset({CUPY, CUPY_SCIPY_COO, CUPY_SCIPY_CSR, CUPY_SCIPY_CSC})
-"""Arrays of CuPy."""
-CUDA_BACKENDS = CUPY_BACKENDS | {CUDA}
-"""What needs a CUDA device; `cuda` itself gets NumPy arrays."""
-CSR_BACKENDS = frozenset({SCIPY_CSR, SCIPY_CSR_ARRAY})
-"""Matrices of compressed rows, of the host."""
-DENSE_BACKENDS = frozenset({NUMPY, CUPY, CUDA})
-"""Dense arrays."""
-ND_BACKENDS = DENSE_BACKENDS | {SPARSE_COO, SPARSE_GCXS, SPARSE_DOK}
-"""Arrays of any number of dimensions."""
-D2_BACKENDS = frozenset(
-    {
-        SCIPY_COO,
-        SCIPY_CSR,
-        SCIPY_CSC,
-        SCIPY_COO_ARRAY,
-        SCIPY_CSR_ARRAY,
-        SCIPY_CSC_ARRAY,
-        CUPY_SCIPY_COO,
-        CUPY_SCIPY_CSR,
-        CUPY_SCIPY_CSC,
-    }
-)
-"""Matrices: frames are flattened for them."""
-BACKENDS = ND_BACKENDS | D2_BACKENDS
-"""All of them."""
-CPU_BACKENDS = BACKENDS - CUDA_BACKENDS
-"""What needs no device."""
-SPARSE_BACKENDS = BACKENDS - DENSE_BACKENDS
-"""Sparse arrays and matrices."""
-BACKEND_ALL = (
-    NUMPY,
-    CUPY,
-    SCIPY_CSR,
-    SCIPY_CSC,
-    SCIPY_COO,
-    SPARSE_COO,
-    SPARSE_GCXS,
-    CUPY_SCIPY_CSR,
-    CUPY_SCIPY_CSC,
+from udfdask.arrays.backends.dense_backends import CUDA, CUPY, NUMPY
+from udfdask.arrays.backends.matrix_backends import (
     CUPY_SCIPY_COO,
+    CUPY_SCIPY_CSC,
+    CUPY_SCIPY_CSR,
+    SCIPY_COO,
+    SCIPY_COO_ARRAY,
+    SCIPY_CSC,
+    SCIPY_CSC_ARRAY,
+    SCIPY_CSR,
+    SCIPY_CSR_ARRAY,
 )
-"""Those that are recommended, preferred first."""
+from udfdask.arrays.backends.pydata_backends import COO, DOK, GCXS
+from udfdask.arrays.backends.table import BACKENDS
+
+Names = frozenset[str]
+
+
+class BackendNames:
+    """Names of array backends, and sets of them by what they have in common."""
+
+    BACKEND_NUMPY: ClassVar[str] = NUMPY.name
+    BACKEND_CUPY: ClassVar[str] = CUPY.name
+    BACKEND_CUDA: ClassVar[str] = CUDA.name
+    BACKEND_SPARSE_COO: ClassVar[str] = COO.name
+    BACKEND_SPARSE_GCXS: ClassVar[str] = GCXS.name
+    BACKEND_SPARSE_DOK: ClassVar[str] = DOK.name
+    BACKEND_SCIPY_COO: ClassVar[str] = SCIPY_COO.name
+    BACKEND_SCIPY_CSR: ClassVar[str] = SCIPY_CSR.name
+    BACKEND_SCIPY_CSC: ClassVar[str] = SCIPY_CSC.name
+    BACKEND_SCIPY_COO_ARRAY: ClassVar[str] = SCIPY_COO_ARRAY.name
+    BACKEND_SCIPY_CSR_ARRAY: ClassVar[str] = SCIPY_CSR_ARRAY.name
+    BACKEND_SCIPY_CSC_ARRAY: ClassVar[str] = SCIPY_CSC_ARRAY.name
+    BACKEND_CUPY_SCIPY_COO: ClassVar[str] = CUPY_SCIPY_COO.name
+    BACKEND_CUPY_SCIPY_CSR: ClassVar[str] = CUPY_SCIPY_CSR.name
+    BACKEND_CUPY_SCIPY_CSC: ClassVar[str] = CUPY_SCIPY_CSC.name
+    BACKEND_ALL: ClassVar[tuple[str, ...]] = (
+        BACKEND_NUMPY,
+        BACKEND_CUPY,
+        BACKEND_SCIPY_CSR,
+        BACKEND_SCIPY_CSC,
+        BACKEND_SCIPY_COO,
+        BACKEND_SPARSE_COO,
+        BACKEND_SPARSE_GCXS,
+        BACKEND_CUPY_SCIPY_CSR,
+        BACKEND_CUPY_SCIPY_CSC,
+        BACKEND_CUPY_SCIPY_COO,
+    )
+    CPU_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.device == "cpu")
+    CUDA_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.device == "cuda")
+    CUPY_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.on_device)
+    SPARSE_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.is_sparse)
+    DENSE_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if not one.is_sparse)
+    D2_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if one.is_matrix)
+    ND_BACKENDS: ClassVar[Names] = frozenset(one.name for one in BACKENDS if not one.is_matrix)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends import names
-from udfdask.arrays.backends.read_only import locked
 from udfdask.chunk.frames.source import FrameSource
 from udfdask.types import AnyArray
 
@@ -17,36 +14,18 @@ class DenseSource(FrameSource):
     """The selected frames of a chunk whose blocks are dense arrays."""
 
     @property
-    def backend(self) -> str:
-        """Array backend of the data."""
-        return names.NUMPY
-
-    @property
     def together(self) -> bool:
-        """Whether tiles of many frames are views that kernels read as they are.
-
-        The pixels of a frame are neighbours, and the next frame lies behind it.
-        """
+        """Whether tiles of many frames are views that kernels read as they are."""
         flat = 1 + len(self._sig)
         return self._positions is None and all(
-            block.ndim == flat
-            and block[:1].flags.c_contiguous
-            and block.strides[0] >= 0
-            and block.flags.aligned
+            block.ndim == flat and self.dense.has_neighboring_frames(block)
             for block in self._blocks
         )
 
     def _read(self, block: Any) -> AnyArray:
         """Return a read-only block, with flat navigation if that is a view of it."""
-        array = locked(np.asarray(block))
-        if len(self._nav_shape) == 1:
-            return array
-        try:
-            n = math.prod(self._nav_shape)
-            flat = array.reshape((n, *array.shape[len(self._nav_shape) :]), copy=False)
-        except ValueError:
-            return array
-        return locked(flat)
+        read: AnyArray = self.dense.with_flat_nav(block, self._nav_shape)
+        return read
 
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
         """Return rows `start` to `stop` of block `number`, cut to `index` in the signal."""
@@ -59,7 +38,7 @@ class DenseSource(FrameSource):
             if together:
                 return block[(slice(first, last), *index)]
             assert self._positions is not None
-            return locked(block[(slice(None), *index)][self._positions[start:stop]])
+            return self.dense.read_only(block[(slice(None), *index)][self._positions[start:stop]])
         if together:
             *outer, line = (int(i) for i in np.unravel_index(first, self._nav_shape))
             end = line + stop - start
@@ -69,7 +48,7 @@ class DenseSource(FrameSource):
                 return line_of_frames
         places = np.unravel_index(self._chosen(start, stop), self._nav_shape)
         nav = (slice(None),) * len(self._nav_shape)
-        return locked(block[(*nav, *index)][places])
+        return self.dense.read_only(block[(*nav, *index)][places])
 
     def _chosen(self, start: int, stop: int) -> AnyArray:
         """Return where in the chunk the rows `start` to `stop` lie, flat."""
@@ -85,28 +64,3 @@ class DenseSource(FrameSource):
         nav = (chosen,) if flat else np.unravel_index(chosen, self._nav_shape)
         picked: AnyArray = block[(*(n[:, np.newaxis] for n in nav), *places)]
         return picked
-
-
-class DeviceSource(DenseSource):
-    """The selected frames of a chunk whose blocks are CuPy arrays.
-
-    Those have no read-only views: who writes to a tile writes to the data.
-    """
-
-    @property
-    def backend(self) -> str:
-        """Array backend of the data."""
-        return names.CUPY
-
-    @property
-    def together(self) -> bool:
-        """Whether tiles of many frames are views."""
-        flat = 1 + len(self._sig)
-        return self._positions is None and all(block.ndim == flat for block in self._blocks)
-
-    def _read(self, block: Any) -> Any:
-        """Return a block, with flat navigation if that is a view of it."""
-        if len(self._nav_shape) == 1 or not block.flags.c_contiguous:
-            return block  # reshape would copy the whole of it
-        frames = math.prod(self._nav_shape)
-        return block.reshape((frames, *block.shape[len(self._nav_shape) :]))

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends import names
+from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.check_block import plain_block
 from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.detect import backend_of, fill_value, is_unknown_sparse
+from udfdask.arrays.backends.table import fill_value, is_unknown_sparse
 from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.chunk.frames.dense import DenseSource, DeviceSource
+from udfdask.chunk.frames.dense import DenseSource
 from udfdask.chunk.frames.source import FrameSource
 from udfdask.chunk.frames.sparse import SparseSource
 from udfdask.errors import UDFError
@@ -20,6 +20,7 @@ from udfdask.errors import UDFError
 
 def source_of(
     blocks: Sequence[Any],
+    kinds: Sequence[Backend],
     nav_shape: tuple[int, ...],
     sig_chunks: tuple[tuple[int, ...], ...],
     mask: BoolArray | None,
@@ -27,24 +28,22 @@ def source_of(
 ) -> FrameSource:
     """Return the frames of a chunk; the arguments are those of `FrameSource`.
 
-    Blocks that are not of the backend of the first one are converted to it. Blocks with masked
-    values are refused.
+    `kinds` are the backends of the blocks. Blocks that are not of that of the first one are
+    converted to it. Blocks with masked values are refused.
     """
-    blocks = [plain_block(block, "a chunk") for block in blocks]
-    for block in blocks:
-        _check_sparse(block, len(nav_shape), len(sig_chunks))
-    backend = backend_of(blocks[0])
-    alike = [
-        block if backend_of(block) == backend else to_backend(block, backend, block.shape)
-        for block in blocks
-    ]
-    kind = DeviceSource if backend == names.CUPY else DenseSource
-    if backend in names.SPARSE_BACKENDS:
-        return SparseSource(alike, nav_shape, sig_chunks, mask, dtype)
-    return kind(alike, nav_shape, sig_chunks, mask, dtype)
+    native = kinds[0]
+    alike = []
+    for block, kind in zip(blocks, kinds, strict=True):
+        known = block
+        if type(block) is not np.ndarray:  # nothing else can be wrong with those
+            known = plain_block(block, "a chunk")
+            _check_sparse(known, kind, len(nav_shape), len(sig_chunks))
+        alike.append(known if kind == native else to_backend(known, native, known.shape))
+    source = SparseSource if native.is_sparse else DenseSource
+    return source(alike, native, nav_shape, sig_chunks, mask, dtype)
 
 
-def _check_sparse(block: Any, nav_dims: int, sig_dims: int) -> None:
+def _check_sparse(block: Any, kind: Backend, nav_dims: int, sig_dims: int) -> None:
     """Raise if a block is sparse in a way that the plan would have refused, had it known."""
     if is_unknown_sparse(block):
         raise UDFError(
@@ -57,7 +56,7 @@ def _check_sparse(block: Any, nav_dims: int, sig_dims: int) -> None:
             f"a sparse chunk came whose fill value is {filled!r}: values that are not stored "
             "have to be 0"
         )
-    if backend_of(block) in names.D2_BACKENDS and (nav_dims, sig_dims) != (1, 1):
+    if kind.is_matrix and (nav_dims, sig_dims) != (1, 1):
         raise UDFError(
             f"a matrix of type {type(block).__name__} came, in which each row is a frame, where "
             f"chunks have {nav_dims} navigation and {sig_dims} signal dimensions: sparse.GCXS "

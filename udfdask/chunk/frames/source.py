@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.backends.backend import Backend, DenseBackend
 from udfdask.arrays.backends.check_block import check_block
-from udfdask.arrays.backends.device import array_module
-from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.types import AnyArray
 
@@ -26,6 +25,8 @@ class FrameSource(ABC):
     ----------
     blocks : sequence of array, each of shape (*nav_shape, *sizes of the signal chunk)
         In C order of the signal chunk grid, all of one backend.
+    backend : Backend
+        That of the blocks.
     nav_shape : tuple of int
         Scan positions of the chunk along each navigation axis.
     sig_chunks : tuple of tuple of int
@@ -39,6 +40,7 @@ class FrameSource(ABC):
     def __init__(
         self,
         blocks: Sequence[Any],
+        backend: Backend,
         nav_shape: tuple[int, ...],
         sig_chunks: tuple[tuple[int, ...], ...],
         mask: BoolArray | None,
@@ -49,7 +51,8 @@ class FrameSource(ABC):
         self._sig_chunks = sig_chunks
         self._dtype = dtype
         self._sig = tuple(sum(c) for c in sig_chunks)
-        self._xp = array_module(blocks[0])
+        self.backend = backend
+        self.dense: DenseBackend = backend.dense
         sizes = itertools.product(*sig_chunks)
         self._blocks = [
             self._read(self._checked(block, size))
@@ -60,11 +63,6 @@ class FrameSource(ABC):
     def n_blocks(self) -> int:
         """Number of signal chunks here."""
         return len(self._blocks)
-
-    @property
-    @abstractmethod
-    def backend(self) -> str:
-        """Array backend of the data."""
 
     @property
     @abstractmethod
@@ -93,7 +91,7 @@ class FrameSource(ABC):
 
         `places` are those in a frame, int, (sig dims, m).
         """
-        out = self._xp.empty((stop - start, places.shape[1]), dtype=self._dtype)
+        out = self.dense.empty((stop - start, places.shape[1]), self._dtype)
         starts = [np.cumsum((0, *sizes[:-1])) for sizes in self._sig_chunks]
         block_of = [
             np.searchsorted(first, place, side="right") - 1
@@ -104,14 +102,14 @@ class FrameSource(ABC):
         for number in np.unique(numbers):
             these = np.flatnonzero(numbers == number)
             out[:, these] = self._pixels(number, start, stop, tuple(p[these] for p in local))
-        return locked(out)
+        return self.dense.read_only(out)
 
     def frames(self, start: int, stop: int) -> AnyArray:
         """Return the whole frames of rows `start` to `stop`, dense."""
         everything = (slice(None),) * len(self._sig)
         if len(self._blocks) == 1:
             return self.tile(start, stop, 0, everything)
-        out = self._xp.empty((stop - start, *self._sig), dtype=self._dtype)
+        out = self.dense.empty((stop - start, *self._sig), self._dtype)
         ends = [list(itertools.accumulate(c)) for c in self._sig_chunks]
         windows = itertools.product(
             *(
@@ -121,4 +119,4 @@ class FrameSource(ABC):
         )
         for number, window in enumerate(windows):
             out[(slice(None), *window)] = self.tile(start, stop, number, everything)
-        return locked(out)
+        return self.dense.read_only(out)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.read_only import locked
-from udfdask.arrays.backends.sparse_rows import SparseRows, joined
+from udfdask.arrays.backends.backend import SparseBackend
+from udfdask.arrays.backends.sparse_rows import SparseRows
 from udfdask.chunk.frames.source import FrameSource
 from udfdask.types import AnyArray
 
@@ -16,11 +16,7 @@ from udfdask.types import AnyArray
 class SparseSource(FrameSource):
     """The selected frames of a chunk whose blocks are sparse arrays or matrices."""
 
-    @property
-    def backend(self) -> str:
-        """Array backend of the data, in which sparse tiles are cut."""
-        rows: SparseRows = self._blocks[0]
-        return rows.backend
+    backend: SparseBackend
 
     @property
     def together(self) -> bool:
@@ -29,7 +25,7 @@ class SparseSource(FrameSource):
 
     def _read(self, block: Any) -> SparseRows:
         """Return the selected frames of a block."""
-        rows = SparseRows.of_block(block, len(self._nav_shape))
+        rows = self.backend.frames(block, len(self._nav_shape))
         return rows if self._positions is None else rows.take(self._positions)
 
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
@@ -39,11 +35,11 @@ class SparseSource(FrameSource):
         first = tuple(start for start, _, _ in cut)
         shape = tuple(stop - start for start, stop, _ in cut)
         if 0 in shape:
-            return locked(np.empty((stop - start, *shape), dtype=rows.dtype))
+            return self.dense.empty((stop - start, *shape), rows.dtype)
         # leading axes are cut first, so that a part is a run of neighbouring pixels
         origin = int(np.ravel_multi_index(first, rows.sig))
         tile = rows.dense(start, stop, origin, origin + math.prod(shape))
-        return locked(tile.reshape((stop - start, *shape)))
+        return self.dense.read_only(tile.reshape((stop - start, *shape)))
 
     def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
         """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
@@ -57,4 +53,7 @@ class SparseSource(FrameSource):
     def sparse_frames(self, start: int, stop: int) -> Any:
         """Return the whole frames of rows `start` to `stop` in the backend of the data."""
         pieces = [block.rows(start, stop) for block in self._blocks]
-        return joined(pieces, [len(sizes) for sizes in self._sig_chunks])
+        if len(pieces) == 1:
+            return pieces[0]
+        backend: SparseBackend = self._blocks[0].backend
+        return backend.join(pieces, [len(sizes) for sizes in self._sig_chunks])

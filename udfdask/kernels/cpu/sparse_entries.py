@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.arrays.backends import names
 from udfdask.arrays.backends.convert import to_backend
-from udfdask.arrays.backends.detect import backend_of
+from udfdask.arrays.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
+from udfdask.arrays.backends.pydata_backends import COO, GCXS
 from udfdask.arrays.backends.pydata_sparse import coo_starts, is_rows
 from udfdask.arrays.backends.read_only import locked
+from udfdask.arrays.backends.table import backend_of
 from udfdask.kernels.cpu.compile import kernel
 from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.types import AnyArray
@@ -83,7 +84,7 @@ def entries_of(tile: Any) -> Entries:
     Rows of compressed rows, in `sparse.GCXS` and SciPy's CSR, are not copied. Of `sparse.COO` the
     coordinates become pixels; other formats are converted first.
     """
-    if backend_of(tile) == names.SPARSE_COO:
+    if backend_of(tile) == COO:
         return Entries(locked(coo_starts(tile)), _coo_pixels(tile), _values(tile))
     rows = _as_rows(tile)
     return Entries(_starts(rows), _unsigned(rows.indices), _values(rows))
@@ -91,7 +92,7 @@ def entries_of(tile: Any) -> Entries:
 
 def values_of(tile: Any) -> tuple[AnyArray, AnyArray]:
     """Return the starts and values of `entries_of`, where it does not matter at which pixels."""
-    if backend_of(tile) == names.SPARSE_COO:
+    if backend_of(tile) == COO:
         return locked(coo_starts(tile)), _values(tile)
     rows = _as_rows(tile)
     return _starts(rows), _values(rows)
@@ -100,9 +101,9 @@ def values_of(tile: Any) -> tuple[AnyArray, AnyArray]:
 def _as_rows(tile: Any) -> Any:
     """Return a tile as a sparse.GCXS array or a matrix of compressed rows."""
     backend = backend_of(tile)
-    if backend in names.CSR_BACKENDS or (backend == names.SPARSE_GCXS and is_rows(tile)):
+    if backend in (SCIPY_CSR, SCIPY_CSR_ARRAY) or (backend == GCXS and is_rows(tile)):
         return tile
-    return to_backend(tile, names.SCIPY_CSR_ARRAY, tuple(tile.shape))
+    return to_backend(tile, SCIPY_CSR_ARRAY, tuple(tile.shape))
 
 
 def _starts(rows: Any) -> AnyArray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import array_module
+from udfdask.arrays.backends.table import namespace_of
 from udfdask.kernels.cuda.sums import blocks_of
 
 
@@ -16,7 +16,7 @@ def write_moduli(tile: Any, keep: Any, ky: Any, kx: Any, out: Any) -> None:
     `tile` has the shape (n, y, x); `keep`, bool, shape (y, x), says which pixels do not become 0,
     None for all.
     """
-    xp = array_module(tile)
+    xp = namespace_of(tile)
     for block, sums in blocks_of(2 * tile.itemsize, tile, out):
         frames = block if keep is None else xp.where(keep, block, tile.dtype.type(0))
         moduli = xp.abs(xp.fft.rfft2(frames)[:, ky, kx])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import array_module
+from udfdask.arrays.backends.table import namespace_of
 from udfdask.kernels.cuda.sums import blocks_of
 
 
@@ -16,7 +16,7 @@ def multiply_heights(tile: Any, mantissa: Any, exponent: Any) -> None:
     The tile holds whole frames, shape (n, *sig); a product is ``mantissa * 2**exponent``, float64
     and int64, both of shape `sig`.
     """
-    xp, axes = array_module(tile), tuple(range(1, tile.ndim))
+    xp, axes = namespace_of(tile), tuple(range(1, tile.ndim))
     for (block,) in blocks_of(8, tile):
         heights = block.astype(np.float64)
         heights -= heights.min(axis=axes, keepdims=True)
@@ -29,7 +29,7 @@ def multiply_heights(tile: Any, mantissa: Any, exponent: Any) -> None:
 
 def normalize_products(mantissa: Any, exponent: Any) -> None:
     """Bring the mantissa within 1 and 2, but for what is not finite."""
-    xp = array_module(mantissa)
+    xp = namespace_of(mantissa)
     fraction, power = xp.frexp(mantissa)  # within 1/2 and 1
     finite = xp.isfinite(mantissa)
     exponent += xp.where(finite, power - 1, 0).astype(exponent.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import array_module
+from udfdask.arrays.backends.table import namespace_of
 from udfdask.kernels.overflow import add_exactly, is_long, require_near
 
 BLOCK_BYTES = 64 << 20
@@ -42,7 +42,7 @@ def add_within(tile: Any, mask: Any, sums: Any) -> None:
 
     Pixels outside do not count, NaN neither. Floats are added up in double precision.
     """
-    xp, axes = array_module(tile), tuple(range(1, tile.ndim))
+    xp, axes = namespace_of(tile), tuple(range(1, tile.ndim))
     wide = np.result_type(sums.dtype, np.float64) if sums.dtype.kind in "fc" else sums.dtype
     for block, rows in blocks_of(tile.itemsize, tile, sums):
         inside = xp.where(mask, block, tile.dtype.type(0))
@@ -75,7 +75,7 @@ def add_first_moments(tile: Any, mask: Any | None, origin: tuple[int, ...], out:
     (ny, nx), is what of the mask lies there, None if all pixels count. Others do not, NaN neither.
     Sums of integers of up to 16 bits are exact.
     """
-    xp = array_module(tile)
+    xp = namespace_of(tile)
     _, ny, nx = tile.shape
     ys, xs = (xp.arange(o, o + n, dtype=np.float64) for o, n in zip(origin, (ny, nx), strict=True))
     for block, rows in blocks_of(tile.itemsize, tile, out):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import array_module
+from udfdask.arrays.backends.table import namespace_of
 from udfdask.kernels.cuda.sums import blocks_of
 from udfdask.kernels.moment_arrays import LARGEST_ORIGIN, Moments
 
@@ -105,7 +105,7 @@ def add_moments(tile: Any, before: int, moments: Moments) -> None:
     """Merge the frames of a tile, shape (n, *part), into moments of `before` others."""
     if not tile.size:
         return
-    xp, count = array_module(tile), int(tile.shape[0])
+    xp, count = namespace_of(tile), int(tile.shape[0])
     if has_kernels(xp, tile):
         groups = group_moments(xp, tile, group_depth(count, tile.size // count))
         merge_moments(before, moments, count, joined(*groups))

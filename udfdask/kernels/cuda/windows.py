@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import array_module
+from udfdask.arrays.backends.table import namespace_of
 from udfdask.kernels.cuda.sums import blocks_of
 
 
@@ -18,7 +18,7 @@ def add_window_products(frames: Any, corners: Any, size: Any, matrix: Any, out: 
     Windows have the shape `size`; outside of a frame they hold 0. `matrix` has the shape
     (pixels of a window, m).
     """
-    xp, moving = array_module(frames), len(corners) > 1
+    xp, moving = namespace_of(frames), len(corners) > 1
     k, pixels = corners.shape[1], matrix.shape[0]
     per_frame = k * pixels * (frames.itemsize + 2 * np.dtype(np.int64).itemsize)
     itemsize = -(-per_frame // max(1, frames[:1].size))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.backends.device import share_on_device
+from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
@@ -17,10 +17,11 @@ from udfdask.masks.stacks.dense_product import MaskProduct
 class DeviceMaskProduct(MaskProduct):
     """Adds dot products with masks that are dense matrices on the device.
 
-    Each is sent there once, in the dtype in which it is multiplied.
+    Each is sent there once, in the dtype in which it is multiplied. `backend` is that of the tiles.
     """
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, backend: DenseBackend, *args: Any) -> None:
+        self._backend = backend
         self._lock = threading.Lock()
         self._there: dict[Any, Any] = {}
         super().__init__(*args)
@@ -52,6 +53,6 @@ class DeviceMaskProduct(MaskProduct):
         with self._lock:
             if region not in self._there:
                 cut = self._cut_dense(part)
-                self._there[region] = (share_on_device(cut.masks), cut.most)
+                self._there[region] = (self._backend.share(cut.masks), cut.most)
         found: tuple[Any, int | None] = self._there[region]
         return found

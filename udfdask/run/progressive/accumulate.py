@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from udfdask.arrays.backends.device import to_host
+from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.chunk.partial_result import Partial
 from udfdask.merge.merge import empty, merge_all, merge_link

@@ -12,8 +12,8 @@ import dask.config
 import numpy as np
 from dask.base import compute
 
-from udfdask.arrays.backends.detect import converter
-from udfdask.arrays.backends.names import CPU_BACKENDS, NUMPY
+from udfdask.arrays.backends.converter import converter
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
 from udfdask.testing.eager_run import Layout
@@ -102,7 +102,7 @@ def company_does_not_show(subject: Subject) -> None:
 
 def backends_do_not_show(subject: Subject) -> None:
     """On every array backend that the UDF offers, the results are the same."""
-    offered = [b for b in subject.run().udf().backends if b in CPU_BACKENDS]
+    offered = [b for b in subject.run().udf().backends if b.device == "cpu"]
     if offered == [NUMPY]:
         return
     try:
@@ -117,7 +117,7 @@ def backends_do_not_show(subject: Subject) -> None:
         difference = subject.difference(subject.results(layout), wanted)
         if difference:
             subject.fail(
-                f"get_backends() offers {backend}, on which {difference.name!r} is "
+                f"get_backends() offers {backend.name}, on which {difference.name!r} is "
                 f"{difference.one} in place of {difference.other} {difference.where}"
             )
 

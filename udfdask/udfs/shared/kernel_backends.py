@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
+from udfdask.kernels.backends import DEVICE_TILES, SPARSE_TILES
 from udfdask.udf import UDF, UDFMethod
-
-SPARSE_TILES = (
-    UDF.BACKEND_SPARSE_GCXS,
-    UDF.BACKEND_SCIPY_CSR,
-    UDF.BACKEND_SCIPY_CSR_ARRAY,
-    UDF.BACKEND_SPARSE_COO,
-)
-"""Formats out of which frames are read as they are; others are converted to one of these.
-
-Kernels read the entries of all formats (`kernels/cpu/sparse_entries.py`): where frames begin,
-pixels, values.
-"""
 
 
 def tile_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple[str, ...]:
@@ -24,17 +13,14 @@ def tile_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple[
     it gets others if its `get_backends` says so. Long doubles, which compiled code does not know,
     stay with NumPy, as does what has no sums. `on_device` says whether CuPy is offered at all.
     """
-    host = (UDF.BACKEND_NUMPY,)
-    if not _is_own(udf, own):
-        return host
-    device = (UDF.BACKEND_CUPY,) if on_device else ()
-    return host + device + SPARSE_TILES
+    dense = dense_backends(udf, own, on_device=on_device)
+    return dense + SPARSE_TILES if _is_own(udf, own) else dense
 
 
 def dense_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple[str, ...]:
     """Return NumPy and, where `process_tile` of the built-in `own` runs, CuPy."""
     host = (UDF.BACKEND_NUMPY,)
-    return (*host, UDF.BACKEND_CUPY) if on_device and _is_own(udf, own) else host
+    return host + DEVICE_TILES if on_device and _is_own(udf, own) else host
 
 
 def _is_own(udf: UDF, own: type[UDF]) -> bool:

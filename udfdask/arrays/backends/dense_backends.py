@@ -1,0 +1,142 @@
+"""Dense arrays: NumPy's in the memory of the host, and CuPy's on a CUDA device."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends import device
+from udfdask.arrays.backends.backend import DenseBackend
+from udfdask.arrays.backends.device_transfer import tile_to_device
+from udfdask.arrays.backends.read_only import locked
+from udfdask.types import AnyArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumpyBackend(DenseBackend):
+    """NumPy arrays."""
+
+    is_compiled_for: bool = True
+
+    def owns(self, kind: type) -> bool:
+        """Return whether this is the class of NumPy arrays, or a subclass of it."""
+        return issubclass(kind, np.ndarray)
+
+    def read_only(self, array: Any) -> AnyArray:
+        """Return a read-only view of an array."""
+        return locked(array)
+
+    def namespace(self) -> Any:
+        """Return NumPy."""
+        return np
+
+    def to_host(self, array: Any) -> AnyArray:
+        """Return the array itself."""
+        return np.asarray(array)
+
+    def from_host(self, array: AnyArray) -> Any:
+        """Return the array itself."""
+        return np.asarray(array)
+
+    def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:
+        """Return a read-only block, with one navigation axis if that is a view of it."""
+        array = locked(np.asarray(block))
+        if len(nav_shape) == 1:
+            return array
+        shape = (math.prod(nav_shape), *array.shape[len(nav_shape) :])
+        try:
+            return locked(array.reshape(shape, copy=False))
+        except ValueError:
+            return array
+
+    def has_neighboring_frames(self, block: Any) -> bool:
+        """Return whether the pixels of a frame are neighbors, and the next frame comes after it."""
+        return bool(block[:1].flags.c_contiguous and block.strides[0] >= 0 and block.flags.aligned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaBackend(NumpyBackend):
+    """NumPy arrays for UDFs that bring them to a CUDA device themselves."""
+
+    @property
+    def dense(self) -> DenseBackend:
+        """What such UDFs are given."""
+        return NUMPY
+
+    def owns(self, kind: type) -> bool:
+        """Return that no array is of this backend."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CupyBackend(DenseBackend):
+    """CuPy arrays. They have no read-only views: a UDF that writes to a tile changes the data."""
+
+    def owns(self, kind: type) -> bool:
+        """Return whether this is the class of CuPy arrays."""
+        cupy = device.imported_cupy()
+        return cupy is not None and issubclass(kind, cupy.ndarray)
+
+    def holds(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether CuPy has arrays of a dtype, once it is in native byte order."""
+        return device.has_dtype(dtype)
+
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        """Raise if CuPy has no arrays of a dtype."""
+        device.check_dtype(dtype)
+
+    def read_only(self, array: Any) -> AnyArray:
+        """Return the array itself."""
+        itself: AnyArray = array
+        return itself
+
+    def namespace(self) -> Any:
+        """Return CuPy."""
+        return device.cupy()
+
+    def to_host(self, array: Any) -> AnyArray:
+        """Return a copy of an array on the host."""
+        return np.asarray(array.get())
+
+    def from_host(self, array: AnyArray) -> Any:
+        """Return a copy of an array on the device, in native byte order."""
+        values = np.asarray(array)
+        device.check_dtype(values.dtype)
+        return device.cupy().asarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+
+    def send(self, tile: AnyArray) -> Any:
+        """Return a copy of a tile on the device, sent through pinned memory."""
+        return tile_to_device(tile)
+
+    def share(self, array: Any) -> Any:
+        """Return an array on the device that any thread may take at once, whatever its stream."""
+        there = array if self.owns(type(array)) else self.from_host(array)
+        self.wait()
+        return there
+
+    def wait(self) -> None:
+        """Wait for the current stream of this thread."""
+        device.cupy().cuda.get_current_stream().synchronize()
+
+    def at_work(self, *, own_stream: bool) -> AbstractContextManager[None]:
+        """Return a context in which the device of this process is the current one."""
+        return device.using_device(own_stream=own_stream)
+
+    def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:
+        """Return a block, with one navigation axis if that is a view of it."""
+        if len(nav_shape) == 1 or not block.flags.c_contiguous:
+            return block  # reshape would copy the whole of it
+        return block.reshape((math.prod(nav_shape), *block.shape[len(nav_shape) :]))
+
+    def has_neighboring_frames(self, block: Any) -> bool:
+        """Return that kernels on the device read any strides."""
+        return True
+
+
+NUMPY = NumpyBackend(name="numpy")
+CUPY = CupyBackend(name="cupy", device="cuda", on_device=True)
+CUDA = CudaBackend(name="cuda", device="cuda")

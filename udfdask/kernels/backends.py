@@ -1,0 +1,13 @@
+"""The array backends whose tiles kernels read, besides NumPy arrays; names, preferred first."""
+
+from __future__ import annotations
+
+from udfdask.arrays.backends.dense_backends import CUPY
+from udfdask.arrays.backends.matrix_backends import SCIPY_CSR, SCIPY_CSR_ARRAY
+from udfdask.arrays.backends.pydata_backends import COO, GCXS
+
+DEVICE_TILES = (CUPY.name,)
+"""Dense tiles on a device, which `kernels.cuda` reads."""
+
+SPARSE_TILES = (GCXS.name, SCIPY_CSR.name, SCIPY_CSR_ARRAY.name, COO.name)
+"""Sparse tiles that `kernels.cpu.sparse_entries` reads as they are; others are converted first."""
