@@ -74,10 +74,10 @@ class UDFPartitionMixin(_Hook, Protocol):
 
 @runtime_checkable
 class UDFPreprocessMixin(_Hook, Protocol):
-    """A UDF that initialises its buffers."""
+    """A UDF that initializes its buffers."""
 
     def preprocess(self) -> None:
-        """Initialise the buffers of a chunk or of a merge."""
+        """Initialize the buffers of a chunk or of a merge."""
         ...
 
 

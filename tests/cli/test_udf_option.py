@@ -12,7 +12,7 @@ from commands import call
 from udfdask import udfs
 from udfdask.cli.catalogue import CATALOGUE
 from udfdask.cli.udf_option import UDFType, read_value, split_settings
-from udfdask.masks import DiscTemplate
+from udfdask.masks import DiskTemplate
 
 SHAPE = (6, 8, 16, 16)
 
@@ -55,7 +55,7 @@ EXAMPLES = {
     "correlation": (
         "peaks=[[5,6],(8,8)],template=3,steps=2,log_scale=False",
         lambda: udfs.CorrelationUDF(
-            [[5, 6], (8, 8)], DiscTemplate(radius=3), steps=2, log_scale=False
+            [[5, 6], (8, 8)], DiskTemplate(radius=3), steps=2, log_scale=False
         ),
     ),
     "crystallinity": ("2,6", lambda: udfs.CrystallinityUDF(2, 6)),

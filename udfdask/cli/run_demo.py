@@ -36,7 +36,7 @@ Next:
 """
 
 
-@click.command(short_help="Make a 4D-STEM recording and analyse it in one pass.")
+@click.command(short_help="Make a 4D-STEM recording and analyze it in one pass.")
 @click.option(
     "--plot",
     type=PathType(),

@@ -19,7 +19,7 @@ import numpy as np
 from udfdask.cli.catalogue import CATALOGUE, Entry, plain_name
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.io.numpy_file import read_npy
-from udfdask.masks import DiscTemplate
+from udfdask.masks import DiskTemplate
 from udfdask.udf import UDF
 
 _CONSTANTS = {
@@ -54,7 +54,7 @@ def split_settings(text: str) -> tuple[list[str], dict[str, str]]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the parts between the commas that stand outside of brackets and quotes."""
+    """Return the parts between the commas that stand outside brackets and quotes."""
     if not text.strip():
         return []
     parts, depth, quote = [""], 0, ""
@@ -78,7 +78,7 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
 
     Numbers, true, false, none, inf, lists in brackets and words mean themselves; a name ending in
     .npy is the array in that file; where a function is wanted, ``module:name`` or ``file.py:name``
-    is one; a number for a template is the radius of a disc. Raises ValueError or ArgumentTypeError
+    is one; a number for a template is the radius of a disk. Raises ValueError or ArgumentTypeError
     where nothing is meant.
     """
     wanted = str(parameter.annotation)
@@ -91,7 +91,7 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
         return _function(text)
     value = _literal(text)
     if parameter.name == "template" and isinstance(value, int | float):
-        return DiscTemplate(radius=value)
+        return DiskTemplate(radius=value)
     return value
 
 

@@ -57,7 +57,7 @@ def scale(factor: float) -> AnyArray:
 
 
 def rotate(radians: float) -> AnyArray:
-    """Return the map that turns vectors from +x towards +y, clockwise on a screen.
+    """Return the map that turns vectors from +x toward +y, clockwise on a screen.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def rotate(radians: float) -> AnyArray:
 
 
 def rotate_deg(degrees: float) -> AnyArray:
-    """Return the map that turns vectors from +x towards +y, clockwise on a screen.
+    """Return the map that turns vectors from +x toward +y, clockwise on a screen.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def correct_tile(tile: AnyArray, planes: TilePlanes, beyond: AnyArray | None = N
     around = np.empty((len(tile), 0), dtype=dtype)
     if beyond is not None:
         around = _corrected(beyond, planes.beyond_planes, dtype, _NO_PATCHES, around)
-    patches = (planes.patched, planes.neighbours, planes.counts)
+    patches = (planes.patched, planes.neighbors, planes.counts)
     out = _corrected(tile, planes.part_planes, dtype, patches, around)
     return out.reshape(tile.shape).astype(planes.dtype, copy=False)
 

@@ -52,17 +52,17 @@ def _on_device(planes: TilePlanes) -> dict[str, Any]:
 def _arrays(planes: TilePlanes) -> dict[str, Any]:
     """Return what a correction takes, as NumPy arrays."""
     dtype = compiled_dtype(planes.dtype)
-    pixels, neighbours = planes.part_planes.dark.size, planes.neighbours
-    outside = neighbours >= pixels
+    pixels, neighbors = planes.part_planes.dark.size, planes.neighbors
+    outside = neighbors >= pixels
     return {
         "dark": planes.part_planes.dark,
         "gain": planes.part_planes.gain,
         "dark_beyond": planes.beyond_planes.dark,
         "gain_beyond": planes.beyond_planes.gain,
         "patched": planes.patched,
-        "inside": np.where(outside, 0, neighbours),
-        "outside": np.where(outside, neighbours - pixels, 0),
+        "inside": np.where(outside, 0, neighbors),
+        "outside": np.where(outside, neighbors - pixels, 0),
         "is_outside": outside,
         "counts": planes.counts.astype(dtype),
-        "counts_in": np.arange(neighbours.shape[1]) < planes.counts[:, np.newaxis],
+        "counts_in": np.arange(neighbors.shape[1]) < planes.counts[:, np.newaxis],
     }

@@ -22,7 +22,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def _unwrapped(value: Any) -> Any:
-    """Return the dask array inside a labelled one; anything else as it is."""
+    """Return the dask array inside a labeled one; anything else as it is."""
     inner = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
     return inner if is_lazy(inner) and hasattr(inner, "chunks") else value
 
@@ -125,7 +125,7 @@ def excluded_coordinates(excluded: AnyArray, sig: tuple[int, ...]) -> AnyArray:
     if outside.any():
         first = tuple(places[:, outside][:, 0].tolist())
         raise ArgumentValueError(
-            f"excluded_pixels holds pixel {first}, which is outside of frames of shape {sig}"
+            f"excluded_pixels contains pixel {first}, which is outside frames of shape {sig}"
         )
     flat = np.unique(np.ravel_multi_index(tuple(places), sig))
     return np.array(np.unravel_index(flat, sig), dtype=np.int64)
@@ -136,7 +136,7 @@ class CorrectionSet:
     """Dark frame, gain map and broken pixels of a detector, for `run_udf(..., corrections=)`.
 
     UDFs see ``(x - dark) * gain`` instead of each frame ``x``. Then each excluded pixel becomes
-    the unweighted mean of the good ones, corrected, among its neighbours.
+    the unweighted mean of the good ones, corrected, among its neighbors.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class CorrectionSet:
         with entries where pixels are excluded, or integer coordinates of shape (sig dims, pixels),
         such as `numpy.nonzero` gives. One pixel may be written ``(y, x)``.
     allow_empty : bool
-        Leave an excluded pixel that has no good neighbour as it is after dark and gain; False
+        Leave an excluded pixel that has no good neighbor as it is after dark and gain; False
         refuses it.
 
     Raises
@@ -166,12 +166,12 @@ class CorrectionSet:
     uint16 and in float64 for int32 data, also where the UDF asks for the native dtype. Long
     doubles are computed in float64.
 
-    Neighbours are the up to ``3**n - 1`` pixels that share a side, edge or corner, where `n` is
+    Neighbors are the up to ``3**n - 1`` pixels that share a side, edge or corner, where `n` is
     the number of signal axes.
 
     Only `run_udf` knows the frames. It refuses other shapes, pixels outside, and NaN or infinite
     values of `dark` and `gain` where a pixel is not excluded; an excluded pixel without good
-    neighbours keeps what comes out. Dask arrays are computed in tasks, once per run, and their
+    neighbors keeps what comes out. Dask arrays are computed in tasks, once per run, and their
     values are looked at there.
 
     Arrays are copied, so that changing them later changes nothing.
@@ -200,7 +200,7 @@ class CorrectionSet:
     """Broken pixels: a boolean mask of shape sig, or coordinates, int64, (sig dims, pixels), as
     which a UDF always sees them."""
     allow_empty: bool = True
-    """Whether a pixel without good neighbours is left as it is."""
+    """Whether a pixel without good neighbors is left as it is."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.allow_empty, bool):

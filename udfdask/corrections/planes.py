@@ -13,7 +13,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.corrections.correction_set import CorrectionSet
-from udfdask.corrections.neighbours import good_neighbours
+from udfdask.corrections.neighbors import good_neighbors
 from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
@@ -38,13 +38,13 @@ class TilePlanes:
     """Dark frame and gain map of the part."""
     patched: AnyArray
     """Pixels to patch, int64, shape (k,), flat indices in the part."""
-    neighbours: AnyArray
+    neighbors: AnyArray
     """What they are patched from, int64, shape (k, 3**n - 1): flat indices in the part, or the
     size of the part plus an index in `beyond`."""
     counts: AnyArray
     """How many of those count, int64, shape (k,), at least 1."""
     beyond: AnyArray
-    """Places in the frame of neighbours outside of the part, int64, shape (sig dims, m)."""
+    """Places in the frame of neighbors outside the part, int64, shape (sig dims, m)."""
     beyond_planes: PixelPlanes
     """Dark frame and gain map there."""
 
@@ -75,11 +75,11 @@ frame, (k, 3**n - 1), and how many of those count, (k,)."""
 
 
 def _patches(corrections: CorrectionSet, frame: Sequence[int]) -> _Patches:
-    """Return which pixels of a frame are patched: those that are excluded and have neighbours."""
+    """Return which pixels of a frame are patched: those that are excluded and have neighbors."""
     excluded = corrections.excluded_pixels
     if excluded is None:
         excluded = np.zeros((len(frame), 0), dtype=np.int64)
-    table, counts = good_neighbours(excluded, frame)
+    table, counts = good_neighbors(excluded, frame)
     some = counts > 0
     return excluded[:, some], table[some], counts[some]
 
@@ -94,13 +94,13 @@ def _make(
     """Return what correcting a signal part takes."""
     shape, (places, table, counts) = tuple(part.shape), patches
     local, here = _in_part(places, part)
-    neighbours, beyond = _seen_from(part, table[here], frame)
+    neighbors, beyond = _seen_from(part, table[here], frame)
     compiled = compiled_dtype(dtype)
     return TilePlanes(
         dtype=dtype,
         part_planes=_planes(corrections, part.get(), compiled, shape),
         patched=_locked(np.ravel_multi_index(tuple(local[:, here]), shape)),
-        neighbours=_locked(neighbours),
+        neighbors=_locked(neighbors),
         counts=_locked(counts[here]),
         beyond=beyond,
         beyond_planes=_planes(corrections, tuple(beyond), compiled, beyond.shape[1:]),
@@ -115,7 +115,7 @@ def _in_part(places: AnyArray, part: Slice) -> tuple[AnyArray, AnyArray]:
 
 
 def _seen_from(part: Slice, table: AnyArray, frame: tuple[int, ...]) -> tuple[AnyArray, AnyArray]:
-    """Return pixels of a frame, flat, as `TilePlanes.neighbours` and `TilePlanes.beyond`."""
+    """Return pixels of a frame, flat, as `TilePlanes.neighbors` and `TilePlanes.beyond`."""
     if not table.size:
         return table, np.zeros((len(frame), 0), dtype=np.int64)
     shape = tuple(part.shape)

@@ -15,7 +15,7 @@ from udfdask.corrections.correction_set import (
     is_lazy,
     plane_given,
 )
-from udfdask.corrections.neighbours import good_neighbours
+from udfdask.corrections.neighbors import good_neighbors
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray
 
@@ -112,13 +112,13 @@ def _check_values(name: str, plane: Any, excluded: AnyArray | None) -> None:
 
 
 def _check_empty(excluded: AnyArray, sig: tuple[int, ...]) -> None:
-    """Raise if an excluded pixel has no good neighbour."""
-    _, counts = good_neighbours(excluded, sig)
+    """Raise if an excluded pixel has no good neighbor."""
+    _, counts = good_neighbors(excluded, sig)
     empty = np.flatnonzero(counts == 0)
     if empty.size:
         first = tuple(excluded[:, empty[0]].tolist())
         raise ArgumentValueError(
-            f"excluded pixel {first} has no good neighbour to be patched from"
+            f"excluded pixel {first} has no good neighbor to be patched from"
             f"{_more(empty.size)}: exclude fewer pixels, or pass allow_empty=True, which leaves "
             "such pixels as they are after dark and gain"
         )

@@ -39,7 +39,7 @@ class Choice:
         if self.function is not None:
             with np.errstate(all="ignore"):  # what is missing, and the logarithm of zero counts
                 filled = np.asarray(self.function(filled))
-            labels = _relabelled(labels, filled)
+            labels = _relabeled(labels, filled)
         return panels_of(labels, filled, log=log)
 
 
@@ -191,7 +191,7 @@ def _samples(labels: Labels, *, finished: bool) -> tuple[Array, Array]:
     return values, valid.reshape(labels.shape)
 
 
-def _relabelled(labels: Labels, made: Array) -> Labels:
+def _relabeled(labels: Labels, made: Array) -> Labels:
     """Return the labels of what a function made: axes are kept where their sizes are."""
     if made.shape == labels.shape:
         return replace(labels, dtype=made.dtype)

@@ -1,4 +1,4 @@
-"""One panel drawn into one matplotlib axes: lines, or an image with its colour bar or wheel."""
+"""One panel drawn into one matplotlib axes: lines, or an image with its color bar or wheel."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.vectors import colour_wheel, longest_shown, vector_colours
+from udfdask.plotting.vectors import color_wheel, longest_shown, vector_colors
 
-_COLOURS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "twilight"}
+_COLORS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "twilight"}
 INK = "0.25"
-MISSING = "#f1e4c6"  # a colour that is in none of the scales
+MISSING = "#f1e4c6"  # a color that is in none of the scales
 STRETCHED = 0.7  # height by width of an image whose proportions mean nothing
 TITLE_WIDTH = 36  # characters in a line of a panel's title
 _FEW_POINTS = 40  # of a line, so few that each is marked
 _MOST_LABELS = 12  # beside an image
-_LINE_COLOURS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
+_LINE_COLORS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
 
 
 def _dress(axes: Any, panel: Panel) -> None:
@@ -78,7 +78,7 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             positions,
             line,
             lw=1.1,
-            color=_LINE_COLOURS[number % len(_LINE_COLOURS)],
+            color=_LINE_COLORS[number % len(_LINE_COLORS)],
             marker="." if len(line) <= _FEW_POINTS else "",
             label=_line_name(others[0], number) if others else None,
         )
@@ -134,13 +134,13 @@ def is_isotropic(panel: Panel) -> bool:
 
 
 def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
-    """Take a figure, a matplotlib axes and a panel of two dimensions; draw image and colour bar."""
+    """Take a figure, a matplotlib axes and a panel of two dimensions; draw image and color bar."""
     values = _drawable(panel)
-    norm, extend = _colour_scale(values, panel)
+    norm, extend = _color_scale(values, panel)
     if panel.log and norm.vmin > 0:
         # Zero counts have no logarithm; they are dark, not missing.
         values = np.where(values <= 0, norm.vmin, values)
-    image = _show(axes, panel, values, cmap=_COLOURS[panel.style], norm=norm)
+    image = _show(axes, panel, values, cmap=_COLORS[panel.style], norm=norm)
     # An inset, because it is as high as the image whatever the layout makes of that.
     bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)), extend=extend)
     bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=3)
@@ -152,14 +152,14 @@ def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
 
 
 def _draw_vectors(axes: Any, panel: Panel) -> None:
-    """Take a matplotlib axes and a panel of vectors; draw their colours and a wheel beside them."""
+    """Take a matplotlib axes and a panel of vectors; draw their colors and a wheel beside them."""
     longest = longest_shown(panel.values)
-    _show(axes, panel, vector_colours(panel.values, longest))
+    _show(axes, panel, vector_colors(panel.values, longest))
     left, right, bottom, top = extent(panel)
-    # as round as the image's proportions let it be; at the top, where a colour bar begins
+    # as round as the image's proportions let it be; at the top, where a color bar begins
     tall = abs((bottom - top) / (right - left)) if is_isotropic(panel) else STRETCHED
     wheel = axes.inset_axes((1.05, 1 - 0.24 / tall, 0.24, 0.24 / tall))
-    wheel.imshow(colour_wheel(), interpolation="bilinear", extent=(-1, 1, 1, -1))
+    wheel.imshow(color_wheel(), interpolation="bilinear", extent=(-1, 1, 1, -1))
     wheel.set_axis_off()
     text = {"fontsize": 8, "color": INK, "transform": wheel.transAxes, "ha": "center", "va": "top"}
     wheel.text(0.5, -0.06, f"rim: {longest:.3g}", **text)
@@ -167,14 +167,14 @@ def _draw_vectors(axes: Any, panel: Panel) -> None:
         wheel.text(0.5, -0.36, panel.label, **text)
 
 
-def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colours: Any) -> Any:
-    """Take a matplotlib axes, a panel and its values or colours; show the image, labelled."""
+def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colors: Any) -> Any:
+    """Take a matplotlib axes, a panel and its values or colors; show the image, labeled."""
     image = axes.imshow(
         values,
         extent=extent(panel),
         aspect="equal" if is_isotropic(panel) else "auto",
         interpolation="nearest",
-        **colours,
+        **colors,
     )
     if not is_isotropic(panel):
         axes.set_box_aspect(STRETCHED)
@@ -184,8 +184,8 @@ def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colours: Any)
     return image
 
 
-def _colour_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:
-    """Take an image; return how its values map to colours, and which ends go on beyond."""
+def _color_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:
+    """Take an image; return how its values map to colors, and which ends go on beyond."""
     from matplotlib.colors import LogNorm, Normalize
 
     shown = values[np.isfinite(values)]
@@ -201,7 +201,7 @@ def _colour_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]
         return Normalize(0, 1), "neither"
     low, high = float(shown.min()), float(shown.max())
     inner_low, inner_high = (float(q) for q in np.quantile(shown, (0.002, 0.998)))
-    # A hot pixel must not make everything else one colour.
+    # A hot pixel must not make everything else one color.
     if inner_high > inner_low:
         most = inner_high - inner_low
         low = inner_low if inner_low - low > most else low

@@ -25,7 +25,7 @@ class LivePlot:
     Pass it as `plots` to `run_udf_iter`, which then draws by itself, or call `update` with
     snapshots. With an interactive matplotlib backend there is a window, in a notebook a picture in
     the output of the cell; else the figure is only made, to be saved. What has no results yet has a
-    light colour of its own. The window may be closed: the run goes on.
+    light color of its own. The window may be closed: the run goes on.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class Panel:
     axes: tuple[Axis, ...]
     """One axis per dimension of `values`."""
     style: Style = "scan"
-    """Colours: of a scan image, of a diffraction pattern, of values around zero, of angles in
+    """Colors: of a scan image, of a diffraction pattern, of values around zero, of angles in
     radians, of vectors; or several lines."""
     log: bool = False
     """Draw the values on a logarithmic scale."""
@@ -229,7 +229,7 @@ def _drawn_dims(shape: tuple[int, ...], leading: int) -> tuple[int, ...]:
 
 
 def _style(values: np.ndarray[Any, Any]) -> Style:
-    """Return the colours of an image that is no pattern."""
+    """Return the colors of an image that is no pattern."""
     return "signed" if _has_both_signs(values) else "scan"
 
 

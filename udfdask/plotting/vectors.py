@@ -1,4 +1,4 @@
-"""Vectors as colours: the hue is the direction on the screen, the brightness is the length."""
+"""Vectors as colors: the hue is the direction on the screen, the brightness is the length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WHEEL_PIXELS = 101
 _BRIGHTEST = 0.998  # quantile: one broken vector must not make all others black
 
 
-def vector_colours(vectors: Array, longest: float) -> Array:
+def vector_colors(vectors: Array, longest: float) -> Array:
     """Take vectors (y, x), shape (..., 2), and the length that is brightest; return RGBA.
 
     y points down as in images. What is not finite is transparent.
@@ -24,10 +24,10 @@ def vector_colours(vectors: Array, longest: float) -> Array:
     y, x = np.where(finite, y, 0.0), np.where(finite, x, 0.0)
     hue = (np.arctan2(y, x) / (2 * np.pi)) % 1.0
     value = np.clip(np.hypot(y, x) / longest, 0.0, 1.0)
-    colours = np.empty((*hue.shape, 4))
-    colours[..., :3] = hsv_to_rgb(np.stack([hue, np.ones_like(hue), value], axis=-1))
-    colours[..., 3] = finite
-    return colours
+    colors = np.empty((*hue.shape, 4))
+    colors[..., :3] = hsv_to_rgb(np.stack([hue, np.ones_like(hue), value], axis=-1))
+    colors[..., 3] = finite
+    return colors
 
 
 def longest_shown(vectors: Array) -> float:
@@ -38,10 +38,10 @@ def longest_shown(vectors: Array) -> float:
     return longest or 1.0
 
 
-def colour_wheel() -> Array:
-    """Return the image of a disc of all vectors up to the brightest length, RGBA."""
+def color_wheel() -> Array:
+    """Return the image of a disk of all vectors up to the brightest length, RGBA."""
     along = np.linspace(-1.0, 1.0, _WHEEL_PIXELS)
     y, x = np.meshgrid(along, along, indexing="ij")
-    wheel = vector_colours(np.stack([y, x], axis=-1), 1.0)
+    wheel = vector_colors(np.stack([y, x], axis=-1), 1.0)
     wheel[..., 3] = np.clip((1.0 - np.hypot(y, x)) * _WHEEL_PIXELS / 2, 0.0, 1.0)
     return wheel
