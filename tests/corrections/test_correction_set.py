@@ -149,13 +149,13 @@ def test_wrong_values(door, given, text):
 
 
 WRONG_TYPES = {
-    "text": ({"dark": "dark.npy"}, r"dark must hold numbers, not <U8"),
-    "nothing": ({"gain": [None]}, r"gain must hold numbers, not object"),
-    "ragged": ({"gain": [[1, 2], [3]]}, r"gain cannot be made an array"),
-    "dates": ({"dark": np.zeros(SIG, "M8[s]")}, r"dark must hold numbers, not datetime64"),
+    "text": ({"dark": "dark.npy"}, r"dark must contain numbers, not <U8"),
+    "nothing": ({"gain": [None]}, r"gain must contain numbers, not object"),
+    "ragged": ({"gain": [[1, 2], [3]]}, r"gain cannot be converted to an array"),
+    "dates": ({"dark": np.zeros(SIG, "M8[s]")}, r"dark must contain numbers, not datetime64"),
     "lazy dates": (
         {"dark": da.zeros(SIG, dtype="M8[s]")},
-        r"dark must hold numbers, not datetime64",
+        r"dark must contain numbers, not datetime64",
     ),
     "delayed": ({"dark": dask.delayed(DARK)}, r"dark must be a NumPy, dask or .*from_delayed"),
     "masked": ({"gain": np.ma.masked_array(GAIN, MASK)}, r"gain is a masked array.*excluded"),

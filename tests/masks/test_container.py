@@ -282,7 +282,7 @@ class TestMistakesOfFactories:
                 [stack((2, 3)), stack((2, 4))],
                 {},
                 ArgumentValueError,
-                r"one shape.*\(2, 3\) and mask_factories\[1\] \(2, 4\)",
+                r"shape of a frame.*\(2, 3\) and mask_factories\[1\] \(2, 4\)",
             ),
             ([stack(())], {}, ArgumentValueError, "that of a frame"),
             (stack((5,)), {}, ArgumentValueError, r"shape \(5,\): for one mask pass a list"),

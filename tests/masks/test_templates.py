@@ -66,5 +66,5 @@ def test_the_old_name():
 
     with pytest.warns(DeprecationWarning, match="DiscTemplate is called DiskTemplate now"):
         assert masks.DiscTemplate is DiskTemplate
-    with pytest.raises(AttributeError, match="'udfdask.masks' has no attribute 'DiskTemplates'"):
+    with pytest.raises(AttributeError, match=r"'udfdask\.masks' has no attribute 'DiskTemplates'"):
         _ = masks.DiskTemplates

@@ -1,4 +1,4 @@
-"""Corrects a tile on a CUDA device: the same arithmetic as `udfdask.corrections.correct_tile`."""
+"""Correct a tile on a CUDA device, with the same arithmetic as `correct_tile`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _lock = threading.Lock()
 def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
     """Return a corrected copy of a tile, both CuPy arrays of shape (frames, *sig part).
 
-    `beyond` holds what the same frames have at the pixels `planes.beyond`, shape (frames, m),
-    uncorrected; it is needed if m is not 0.
+    `beyond` contains the uncorrected values of the same frames at the pixels `planes.beyond`,
+    shape (frames, m). It is required if m is not 0.
     """
     here = _on_device(planes)
     dtype = compiled_dtype(planes.dtype)
@@ -32,14 +32,14 @@ def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
         if beyond is not None:
             around = (beyond.astype(dtype) - here["dark_beyond"]) * here["gain_beyond"]
             found = cupy().where(here["is_outside"], around[:, here["outside"]], found)
-        # behind `counts` stands anything, NaN included
+        # entries after the first `counts` are arbitrary and can be NaN
         found = cupy().where(here["counts_in"], found, dtype.type(0))
         out[:, here["patched"]] = found.sum(axis=2, dtype=dtype) / here["counts"]
     return out.reshape(tile.shape).astype(planes.dtype, copy=False)
 
 
 def _on_device(planes: TilePlanes) -> dict[str, Any]:
-    """Return what a correction takes as arrays on the device, sent there once."""
+    """Return the arrays of a correction on the device; they are copied there once."""
     module = cupy()
     with _lock:
         known = _uploaded.get(planes)
@@ -50,7 +50,7 @@ def _on_device(planes: TilePlanes) -> dict[str, Any]:
 
 
 def _arrays(planes: TilePlanes) -> dict[str, Any]:
-    """Return what a correction takes, as NumPy arrays."""
+    """Return the arrays of a correction as NumPy arrays."""
     dtype = compiled_dtype(planes.dtype)
     pixels, neighbors = planes.part_planes.dark.size, planes.neighbors
     outside = neighbors >= pixels

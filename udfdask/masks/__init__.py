@@ -45,7 +45,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "DiscTemplate":
         warnings.warn(
-            "udfdask.masks.DiscTemplate is called DiskTemplate now", DeprecationWarning, stacklevel=2
+            "udfdask.masks.DiscTemplate is called DiskTemplate now",
+            DeprecationWarning,
+            stacklevel=2,
         )
         return DiskTemplate
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
