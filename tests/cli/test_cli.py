@@ -91,8 +91,8 @@ def test_virtual_detectors(file, values):
     ("text", "message"),
     [
         ("disk", "a disk takes r and perhaps cx, cy, but r is missing"),
-        ("disk,r=x", "'disk,r=x' is no detector: write a shape and its numbers"),
-        ("disk,radius=3", "'disk,radius=3' is no detector: there is no number called so"),
+        ("disk,r=x", "'disk,r=x' is not a detector: write a shape and its numbers"),
+        ("disk,radius=3", "'disk,radius=3' is not a detector: one of its numbers is unknown"),
         ("blob,r=3", "not 'blob'"),
         ("disk,r=3,cx=99", "no pixel of a frame of shape (10, 12) lies in the detector disk"),
     ],
@@ -257,13 +257,13 @@ def test_a_region(file, values, tmp_path, roi, index):
 @pytest.mark.parametrize(
     ("roi", "message"),
     [
-        ("1:x,2", "'1:x,2' is no region: write a slice or a position per navigation axis"),
-        ("1:2:3:4", "is no region"),
-        ("::0", "is no region"),
-        ("", "is no region"),
+        ("1:x,2", "'1:x,2' is not a region: write a slice or a position for each navigation axis"),
+        ("1:2:3:4", "is not a region"),
+        ("::0", "is not a region"),
+        ("", "is not a region"),
         ("0,0,0", "--roi has 3 parts, but the scan has the shape (6, 8)"),
         ("6,0", "--roi is outside the scan of shape (6, 8): index 6 is out of bounds"),
-        ("3:3,:", "--roi selects nothing of the scan of shape (6, 8)"),
+        ("3:3,:", "--roi selects no position of the scan of shape (6, 8)"),
     ],
 )
 def test_a_region_that_is_none(file, roi, message):
@@ -321,14 +321,18 @@ def test_a_cluster(file, values):
         (
             ["{}/scan.npy", "--chunks", "4;4"],
             2,
-            "'4;4' are no chunks: write one size per",
+            "'4;4' are not chunks: write one size per",
         ),
         (["{}/scan.npy", "--chunks", "4,0,1,1"], 2, "a size is positive, or -1 for all"),
         (["{}/scan.npy", "--chunks", "4,4"], 1, "Chunks and shape must be of the same length"),
-        (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is no shape: write positive sizes"),
+        (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is not a shape: write positive sizes"),
         (["{}/scan.npy", "--nav-shape", "6,8"], 1, "sig_shape and dtype are missing"),
         (["{}/scan.npy", "--offset", "-4"], 2, "Invalid value for '--offset'"),
-        (["{}/scan.npy", "--scheduler", "treads"], 2, "is none of threads, processes, synchronous"),
+        (
+            ["{}/scan.npy", "--scheduler", "treads"],
+            2,
+            "is not one of threads, processes, synchronous",
+        ),
         (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: sig_dims must be from 1 to 4"),
         (["{}/scan.npy", "--sig-dims", "-1"], 1, "Error: sig_dims must be from 1 to 4"),
         (["{}/scan.npy", "--sig-dims", "4", "--roi", "0"], 2, "--roi has 1 part"),
