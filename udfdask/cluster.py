@@ -238,8 +238,8 @@ def _named(devices: Any) -> tuple[str, ...]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if wrong or twice:
         raise ArgumentValueError(
-            f"cuda_devices contains {wrong or twice}{' more than once' if twice else ''}: list each "
-            "device once, as a number from 0 up or as a name that CUDA_VISIBLE_DEVICES accepts"
+            f"cuda_devices contains {wrong or twice}{' more than once' if twice else ''}: list "
+            "each device once, as a number from 0 up or as a name that CUDA_VISIBLE_DEVICES accepts"
         )
     return names
 

@@ -331,7 +331,7 @@ def test_a_cluster(file, values):
         (
             ["{}/scan.npy", "--scheduler", "treads"],
             2,
-            "is not one of threads, processes, synchronous",
+            "is not one of threads, processes, sync",
         ),
         (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: sig_dims must be from 1 to 4"),
         (["{}/scan.npy", "--sig-dims", "-1"], 1, "Error: sig_dims must be from 1 to 4"),

@@ -147,7 +147,10 @@ def test_one_udf_twice(folder, values):
             "fem:center=(8,8,rad_in=2",
             "a bracket or a quote in 'center=(8,8,rad_in=2' is not closed",
         ),
-        ("fem:center=[8;8],rad_in=2,rad_out=4", "'[8;8]' is neither a list of numbers nor"),
+        (
+            "fem:center=[8;8],rad_in=2,rad_out=4",
+            "'[8;8]' cannot be read: write a list such as [[5,6],[8,8]]",
+        ),
         ("pick:3", "'3' has no name: write parameter=value (pick takes no parameters;"),
         ("pick:a=3", "there is no parameter 'a' (pick takes no parameters;"),
         ("virtualdetector:ring,3", "'3' has no name: write parameter=value"),

@@ -178,7 +178,7 @@ def region_mask(region: Index | Mask, nav_shape: tuple[int, ...]) -> Mask:
 
 
 def _indexed(region: Index, nav_shape: tuple[int, ...]) -> Mask:
-    """Return slices and positions as a mask of shape `nav_shape`; raise UsageError if impossible."""
+    """Return slices and positions as a mask of `nav_shape`; raise UsageError if they do not fit."""
     if len(region) > len(nav_shape):
         raise click.UsageError(
             f"--roi has {len(region)} parts, but the scan has the shape {nav_shape}: "
