@@ -140,7 +140,10 @@ def test_one_udf_twice(folder, values):
         ("com:r=", "r must be a number of pixels, not ''"),
         (
             "fem",
-            "required parameters are missing: center, rad_in, rad_out (fem takes center, rad_in, rad_out;",
+            (
+                "required parameters are missing: center, rad_in, rad_out "
+                "(fem takes center, rad_in, rad_out;"
+            ),
         ),
         ("fem:center=(8,8),rad_in=2", "required parameters are missing: rad_out"),
         (

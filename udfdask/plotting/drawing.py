@@ -1,4 +1,4 @@
-"""One panel drawn into one matplotlib axes: lines, or an image with its color bar or wheel."""
+"""Draw one panel into one matplotlib axes: lines, or an image with a color bar or wheel."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from udfdask.plotting.vectors import color_wheel, longest_shown, vector_colors
 
 _COLORS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "twilight"}
 INK = "0.25"
-MISSING = "#f1e4c6"  # a color that is in none of the scales
-STRETCHED = 0.7  # height by width of an image whose proportions mean nothing
+MISSING = "#f1e4c6"  # a color that no color scale contains
+STRETCHED = 0.7  # height divided by width of an image whose axes have different units
 TITLE_WIDTH = 36  # characters in a line of a panel's title
-_FEW_POINTS = 40  # of a line, so few that each is marked
-_MOST_LABELS = 12  # beside an image
+_FEW_POINTS = 40  # a line with at most this many points has a marker at each point
+_MOST_LABELS = 12  # tick labels along an axis
 _LINE_COLORS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
 
 
 def _dress(axes: Any, panel: Panel) -> None:
-    """Take an empty matplotlib axes; give it the panel's title and look."""
+    """Set the title and style of an empty matplotlib axes."""
     title = textwrap.fill(panel.title, TITLE_WIDTH)
     axes.set_title(title, fontsize=10.5, color=INK, loc="left")
     axes.tick_params(labelsize=8, colors=INK, length=3)
@@ -33,7 +33,7 @@ def _dress(axes: Any, panel: Panel) -> None:
 
 
 def _describe(drawn: Any, axis: Axis) -> None:
-    """Take a matplotlib axis and what it shows; give it name and unit, or a label per position."""
+    """Label a matplotlib axis with name and unit, or with a label for each position."""
     if axis.labels is not None and len(axis.labels) <= _MOST_LABELS:
         drawn.set_label_text(axis.name, fontsize=9, color=INK)
         drawn.set_ticks(range(len(axis.labels)), labels=axis.labels)
@@ -44,7 +44,7 @@ def _describe(drawn: Any, axis: Axis) -> None:
 
 
 def _unit(axis: Axis) -> str:
-    """Return the unit of an axis in words: positions are pixels, or numbers of labels."""
+    """Return the unit of an axis as text; without a unit, pixels or index."""
     return axis.unit or ("pixels" if axis.labels is None else "index")
 
 
@@ -96,12 +96,12 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
 
 
 def _line_name(axis: Axis, number: int) -> str:
-    """Return what one of several lines is called."""
+    """Return the name of one of several lines."""
     return axis.labels[number] if axis.labels else f"{axis.name} {number}"
 
 
 def _shade_missing(axes: Any, axis: Axis, missing: np.ndarray[Any, Any]) -> None:
-    """Take a matplotlib axes and where no line has a value, shape (n,); shade these positions."""
+    """Shade the positions where no line has a value; `missing` has the shape (n,)."""
     edges = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0))
     for first, stop in edges.reshape(-1, 2):
         ends = (axis.offset + axis.scale * (end - 0.5) for end in (first, stop))
@@ -109,12 +109,12 @@ def _shade_missing(axes: Any, axis: Axis, missing: np.ndarray[Any, Any]) -> None
 
 
 def _value_label(panel: Panel) -> str:
-    """Take a panel; return what its values are, in words."""
+    """Return a text that says what the values of a panel are."""
     return f"|{panel.label or 'value'}|" if panel.values.dtype.kind == "c" else panel.label
 
 
 def extent(panel: Panel) -> tuple[float, float, float, float]:
-    """Take an image panel; return the outer edges of its pixels: left, right, bottom, top."""
+    """Return the outer edges of the pixels of an image panel: left, right, bottom, top."""
     (rows, columns), (down, right) = panel.values.shape[:2], panel.axes[:2]
     return (
         right.offset - 0.5 * right.scale,
@@ -125,7 +125,7 @@ def extent(panel: Panel) -> tuple[float, float, float, float]:
 
 
 def is_isotropic(panel: Panel) -> bool:
-    """Whether both axes are of one kind, so that the image's proportions mean something."""
+    """Return whether both axes have the same unit, so that the image keeps its aspect ratio."""
     left, right, bottom, top = extent(panel)
     proportion = abs((bottom - top) / (right - left))
     down, across = panel.axes[:2]
@@ -134,14 +134,14 @@ def is_isotropic(panel: Panel) -> bool:
 
 
 def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
-    """Take a figure, a matplotlib axes and a panel of two dimensions; draw image and color bar."""
+    """Draw the image and the color bar of a panel with two dimensions."""
     values = _drawable(panel)
     norm, extend = _color_scale(values, panel)
     if panel.log and norm.vmin > 0:
-        # Zero counts have no logarithm; they are dark, not missing.
+        # Zero counts have no logarithm; draw them dark, not as missing values.
         values = np.where(values <= 0, norm.vmin, values)
     image = _show(axes, panel, values, cmap=_COLORS[panel.style], norm=norm)
-    # An inset, because it is as high as the image whatever the layout makes of that.
+    # An inset always has the height of the image, even if the layout changes the image.
     bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)), extend=extend)
     bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=3)
     bar.outline.set_visible(False)
@@ -152,11 +152,11 @@ def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
 
 
 def _draw_vectors(axes: Any, panel: Panel) -> None:
-    """Take a matplotlib axes and a panel of vectors; draw their colors and a wheel beside them."""
+    """Draw the colors of a panel of vectors, and a color wheel next to the image."""
     longest = longest_shown(panel.values)
     _show(axes, panel, vector_colors(panel.values, longest))
     left, right, bottom, top = extent(panel)
-    # as round as the image's proportions let it be; at the top, where a color bar begins
+    # correct the wheel for the aspect ratio; align it with the top of the image
     tall = abs((bottom - top) / (right - left)) if is_isotropic(panel) else STRETCHED
     wheel = axes.inset_axes((1.05, 1 - 0.24 / tall, 0.24, 0.24 / tall))
     wheel.imshow(color_wheel(), interpolation="bilinear", extent=(-1, 1, 1, -1))
@@ -168,7 +168,7 @@ def _draw_vectors(axes: Any, panel: Panel) -> None:
 
 
 def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colors: Any) -> Any:
-    """Take a matplotlib axes, a panel and its values or colors; show the image, labeled."""
+    """Show the values or colors of a panel as an image with axis labels."""
     image = axes.imshow(
         values,
         extent=extent(panel),
@@ -185,7 +185,7 @@ def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colors: Any) 
 
 
 def _color_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:
-    """Take an image; return how its values map to colors, and which ends go on beyond."""
+    """Return the color scale of an image, and which ends of the color bar are pointed."""
     from matplotlib.colors import LogNorm, Normalize
 
     shown = values[np.isfinite(values)]
@@ -193,7 +193,7 @@ def _color_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:
         high = float(shown.max())
         low = max(float(shown[shown > 0].min()), 1e-6 * high)
         if shown.min() <= 0:
-            low /= 2  # else a single count would look like none
+            low /= 2  # otherwise a single count would look like zero counts
         return LogNorm(low, high if high > low else 2 * low), "neither"
     if panel.style == "phase":
         return Normalize(-np.pi, np.pi), "neither"

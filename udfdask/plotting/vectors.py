@@ -1,4 +1,4 @@
-"""Vectors as colors: the hue is the direction on the screen, the brightness is the length."""
+"""Convert vectors to colors: hue is the direction on the screen, brightness is the length."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 _WHEEL_PIXELS = 101
-_BRIGHTEST = 0.998  # quantile: one broken vector must not make all others black
+_BRIGHTEST = 0.998  # quantile, so that one broken vector does not make all others black
 
 
 def vector_colors(vectors: Array, longest: float) -> Array:
-    """Take vectors (y, x), shape (..., 2), and the length that is brightest; return RGBA.
+    """Return the RGBA colors of vectors (y, x), shape (..., 2); `longest` is the brightest length.
 
-    y points down as in images. What is not finite is transparent.
+    y points down as in images. Vectors that are not finite are transparent.
     """
     from matplotlib.colors import hsv_to_rgb
 
@@ -31,7 +31,7 @@ def vector_colors(vectors: Array, longest: float) -> Array:
 
 
 def longest_shown(vectors: Array) -> float:
-    """Take vectors, shape (..., 2); return the length that is drawn brightest, above zero."""
+    """Return the length that is drawn brightest, above zero, of vectors of shape (..., 2)."""
     lengths = np.hypot(vectors[..., 0].astype(np.float64), vectors[..., 1].astype(np.float64))
     lengths = lengths[np.isfinite(lengths)]
     longest = float(np.quantile(lengths, _BRIGHTEST)) if lengths.size else 0.0
@@ -39,7 +39,7 @@ def longest_shown(vectors: Array) -> float:
 
 
 def color_wheel() -> Array:
-    """Return the image of a disk of all vectors up to the brightest length, RGBA."""
+    """Return an RGBA image of a disk that shows all vectors up to the brightest length."""
     along = np.linspace(-1.0, 1.0, _WHEEL_PIXELS)
     y, x = np.meshgrid(along, along, indexing="ij")
     wheel = vector_colors(np.stack([y, x], axis=-1), 1.0)
