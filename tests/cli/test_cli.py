@@ -120,10 +120,10 @@ def test_what_is_there_is_only_replaced_if_asked(file, tmp_path):
     pytest.importorskip("xarray", reason="xarray is in the io extra")
     store = tmp_path / "out.zarr"
     call("run", file, "--out", store)
-    assert "out.zarr is there already" in call("run", file, "--out", store, code=1)
+    assert "out.zarr already exists" in call("run", file, "--out", store, code=1)
     call("run", file, "--out", store, "--overwrite")
     (tmp_path / "plots").mkdir()
-    assert "no zarr store, so it is not replaced" in call(
+    assert "not a zarr store, so it is not replaced" in call(
         "run", file, "--out", tmp_path / "plots", "--overwrite", code=1
     )
 
@@ -138,17 +138,17 @@ REFUSED = [
     (["--out", "link.npz", "--overwrite"], "is the source of the data"),
     (["--udf", "record:scan.npy,overwrite=true"], "is the source of the data"),
     (["--udf", "record:link.npz,overwrite=true"], "is the source of the data"),
-    (["--plot", "notes.txt"], "notes.txt is there already and is not a PNG file"),
-    (["--plot", "notes.txt", "--overwrite"], "notes.txt is there already and is not a PNG file"),
-    (["--out", "notes.npz", "--overwrite"], "notes.npz is there already and is not an .npz file"),
-    (["--plot", "old.png"], "old.png is there already: choose another name"),
-    (["--udf", "record:old.npy"], "old.npy is there already: choose another name"),
+    (["--plot", "notes.txt"], "notes.txt already exists and is not a PNG file"),
+    (["--plot", "notes.txt", "--overwrite"], "notes.txt already exists and is not a PNG file"),
+    (["--out", "notes.npz", "--overwrite"], "notes.npz already exists and is not an .npz file"),
+    (["--plot", "old.png"], "old.png already exists: choose another name"),
+    (["--udf", "record:old.npy"], "old.npy already exists: choose another name"),
     (["--out", "a.npz", "--out", "a.npz"], "cannot both be written"),
     (["--out", "a.npz", "--out", "sub/../A.npz"], "cannot both be written"),
     (["--out", "a.zarr", "--plot", "a.zarr"], "cannot both be written"),
     (["--out", "a.npz", "--udf", "record:a.npz"], "cannot both be written"),
     (["--out", "."], "contains the source of the data"),
-    (["--out", "sub", "--overwrite"], "no zarr store, so it is not replaced"),
+    (["--out", "sub", "--overwrite"], "not a zarr store, so it is not replaced"),
     (["--out", "s3://bucket/a.zarr"], "no folder"),
     (["--plot", "x" * 300], "File name too long"),
 ]
@@ -176,7 +176,7 @@ def test_a_picture_is_only_replaced_if_asked(file, tmp_path):
     picture = tmp_path / "a.png"
     for more in ([], ["--overwrite"], ["--overwrite", "--live", "--every", 0]):
         call("run", file, "--plot", picture, "--chunks", "2,-1,-1,-1", *more)
-    assert "is there already" in call("run", file, "--plot", picture, code=1)
+    assert "already exists" in call("run", file, "--plot", picture, code=1)
     picture.unlink()
     call("run", file, "--plot", picture, "--live", "--every", 0, "--chunks", "2,-1,-1,-1")
     assert {path.name for path in tmp_path.iterdir()} == {"a.png", "scan.npy"}
@@ -196,7 +196,7 @@ def test_the_demo_replaces_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "udfdask-demo.png").write_bytes(b"\x89PNG\r\n\x1a\nmine")
     with dask.config.set(scheduler=no_computing):
-        assert "is there already" in call("demo", "--plot", "udfdask-demo.png", code=1)
+        assert "already exists" in call("demo", "--plot", "udfdask-demo.png", code=1)
     assert "wrote udfdask-demo-2.png" in call("demo", "--no-progress")
     assert (tmp_path / "udfdask-demo.png").read_bytes().endswith(b"mine")
 

@@ -285,7 +285,7 @@ class TestMistakesOfFactories:
                 r"shape of a frame.*\(2, 3\) and mask_factories\[1\] \(2, 4\)",
             ),
             ([stack(())], {}, ArgumentValueError, "that of a frame"),
-            (stack((5,)), {}, ArgumentValueError, r"shape \(5,\): for one mask pass a list"),
+            (stack((5,)), {}, ArgumentValueError, r"shape \(5,\): For one mask, pass a list"),
             (stack((3, 2, 2)), {"count": 4}, ArgumentValueError, "returned 3 masks, but count=4"),
             (lambda: None, {}, ArgumentTypeError, "must return an array of numbers.*NoneType"),
             ([lambda: "mask"], {}, ArgumentTypeError, r"mask_factories\[0\] must return an array"),
@@ -315,7 +315,7 @@ class TestMistakesWhenCutting:
     @pytest.mark.parametrize(
         ("key", "options", "error", "message"),
         [
-            (np.s_[:3], {}, ArgumentTypeError, r"cut by a Slice, such as self\.meta\.slice"),
+            (np.s_[:3], {}, ArgumentTypeError, r"must be a Slice, such as self\.meta\.slice"),
             (
                 piece((0, 4), SIG),
                 {},
@@ -324,7 +324,7 @@ class TestMistakesWhenCutting:
             ),
             (piece((-1, 0), (2, 2)), {}, ArgumentValueError, r"is not inside masks"),
             (piece((0,), (4,)), {}, ArgumentValueError, "the same number of axes$"),
-            (piece((0, 0, 0), (1, 1, 1)), {}, ArgumentValueError, "for one mask pass a list"),
+            (piece((0, 0, 0), (1, 1, 1)), {}, ArgumentValueError, "For one mask, pass a list"),
             (WHOLE, {"dtype": "what"}, ArgumentTypeError, "dtype 'what' is not"),
             (WHOLE, {"sparse_backend": "x"}, ArgumentValueError, "sparse_backend must be None"),
             (WHOLE, {"backend": "cupy"}, ArgumentValueError, "backend='cupy' is not supported"),

@@ -212,7 +212,7 @@ def test_what_is_there_stays(x, tmp_path):
     for options in ({}, {"overwrite": True}):
         with (
             _nothing_runs(),
-            pytest.raises(FileExistsError, match=r"notes\.txt is there already and is no zarr"),
+            pytest.raises(FileExistsError, match=r"notes\.txt already exists and is not a zarr"),
         ):
             result.to_zarr(tmp_path / "notes.txt", **options)
     with _nothing_runs(), pytest.raises(FileExistsError, match="choose another name, or ask"):
@@ -225,7 +225,7 @@ def _nothing_runs():
 
 def test_places_that_cannot_be(x, tmp_path):
     result = ud.run_udf(x, SumUDF())
-    with _nothing_runs(), pytest.raises(FileNotFoundError, match="make it first"):
+    with _nothing_runs(), pytest.raises(FileNotFoundError, match="create it first"):
         result.to_zarr(tmp_path / "nowhere" / "a.zarr")
     with (
         _nothing_runs(),

@@ -66,7 +66,7 @@ def _call(factories: Factories) -> list[Any]:
         if stack.ndim < 2:
             raise ArgumentValueError(
                 "a single callable must return a whole stack of masks, of shape (n, *sig), but "
-                f"mask_factories returned the shape {stack.shape}: for one mask, pass a list that "
+                f"mask_factories returned the shape {stack.shape}. For one mask, pass a list that "
                 "contains the callable"
             )
         return [stack]
