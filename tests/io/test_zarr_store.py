@@ -166,9 +166,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 @pytest.mark.parametrize("dtype", [object, "S3", [("a", "f4")]])
 def test_types_that_are_not_written(tmp_path, dtype):
     values = np.zeros(2, dtype)
-    with pytest.raises(
-        ArgumentTypeError, match=r"'image' has the dtype .* cannot be written to zarr"
-    ):
+    with pytest.raises(ArgumentTypeError, match=r"the dtype .* cannot be written to zarr"):
         write_zarr(tmp_path / "a.zarr", {"sum": {"image": Variable(dims=("t",), values=values)}})
     assert not list(tmp_path.iterdir())
 

@@ -271,7 +271,9 @@ def test_paths_that_are_none(tmp_path, monkeypatch, path, error, match, kind):
 
 def test_objects_that_are_stores_but_no_paths(tmp_path):
     for store in (zarr.storage.MemoryStore(), zarr.storage.LocalStore(tmp_path / "a.zarr")):
-        with pytest.raises(ArgumentTypeError, match=r"to a path.*to_xarray\(\)\.to_zarr"):
+        with pytest.raises(
+            ArgumentTypeError, match=r"must be a string or path.*to_xarray\(\)\.to_zarr"
+        ):
             check_target(store, ZARR)
     with pytest.raises(ArgumentValueError, match=r"has the name of a \.zip file"):
         check_target(tmp_path / "a.zarr.ZIP", ZARR)
