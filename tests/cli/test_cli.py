@@ -323,7 +323,7 @@ def test_a_cluster(file, values):
             2,
             "'4;4' are not chunks: write one size per",
         ),
-        (["{}/scan.npy", "--chunks", "4,0,1,1"], 2, "a size is positive, or -1 for all"),
+        (["{}/scan.npy", "--chunks", "4,0,1,1"], 2, "a size is positive, or -1 for the whole dimension"),
         (["{}/scan.npy", "--chunks", "4,4"], 1, "Chunks and shape must be of the same length"),
         (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is not a shape: write positive sizes"),
         (["{}/scan.npy", "--nav-shape", "6,8"], 1, "sig_shape and dtype are missing"),

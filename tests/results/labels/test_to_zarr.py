@@ -242,7 +242,7 @@ def test_formats_that_do_not_exist(x, tmp_path, zarr_format):
 
 def test_lists_are_refused_before_anything_runs(x, tmp_path):
     cls = make({"v": {"kind": "nav", "dtype": object}}, process_frame=lambda self, frame: None)
-    with _nothing_runs(), pytest.raises(ArgumentTypeError, match="'v' is of type object"):
+    with _nothing_runs(), pytest.raises(ArgumentTypeError, match="'v' has the dtype object"):
         ud.run_udf(x, cls()).to_zarr(tmp_path / "a.zarr")
     assert list(tmp_path.iterdir()) == []
 
