@@ -1,6 +1,6 @@
-"""Values made once per process and shared by all its tasks: mask stacks, plans of transforms.
+"""Make values once per process and share them between its tasks: mask stacks, plans of transforms.
 
-Nothing tells a worker when a computation is over. So the values of the last few runs are kept.
+A worker does not know when a computation ends, so the cache keeps the last few values.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 
 class OncePerProcess:
-    """The values of the last `most` keys, each made by the first thread that asks for it.
+    """The values of the last `most` keys; the first thread that needs a value makes it.
 
-    Values are shared between threads, so that nobody may change them.
+    Threads share the values, so do not change them.
     """
 
     def __init__(self, most: int) -> None:
@@ -23,9 +23,9 @@ class OncePerProcess:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the value of a key; other threads that want it wait while it is made.
+        """Return the value of a key; other threads that need it wait until it is made.
 
-        What `make` raises is raised here and nothing is kept.
+        If `make` raises an exception, the exception is raised here and no value is kept.
         """
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
@@ -38,12 +38,12 @@ class OncePerProcess:
                 entry.made = True
         return entry.value
 
-    def __reduce__(self) -> tuple[Any, ...]:  # what is shared stays in its process
+    def __reduce__(self) -> tuple[Any, ...]:  # values are not sent to other processes
         return (OncePerProcess, (self._most,))
 
 
 class _Entry:
-    """A value, or the place where one thread is making it."""
+    """A value, or a placeholder while one thread makes it."""
 
     __slots__ = ("lock", "made", "value")
 

@@ -1,4 +1,4 @@
-"""Workers of a dask cluster for machines with CUDA devices: one for each device, others beside."""
+"""Describe dask workers for machines with CUDA devices: one per device, others for the cores."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class _Layout:
     devices: tuple[str, ...]
     """The CUDA device of each worker that has one, as `CUDA_VISIBLE_DEVICES` names it."""
     cuda_threads: int
-    """Threads of each of these."""
+    """Threads of each worker with a device."""
     cpu_workers: int
     """Number of workers without a device."""
     threads: int
-    """Threads of each of these."""
+    """Threads of each worker without a device."""
 
 
 def worker_spec(
@@ -42,24 +42,24 @@ def worker_spec(
 ) -> dict[str, dict[str, Any]]:
     """Return the workers of a cluster that uses this machine's CUDA devices and its cores.
 
-    Each device has a worker of its own, with the resources ``CUDA=1``, which sees no other device.
-    The other workers have no resources and see no device. `udfdask.compute`, `udfdask.persist`,
-    `Result.compute` and `run_udf_iter` send UDFs that need a device to the former, and all else
-    to all of them.
+    Each device has its own worker with the resources ``CUDA=1``, which sees no other device. The
+    other workers have no resources and see no device. `udfdask.compute`, `udfdask.persist`,
+    `Result.compute` and `run_udf_iter` send UDFs that need a device to the workers with a device,
+    and all other tasks to any worker.
 
     Parameters
     ----------
     cuda_devices : sequence of int or str, optional
-        The devices, by the numbers or names that ``CUDA_VISIBLE_DEVICES`` takes: ``[0, 1]``,
-        ``["GPU-8932f937"]``. By default all that this process may use.
+        The devices, as numbers or names that ``CUDA_VISIBLE_DEVICES`` accepts: ``[0, 1]``,
+        ``["GPU-8932f937"]``. By default all devices that this process can use.
     cuda_threads : int
-        Threads of each worker with a device. Tasks that need the device run one at a time; more
-        threads let it run other tasks meanwhile.
+        Threads of each worker with a device. Tasks that need the device run one at a time; with
+        more threads, the worker can run other tasks at the same time.
     cpu_workers : int, optional
-        Number of workers without a device. By default as many as there are cores left, at least
-        one.
+        Number of workers without a device. By default one for each remaining core, at least one.
     threads : int
-        Threads of each worker without a device. More than one share memory and Python's lock.
+        Threads of each worker without a device. The threads of a worker share its memory and
+        Python's lock (GIL).
     **options
         More options of `distributed.Nanny`, for all workers: memory_limit, local_directory, ...
 
@@ -71,21 +71,21 @@ def worker_spec(
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If a number is not what it should be, a device is named twice, or there is no worker.
+        If a number is invalid, a device is named twice, or there would be no worker.
     ImportError
         If distributed is not installed.
 
     See Also
     --------
-    worker_commands : The same as command lines, for workers on several machines.
+    worker_commands : Command lines for the same workers, for several machines.
 
     Notes
     -----
-    Each worker is a process under a nanny. distributed starts it with one thread for BLAS and
-    OpenMP (config `distributed.nanny.pre-spawn-environ`), and udfdask holds them to the share of a
-    task inside its tasks.
+    A nanny starts each worker as a process. distributed starts the process with one thread for BLAS
+    and OpenMP (config `distributed.nanny.pre-spawn-environ`), and udfdask limits both to the
+    threads of a task (config `udfdask.threads-per-task`) inside its tasks.
 
-    Arrays whose chunks are on the device already need workers with devices alone:
+    If the chunks of an array are already on the device, all workers need a device:
     ``cpu_workers=0``.
 
     Examples
@@ -97,7 +97,7 @@ def worker_spec(
     >>> spec["cuda-0"]["options"]["resources"], spec["cuda-0"]["options"]["env"]
     ({'CUDA': 1}, {'CUDA_VISIBLE_DEVICES': '0'})
 
-    A cluster of them:
+    Start a cluster of these workers:
 
     >>> from distributed import Client, SpecCluster  # doctest: +SKIP
     >>> client = Client(SpecCluster(workers=worker_spec()))  # doctest: +SKIP
@@ -137,8 +137,8 @@ def worker_commands(
 ) -> list[str]:
     """Return the commands that start the workers of `worker_spec` on this machine.
 
-    For job scripts: run it on each machine, since it asks for the devices and cores of the one at
-    hand.
+    Use it in a job script that runs on each machine, because it looks at the devices and cores of
+    the machine that it runs on.
 
     Parameters
     ----------
@@ -147,12 +147,12 @@ def worker_commands(
     cuda_devices, cuda_threads, cpu_workers, threads
         As in `worker_spec`.
     options : sequence of str
-        More options of ``dask worker``: ``["--memory-limit", "16 GB"]``.
+        More options of ``dask worker``, for example ``["--memory-limit", "16 GB"]``.
 
     Returns
     -------
     list of str
-        A line of a POSIX shell for each worker with a device, and one for all others.
+        A POSIX shell command for each worker with a device, and one for all other workers.
 
     Raises
     ------
@@ -189,12 +189,12 @@ def worker_commands(
 
 
 def visible_devices() -> tuple[str, ...]:
-    """Return the CUDA devices that this process may use, as `CUDA_VISIBLE_DEVICES` names them.
+    """Return the CUDA devices that this process can use, as `CUDA_VISIBLE_DEVICES` names them.
 
     Returns
     -------
     tuple of str
-        Numbers, or the names that stand in ``CUDA_VISIBLE_DEVICES``; empty without a device.
+        Numbers, or the names in ``CUDA_VISIBLE_DEVICES``; empty without a device.
 
     Examples
     --------
@@ -219,13 +219,13 @@ def _layout(cuda_devices: Any, cuda_threads: Any, cpu_workers: Any, threads: Any
     if not devices and not workers:
         raise ArgumentValueError(
             "there would be no worker at all: no CUDA device was given or found, and cpu_workers "
-            "is 0. Name devices in cuda_devices, or ask for at least one worker without"
+            "is 0. Name devices in cuda_devices, or set cpu_workers to at least 1"
         )
     return _Layout(devices=devices, cuda_threads=n_cuda, cpu_workers=workers, threads=n)
 
 
 def _named(devices: Any) -> tuple[str, ...]:
-    """Take the devices that a user names; return their names."""
+    """Return the names of the devices in `cuda_devices`, checked."""
     if not isinstance(devices, (list, tuple, range)) or not all(
         isinstance(d, (int, np.integer, str)) and not isinstance(d, bool) for d in devices
     ):
@@ -238,14 +238,14 @@ def _named(devices: Any) -> tuple[str, ...]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if wrong or twice:
         raise ArgumentValueError(
-            f"cuda_devices names {wrong or twice}{' more than once' if twice else ''}: give each "
-            "device once, by its number from 0 up or by a name that CUDA_VISIBLE_DEVICES takes"
+            f"cuda_devices contains {wrong or twice}{' more than once' if twice else ''}: list "
+            "each device once, as a number from 0 up or as a name that CUDA_VISIBLE_DEVICES accepts"
         )
     return names
 
 
 def _number(value: Any, name: str, least: int) -> int:
-    """Return an integer of at least so much."""
+    """Return an integer; raise if it is less than `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ArgumentTypeError(f"{name} must be an integer of at least {least}, not {value!r}")
     if value < least:

@@ -1,8 +1,8 @@
-"""The settings that udfdask reads from dask's configuration, with their defaults.
+"""Read udfdask's settings from dask's configuration, with their defaults.
 
-Set them as any dask setting, `dask.config.set({"udfdask.tile-bytes": "512 KiB"})` or
-`DASK_UDFDASK__TILE_BYTES`. They are read once, in the plan, and `map-files` when a file is opened:
-a worker's own settings do not count, but for `cuda-device`, which is about the worker.
+Set them like any dask setting, with `dask.config.set({"udfdask.tile-bytes": "512 KiB"})` or
+`DASK_UDFDASK__TILE_BYTES`. The plan reads the settings once; `map-files` is read when a file is
+opened. Settings of a worker are ignored, except `cuda-device`, which describes the worker.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _get_int(name: str, least: int) -> int:
 
 
 def map_files() -> bool:
-    """Return whether tasks map files into memory; otherwise they read the parts they need."""
+    """Return whether tasks map files into memory; otherwise tasks read the parts that they need."""
     value = _get("map-files")
     if not isinstance(value, bool):
         raise ArgumentValueError(f"config udfdask.map-files must be True or False, not {value!r}")
@@ -69,22 +69,22 @@ def map_files() -> bool:
 
 
 def tile_bytes() -> int:
-    """Return how large a tile may be, in bytes of converted data."""
+    """Return the maximum size of a tile, in bytes of converted data."""
     return _get_bytes("tile-bytes")
 
 
 def device_tile_bytes() -> int:
-    """Return how large a tile on a CUDA device may be, in bytes of converted data."""
+    """Return the maximum size of a tile on a CUDA device, in bytes of converted data."""
     return _get_bytes("device-tile-bytes")
 
 
 def cuda_device() -> int:
-    """Return the number of this process's CUDA device among those that it may use."""
+    """Return the number of this process's CUDA device among the devices that it can use."""
     return _get_int("cuda-device", 0)
 
 
 def resources_timeout() -> float:
-    """Return how long a computation waits for a worker with the resources it needs, in seconds."""
+    """Return the maximum time that a computation waits for a suitable worker, in seconds."""
     value = _get("resources-timeout")
     try:
         seconds = -1.0 if isinstance(value, bool) else float(parse_timedelta(value))
@@ -99,7 +99,7 @@ def resources_timeout() -> float:
 
 
 def inline_bytes() -> int:
-    """Return how large UDFs and parameters may be, pickled, to travel with every task.
+    """Return the maximum pickled size of UDFs and parameters that are sent with every task.
 
     For a cluster, serializing a task takes 0.31 ms with 1 or 16 kB of parameters, 0.32 with 64 kB
     and 0.42 with 256 kB.
@@ -108,20 +108,20 @@ def inline_bytes() -> int:
 
 
 def split_every() -> int | bool:
-    """Return the fan-in of merge trees, or False for a merge in one step."""
+    """Return the fan-in of merge trees, or False to merge in one step."""
     return False if _get("split-every") is False else _get_int("split-every", 2)
 
 
 def threads_per_task() -> int:
-    """Return the number of threads that BLAS, OpenMP and numba may use inside a task."""
+    """Return the number of threads that BLAS, OpenMP and numba can use inside a task."""
     return _get_int("threads-per-task", 1)
 
 
 def worker_memory() -> int | None:
-    """Return the memory of one worker in bytes, or None where it cannot be known.
+    """Return the memory of one worker in bytes, or None if it is unknown.
 
-    The setting `udfdask.worker-memory`, else what this machine (or its control group) has,
-    divided by its number of cores.
+    This is the setting `udfdask.worker-memory`; without it, the memory of this machine (or of its
+    control group) divided by its number of cores.
     """
     if _get("worker-memory") is not None:
         return _get_bytes("worker-memory")

@@ -1,23 +1,23 @@
-"""Every exception and warning that udfdask raises by its own decision.
+"""Define every exception and warning class of udfdask.
 
-The tree, with the builtin that each can also be caught as::
+The tree, with the builtin exception that also catches each class::
 
     UDFError
     ├── ArgumentTypeError      TypeError            an argument of the wrong type
-    ├── ArgumentValueError     ValueError           an argument with an impossible value
+    ├── ArgumentValueError     ValueError           an argument with an invalid value
     │   └── InvalidMaskError                        a valid-data mask of wrong dtype or shape
-    ├── MissingMergeError      NotImplementedError  buffers that nobody knows how to merge
+    ├── MissingMergeError      NotImplementedError  buffers without a way to merge them
     ├── UndeclaredBufferError  KeyError             a result that was never declared
-    ├── NotAvailableError      AttributeError       asked for before it exists
-    ├── FileFormatError        ValueError           a file that nothing can read
+    ├── NotAvailableError      AttributeError       something used before it exists
+    ├── FileFormatError        ValueError           a file that cannot be read
     ├── SumOverflowError       OverflowError        a sum of integers that does not fit 64 bits
-    ├── DeviceError            RuntimeError         CUDA was asked for and cannot be had
+    ├── DeviceError            RuntimeError         CUDA is needed but not available
     ├── ClusterError           RuntimeError         a cluster lost its scheduler, or data
-    └── UDFRunCancelled                             a run that was stopped from outside
+    └── UDFRunCancelled                             a run that was stopped before its end
 
-    UDFWarning (UserWarning)                        a plan that will run, but badly
+    UDFWarning (UserWarning)                        a plan that is slow or needs much memory
 
-An exception raised inside a method that a user wrote is not in this tree: it keeps its own type.
+An exception from a method that a user wrote is not in this tree: it keeps its own type.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def missing_package(package: str, *, purpose: str, extra: str = "io") -> ImportError:
-    """Take the name of a package that cannot be imported; return an error that says what to do."""
+    """Return the error for a missing package; its message says how to install the package."""
     return ImportError(
         f'{purpose} needs {package}, which is not installed: pip install "udfdask[{extra}]"',
         name=package,
@@ -37,7 +37,7 @@ def missing_package(package: str, *, purpose: str, extra: str = "io") -> ImportE
 
 
 def outdated_package(package: str, version: str, *, needed: str, purpose: str) -> ImportError:
-    """Take a package and the version that is too old; return an error that says what to do."""
+    """Return the error for an outdated package; its message says how to update the package."""
     return ImportError(
         f"{purpose} needs {package}>={needed}, but {version} is installed: "
         f'pip install "{package}>={needed}"',
@@ -62,15 +62,15 @@ def unknown_arguments(
 
 
 class UDFError(Exception):
-    """Base class of all errors that udfdask raises itself."""
+    """Base class of all udfdask errors."""
 
 
 class ArgumentTypeError(UDFError, TypeError):
-    """An argument, or something a UDF declared, has the wrong type."""
+    """An argument, or a declaration of a UDF, has the wrong type."""
 
 
 class ArgumentValueError(UDFError, ValueError):
-    """An argument, or something a UDF declared or returned, has an impossible value."""
+    """An argument, or a declaration or return value of a UDF, has an invalid value."""
 
 
 class InvalidMaskError(ArgumentValueError):
@@ -78,11 +78,11 @@ class InvalidMaskError(ArgumentValueError):
 
 
 class MissingMergeError(UDFError, NotImplementedError):
-    """A UDF has buffers that the default merge cannot combine, and no merge of its own."""
+    """A UDF has buffers that the default merge cannot combine, and has no `merge` method."""
 
 
 class UndeclaredBufferError(UDFError, KeyError):
-    """A UDF returned, or a user asked for, a buffer that was never declared."""
+    """A UDF returned a buffer, or a user requested a buffer, that was never declared."""
 
     def __str__(self) -> str:
         # KeyError would show the repr of the message
@@ -90,27 +90,27 @@ class UndeclaredBufferError(UDFError, KeyError):
 
 
 class NotAvailableError(UDFError, AttributeError):
-    """Something of a UDF was asked for at a time when it does not exist."""
+    """An attribute of a UDF was used at a time when it does not exist."""
 
 
 class FileFormatError(UDFError, ValueError):
-    """A file exists, but nothing here can read it as it was asked for."""
+    """A file exists, but udfdask cannot read it in the requested way."""
 
 
 class SumOverflowError(UDFError, OverflowError):
-    """A sum of integers needs more than 64 bits, and would have come out wrong."""
+    """A sum of integers needs more than 64 bits, so its result would be wrong."""
 
 
 class DeviceError(UDFError, RuntimeError):
-    """CUDA was asked for, but CuPy, a device, or arrays of that dtype on it cannot be had."""
+    """CUDA is needed, but CuPy or a device is missing, or CuPy does not support the dtype."""
 
 
 class ClusterError(UDFError, RuntimeError):
-    """A cluster lost its scheduler, or data that a run needs, before the run was over."""
+    """A cluster lost its scheduler, or data that a run needs, before the end of the run."""
 
 
 class UDFRunCancelled(UDFError):
-    """A run was stopped from outside before all chunks were merged.
+    """A run was stopped by the user or the cluster before all chunks were merged.
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ class UDFRunCancelled(UDFError):
 
 
 class UDFWarning(UserWarning):
-    """A plan is right but will be slow or need much memory; the message says what to change."""
+    """A plan is correct but slow or needs much memory; the message says what to change."""
 
 
 UDFException = UDFError
-"""Upstream's name of `UDFError`."""
+"""LiberTEM's name of `UDFError`."""

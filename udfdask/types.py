@@ -1,4 +1,4 @@
-"""Closed sets and seams: the words used in signatures all over the package."""
+"""Define literal types, array types and protocols that the whole package uses."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 Kind = Literal["nav", "sig", "single"]
-"""What a result buffer is shaped like: one entry per frame, per pixel, or per run."""
+"""The shape of a result buffer: one entry per frame, per pixel, or per run."""
 Use = Literal["private", "result_only"]
-"""A buffer that only exists while processing, or only in the results."""
+"""A buffer that only exists during processing, or only in the results."""
 Where = Literal["device"]
-"""Where a buffer lives while a chunk is processed."""
+"""The memory of a buffer while a chunk is processed."""
 
 AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 
 class _Hook(Protocol):
-    """What the protocols below share: as a base before `UDF` they pass its arguments on."""
+    """Base of the protocols below, which are listed before `UDF` as base classes of a UDF."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # a protocol's own __init__ would swallow them
+        # without this method, Protocol.__init__ would not pass the arguments on to UDF
         super().__init__(*args, **kwargs)
 
 
@@ -72,10 +72,10 @@ class UDFPartitionMixin(_Hook, Protocol):
 
 @runtime_checkable
 class UDFPreprocessMixin(_Hook, Protocol):
-    """A UDF that initialises its buffers."""
+    """A UDF that initializes its buffers."""
 
     def preprocess(self) -> None:
-        """Initialise the buffers of a chunk or of a merge."""
+        """Initialize the buffers of a chunk or of a merge."""
         ...
 
 
@@ -95,18 +95,19 @@ class UDFMergeAllMixin(_Hook, Protocol):
     def merge_all(self, ordered_results: Mapping[Any, Any]) -> Mapping[str, Any]:
         """Return merged arrays from the partial results of several chunks.
 
-        It is also called on what it returned itself, unless the merge is in one step
+        It is also called on its own results, unless the merge is in one step
         (``split_every = False``).
 
         Parameters
         ----------
         ordered_results : mapping of Slice to partial results
-            Where rows lie, in the order of the chunks, and their buffers, by attribute or by item.
+            Position of the rows, in the order of the chunks, and their buffers, which can be read
+            as attributes or as items.
 
         Returns
         -------
         mapping of str to array
-            Every buffer but `result_only` ones, by name; nav buffers with the rows of all parts, in
-            the order given.
+            Every buffer except `result_only` buffers, by name. Nav buffers contain the rows of all
+            parts, in the given order.
         """
         ...

@@ -91,8 +91,8 @@ def test_virtual_detectors(file, values):
     ("text", "message"),
     [
         ("disk", "a disk takes r and perhaps cx, cy, but r is missing"),
-        ("disk,r=x", "'disk,r=x' is no detector: write a shape and its numbers"),
-        ("disk,radius=3", "'disk,radius=3' is no detector: there is no number called so"),
+        ("disk,r=x", "'disk,r=x' is not a detector: write a shape and its numbers"),
+        ("disk,radius=3", "'disk,radius=3' is not a detector: one of its numbers is unknown"),
         ("blob,r=3", "not 'blob'"),
         ("disk,r=3,cx=99", "no pixel of a frame of shape (10, 12) lies in the detector disk"),
     ],
@@ -120,10 +120,10 @@ def test_what_is_there_is_only_replaced_if_asked(file, tmp_path):
     pytest.importorskip("xarray", reason="xarray is in the io extra")
     store = tmp_path / "out.zarr"
     call("run", file, "--out", store)
-    assert "out.zarr is there already" in call("run", file, "--out", store, code=1)
+    assert "out.zarr already exists" in call("run", file, "--out", store, code=1)
     call("run", file, "--out", store, "--overwrite")
     (tmp_path / "plots").mkdir()
-    assert "no zarr store, so it is not replaced" in call(
+    assert "not a zarr store, so it is not replaced" in call(
         "run", file, "--out", tmp_path / "plots", "--overwrite", code=1
     )
 
@@ -138,17 +138,17 @@ REFUSED = [
     (["--out", "link.npz", "--overwrite"], "is the source of the data"),
     (["--udf", "record:scan.npy,overwrite=true"], "is the source of the data"),
     (["--udf", "record:link.npz,overwrite=true"], "is the source of the data"),
-    (["--plot", "notes.txt"], "notes.txt is there already and is not a PNG file"),
-    (["--plot", "notes.txt", "--overwrite"], "notes.txt is there already and is not a PNG file"),
-    (["--out", "notes.npz", "--overwrite"], "notes.npz is there already and is not an .npz file"),
-    (["--plot", "old.png"], "old.png is there already: choose another name"),
-    (["--udf", "record:old.npy"], "old.npy is there already: choose another name"),
+    (["--plot", "notes.txt"], "notes.txt already exists and is not a PNG file"),
+    (["--plot", "notes.txt", "--overwrite"], "notes.txt already exists and is not a PNG file"),
+    (["--out", "notes.npz", "--overwrite"], "notes.npz already exists and is not an .npz file"),
+    (["--plot", "old.png"], "old.png already exists: choose another name"),
+    (["--udf", "record:old.npy"], "old.npy already exists: choose another name"),
     (["--out", "a.npz", "--out", "a.npz"], "cannot both be written"),
     (["--out", "a.npz", "--out", "sub/../A.npz"], "cannot both be written"),
     (["--out", "a.zarr", "--plot", "a.zarr"], "cannot both be written"),
     (["--out", "a.npz", "--udf", "record:a.npz"], "cannot both be written"),
     (["--out", "."], "contains the source of the data"),
-    (["--out", "sub", "--overwrite"], "no zarr store, so it is not replaced"),
+    (["--out", "sub", "--overwrite"], "not a zarr store, so it is not replaced"),
     (["--out", "s3://bucket/a.zarr"], "no folder"),
     (["--plot", "x" * 300], "File name too long"),
 ]
@@ -176,7 +176,7 @@ def test_a_picture_is_only_replaced_if_asked(file, tmp_path):
     picture = tmp_path / "a.png"
     for more in ([], ["--overwrite"], ["--overwrite", "--live", "--every", 0]):
         call("run", file, "--plot", picture, "--chunks", "2,-1,-1,-1", *more)
-    assert "is there already" in call("run", file, "--plot", picture, code=1)
+    assert "already exists" in call("run", file, "--plot", picture, code=1)
     picture.unlink()
     call("run", file, "--plot", picture, "--live", "--every", 0, "--chunks", "2,-1,-1,-1")
     assert {path.name for path in tmp_path.iterdir()} == {"a.png", "scan.npy"}
@@ -196,7 +196,7 @@ def test_the_demo_replaces_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "udfdask-demo.png").write_bytes(b"\x89PNG\r\n\x1a\nmine")
     with dask.config.set(scheduler=no_computing):
-        assert "is there already" in call("demo", "--plot", "udfdask-demo.png", code=1)
+        assert "already exists" in call("demo", "--plot", "udfdask-demo.png", code=1)
     assert "wrote udfdask-demo-2.png" in call("demo", "--no-progress")
     assert (tmp_path / "udfdask-demo.png").read_bytes().endswith(b"mine")
 
@@ -257,13 +257,13 @@ def test_a_region(file, values, tmp_path, roi, index):
 @pytest.mark.parametrize(
     ("roi", "message"),
     [
-        ("1:x,2", "'1:x,2' is no region: write a slice or a position per navigation axis"),
-        ("1:2:3:4", "is no region"),
-        ("::0", "is no region"),
-        ("", "is no region"),
+        ("1:x,2", "'1:x,2' is not a region: write a slice or a position for each navigation axis"),
+        ("1:2:3:4", "is not a region"),
+        ("::0", "is not a region"),
+        ("", "is not a region"),
         ("0,0,0", "--roi has 3 parts, but the scan has the shape (6, 8)"),
         ("6,0", "--roi is outside the scan of shape (6, 8): index 6 is out of bounds"),
-        ("3:3,:", "--roi selects nothing of the scan of shape (6, 8)"),
+        ("3:3,:", "--roi selects no position of the scan of shape (6, 8)"),
     ],
 )
 def test_a_region_that_is_none(file, roi, message):
@@ -321,14 +321,22 @@ def test_a_cluster(file, values):
         (
             ["{}/scan.npy", "--chunks", "4;4"],
             2,
-            "'4;4' are no chunks: write one size per",
+            "'4;4' are not chunks: write one size per",
         ),
-        (["{}/scan.npy", "--chunks", "4,0,1,1"], 2, "a size is positive, or -1 for all"),
+        (
+            ["{}/scan.npy", "--chunks", "4,0,1,1"],
+            2,
+            "a size is positive, or -1 for the whole dimension",
+        ),
         (["{}/scan.npy", "--chunks", "4,4"], 1, "Chunks and shape must be of the same length"),
-        (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is no shape: write positive sizes"),
+        (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is not a shape: write positive sizes"),
         (["{}/scan.npy", "--nav-shape", "6,8"], 1, "sig_shape and dtype are missing"),
         (["{}/scan.npy", "--offset", "-4"], 2, "Invalid value for '--offset'"),
-        (["{}/scan.npy", "--scheduler", "treads"], 2, "is none of threads, processes, synchronous"),
+        (
+            ["{}/scan.npy", "--scheduler", "treads"],
+            2,
+            "is not one of threads, processes, sync",
+        ),
         (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: sig_dims must be from 1 to 4"),
         (["{}/scan.npy", "--sig-dims", "-1"], 1, "Error: sig_dims must be from 1 to 4"),
         (["{}/scan.npy", "--sig-dims", "4", "--roi", "0"], 2, "--roi has 1 part"),

@@ -12,7 +12,7 @@ from commands import call
 from udfdask import udfs
 from udfdask.cli.catalogue import CATALOGUE
 from udfdask.cli.udf_option import UDFType, read_value, split_settings
-from udfdask.masks import DiscTemplate
+from udfdask.masks import DiskTemplate
 
 SHAPE = (6, 8, 16, 16)
 
@@ -55,7 +55,7 @@ EXAMPLES = {
     "correlation": (
         "peaks=[[5,6],(8,8)],template=3,steps=2,log_scale=False",
         lambda: udfs.CorrelationUDF(
-            [[5, 6], (8, 8)], DiscTemplate(radius=3), steps=2, log_scale=False
+            [[5, 6], (8, 8)], DiskTemplate(radius=3), steps=2, log_scale=False
         ),
     ),
     "crystallinity": ("2,6", lambda: udfs.CrystallinityUDF(2, 6)),
@@ -134,28 +134,40 @@ def test_one_udf_twice(folder, values):
         ("com:radius=3", "there is no parameter 'radius' (com takes cy, cx, r, ri, scan_rotation"),
         ("com:r=3,r=4", "'r' is given twice"),
         ("com:5,cy=4", "'cy' is given twice, as '5' without its name"),
-        ("com:r=3,5", "'5' has no name, but comes after one that has"),
+        ("com:r=3,5", "'5' has no name, but comes after a value with a name"),
         ("com:r=abc", "r must be a number of pixels, not 'abc' of type str"),
         ("com:r=-3", "r must be 0 or more pixels, not -3"),
         ("com:r=", "r must be a number of pixels, not ''"),
-        ("fem", "needed but missing: center, rad_in, rad_out (fem takes center, rad_in, rad_out;"),
-        ("fem:center=(8,8),rad_in=2", "needed but missing: rad_out"),
+        (
+            "fem",
+            (
+                "required parameters are missing: center, rad_in, rad_out "
+                "(fem takes center, rad_in, rad_out;"
+            ),
+        ),
+        ("fem:center=(8,8),rad_in=2", "required parameters are missing: rad_out"),
         (
             "fem:center=(8,8,rad_in=2",
-            "a bracket or a quote of 'center=(8,8,rad_in=2' has no partner",
+            "a bracket or a quote in 'center=(8,8,rad_in=2' is not closed",
         ),
-        ("fem:center=[8;8],rad_in=2,rad_out=4", "'[8;8]' is neither a list of numbers nor"),
+        (
+            "fem:center=[8;8],rad_in=2,rad_out=4",
+            "'[8;8]' cannot be read: write a list such as [[5,6],[8,8]]",
+        ),
         ("pick:3", "'3' has no name: write parameter=value (pick takes no parameters;"),
         ("pick:a=3", "there is no parameter 'a' (pick takes no parameters;"),
         ("virtualdetector:ring,3", "'3' has no name: write parameter=value"),
         ("virtualdetector:ring,ri=3", "ro"),
         ("correlation:peaks=no.npy,template=3,steps=2", "there is no file 'no.npy'"),
         ("correlation:peaks=bad.npy,template=3,steps=2", "bad.npy"),
-        ("auto", "needed but missing: f"),
-        ("auto:f=3", "'3' is no function: write numpy:max, or analysis.py:peak for one of a file"),
+        ("auto", "required parameters are missing: f"),
+        (
+            "auto:f=3",
+            "'3' is not a function: write numpy:max, or analysis.py:peak for your own file",
+        ),
         ("auto:f=numpy:nothing", "'numpy:nothing' is not found: "),
         ("auto:f=no_such_module:f", "No module named 'no_such_module'"),
-        ("auto:f=numpy:pi", "'numpy:pi' is no function, but 3.14"),
+        ("auto:f=numpy:pi", "'numpy:pi' is not a function, but 3.14"),
         ("auto:f=no.py:f", "'no.py:f' is not found: "),
         ("auto:f=wrong.py:f", "'wrong.py:f' is not found: "),
         ("auto:f=empty.py:f", "'empty.py:f' is not found: module 'empty' has no attribute 'f'"),
@@ -213,8 +225,8 @@ def test_masks_for_regions(folder, values):
             np.ones((3, 3), bool),
             "--roi is a mask of shape (3, 3), but the scan has the shape (6, 8)",
         ),
-        (np.ones((6, 8)), "'mask.npy' holds float64, but a mask is boolean"),
-        (np.zeros((6, 8), bool), "--roi selects nothing"),
+        (np.ones((6, 8)), "'mask.npy' contains float64, but a mask must be boolean"),
+        (np.zeros((6, 8), bool), "--roi selects no position"),
         (None, "'mask.npy' cannot be read"),
     ],
 )

@@ -462,7 +462,7 @@ def test_no_copies_of_planes_per_chunk():
     planes = tile_planes(corrections, frame, np.dtype("f4"), SIG)
     assert tile_planes(corrections, frame, np.dtype("f4"), SIG) is planes
     assert np.shares_memory(planes.part_planes.dark, corrections.dark)
-    assert math.prod(planes.neighbours.shape) == 0
+    assert math.prod(planes.neighbors.shape) == 0
 
 
 @pytest.mark.parametrize("lazy", [False, True])

@@ -14,7 +14,7 @@ import udfdask as ud
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correction_set import excluded_coordinates
-from udfdask.corrections.neighbours import good_neighbours, straddles
+from udfdask.corrections.neighbors import good_neighbors, straddles
 from udfdask.testing import raise_if_dask_computes
 from udfdask.tokens import tokenize_value
 from udfdask.udfs import PickUDF, SumUDF
@@ -121,7 +121,7 @@ WRONG_VALUES = {
         r"excluded_pixels has shape \(4, 2\).*coordinates of shape \(2, pixels\)$",
     ),
     "int mask": ({"excluded_pixels": MASK.astype(int)}, r"make a mask boolean, with .astype"),
-    "outside": ({"excluded_pixels": (5, 0)}, r"holds pixel \(5, 0\), which is outside of frames"),
+    "outside": ({"excluded_pixels": (5, 0)}, r"contains pixel \(5, 0\), which is outside frames"),
     "negative": ({"excluded_pixels": [[0, 1], [0, -1]]}, r"pixel \(1, -1\), which is outside"),
     "unknown shape": ({"dark": da.ones(9)[da.ones(9) > 0]}, r"compute_chunk_sizes"),
     "nan": ({"dark": NAN}, r"dark is nan at pixel \(1, 2\).*not excluded \(1 more like it\)"),
@@ -132,11 +132,11 @@ WRONG_VALUES = {
     "inf": ({"gain": INF}, r"gain is inf at pixel \(0, 0\)"),
     "empty": (
         {"excluded_pixels": CORNER, "allow_empty": False},
-        r"excluded pixel \(0, 0\) has no good neighbour to be patched from: exclude fewer",
+        r"excluded pixel \(0, 0\) has no good neighbor to be patched from: exclude fewer",
     ),
     "all": (
         {"excluded_pixels": np.ones(SIG, dtype=bool), "allow_empty": False},
-        r"excluded pixel \(0, 0\) has no good neighbour.*\(29 more like it\)",
+        r"excluded pixel \(0, 0\) has no good neighbor.*\(29 more like it\)",
     ),
 }
 
@@ -149,13 +149,13 @@ def test_wrong_values(door, given, text):
 
 
 WRONG_TYPES = {
-    "text": ({"dark": "dark.npy"}, r"dark must hold numbers, not <U8"),
-    "nothing": ({"gain": [None]}, r"gain must hold numbers, not object"),
-    "ragged": ({"gain": [[1, 2], [3]]}, r"gain cannot be made an array"),
-    "dates": ({"dark": np.zeros(SIG, "M8[s]")}, r"dark must hold numbers, not datetime64"),
+    "text": ({"dark": "dark.npy"}, r"dark must contain numbers, not <U8"),
+    "nothing": ({"gain": [None]}, r"gain must contain numbers, not object"),
+    "ragged": ({"gain": [[1, 2], [3]]}, r"gain cannot be converted to an array"),
+    "dates": ({"dark": np.zeros(SIG, "M8[s]")}, r"dark must contain numbers, not datetime64"),
     "lazy dates": (
         {"dark": da.zeros(SIG, dtype="M8[s]")},
-        r"dark must hold numbers, not datetime64",
+        r"dark must contain numbers, not datetime64",
     ),
     "delayed": ({"dark": dask.delayed(DARK)}, r"dark must be a NumPy, dask or .*from_delayed"),
     "masked": ({"gain": np.ma.masked_array(GAIN, MASK)}, r"gain is a masked array.*excluded"),
@@ -274,11 +274,11 @@ def test_no_corrections_at_all():
 
 
 def test_neighbours():
-    table, counts = good_neighbours(np.array([[0, 1], [0, 1]]), (3, 3))
+    table, counts = good_neighbors(np.array([[0, 1], [0, 1]]), (3, 3))
     np.testing.assert_array_equal(counts, [2, 7])
     np.testing.assert_array_equal(table[0], [1, 3, *[0] * 6])
     np.testing.assert_array_equal(table[1], [1, 2, 3, 5, 6, 7, 8, 4])
-    table, counts = good_neighbours(np.array([[1], [1], [1]]), (3, 3, 3))
+    table, counts = good_neighbors(np.array([[1], [1], [1]]), (3, 3, 3))
     assert table.shape == (1, 26)
     assert counts == [26]
 

@@ -33,7 +33,7 @@ def test_names_that_numpy_uses_itself(tmp_path):
 def test_a_file_is_replaced_if_asked(tmp_path):
     path = write_npz(tmp_path / "a.npz", RESULTS)
     before = path.read_bytes()
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         write_npz(path, {"one": RESULTS["one"]})
     assert path.read_bytes() == before
     write_npz(path, {"one": RESULTS["one"]}, overwrite=True)
@@ -45,7 +45,7 @@ def test_a_file_is_replaced_if_asked(tmp_path):
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("no/a.npz", FileNotFoundError, "there is no folder .*: make it first"),
+        ("no/a.npz", FileNotFoundError, "there is no folder .*: create it first"),
         (".", FileExistsError, "is a folder: choose another name"),
     ],
 )

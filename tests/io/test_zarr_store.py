@@ -117,7 +117,7 @@ def test_where_a_result_is_valid_is_kept():
 def test_what_is_there_is_not_replaced_unless_asked(tmp_path):
     target = tmp_path / "a.zarr"
     write_zarr(target, {"sum": {"image": image()}})
-    with pytest.raises(FileExistsError, match=r"a\.zarr is there already: choose another name"):
+    with pytest.raises(FileExistsError, match=r"a\.zarr already exists: choose another name"):
         write_zarr(target, {"sum": {"other": image()}})
     assert list(read(target).data_vars) == ["image"]
     write_zarr(target, {"sum": {"other": image()}}, overwrite=True)
@@ -133,7 +133,7 @@ def test_what_is_no_store_is_never_replaced(tmp_path, is_folder):
         (target / "data").write_text("1")
     else:
         target.write_text("1")
-    with pytest.raises(FileExistsError, match="is no zarr store, so it is not replaced"):
+    with pytest.raises(FileExistsError, match="is not a zarr store, so it is not replaced"):
         write_zarr(target, {"sum": {"image": image()}}, overwrite=True)
     assert (target / "data" if is_folder else target).read_text() == "1"
 
@@ -166,7 +166,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 @pytest.mark.parametrize("dtype", [object, "S3", [("a", "f4")]])
 def test_types_that_are_not_written(tmp_path, dtype):
     values = np.zeros(2, dtype)
-    with pytest.raises(ArgumentTypeError, match=r"'image' is of type .* not written to zarr"):
+    with pytest.raises(ArgumentTypeError, match=r"the dtype .* cannot be written to zarr"):
         write_zarr(tmp_path / "a.zarr", {"sum": {"image": Variable(dims=("t",), values=values)}})
     assert not list(tmp_path.iterdir())
 

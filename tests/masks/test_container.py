@@ -253,7 +253,7 @@ class TestMistakesWhenMaking:
     @pytest.mark.parametrize(
         ("arguments", "options", "error", "message"),
         [
-            ([STACK], {}, ArgumentTypeError, "not ndarray: for an array write lambda: array"),
+            ([STACK], {}, ArgumentTypeError, "not ndarray: for an array, write lambda: array"),
             ([None], {}, ArgumentTypeError, "a list of callables, not NoneType"),
             ([[STACK]], {}, ArgumentTypeError, r"mask_factories\[0\] must be a callable"),
             ([[stack((2, 2)), 3]], {}, ArgumentTypeError, r"mask_factories\[1\].*not int"),
@@ -262,7 +262,7 @@ class TestMistakesWhenMaking:
             ([stack(1)], {"use_sparse": 1}, ArgumentValueError, "use_sparse must be .*not 1"),
             ([stack(1)], {"default_sparse": "x"}, ArgumentValueError, "default_sparse must be one"),
             ([stack(1)], {"dtype": "float33"}, ArgumentTypeError, "dtype 'float33' is not a NumPy"),
-            ([stack(1)], {"backend": "cupy"}, ArgumentValueError, "'cupy' is not in this version"),
+            ([stack(1)], {"backend": "cupy"}, ArgumentValueError, "'cupy' is not supported"),
             ([stack(1)], {"backend": "torch"}, ArgumentValueError, "None or 'numpy', not 'torch'"),
             ([stack(1)], {"count": 2.5}, ArgumentTypeError, "count must be an integer"),
             ([stack(1)], {"count": -1}, ArgumentValueError, "count must be 0 or more"),
@@ -282,10 +282,10 @@ class TestMistakesOfFactories:
                 [stack((2, 3)), stack((2, 4))],
                 {},
                 ArgumentValueError,
-                r"one shape.*\(2, 3\) and mask_factories\[1\] \(2, 4\)",
+                r"shape of a frame.*\(2, 3\) and mask_factories\[1\] \(2, 4\)",
             ),
-            ([stack(())], {}, ArgumentValueError, "that of a frame"),
-            (stack((5,)), {}, ArgumentValueError, r"shape \(5,\): for one mask pass a list"),
+            ([stack(())], {}, ArgumentValueError, "all masks must have the shape of a frame"),
+            (stack((5,)), {}, ArgumentValueError, r"shape \(5,\)\. For one mask, pass a list"),
             (stack((3, 2, 2)), {"count": 4}, ArgumentValueError, "returned 3 masks, but count=4"),
             (lambda: None, {}, ArgumentTypeError, "must return an array of numbers.*NoneType"),
             ([lambda: "mask"], {}, ArgumentTypeError, r"mask_factories\[0\] must return an array"),
@@ -315,19 +315,19 @@ class TestMistakesWhenCutting:
     @pytest.mark.parametrize(
         ("key", "options", "error", "message"),
         [
-            (np.s_[:3], {}, ArgumentTypeError, r"cut by a Slice, such as self\.meta\.slice"),
+            (np.s_[:3], {}, ArgumentTypeError, r"must be a Slice, such as self\.meta\.slice"),
             (
                 piece((0, 4), SIG),
                 {},
                 ArgumentValueError,
-                r"does not lie within masks of .*\(6, 7\)",
+                r"is not inside masks of .*\(6, 7\)",
             ),
-            (piece((-1, 0), (2, 2)), {}, ArgumentValueError, "does not lie within"),
+            (piece((-1, 0), (2, 2)), {}, ArgumentValueError, r"is not inside masks"),
             (piece((0,), (4,)), {}, ArgumentValueError, "the same number of axes$"),
-            (piece((0, 0, 0), (1, 1, 1)), {}, ArgumentValueError, "for one mask pass a list"),
+            (piece((0, 0, 0), (1, 1, 1)), {}, ArgumentValueError, "For one mask, pass a list"),
             (WHOLE, {"dtype": "what"}, ArgumentTypeError, "dtype 'what' is not"),
             (WHOLE, {"sparse_backend": "x"}, ArgumentValueError, "sparse_backend must be None"),
-            (WHOLE, {"backend": "cupy"}, ArgumentValueError, "not in this version"),
+            (WHOLE, {"backend": "cupy"}, ArgumentValueError, "backend='cupy' is not supported"),
         ],
     )
     def test_raised(self, key, options, error, message):

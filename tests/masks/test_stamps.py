@@ -56,15 +56,15 @@ def test_the_dtype_is_the_template_s():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"mask_index": []}, ArgumentValueError, "must be of one length, not 0, 1 and 1"),
+        ({"mask_index": []}, ArgumentValueError, "must have the same length, not 0, 1 and 1"),
         (
             {"mask_index": [], "offsetX": [], "offsetY": []},
             ArgumentValueError,
-            "at least one number and no negative ones, not nothing",
+            "at least one number and no negative numbers, not nothing",
         ),
-        ({"mask_index": [-1]}, ArgumentValueError, "no negative ones, not -1"),
-        ({"offsetX": [np.nan]}, ArgumentValueError, "offsetX must hold finite numbers"),
-        ({"offsetY": ["a"]}, ArgumentTypeError, "offsetY must hold numbers"),
+        ({"mask_index": [-1]}, ArgumentValueError, "no negative numbers, not -1"),
+        ({"offsetX": [np.nan]}, ArgumentValueError, "offsetX must contain finite numbers"),
+        ({"offsetY": ["a"]}, ArgumentTypeError, "offsetY must contain numbers"),
         ({"template": np.ones(3)}, ArgumentValueError, r"two axes.*\(3,\)"),
         ({"imageSizeX": 0}, ArgumentValueError, "imageSizeX must be at least 1"),
     ],

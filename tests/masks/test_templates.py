@@ -7,7 +7,7 @@ import pytest
 from dask.base import tokenize
 
 from udfdask import ArgumentTypeError, ArgumentValueError
-from udfdask.masks import DiscTemplate, background_subtraction, circular
+from udfdask.masks import DiskTemplate, background_subtraction, circular
 from udfdask.masks.templates import shifted_templates
 
 
@@ -15,7 +15,7 @@ from udfdask.masks.templates import shifted_templates
 @pytest.mark.parametrize("ring", [None, 0.5, 2])
 def test_it_holds_all_of_the_disc_and_no_more(radius, ring):
     outer = None if ring is None else radius + ring
-    array = DiscTemplate(radius=radius, radius_outer=outer).array()
+    array = DiskTemplate(radius=radius, radius_outer=outer).array()
     size = {"centerX": 10, "centerY": 10, "imageSizeX": 21, "imageSizeY": 21, "antialiased": True}
     if outer is None:
         large = circular(**size, radius=radius)
@@ -28,12 +28,12 @@ def test_it_holds_all_of_the_disc_and_no_more(radius, ring):
 
 
 def test_every_field_reaches_the_token():
-    some = DiscTemplate(radius=3, radius_outer=5)
+    some = DiskTemplate(radius=3, radius_outer=5)
     changes = {"radius": 2, "radius_outer": None}
     assert changes.keys() == {field.name for field in dataclasses.fields(some)}
     others = [dataclasses.replace(some, **{name: value}) for name, value in changes.items()]
     assert len({tokenize(t) for t in (some, *others)}) == 3
-    assert tokenize(some) == tokenize(DiscTemplate(radius=3, radius_outer=5))
+    assert tokenize(some) == tokenize(DiskTemplate(radius=3, radius_outer=5))
 
 
 def test_a_template_at_all_places_of_a_window():
@@ -58,4 +58,13 @@ def test_a_template_at_all_places_of_a_window():
 )
 def test_wrong_radii(fields, error, message):
     with pytest.raises(error, match=message):
-        DiscTemplate(**fields)
+        DiskTemplate(**fields)
+
+
+def test_the_old_name():
+    from udfdask import masks
+
+    with pytest.warns(DeprecationWarning, match="DiscTemplate is called DiskTemplate now"):
+        assert masks.DiscTemplate is DiskTemplate
+    with pytest.raises(AttributeError, match=r"'udfdask\.masks' has no attribute 'DiskTemplates'"):
+        _ = masks.DiskTemplates

@@ -73,19 +73,31 @@ def broken(array):
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
-        ("imag", ValueError, "plots asks for 'imag', which is no result: ManyUDF has ['image', "),
-        (["image", "nope"], ValueError, "plots asks for 'nope', which is no result"),
+        (
+            "imag",
+            ValueError,
+            "plots asks for 'imag', which is not a result: ManyUDF has ['image', ",
+        ),
+        (["image", "nope"], ValueError, "plots asks for 'nope', which is not a result"),
         (1, TypeError, "plots must be True, a name, a pair (name, function), or a list of"),
         (np.abs, TypeError, "plots must be True, a name"),
         ({"image": True}, TypeError, "plots must be True, a name"),
         ([1], TypeError, "plots must be True, a name, a pair (name, function)"),
         ([], ValueError, "plots is empty"),
-        ([[]], ValueError, "plots holds nothing but empty lists"),
-        ([["image"], ["image"]], ValueError, "plots holds 2 lists, but the number of UDFs is 1"),
-        (("image", 3), TypeError, "plots holds ('image', 3): the second one must be a function"),
+        ([[]], ValueError, "plots contains only empty lists"),
+        ([["image"], ["image"]], ValueError, "plots contains 2 lists, but the number of UDFs is 1"),
+        (
+            ("image", 3),
+            TypeError,
+            "plots contains ('image', 3): the second item must be a function",
+        ),
         ((3, np.abs), TypeError, "plots must be True, a name"),
-        ("thing", ValueError, "'thing' of ManyUDF, which cannot be drawn: it holds object values"),
-        ("text", ValueError, "'text' of ManyUDF, which cannot be drawn: it holds <U4 values"),
+        (
+            "thing",
+            ValueError,
+            "'thing' of ManyUDF, which cannot be drawn: it contains object values",
+        ),
+        ("text", ValueError, "'text' of ManyUDF, which cannot be drawn: it contains <U4 values"),
         ("number", ValueError, "'number' of ManyUDF, which cannot be drawn: it is one number"),
         (("image", broken), ValueError, "for 'image' of ManyUDF raised ZeroDivisionError: on purp"),
         (("image", no_image), ValueError, "for 'image' of ManyUDF must return an image, a line"),
@@ -103,7 +115,7 @@ def test_what_cannot_be(many, asked, error, message):
 @pytest.mark.parametrize(
     ("udf", "message"),
     [
-        (NoPictureUDF(), "there is nothing to draw. 'thing' of NoPictureUDF: it holds object"),
+        (NoPictureUDF(), "there is nothing to draw. 'thing' of NoPictureUDF: it contains object"),
         (NoOpUDF(), "there is nothing to draw. NoOpUDF has no results"),
     ],
 )
@@ -167,7 +179,7 @@ def test_what_a_function_makes_keeps_axes_whose_sizes_are_kept(many):
     [
         ("yx", "axes must be a list of udfdask.Axis"),
         (5, "axes must be a list of udfdask.Axis"),
-        (["y", "x", "ky", "kx"], "axes must hold udfdask.Axis, got 'y'"),
+        (["y", "x", "ky", "kx"], "axes must contain udfdask.Axis, got 'y'"),
         ([ud.Axis(name="y")], "one Axis per dimension of the data, 2 of the scan and then 2 of a"),
     ],
 )

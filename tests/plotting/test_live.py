@@ -98,10 +98,10 @@ def test_no_plots(plots, monkeypatch):
 @pytest.mark.parametrize(
     ("plots", "message"),
     [
-        ("nope", "plots asks for 'nope', which is no result: ManyUDF has ['image'"),
+        ("nope", "plots asks for 'nope', which is not a result: ManyUDF has ['image'"),
         (5, "plots must be True, a name, a pair (name, function), or a list of"),
         ([], "plots is empty"),
-        ("thing", "'thing' of ManyUDF, which cannot be drawn: it holds object values"),
+        ("thing", "'thing' of ManyUDF, which cannot be drawn: it contains object values"),
         (("image", np.nanmax), "must return an image, a line"),
         (LivePlot("nope"), "plots asks for 'nope'"),
     ],

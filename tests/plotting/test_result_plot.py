@@ -93,13 +93,13 @@ def test_a_computed_result_is_not_computed_again():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"names": "nope"}, "names asks for 'nope', which is no result: ManyUDF has ['image'"),
-        ({"names": "thing"}, "cannot be drawn: it holds object values"),
+        ({"names": "nope"}, "names asks for 'nope', which is not a result: ManyUDF has ['image'"),
+        ({"names": "thing"}, "cannot be drawn: it contains object values"),
         ({"names": 5}, "names must be True, a name"),
         ({"names": []}, "names is empty"),
         ({"log": "yes"}, "log must be True, False or None, got 'yes'"),
-        ({"title": 5}, "title must be a text, got 5"),
-        ({"axes": []}, "axes must hold one Axis per dimension of the data"),
+        ({"title": 5}, "title must be a string, got 5"),
+        ({"axes": []}, "axes must contain one Axis per dimension of the data"),
     ],
 )
 def test_mistakes_are_found_before_anything_is_computed(arguments, message):

@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
 from matplotlib.colors import rgb_to_hsv
 
-from udfdask.plotting.vectors import colour_wheel, longest_shown, vector_colours
+from udfdask.plotting.vectors import color_wheel, longest_shown, vector_colors
 
 ANGLES = st.floats(-np.pi, np.pi)
 
@@ -17,7 +17,7 @@ ANGLES = st.floats(-np.pi, np.pi)
 @given(angle=ANGLES, length=st.floats(0.1, 1.0))
 def test_hue_is_direction_and_brightness_is_length(angle, length):
     vector = length * np.array([np.sin(angle), np.cos(angle)])
-    colour = vector_colours(vector, 1.0)
+    colour = vector_colors(vector, 1.0)
     hue, saturation, value = rgb_to_hsv(colour[:3])
     turns = (hue - angle / (2 * np.pi)) % 1.0
     assert min(turns, 1 - turns) < 1e-6
@@ -29,23 +29,23 @@ def test_hue_is_direction_and_brightness_is_length(angle, length):
 @given(angle=ANGLES, length=st.floats(0.0, 0.9))
 def test_the_wheel_shows_the_colour_of_each_direction(angle, length):
     vector = length * np.array([np.sin(angle), np.cos(angle)])
-    wheel = colour_wheel()
+    wheel = color_wheel()
     middle = len(wheel) // 2
     row, column = np.rint(middle * (1 + vector)).astype(int)
     seen = np.array([row - middle, column - middle]) / middle
-    np.testing.assert_allclose(wheel[row, column, :3], vector_colours(seen, 1.0)[:3], atol=1e-12)
+    np.testing.assert_allclose(wheel[row, column, :3], vector_colors(seen, 1.0)[:3], atol=1e-12)
 
 
 def test_y_points_down():
-    wheel = colour_wheel()
+    wheel = color_wheel()
     middle = len(wheel) // 2
-    down = vector_colours(np.array([0.9, 0.0]), 1.0)
+    down = vector_colors(np.array([0.9, 0.0]), 1.0)
     np.testing.assert_allclose(wheel[middle + int(0.9 * middle), middle], down, atol=1e-12)
 
 
 @pytest.mark.parametrize("bad", [(np.nan, 1.0), (1.0, np.nan), (np.inf, 0.0)])
 def test_what_is_missing_is_transparent(bad):
-    colours = vector_colours(np.array([bad, (0.0, 1.0)]), 1.0)
+    colours = vector_colors(np.array([bad, (0.0, 1.0)]), 1.0)
     assert colours[:, 3].tolist() == [0, 1]
     assert np.isfinite(colours).all()
 
@@ -64,4 +64,4 @@ def test_the_longest_vector_is_brightest_but_not_a_broken_one():
 def test_fields_without_a_length(values):
     field = np.full((3, 4, 2), values)
     assert longest_shown(field) == 1.0
-    assert np.isfinite(vector_colours(field, 1.0)).all()
+    assert np.isfinite(vector_colors(field, 1.0)).all()

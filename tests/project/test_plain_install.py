@@ -60,7 +60,7 @@ def correlation_shifts():
     """Centers of a disk that is expected two pixels higher and one to the right."""
     frame = masks.circular(13, 10, 24, 20, radius=3, antialiased=True) * 100
     x = da.from_array(np.stack([frame] * 4).astype("uint16"), chunks=(2, 20, 24))
-    udf = udfs.CorrelationUDF([(8, 14)], masks.DiscTemplate(radius=3, radius_outer=5), steps=4)
+    udf = udfs.CorrelationUDF([(8, 14)], masks.DiskTemplate(radius=3, radius_outer=5), steps=4)
     return ud.run_udf(x, udf).compute()["centers"][:, 0]
 
 

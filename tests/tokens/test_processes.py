@@ -17,7 +17,7 @@ sys.path.insert(0, {tests!r})
 import dask.array as da, numba, numpy as np
 import udf_programs, udf_zoo, udfdask as ud
 from functools import partial
-from udfdask.masks import DiscTemplate, MaskContainer, circular, ring
+from udfdask.masks import DiskTemplate, MaskContainer, circular, ring
 from udfdask.plan.plan import make_plan
 from udfdask.tokens import tokenize_value
 from udfdask.udfs import *
@@ -27,7 +27,7 @@ masks = [partial(circular, **frame, radius=3), lambda: np.ones((16, 16))]
 where = np.array([[3, 4], [9, 9]])
 builtins = [
     ApplyMasksUDF(masks), AutoUDF(f=np.sum), AutoUDF(f=lambda frame: np.percentile(frame, 3)),
-    CoMUDF(cy=8, cx=8, r=4), CorrelationUDF(where, DiscTemplate(radius=2), steps=2),
+    CoMUDF(cy=8, cx=8, r=4), CorrelationUDF(where, DiskTemplate(radius=2), steps=2),
     CrystallinityUDF(rad_in=1, rad_out=3), FEMUDF(center=(8, 8), rad_in=1, rad_out=4),
     LogsumUDF(), NoOpUDF(), PickUDF(), RadialFourierUDF(n_bins=2, max_order=3),
     RadialProfileUDF(n_bins=3, r=4), RecordUDF("recorded.npy"), StdDevUDF(), SumSigUDF(),
@@ -98,7 +98,7 @@ values = dict(
     of_sets=frozenset([frozenset("ab")]),
     ufunc=np.add, mean=np.mean, upper=str.upper, space=types.SimpleNamespace(a={{"a", "b"}}),
     vectorized=np.vectorize(lambda a: a + 1), udf=udf_zoo.Floats(factor=np.arange(3)),
-    container=MaskContainer(masks), template=DiscTemplate(radius=2), range=range(3),
+    container=MaskContainer(masks), template=DiskTemplate(radius=2), range=range(3),
     slice=slice(1, "b"),
     both=Plain.both, types={{int, str, Plain}}, typed=dict[str, Plain], module=udf_zoo,
 )

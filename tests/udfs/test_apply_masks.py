@@ -358,9 +358,9 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("how", "error", "message"),
         [
-            ({"mask_factories": np.ones(SIG)}, TypeError, "for an array write lambda: array"),
+            ({"mask_factories": np.ones(SIG)}, TypeError, "for an array, write lambda: array"),
             ({"mask_factories": []}, ValueError, "mask_factories is empty"),
-            ({"mask_factories": partial(np.ones, SIG)}, ValueError, "For one mask write mask_fac"),
+            ({"mask_factories": partial(np.ones, SIG)}, ValueError, "For one mask, write mask_f"),
             ({"mask_count": 3}, ValueError, "count=3 was given, but there are 1"),
             ({"use_sparse": "csr"}, ValueError, "use_sparse must be None, True, False or one of"),
             ({"mask_dtype": "nothing"}, TypeError, "is not a NumPy dtype"),

@@ -9,7 +9,7 @@ import pytest
 import udfdask as ud
 from correlation_oracle import correlate
 from udfdask import ArgumentTypeError, ArgumentValueError
-from udfdask.masks import DiscTemplate, circular
+from udfdask.masks import DiskTemplate, circular
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.udfs import CorrelationUDF, SumUDF
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:a task takes .* signal chunks:ud
 
 NAV, SIG = (3, 4), (26, 30)
 PEAKS = np.array([(6, 7), (8.4, 20.6), (18, 15), (1, 28), (40, 5)])  # beyond an edge, far outside
-DISC = DiscTemplate(radius=2.5)
-RING = DiscTemplate(radius=2.5, radius_outer=4)
+DISC = DiskTemplate(radius=2.5)
+RING = DiskTemplate(radius=2.5, radius_outer=4)
 OWN = np.random.default_rng(1).normal(size=(4, 5))
 SHIFTS = np.random.default_rng(2).uniform(-4, 4, (*NAV, 2))
 CHUNKS = {
@@ -156,7 +156,7 @@ def test_discs_are_found_between_pixels(radius_outer, log_scale):
     for f, p in np.ndindex(6, 4):
         y, x = moved[f, p]
         frames[f] += 100 * circular(x, y, 64, 64, radius=5, antialiased=True)
-    template = DiscTemplate(radius=5, radius_outer=radius_outer)
+    template = DiskTemplate(radius=5, radius_outer=radius_outer)
     udf = CorrelationUDF(expected, template, steps=6, log_scale=log_scale)
     found = run(udf, da.from_array(frames, chunks=(2, 64, 64)))
     assert np.abs(found["refineds"] - moved).max() < 0.2
@@ -238,9 +238,9 @@ def test_nothing_to_see():
         ({"peaks": [(1, "a")]}, ArgumentTypeError, "peaks must hold real numbers, not list"),
         ({"peaks": [(1, 2), (3,)]}, ArgumentValueError, "peaks must be an array of numbers"),
         ({"peaks": da.ones((4, 3))}, ArgumentValueError, r"not \(4, 3\)"),
-        ({"template": 5}, ArgumentValueError, r"not 5: for a disc write DiscTemplate\(radius"),
-        ({"template": np.ones(4)}, ArgumentValueError, "DiscTemplate or an array"),
-        ({"template": np.ones((0, 4))}, ArgumentValueError, "DiscTemplate or an array"),
+        ({"template": 5}, ArgumentValueError, r"not 5: for a disc write DiskTemplate\(radius"),
+        ({"template": np.ones(4)}, ArgumentValueError, "DiskTemplate or an array"),
+        ({"template": np.ones((0, 4))}, ArgumentValueError, "DiskTemplate or an array"),
         ({"template": np.ones((3, 3)) * 1j}, ArgumentTypeError, "template must hold real numbers"),
         ({"template": [[np.inf]]}, ArgumentValueError, "template must hold finite numbers"),
         ({"steps": 1}, ArgumentValueError, "steps must be at least 2 pixels, not 1: the 5 x 5"),
@@ -290,7 +290,7 @@ def found_at(places, radius, size=48):
     places = np.asarray(places, dtype=float)
     frames = [circular(x, y, size, size, radius=radius, antialiased=True) for y, x in places]
     shifts = ud.UDF.aux_data(np.round(places), kind="nav", extra_shape=(2,), dtype="float64")
-    template = DiscTemplate(radius=radius, radius_outer=1.5 * radius)
+    template = DiskTemplate(radius=radius, radius_outer=1.5 * radius)
     udf = CorrelationUDF([(0, 0)], template, steps=4, zero_shift=shifts)
     found = run(udf, da.from_array(np.stack(frames).astype("f4")))
     return found["refineds"][:, 0] - places

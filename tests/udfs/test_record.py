@@ -136,7 +136,7 @@ BEFORE = {
 def test_what_is_there_is_overwritten_if_asked(tmp_path, make):
     make(tmp_path / "a.npy")
     before = (tmp_path / "a.npy").read_bytes()
-    with pytest.raises(FileExistsError, match="is there already: choose another name, or ask"):
+    with pytest.raises(FileExistsError, match="already exists: choose another name, or overwrite"):
         record(DATA, (1, 2, 5, 7), tmp_path / "a.npy")
     assert (tmp_path / "a.npy").read_bytes() == before
     found = record(DATA, (1, 2, 5, 7), tmp_path / "a.npy", "threads", overwrite=True)
@@ -213,7 +213,7 @@ def test_mistakes(tmp_path):
         ud.run_udf(x, RecordUDF(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"no folder .*missing to write a.npy in"):
         ud.run_udf(x, RecordUDF(tmp_path / "missing" / "a.npy"))
-    with pytest.raises(ArgumentValueError, match=r"s3://b/a.npy is no local path"):
+    with pytest.raises(ArgumentValueError, match=r"s3://b/a.npy is not a local path"):
         ud.run_udf(x, RecordUDF("s3://b/a.npy"))
     (tmp_path / "notes").write_text("frames")
     with pytest.raises(FileExistsError, match=r"is not an .npy file, so it is not replaced"):
@@ -281,7 +281,7 @@ def test_a_file_that_appears_on_the_way_stays(tmp_path):
         return block
 
     x = da.from_array(DATA, chunks=(1, 6, 5, 7)).map_blocks(appear, meta=DATA[:0])
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         ud.run_udf(x, RecordUDF(target)).compute(scheduler="sync")
     np.testing.assert_array_equal(np.load(target), np.arange(3))
     (kept,) = tmp_path.glob("a-*.npy")

@@ -104,19 +104,19 @@ def test_what_appears_on_the_way_stays_and_no_result_is_lost(tmp_path, monkeypat
         monkeypatch.setattr("udfdask.writing.renaming._function", lambda: None)
     target = tmp_path / name
     checked = check_target(target, NPZ if name == "a.npz" else ZARR)
-    with pytest.raises(FileExistsError, match="is there already") as error:
+    with pytest.raises(FileExistsError, match="already exists") as error:
         write_and(checked, "mine", lambda: write(target, "theirs"))
     assert read(target) == ["theirs"]
     (kept,) = (path for path in tmp_path.iterdir() if path != target)
     assert read(kept) == ["mine"]
-    assert error.value.__notes__ == [f"The results have been computed, and are in {kept}"]
+    assert error.value.__notes__ == [f"The results were computed and are saved in {kept}"]
 
 
 def test_a_note_that_was_put_into_a_store_meanwhile_stays(tmp_path):
     target = tmp_path / "a.zarr"
     write(target, "old")
     checked = check_target(target, ZARR, overwrite=True)
-    with pytest.raises(FileExistsError, match=r"also holds notes\.txt"):
+    with pytest.raises(FileExistsError, match=r"also contains notes\.txt"):
         write_and(checked, "new", lambda: (target / "notes.txt").write_text("mine"))
     assert (target / "notes.txt").read_text() == "mine"
     assert read(target) == ["old"]

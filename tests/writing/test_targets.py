@@ -51,14 +51,14 @@ def test_files_are_replaced_by_their_own_kind_alone(tmp_path, kind):
         path.write_bytes(content)
         if other is kind:
             check_target(path, kind, overwrite=True)
-            with pytest.raises(FileExistsError, match=r"is there already: choose.*--overwrite"):
+            with pytest.raises(FileExistsError, match=r"already exists: choose.*--overwrite"):
                 check_target(path, kind)
         else:
             for overwrite in (True, False):
                 with pytest.raises(FileExistsError, match=r"not replaced.*remove it yourself"):
                     check_target(path, kind, overwrite=overwrite)
         assert path.read_bytes() == content
-    with pytest.raises(FileExistsError, match="no zarr store, so it is not replaced"):
+    with pytest.raises(FileExistsError, match="not a zarr store, so it is not replaced"):
         check_target(path, ZARR, overwrite=True)
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
@@ -70,7 +70,7 @@ def test_stores_are_replaced(tmp_path, zarr_format):
     with warnings.catch_warnings(action="ignore"):  # format 3 does not name it
         zarr.consolidate_metadata(str(path))
     check_target(path, ZARR, overwrite=True)
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         check_target(path, ZARR)
     for kind in BEGINS:
         with pytest.raises(FileExistsError, match="is a folder"):
@@ -133,7 +133,7 @@ def test_a_store_with_anything_else_in_it_is_never_replaced(tmp_path, name):
         extra.parent.mkdir(parents=True, exist_ok=True)
         extra.write_text("mine")
     before = tree(path)
-    with pytest.raises(FileExistsError, match=r"also holds .*, which is no part of it"):
+    with pytest.raises(FileExistsError, match=r"also contains .*, which is not part of it"):
         check_target(path, ZARR, overwrite=True)
     assert tree(path) == before
 
@@ -144,7 +144,7 @@ def test_a_stray_metadata_file_makes_no_store(tmp_path, content, name):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / name).write_bytes(content)
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
-    with pytest.raises(FileExistsError, match="no zarr store, so it is not replaced"):
+    with pytest.raises(FileExistsError, match="not a zarr store, so it is not replaced"):
         check_target(tmp_path / "mine", ZARR, overwrite=True)
 
 
@@ -152,7 +152,7 @@ def test_links_in_a_store_are_foreign(tmp_path):
     path = make_store(tmp_path / "a.zarr")
     (tmp_path / "data").mkdir()
     (path / "inner" / "x" / "c" / "5").symlink_to(tmp_path / "data")
-    with pytest.raises(FileExistsError, match=r"also holds inner/x/c/5"):
+    with pytest.raises(FileExistsError, match=r"also contains inner/x/c/5"):
         check_target(path, ZARR, overwrite=True)
 
 
@@ -241,20 +241,20 @@ def test_never_a_file_that_is_read(tmp_path, link):
         ("", ArgumentValueError, "not a possible name"),
         (" ", ArgumentValueError, "not a possible name"),
         ("a\0b", ArgumentValueError, "not a possible name"),
-        ("memory://a", ArgumentValueError, "no local path"),
-        ("s3://bucket/a", ArgumentValueError, "no local path"),
-        ("simplecache::s3://bucket/a", ArgumentValueError, "no local path"),
-        ("file:///tmp/a", ArgumentValueError, "no local path"),
-        ("~nobody_of_this_name/a", ArgumentValueError, "is no path"),
-        (b"a", ArgumentTypeError, "is written to a path"),
-        (3, ArgumentTypeError, "is written to a path"),
-        (None, ArgumentTypeError, "is written to a path"),
-        ("nowhere/a", FileNotFoundError, "make it first"),
-        ("file/a", NotADirectoryError, "is no folder"),
+        ("memory://a", ArgumentValueError, "is not a local path"),
+        ("s3://bucket/a", ArgumentValueError, "is not a local path"),
+        ("simplecache::s3://bucket/a", ArgumentValueError, "is not a local path"),
+        ("file:///tmp/a", ArgumentValueError, "is not a local path"),
+        ("~nobody_of_this_name/a", ArgumentValueError, "is not a path"),
+        (b"a", ArgumentTypeError, "must be a string or path"),
+        (3, ArgumentTypeError, "must be a string or path"),
+        (None, ArgumentTypeError, "must be a string or path"),
+        ("nowhere/a", FileNotFoundError, "create it first"),
+        ("file/a", NotADirectoryError, "is not a folder"),
         ("x" * 256, OSError, "cannot be written here: File name too long"),
         ("loop", FileExistsError, "neither a file nor a folder"),
-        ("loop/a", FileNotFoundError, "make it first"),
-        ("dangling/a", FileNotFoundError, "make it first"),
+        ("loop/a", FileNotFoundError, "create it first"),
+        ("dangling/a", FileNotFoundError, "create it first"),
     ],
 )
 @pytest.mark.parametrize("kind", [PNG, ZARR], ids=lambda kind: kind.words)
@@ -271,9 +271,11 @@ def test_paths_that_are_none(tmp_path, monkeypatch, path, error, match, kind):
 
 def test_objects_that_are_stores_but_no_paths(tmp_path):
     for store in (zarr.storage.MemoryStore(), zarr.storage.LocalStore(tmp_path / "a.zarr")):
-        with pytest.raises(ArgumentTypeError, match=r"to a path.*to_xarray\(\)\.to_zarr"):
+        with pytest.raises(
+            ArgumentTypeError, match=r"must be a string or path.*to_xarray\(\)\.to_zarr"
+        ):
             check_target(store, ZARR)
-    with pytest.raises(ArgumentValueError, match=r"called like a \.zip file"):
+    with pytest.raises(ArgumentValueError, match=r"has the name of a \.zip file"):
         check_target(tmp_path / "a.zarr.ZIP", ZARR)
 
 
@@ -285,7 +287,7 @@ def test_links_are_followed(tmp_path, monkeypatch):
     assert (found.named.name, found.path) == ("a.png", tmp_path / "far" / "b.png")
     assert check_target("~/c.png", PNG).path == tmp_path / "far" / "c.png"
     (tmp_path / "far" / "b.png").write_bytes(b"notes")
-    with pytest.raises(FileExistsError, match=r"a\.png is there already and is not a PNG"):
+    with pytest.raises(FileExistsError, match=r"a\.png already exists and is not a PNG"):
         check_target(tmp_path / "a.png", PNG, overwrite=True)
 
 

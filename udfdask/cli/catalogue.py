@@ -1,4 +1,4 @@
-"""The ready-made UDFs by the names they have on the command line, and what their docstrings say."""
+"""List the ready-made UDFs by their command-line names, with texts from their docstrings."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Entry:
     """A ready-made UDF."""
 
     name: str
-    """Its name after ``--udf``: that of the class in small letters, without UDF."""
+    """The name after ``--udf``: the class name in lower case, without UDF."""
     udf: type[UDF]
     """Its class."""
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
-        """What its constructor takes by name."""
+        """The named parameters of the constructor."""
         found = inspect.signature(self.udf).parameters
         return {
             name: p
@@ -31,11 +31,11 @@ class Entry:
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring."""
+        """The first line of the docstring."""
         return self._docstring.partition("\n")[0]
 
     def section(self, title: str) -> str:
-        """Return the text of a section of its docstring, empty if it has none such."""
+        """Return the text of a section of the docstring, empty if there is no such section."""
         found = re.search(
             rf"^{title}\n-+\n(.*?)(?=^[A-Z][\w ]+\n-+$|\Z)",
             self._docstring,
@@ -45,7 +45,7 @@ class Entry:
 
     @property
     def usage(self) -> str:
-        """What to write after ``--udf``, such as ``fem:center=...,rad_in=...,rad_out=...``."""
+        """The text to write after ``--udf``: ``fem:center=...,rad_in=...,rad_out=...``."""
         needed = [f"{p.name}=..." for p in self.parameters.values() if p.default is p.empty]
         return self.name + (":" + ",".join(needed) if needed else "")
 
@@ -67,6 +67,6 @@ CATALOGUE = _entries()
 
 
 def plain_name(name: str) -> str:
-    """Return what a user may have meant: ``radial-profile`` and ``RadialProfileUDF`` are one."""
+    """Return the command-line name for ``radial-profile``, ``RadialProfileUDF`` and the like."""
     plain = re.sub(r"[-_ ]", "", name).lower()
     return plain if plain in CATALOGUE else plain.removesuffix("udf")

@@ -1,4 +1,4 @@
-"""`udfdask run`: ready-made UDFs on a file."""
+"""The commands `udfdask run`, `explain` and `udfs`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from udfdask.run.run_udf import explain as explain_run
 @click.command(short_help="List the ready-made UDFs, or describe one.")
 @click.argument("name", required=False)
 def udfs(name: str | None) -> None:
-    """List the ready-made UDFs, or describe the one called NAME: parameters and results.
+    """List the ready-made UDFs, or describe the UDF called NAME: parameters and results.
 
     \b
     udfdask udfs
@@ -46,7 +46,7 @@ def udfs(name: str | None) -> None:
 
 
 def _description(entry: Entry) -> str:
-    """Return what a user should know of a UDF."""
+    """Return a description of a UDF for its users."""
     parts = [f"{entry.name}: {entry.summary}", f"--udf {entry.usage}"]
     for title, heading in (("Parameters", "Parameters"), ("Notes", "Results")):
         text = entry.section(title)
@@ -55,12 +55,12 @@ def _description(entry: Entry) -> str:
     return "\n\n".join(parts)
 
 
-@click.command(short_help="Say what a run would do, without running it.")
+@click.command(short_help="Describe what a run would do, without running it.")
 @takes_asked
 def explain(asked: Asked) -> None:
-    """Say what `udfdask run` would do with FILE: chunks, tasks, bytes, memory, tiles, merges.
+    """Describe what `udfdask run` would do with FILE: chunks, tasks, bytes, memory, tiles, merges.
 
-    No frame is read.
+    This command reads no frame.
 
     \b
     udfdask explain scan.mib --udf com:r=20
@@ -70,7 +70,7 @@ def explain(asked: Asked) -> None:
         opened = open_file(asked.file, **asked.opening)
         click.echo(asked.headline(opened))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UDFWarning)  # the plan says the same
+            warnings.simplefilter("ignore", UDFWarning)  # the plan contains the same text
             plan = explain_run(
                 opened.array,
                 list(asked.named_udfs.values()),
@@ -93,22 +93,22 @@ def explain(asked: Asked) -> None:
 @click.option(
     "--overwrite",
     is_flag=True,
-    help="Replace what --out and --plot name if it is there, and of the same kind.",
+    help="Replace existing files of --out and --plot if they are of the same kind.",
 )
 @click.option("--plot", type=PathType(), help="Draw the results into a PNG file.")
-@click.option("--progress/--no-progress", default=True, help="Show a progress bar; the default.")
+@click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
 @click.option(
     "--live",
     is_flag=True,
-    help="Show what has been found so far while the run goes on: as a table, in a window where "
-    "there can be one, and in the file of --plot.",
+    help="Show results during the run: as a table, in a window if possible, and in the file of "
+    "--plot.",
 )
 @click.option(
     "--every",
     type=click.FloatRange(min=0),
     default=2.0,
     show_default=True,
-    help="Seconds between two looks with --live.",
+    help="Seconds between two updates with --live.",
 )
 def run(
     asked: Asked,
@@ -120,10 +120,10 @@ def run(
     live: bool,
     every: float,
 ) -> None:
-    """Run ready-made UDFs on FILE and sum up what they find.
+    """Run ready-made UDFs on FILE and summarize the results.
 
-    FILE is a .npy file, an HDF5 file, a zarr store, any file that HyperSpy reads, or, with
-    --nav-shape, --sig-shape and --dtype, a raw binary file.
+    FILE is a .npy file, an HDF5 file, a zarr store, any file that HyperSpy reads, or a raw binary
+    file (with --nav-shape, --sig-shape and --dtype).
 
     \b
     udfdask run scan.mib --udf sum --plot sum.png
@@ -142,7 +142,7 @@ def run(
                 overwrite=overwrite,
                 sources=(str(asked.file), *data_files(opened.array)),
             )
-            # Before hours of computing, not after.
+            # Check now, so that a mistake does not cost hours of computing.
             outputs.check(udfs)
         click.echo(asked.headline(opened))
         picture = outputs.picture(list(udfs), opened)
@@ -161,7 +161,7 @@ def run(
 
 
 def _views(picture: View | None, names: Sequence[str], opened: OpenedFile) -> list[View]:
-    """Return what shows results on the way: a window where there can be one, and the picture."""
+    """Return the views of results during a run: a window if possible, and the picture."""
     views: list[View] = []
     if find_spec("matplotlib") is not None and has_windows():
         views.append(WindowView(names, opened))

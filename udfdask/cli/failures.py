@@ -1,4 +1,4 @@
-"""A user's mistakes as one paragraph on the terminal, rather than a traceback."""
+"""Report a user's mistakes as one paragraph on the terminal instead of a traceback."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ PLANNING: tuple[type[Exception], ...] = (
     ValueError,
     TypeError,
     ImportError,
-    EOFError,  # click would say "Aborted!", as if a user had pressed a key
+    EOFError,  # click would print "Aborted!", as if the user had pressed a key
 )
-"""What opening a file and planning a run raise about what the user asked for."""
+"""Exceptions about the user's input, raised when a file is opened or a run is planned."""
 
 RUNNING: tuple[type[Exception], ...] = (UDFError, OSError, EOFError)
-"""What a user can do something about while data is processed; all else is a bug to be seen."""
+"""Exceptions of a run that a user can fix. Any other exception is a bug: show its traceback."""
 
 
 @contextmanager
 def told_plainly(expected: tuple[type[Exception], ...]) -> Iterator[None]:
-    """Take the exceptions to expect; raise them as click's own, with nothing but their words."""
+    """Convert expected exceptions to click's exceptions, which print only the message."""
     try:
         yield
     except expected as error:
@@ -38,7 +38,7 @@ def told_plainly(expected: tuple[type[Exception], ...]) -> Iterator[None]:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print warnings as a line each, without the place in the code that they come from."""
+    """Print each warning as one line, without its place in the code."""
 
     def _show(message: Warning | str, *_: Any, **__: Any) -> None:
         click.echo(f"warning: {message}", err=True)

@@ -1,4 +1,4 @@
-"""Results on the terminal, in a window and in a picture while a run goes on."""
+"""Show results on the terminal, in a window and in a picture during a run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ View = Callable[[Snapshot], None]
 
 
 def last_snapshot(snapshots: UDFIterator, views: Sequence[View], *, every: float) -> Snapshot:
-    """Go through a run, show what it has found every so many seconds, return the last snapshot.
+    """Show snapshots of a run every `every` seconds; return the last snapshot without showing it.
 
-    The last one is left to whoever gets it.
+    The caller shows the last snapshot.
     """
     due = -float("inf")
     for snapshot in snapshots:
@@ -35,7 +35,7 @@ def last_snapshot(snapshots: UDFIterator, views: Sequence[View], *, every: float
             for view in views:
                 view(snapshot)
             shown = monotonic()
-            # the run waits meanwhile: that shall take no more than a fifth of its time
+            # the run waits while views draw: allow at most a fifth of the run time for drawing
             due = shown + max(every, 4 * (shown - began)) if every else shown
     return snapshot
 
@@ -46,7 +46,7 @@ def named_results(names: Sequence[str], snapshot: Snapshot) -> dict[str, Result]
 
 
 class TableView:
-    """Prints a table of the results so far; on a terminal each in place of the one before."""
+    """Print a table of the results so far; on a terminal, it replaces the previous table."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.in_place = sys.stdout.isatty()
@@ -62,24 +62,24 @@ class TableView:
         ]
         self.clear()
         if self.in_place:
-            # a line that is wrapped counts as two, and one that is off the top is never reached
+            # a wrapped line counts as two lines, and the cursor cannot reach lines above the top
             width, height = shutil.get_terminal_size()
             lines = [line[: width - 1] for line in lines[: height - 1]]
             self._height = len(lines)
         click.echo("\n".join(lines) + ("" if self.in_place else "\n"))
 
     def clear(self) -> None:
-        """Take away what was printed last, on a terminal."""
+        """Remove the last table from the terminal."""
         if self._height:
             click.echo(f"\x1b[{self._height}F\x1b[J", nl=False, color=True)
             self._height = 0
 
 
 class WindowView:
-    """Draws the results so far into a window, which may be closed."""
+    """Draw the results so far in a window; the user can close the window."""
 
     def __init__(self, names: Sequence[str], opened: OpenedFile) -> None:
-        self.plot = LivePlot(axes=opened.axes, interval=0)  # how often is decided here
+        self.plot = LivePlot(axes=opened.axes, interval=0)  # last_snapshot limits the updates
         self._names = names
         self._opened = opened
 
@@ -91,7 +91,7 @@ class WindowView:
 
 
 class PictureView:
-    """Draws the results so far into a PNG file, which viewers of images watch."""
+    """Draw the results so far into a PNG file, which an image viewer can reload."""
 
     def __init__(
         self,
@@ -119,14 +119,14 @@ class PictureView:
         title = f"{opened.title}: {snapshot.n_merged} of {snapshot.n_chunks} chunks"
         try:
             self.save(panels, title)
-        except OSError as error:  # a full disk, for one, is no reason to lose the run
+        except OSError as error:  # for example a full disk: the run itself can go on
             self._has_failed = True
-            click.echo(f"warning: no picture is drawn while the run goes on: {error}", err=True)
+            click.echo(f"warning: no picture is drawn during the run: {error}", err=True)
 
     def save(self, panels: Sequence[Panel], title: str) -> Path:
         """Draw panels into the file."""
         saved = save_png(
             self._path, panels, title=title, overwrite=self._overwrite, sources=self._sources
         )
-        self._overwrite = True  # from now on it is one of ours
+        self._overwrite = True  # the existing file is now our own
         return saved

@@ -1,4 +1,4 @@
-"""What a user types after an option, and what it means."""
+"""Define the options of the commands, and convert their texts to values."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class PathType(click.ParamType[Path]):
     name = "path"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Turn a name into a path; an empty one would be the folder that one is in."""
+        """Convert a name to a path; refuse an empty name, which would be the current folder."""
         if value == "":
-            self.fail("'' is no name of a file: is a variable of the shell empty?", param, ctx)
+            self.fail("'' is not a file name: is a shell variable empty?", param, ctx)
         return Path(value)
 
 
@@ -44,7 +44,7 @@ class ShapeType(click.ParamType[tuple[int, ...]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
-        """Turn ``256,256`` into a tuple of ints."""
+        """Convert ``256,256`` to a tuple of ints."""
         if isinstance(value, tuple):
             return value
         try:
@@ -52,17 +52,17 @@ class ShapeType(click.ParamType[tuple[int, ...]]):
         except ValueError:
             sizes = ()
         if not sizes or min(sizes) < 1:
-            self.fail(f"{value!r} is no shape: write positive sizes such as 256,256", param, ctx)
+            self.fail(f"{value!r} is not a shape: write positive sizes such as 256,256", param, ctx)
         return sizes
 
 
 class ChunksType(click.ParamType[Any]):
-    """Chunks: ``auto``, ``64MiB``, or one size per dimension, -1 for all of it."""
+    """Chunks: ``auto``, ``64MiB``, or one size per dimension, -1 for the whole dimension."""
 
     name = "chunks"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Turn ``4,4,-1,auto`` into what dask takes."""
+        """Convert ``4,4,-1,auto`` to the form that dask accepts."""
         if not isinstance(value, str):
             return value
         parts = [part.strip() for part in value.split(",")]
@@ -72,35 +72,39 @@ class ChunksType(click.ParamType[Any]):
             if re.fullmatch(r"\d+(\.\d+)? *[kMGT]?i?B", value, re.IGNORECASE):
                 return value
             self.fail(
-                f"{value!r} are no chunks: write one size per dimension such as 4,4,-1,-1 "
+                f"{value!r} are not chunks: write one size per dimension such as 4,4,-1,-1 "
                 "(-1 is the whole dimension), or auto, or 64MiB",
                 param,
                 ctx,
             )
         if any(isinstance(size, int) and size != -1 and size < 1 for size in sizes):
-            self.fail(f"{value!r} are no chunks: a size is positive, or -1 for all", param, ctx)
+            self.fail(
+                f"{value!r} are not chunks: a size is positive, or -1 for the whole dimension",
+                param,
+                ctx,
+            )
         return sizes[0] if len(sizes) == 1 else sizes
 
 
 class RegionType(click.ParamType[Index | Mask]):
-    """A region of the scan: ``y0:y1,x0:x1`` as slices in Python, or a mask in an .npy file."""
+    """A region of the scan: ``y0:y1,x0:x1`` like slices in Python, or a mask in an .npy file."""
 
     name = "region"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Index | Mask:
-        """Turn ``0:10,3`` into slices and ints, and ``mask.npy`` into a mask."""
+        """Convert ``0:10,3`` to slices and ints, and ``mask.npy`` to a mask."""
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # converted before
+            return value  # type: ignore[no-any-return]  # already converted
         if value.endswith(".npy"):
             return self._mask(value, param, ctx)
         try:
             return tuple(_one_index(part) for part in value.split(","))
         except ValueError:
             self.fail(
-                f"{value!r} is no region: write a slice or a position per navigation axis, such as "
-                "0:10,5:20 or 3,:, or the name of an .npy file that holds a boolean mask",
+                f"{value!r} is not a region: write a slice or a position for each navigation axis, "
+                "such as 0:10,5:20 or 3,:, or the name of an .npy file with a boolean mask",
                 param,
                 ctx,
             )
@@ -112,7 +116,7 @@ class RegionType(click.ParamType[Index | Mask]):
         except (OSError, UDFError) as error:
             self.fail(f"{name!r} cannot be read: {error}", param, ctx)
         if mask.dtype != np.bool_:
-            self.fail(f"{name!r} holds {mask.dtype}, but a mask is boolean", param, ctx)
+            self.fail(f"{name!r} contains {mask.dtype}, but a mask must be boolean", param, ctx)
         return mask
 
 
@@ -124,7 +128,7 @@ class DetectorType(click.ParamType[VirtualDetectorUDF]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> VirtualDetectorUDF:
-        """Turn ``disk,r=5`` into a UDF."""
+        """Convert ``disk,r=5`` to a UDF."""
         if isinstance(value, VirtualDetectorUDF):
             return value
         shape, *settings = (part.strip() for part in value.split(","))
@@ -135,7 +139,7 @@ class DetectorType(click.ParamType[VirtualDetectorUDF]):
                 numbers[name.strip()] = float(number)
         except ValueError:
             self.fail(
-                f"{value!r} is no detector: write a shape and its numbers in pixels, such as "
+                f"{value!r} is not a detector: write a shape and its numbers in pixels, such as "
                 "disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20",
                 param,
                 ctx,
@@ -145,11 +149,11 @@ class DetectorType(click.ParamType[VirtualDetectorUDF]):
         except UDFError as error:
             self.fail(str(error), param, ctx)
         except TypeError:
-            self.fail(f"{value!r} is no detector: there is no number called so", param, ctx)
+            self.fail(f"{value!r} is not a detector: one of its numbers is unknown", param, ctx)
 
 
 def _one_index(text: str) -> int | slice:
-    """Take ``3`` or ``start:stop:step``; return an int or a slice, or raise ValueError."""
+    """Convert ``3`` to an int and ``start:stop:step`` to a slice; otherwise raise ValueError."""
     parts = text.strip().split(":")
     if len(parts) == 1:
         return int(parts[0])
@@ -162,23 +166,23 @@ def _one_index(text: str) -> int | slice:
 
 
 def region_mask(region: Index | Mask, nav_shape: tuple[int, ...]) -> Mask:
-    """Take a region and the scan's shape; return a mask, shape `nav_shape`, or raise UsageError."""
+    """Return a region as a mask of shape `nav_shape`; raise UsageError if it does not fit."""
     mask = region if isinstance(region, np.ndarray) else _indexed(region, nav_shape)
     if mask.shape != nav_shape:
         raise click.UsageError(
             f"--roi is a mask of shape {mask.shape}, but the scan has the shape {nav_shape}"
         )
     if not mask.any():
-        raise click.UsageError(f"--roi selects nothing of the scan of shape {nav_shape}")
+        raise click.UsageError(f"--roi selects no position of the scan of shape {nav_shape}")
     return mask
 
 
 def _indexed(region: Index, nav_shape: tuple[int, ...]) -> Mask:
-    """Take slices and positions and the scan's shape; return a mask, or raise UsageError."""
+    """Return slices and positions as a mask of `nav_shape`; raise UsageError if they do not fit."""
     if len(region) > len(nav_shape):
         raise click.UsageError(
             f"--roi has {len(region)} parts, but the scan has the shape {nav_shape}: "
-            "write one part per navigation axis"
+            "write one part for each navigation axis"
         )
     mask = np.zeros(nav_shape, np.bool_)
     try:
@@ -197,7 +201,7 @@ _OPTIONS = (
         multiple=True,
         default=("sum", "sumsig"),
         show_default="sum and sumsig",
-        help="What to run, such as com:cy=64,cx=64; may be given several times, all run in one "
+        help="UDF to run, such as com:cy=64,cx=64. Can be given several times; all UDFs share one "
         "pass. `udfdask udfs` lists them.",
     ),
     click.option(
@@ -209,16 +213,16 @@ _OPTIONS = (
         "pixels.",
     ),
     click.option(
-        "--sig-dims", type=int, help="Number of signal dimensions; by default the file's."
+        "--sig-dims", type=int, help="Number of signal dimensions; by default as in the file."
     ),
     click.option(
         "--roi", type=RegionType(), help="Part of the scan: y0:y1,x0:x1, a position, or mask.npy."
     ),
     click.option(
-        "--chunks", type=ChunksType(), help="Chunks to read in: 4,4,-1,-1 or auto or 64MiB."
+        "--chunks", type=ChunksType(), help="Chunks for reading: 4,4,-1,-1 or auto or 64MiB."
     ),
     click.option(
-        "--dataset", help="Which dataset: a path in the file, or a signal's number or title."
+        "--dataset", help="Dataset to read: a path in the file, or a signal's number or title."
     ),
     click.option("--nav-shape", type=ShapeType(), help="Scan positions of a raw file: 256,256."),
     click.option("--sig-shape", type=ShapeType(), help="Detector pixels of a raw file: 128,128."),
@@ -234,7 +238,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a user has asked for."""
+    """The options that a user has typed."""
 
     file: Path
     """The file to read."""
@@ -243,13 +247,13 @@ class Asked:
     detectors: Sequence[VirtualDetectorUDF]
     """Virtual detectors to run in the same pass."""
     sig_dims: int | None
-    """Number of signal dimensions; None for those of the file."""
+    """Number of signal dimensions; None to use the file's."""
     roi: Index | Mask | None
     """Part of the scan; None for all."""
     chunks: Any
-    """Chunks to read in; None for those of the file."""
+    """Chunks for reading; None to use the file's."""
     dataset: str | None
-    """Which dataset of the file."""
+    """Dataset of the file."""
     nav_shape: tuple[int, ...] | None
     """Scan positions of a raw file."""
     sig_shape: tuple[int, ...] | None
@@ -267,7 +271,7 @@ class Asked:
 
     @property
     def named_udfs(self) -> dict[str, UDF]:
-        """All that is to be run, by what it is called: the second disk is ``disk_2``."""
+        """All UDFs to run, by name: a second disk is called ``disk_2``."""
         once = {asked.text: asked for asked in self.udfs}
         pairs: list[tuple[str, UDF]] = [(asked.name, asked.udf) for asked in once.values()]
         pairs += [(str(detector.params.shape), detector) for detector in self.detectors]
@@ -281,12 +285,12 @@ class Asked:
         return named
 
     def region(self, opened: OpenedFile) -> Any:
-        """Return the mask of the region in the scan of an opened file, None for all of it."""
+        """Return the region as a mask for the scan of an opened file; None for the whole scan."""
         nav_dims = opened.array.ndim - opened.sig_dims
         return None if self.roi is None else region_mask(self.roi, opened.array.shape[:nav_dims])
 
     def headline(self, opened: OpenedFile) -> str:
-        """Return a line about the file."""
+        """Return one line that describes the file."""
         array, sig = opened.array, opened.sig_dims
         nav = " x ".join(map(str, array.shape[: array.ndim - sig])) or "1"
         frame = " x ".join(map(str, array.shape[array.ndim - sig :]))
@@ -296,7 +300,7 @@ class Asked:
 
 
 def takes_asked(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options above, as one argument `asked`."""
+    """Add the options above to a command, which gets them as one argument `asked`."""
     names = [field.name for field in dataclasses.fields(Asked)]
 
     @functools.wraps(command)

@@ -1,4 +1,4 @@
-"""The files and stores that a command is asked to write: checked before a run, written after."""
+"""Check the output files and stores of a command before a run, and write them after it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from udfdask.writing import NPZ, PNG, ZARR, check_apart, check_target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """What is written where."""
+    """The outputs of a command."""
 
     outs: Sequence[Path]
-    """Zarr stores, and NumPy files by their suffix."""
+    """Paths of zarr stores and, with the suffix .npz, of NumPy files."""
     plot: Path | None
-    """A PNG file."""
+    """Path of a PNG file."""
     overwrite: bool
-    """Whether those that are there may be replaced."""
+    """Whether existing outputs can be replaced."""
     sources: Sequence[str]
     """Files and stores that are read."""
 
     def check(self, udfs: Mapping[str, UDF]) -> None:
-        """Raise if one of them cannot be written; UDFs may write files, too."""
+        """Raise if an output, or a file that a UDF writes, cannot be written."""
         kinds = {out: NPZ if _is_npz(out) else ZARR for out in self.outs}
         if ZARR in kinds.values():
             check_packages()
@@ -51,7 +51,7 @@ class Outputs:
         check_apart([*targets, *own])
 
     def picture(self, names: Sequence[str], opened: OpenedFile) -> PictureView | None:
-        """Return what draws the PNG file, while the run goes on as well; None without one."""
+        """Return the view that draws the PNG file, also during a run; None without `plot`."""
         if self.plot is None:
             return None
         return PictureView(self.plot, names, opened, overwrite=self.overwrite, sources=self.sources)
@@ -59,7 +59,7 @@ class Outputs:
     def write(
         self, results: dict[str, Result], opened: OpenedFile, picture: PictureView | None
     ) -> None:
-        """Write computed results; what cannot be written keeps nothing else from being written."""
+        """Write computed results; if one output fails, still write the others, then raise."""
         variables = result_variables(results, opened.axes, opened.sig_dims)
         attrs = {"title": opened.title, "source": opened.reader}
         replacing: dict[str, Any] = {"overwrite": self.overwrite, "sources": self.sources}
@@ -82,5 +82,5 @@ class Outputs:
 
 
 def _is_npz(out: Path) -> bool:
-    """Whether a NumPy file is asked for rather than a zarr store."""
+    """Return whether the output is a NumPy file instead of a zarr store."""
     return out.suffix.lower() == ".npz"

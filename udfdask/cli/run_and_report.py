@@ -1,4 +1,4 @@
-"""A pass over an array as all commands show it: plan, progress, table."""
+"""Run UDFs in one pass, and print the plan, the progress and a table."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LOCAL = ("threads", "processes", "synchronous")
 
 @contextmanager
 def connected(scheduler: str | None) -> Iterator[dict[str, str]]:
-    """Take ``--scheduler``; give the arguments for compute, and a client where it is an address."""
+    """Convert ``--scheduler`` to arguments of compute; connect a client if it is an address."""
     if scheduler is None or scheduler in LOCAL:
         yield {} if scheduler is None else {"scheduler": scheduler}
         return
     if "://" not in scheduler:
         raise click.BadParameter(
-            f"{scheduler!r} is none of {', '.join(LOCAL)}, and no address such as "
+            f"{scheduler!r} is not one of {', '.join(LOCAL)}, and not an address such as "
             "tcp://127.0.0.1:8786",
             param_hint="--scheduler",
         )
@@ -51,12 +51,12 @@ def connected(scheduler: str | None) -> Iterator[dict[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """How to show results while a run goes on."""
+    """How to show results during a run."""
 
     every: float
-    """Seconds between two looks."""
+    """Seconds between two updates."""
     views: Sequence[View] = ()
-    """What shows snapshots, besides the table."""
+    """Views of snapshots in addition to the table."""
 
 
 def run_in_one_pass(
@@ -69,14 +69,14 @@ def run_in_one_pass(
     progress: bool = True,
     live: Live | None = None,
 ) -> dict[str, Result]:
-    """Take data and UDFs by name; print plan, progress and table, return the computed results."""
+    """Run named UDFs; print the plan, progress and table, and return the computed results."""
     asked = {"udf": list(udfs.values()), "sig_dims": sig_dims, "roi": roi}
     with told_plainly(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
         lazy = run_udf(array, **asked)
     plan = lazy[0].explain()
     click.echo(f"{plan}\n")
-    # What the plan has not said already.
+    # Print only warnings that the plan does not already contain.
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         if message not in plan.warnings:
             click.echo(f"warning: {message}\n", err=True)
@@ -99,11 +99,11 @@ def _run_live(
     progress: bool,
     **options: Any,
 ) -> dict[str, Result]:
-    """Run and show what has been found; return the computed results."""
+    """Run and show results during the run; return the computed results."""
     table = TableView(names)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UDFWarning)  # said before
-        # a table in place tells of progress itself, and a bar below would tear it
+        warnings.simplefilter("ignore", UDFWarning)  # already printed
+        # a table that is updated in place shows the progress; a bar would break its layout
         bar = progress and not table.in_place
         snapshots = run_udf_iter(array, **asked, progress=bar, **options)
     with snapshots:

@@ -1,4 +1,4 @@
-"""`udfdask demo`: something to see without a file of one's own."""
+"""The command `udfdask demo`, which needs no input file."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ pattern, image, shift = ud.compute(*runs, progress=True)  # one pass; pattern.pl
 
 NEXT = """\
 Next:
-  udfdask run FILE --udf sum    a recording of your own (udfdask run --help)
-  udfdask udfs                  what else there is to run
+  udfdask run FILE --udf sum    run a UDF on your own data (udfdask run --help)
+  udfdask udfs                  list all ready-made UDFs
   docs/udfs.md                  how to write a UDF
 """
 
 
-@click.command(short_help="Make a 4D-STEM recording and analyse it in one pass.")
+@click.command(short_help="Make a 4D-STEM dataset and analyze it in one pass.")
 @click.option(
     "--plot",
     type=PathType(),
-    show_default="udfdask-demo.png, or with a number if that is there already",
+    show_default="udfdask-demo.png, with a number if this file already exists",
     help="The PNG file to draw.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the PNG file if it is there.")
-@click.option("--progress/--no-progress", default=True, help="Show a progress bar; the default.")
+@click.option("--overwrite", is_flag=True, help="Replace the PNG file if it exists.")
+@click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
 def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
-    """Make a small 4D-STEM recording, run three UDFs over it in one pass, and draw the results.
+    """Make a small 4D-STEM dataset, run three UDFs over it in one pass, and draw the results.
 
     Two of the UDFs are built in; the third is a plain function of one frame. The demo prints
     five lines of Python that do the same.
@@ -70,7 +70,7 @@ def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
 
 
 def _free_name(*, overwrite: bool) -> Path:
-    """Return what to call the picture: a name that no file has yet, unless one may be replaced."""
+    """Return a file name for the picture that does not exist yet, or the first with overwrite."""
     names = itertools.chain(
         ["udfdask-demo.png"], map("udfdask-demo-{}.png".format, itertools.count(2))
     )
@@ -78,7 +78,7 @@ def _free_name(*, overwrite: bool) -> Path:
 
 
 def _panels(results: dict[str, Result], frames: int) -> list[Panel]:
-    """Take the computed results and the number of frames; return the figure's four panels."""
+    """Return the four panels of the figure, from computed results and the number of frames."""
     scan = (Axis(name="scan y"), Axis(name="scan x"))
     frame = (Axis(name="detector y"), Axis(name="detector x"))
     shift = np.asarray(results["com"]["result"])

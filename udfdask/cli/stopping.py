@@ -1,7 +1,7 @@
-"""A command that the system asks to end: by `kill`, at the end of a batch job, or with a terminal.
+"""End a command cleanly after SIGTERM or SIGHUP: `kill`, end of a batch job, closed terminal.
 
-Python then ends without a word to the processes of ``--scheduler processes``. They would wait for
-more tasks for ever, with all their memory, and with the pipes that others read to their end.
+By default, Python ends without informing the processes of ``--scheduler processes``. They would
+wait for more tasks forever, keep their memory, and keep their pipes open for other programs.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_NAMES = ("SIGTERM", "SIGHUP")  # Windows has no second one
+_NAMES = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 
 SECONDS = 5
-"""How long all else may take then; the kernel ends the process after that, by ``SIGALRM``."""
+"""Time limit for the rest of the cleanup; after it, the kernel ends the process by ``SIGALRM``."""
 
 
 class _AskedToEndError(BaseException):
-    """Leaves everything that runs, as Ctrl-C does, so that hidden files are removed."""
+    """Leave all running code, like Ctrl-C does, so that hidden files are removed."""
 
 
 @contextmanager
 def ending_when_asked() -> Iterator[None]:
-    """End with the processes that were started, and without hidden files, when asked to end.
+    """After a signal to end, end the started processes and remove hidden files.
 
-    The process then ends by the same signal, at once: Python alone would wait for tasks in threads.
-    A second signal does so whatever still goes on. Signals that somebody ignores (`nohup`) or
-    handles already stay as they are.
+    The process then ends immediately by the same signal; without this, Python would wait for tasks
+    in threads. A second signal ends the process without any cleanup. Signals that are already
+    ignored (`nohup`) or handled are not changed.
     """
     known = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
     ours = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
     if threading.current_thread() is not threading.main_thread():
-        ours = []  # Python does not allow it
+        ours = []  # Python allows signal handlers only in the main thread
     asked: list[int] = []
 
     def leave(number: int, _: Any) -> None:
         for each in ours:
             signal.signal(each, signal.SIG_DFL)
         asked.append(number)
-        _end_processes()  # dask waits for what they do
-        # a process that is ended while it writes a result leaves a pool that waits for the rest
+        _end_processes()  # otherwise dask waits for their tasks
+        # if a process ends while it writes a result, the pool waits for the rest: limit the time
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(SECONDS)
         raise _AskedToEndError
@@ -61,6 +61,6 @@ def ending_when_asked() -> Iterator[None]:
 
 
 def _end_processes() -> None:
-    """End the processes that this one has started."""
+    """End the processes that this process has started."""
     for process in multiprocessing.active_children():
         process.terminate()

@@ -1,4 +1,4 @@
-"""A UDF after ``--udf``: its name, and its parameters behind a colon."""
+"""Parse the text after ``--udf``: the name of a UDF, and its parameters after a colon."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import numpy as np
 from udfdask.cli.catalogue import CATALOGUE, Entry, plain_name
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.io.numpy_file import read_npy
-from udfdask.masks import DiscTemplate
+from udfdask.masks import DiskTemplate
 from udfdask.udf import UDF
 
 _CONSTANTS = {
@@ -34,16 +34,16 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 
 def split_settings(text: str) -> tuple[list[str], dict[str, str]]:
-    """Take ``5,r=3,peaks=[[1,2]]``; return the values without a name, and those with one.
+    """Split ``5,r=3,peaks=[[1,2]]`` into the values without a name and the values with a name.
 
-    Raises ValueError where it cannot be told what belongs together.
+    Raise ValueError if the text is ambiguous.
     """
     unnamed: list[str] = []
     named: dict[str, str] = {}
     for part in _split(text):
         found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=(.*)", part, re.DOTALL)
         if found is None and named:
-            raise ValueError(f"{part.strip()!r} has no name, but comes after one that has")
+            raise ValueError(f"{part.strip()!r} has no name, but comes after a value with a name")
         if found is None:
             unnamed.append(part.strip())
         elif found[1] in named:
@@ -54,7 +54,7 @@ def split_settings(text: str) -> tuple[list[str], dict[str, str]]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the parts between the commas that stand outside of brackets and quotes."""
+    """Split a text at the commas that are outside brackets and quotes."""
     if not text.strip():
         return []
     parts, depth, quote = [""], 0, ""
@@ -69,17 +69,17 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += letter
     if depth or quote:
-        raise ValueError(f"a bracket or a quote of {text!r} has no partner")
+        raise ValueError(f"a bracket or a quote in {text!r} is not closed")
     return parts
 
 
 def read_value(parameter: inspect.Parameter, text: str) -> Any:
-    """Take a parameter of a UDF and what was typed for it; return the value that is meant.
+    """Convert the text for a parameter of a UDF to its value.
 
-    Numbers, true, false, none, inf, lists in brackets and words mean themselves; a name ending in
-    .npy is the array in that file; where a function is wanted, ``module:name`` or ``file.py:name``
-    is one; a number for a template is the radius of a disc. Raises ValueError or ArgumentTypeError
-    where nothing is meant.
+    Numbers, true, false, none, inf and lists in brackets are converted to Python values. A name
+    that ends in .npy is the array in that file. If the parameter is a function, ``module:name`` or
+    ``file.py:name`` is that function. A number for a template is the radius of a disk. Any other
+    text is passed as it is. Raise ValueError or ArgumentTypeError if the conversion fails.
     """
     wanted = str(parameter.annotation)
     if "PathLike" in wanted:
@@ -91,19 +91,21 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
         return _function(text)
     value = _literal(text)
     if parameter.name == "template" and isinstance(value, int | float):
-        return DiscTemplate(radius=value)
+        return DiskTemplate(radius=value)
     return value
 
 
 def _literal(text: str) -> Any:
-    """Return a number, a list, a constant, or else the text itself."""
+    """Convert a text to a number, a list or a constant; otherwise return the text itself."""
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         if text[:1] in (*_OPENING, "'", '"'):
-            raise ValueError(f"{text!r} is neither a list of numbers nor anything else") from None
+            raise ValueError(
+                f"{text!r} cannot be read: write a list such as [[5,6],[8,8]]"
+            ) from None
         return text
 
 
@@ -116,31 +118,31 @@ def _load(name: str) -> np.ndarray[Any, Any]:
 
 
 def _function(text: str) -> Any:
-    """Return the function that ``module:name`` or ``file.py:name`` stands for."""
+    """Return the function for ``module:name`` or ``file.py:name``."""
     place, _, name = text.rpartition(":")
     try:
         found = getattr(_run_file(place), name) if place.endswith(".py") else _resolve(text)
     except (ImportError, AttributeError, OSError, SyntaxError) as error:
         raise ValueError(f"{text!r} is not found: {error}") from None
     if not callable(found):
-        raise ArgumentTypeError(f"{text!r} is no function, but {found!r}")
+        raise ArgumentTypeError(f"{text!r} is not a function, but {found!r}")
     return found
 
 
 def _resolve(text: str) -> Any:
-    """Return what a module calls so."""
+    """Return the object ``module:name``."""
     if not re.fullmatch(r"[\w.]+:[\w.]+", text):
         raise ValueError(
-            f"{text!r} is no function: write numpy:max, or analysis.py:peak for one of a file"
+            f"{text!r} is not a function: write numpy:max, or analysis.py:peak for your own file"
         )
     return pkgutil.resolve_name(text)
 
 
 def _run_file(place: str) -> Any:
-    """Return a Python file as a module that nobody else can import: it travels by value."""
+    """Run a Python file as a module; it cannot be imported by name, so it is pickled by value."""
     path = Path(place)
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # for names ending in .py there always is one
+    assert spec is not None  # a name that ends in .py always has a spec
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -149,12 +151,12 @@ def _run_file(place: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedUDF:
-    """A UDF that a user has asked for."""
+    """A UDF from the command line."""
 
     text: str
-    """What was typed."""
+    """The typed text."""
     name: str
-    """What its results are called."""
+    """The name of its results."""
     udf: UDF
     """The UDF."""
 
@@ -167,7 +169,7 @@ class UDFType(click.ParamType[AskedUDF]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> AskedUDF:
-        """Turn ``com:cy=64,cx=64`` into a UDF."""
+        """Convert ``com:cy=64,cx=64`` to a UDF."""
         if isinstance(value, AskedUDF):
             return value
         name, _, settings = value.partition(":")
@@ -186,7 +188,7 @@ class UDFType(click.ParamType[AskedUDF]):
 
 
 def unknown(name: str) -> str:
-    """Return that there is no such UDF, which ones there are, and which may have been meant."""
+    """Return the message for an unknown UDF, with all names and similar names."""
     names = ", ".join(map(repr, CATALOGUE))
     near = difflib.get_close_matches(plain_name(name), CATALOGUE, n=2)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
@@ -194,7 +196,7 @@ def unknown(name: str) -> str:
 
 
 def _make(entry: Entry, settings: str) -> UDF:
-    """Return a UDF with the parameters typed; raise ValueError or UDFError if there is none."""
+    """Return a UDF with the typed parameters; raise ValueError or UDFError if they are invalid."""
     parameters = entry.parameters
     unnamed, named = split_settings(settings)
     ordered = [p for p in parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
@@ -210,11 +212,11 @@ def _make(entry: Entry, settings: str) -> UDF:
             raise ValueError(f"there is no parameter {name!r}")
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in typed]
     if missing:
-        raise ValueError(f"needed but missing: {', '.join(missing)}")
+        raise ValueError(f"required parameters are missing: {', '.join(missing)}")
     return entry.udf(**{name: read_value(parameters[name], text) for name, text in typed.items()})
 
 
 def _allowed(entry: Entry) -> str:
-    """Return in words which parameters a UDF takes."""
+    """Return a text that lists the parameters of a UDF."""
     names = ", ".join(entry.parameters)
     return f"{entry.name} takes {names}" if names else f"{entry.name} takes no parameters"

@@ -1,4 +1,4 @@
-"""Corrections of what a microscope did to the data: detector frames, and turned coordinates."""
+"""Correct detector artifacts (`CorrectionSet`) and rotated or flipped coordinates."""
 
 from udfdask.corrections import coordinates
 from udfdask.corrections.correction_set import CorrectionSet

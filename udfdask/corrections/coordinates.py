@@ -1,7 +1,7 @@
-"""Linear maps of (y, x) vectors, with y pointing down: scaling, turning, flipping.
+"""Linear maps of (y, x) vectors, with y pointing down: scaling, rotating, flipping.
 
-A map is a float64 matrix of shape (2, 2) that is multiplied from the left to a vector (y, x);
-``scale(2) @ rotate_deg(90) @ flip_y()`` flips first, then turns, then scales.
+A map is a float64 matrix of shape (2, 2) that multiplies a vector (y, x) from the left:
+``scale(2) @ rotate_deg(90) @ flip_y()`` flips first, then rotates, then scales.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def identity() -> AnyArray:
 
 
 def scale(factor: float) -> AnyArray:
-    """Return the map that makes vectors longer by a factor.
+    """Return the map that multiplies the length of vectors by a factor.
 
     Parameters
     ----------
     factor : float
-        Ratio of the lengths after and before.
+        Length after the map divided by the length before.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def scale(factor: float) -> AnyArray:
 
 
 def rotate(radians: float) -> AnyArray:
-    """Return the map that turns vectors from +x towards +y, clockwise on a screen.
+    """Return the map that rotates vectors from +x toward +y, clockwise on a screen.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def rotate(radians: float) -> AnyArray:
 
 
 def rotate_deg(degrees: float) -> AnyArray:
-    """Return the map that turns vectors from +x towards +y, clockwise on a screen.
+    """Return the map that rotates vectors from +x toward +y, clockwise on a screen.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def rotate_deg(degrees: float) -> AnyArray:
 
 
 def flip_y() -> AnyArray:
-    """Return the map that turns the y axis around.
+    """Return the map that flips the y axis.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def flip_y() -> AnyArray:
 
 
 def flip_x() -> AnyArray:
-    """Return the map that turns the x axis around.
+    """Return the map that flips the x axis.
 
     Returns
     -------
@@ -139,10 +139,10 @@ def flip_x() -> AnyArray:
 
 
 def scale_rotate_flip_y(mat: Any) -> tuple[float, float, bool]:
-    """Take a map apart into what it scales, turns and flips.
+    """Decompose a map into a scale factor, a rotation angle and a flip.
 
-    Every map made of `scale`, `rotate`, `flip_x` and `flip_y`, in any order and number, is
-    ``scale(factor) @ rotate(radians) @ flip_y()``, or the same without `flip_y`.
+    Every product of `scale`, `rotate`, `flip_x` and `flip_y` maps is equal to
+    ``scale(factor) @ rotate(radians) @ flip_y()``, or to the same without `flip_y`.
 
     Parameters
     ----------
@@ -154,14 +154,14 @@ def scale_rotate_flip_y(mat: Any) -> tuple[float, float, bool]:
     scale : float
         Factor, positive.
     radians : float
-        Angle in radians, within -pi and pi.
+        Angle in radians, between -pi and pi.
     flip_y : bool
-        Whether y is flipped, before turning.
+        Whether y is flipped before the rotation.
 
     Raises
     ------
     ArgumentTypeError
-        If `mat` holds no real numbers.
+        If `mat` does not contain real numbers.
     ArgumentValueError
         If `mat` is not of shape (2, 2), is not finite or maps everything to 0, or if it shears,
         or scales one direction more than another.
@@ -186,17 +186,17 @@ def scale_rotate_flip_y(mat: Any) -> tuple[float, float, bool]:
         raise ArgumentValueError("mat maps everything to 0: it has no angle and cannot be inverted")
     if not math.isclose(along_y, along_x, rel_tol=1e-5):
         raise ArgumentValueError(
-            f"mat scales y by {along_y:.6g} and x by {along_x:.6g}: expected one factor for both; "
-            "divide it by the aspect ratio first"
+            f"mat scales y by {along_y:.6g} and x by {along_x:.6g}: expected the same factor for "
+            "both; divide mat by the aspect ratio first"
         )
     unit = matrix / along_y
     overlap = float(unit[:, 0] @ unit[:, 1])
     if abs(overlap) > 1e-5:
         enclosed = math.degrees(math.acos(max(-1.0, min(1.0, overlap))))
         raise ArgumentValueError(
-            "mat shears: y and x stay perpendicular in scaling, turning and flipping, but here "
-            f"they come to enclose {enclosed:.4g} degrees"
+            "mat shears: y and x must stay perpendicular after scaling, rotating and flipping, but "
+            f"here the angle between them becomes {enclosed:.4g} degrees"
         )
-    # the second column, the image of +x, is not touched by flip_y
+    # the second column is the image of +x, which flip_y does not change
     radians = math.atan2(unit[0, 1], unit[1, 1])
     return along_y, radians, bool(np.linalg.det(unit) < 0)

@@ -1,7 +1,7 @@
-"""Tiles whose sum is corrected, in place of each of their frames.
+"""Correct the sum of a tile instead of each of its frames.
 
-Dark frame, gain map and patches act on each frame alike, and are linear: the sum of corrected
-frames is the corrected sum. It takes one walk over the data as they are, and is rounded once.
+Dark frame, gain map and patches are linear and equal for all frames, so the sum of the corrected
+frames is the corrected sum. This needs a single pass over the raw data, and rounds only once.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _EXACT = {"b": np.int64, "i": np.int64, "u": np.uint64, "f": np.float64, "c": np
 
 
 def precise(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the dtype of corrected sums of data of a dtype, None if each frame has to be.
+    """Return the dtype of corrected sums of data; None if each frame must be corrected instead.
 
-    Sums have to be exact, or at least twice as precise as the data.
+    Sums must be exact, or at least twice as precise as the data.
     """
     if dtype.kind not in _EXACT or dtype.itemsize > (8 if dtype.kind == "c" else 4):
         return None
@@ -31,18 +31,18 @@ def precise(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UncorrectedTile:
-    """Frames as they are in memory, with what corrects their sum.
+    """Raw frames in memory, with the planes that correct their sum.
 
-    It is given to a UDF in place of a corrected tile and has what the promise `only_sums_frames`
-    allows: `sum(axis=0)`, `shape`, `dtype` and a length.
+    A UDF that promises `only_sums_frames` gets it in place of a corrected tile. It has what the
+    promise allows: `sum(axis=0)`, `shape`, `dtype` and a length.
     """
 
     frames: AnyArray
     """The frames, shape (frames, *sig part), in any byte order."""
     planes: TilePlanes
-    """What corrects the part, in the dtype that `precise` gives."""
+    """The planes that correct the part, in the dtype that `precise` returns."""
     beyond: AnyArray | None = None
-    """The pixels `planes.beyond` of the same frames, shape (frames, m)."""
+    """Pixels outside the part, `planes.beyond`, of the same frames, shape (frames, m)."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ _ONLY = (
 
 
 def _times(number: int, planes: PixelPlanes) -> PixelPlanes:
-    """Return what corrects the sum of so many frames."""
+    """Return the planes that correct the sum of `number` frames."""
     dark = planes.dark * number
     dark.flags.writeable = False
     return replace(planes, dark=dark)

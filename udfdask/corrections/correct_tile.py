@@ -1,4 +1,4 @@
-"""Corrects a tile: arithmetic on arrays, without a notion of runs or chunks."""
+"""Correct a tile: arithmetic on arrays that knows nothing about runs or chunks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from udfdask.types import AnyArray
 def correct_tile(tile: AnyArray, planes: TilePlanes, beyond: AnyArray | None = None) -> AnyArray:
     """Return a corrected copy of a tile, C-ordered, of shape (frames, *sig part).
 
-    `beyond` holds what the same frames have at the pixels `planes.beyond`, shape (frames, m),
-    uncorrected; it is needed if m is not 0.
+    `beyond` contains the uncorrected values of the same frames at the pixels `planes.beyond`,
+    shape (frames, m). It is required if m is not 0.
     """
     dtype = compiled_dtype(planes.dtype)
     around = np.empty((len(tile), 0), dtype=dtype)
     if beyond is not None:
         around = _corrected(beyond, planes.beyond_planes, dtype, _NO_PATCHES, around)
-    patches = (planes.patched, planes.neighbours, planes.counts)
+    patches = (planes.patched, planes.neighbors, planes.counts)
     out = _corrected(tile, planes.part_planes, dtype, patches, around)
     return out.reshape(tile.shape).astype(planes.dtype, copy=False)
 
@@ -51,23 +51,23 @@ def _corrected(
 
 
 def as_lines(tile: AnyArray) -> tuple[AnyArray, int, int, int]:
-    """Return a tile as flat memory, the steps from frame to frame and line to line, and a line.
+    """Return a tile as flat memory, the steps between frames and lines, and the length of a line.
 
-    Steps and lines are numbers of elements; lines are contiguous, and a whole frame is one if it
-    is. The memory is what the tile is a view of, read-only, or a copy where that is not made of
-    lines.
+    Steps and lengths are numbers of elements. Lines are contiguous; a contiguous frame is a single
+    line. The flat memory is a read-only view of the memory of the tile, or a copy if the tile does
+    not consist of contiguous lines.
     """
     frames, size, item = len(tile), tile[:1].size, tile.itemsize
     if tile.flags.c_contiguous:
         flat = tile.reshape(-1)
-        flat.flags.writeable = False  # compiled code is made for such alone
+        flat.flags.writeable = False  # compiled code only exists for read-only arrays
         return flat, size, size, size
     for line in (size, tile.shape[-1]):
         try:
             lines = tile.reshape((frames, size // line, line), copy=False)
         except ValueError:
             continue
-        # along one element a stride means nothing
+        # a stride along an axis with one element is arbitrary
         strides = [s if n > 1 else item for s, n in zip(lines.strides, lines.shape, strict=True)]
         if strides[2] == item and all(s >= 0 and s % item == 0 for s in strides):
             steps = [s // item for s in strides]

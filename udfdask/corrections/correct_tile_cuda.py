@@ -1,4 +1,4 @@
-"""Corrects a tile on a CUDA device: the same arithmetic as `udfdask.corrections.correct_tile`."""
+"""Correct a tile on a CUDA device, with the same arithmetic as `correct_tile`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _lock = threading.Lock()
 def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
     """Return a corrected copy of a tile, both arrays of shape (frames, *sig part) on a device.
 
-    `beyond` holds what the same frames have at the pixels `planes.beyond`, shape (frames, m),
-    uncorrected; it is needed if m is not 0.
+    `beyond` contains the uncorrected values of the same frames at the pixels `planes.beyond`,
+    shape (frames, m). It is required if m is not 0.
     """
     backend = backend_of(tile).dense
     xp, here = backend.namespace(), _on_device(planes, backend)
@@ -34,14 +34,14 @@ def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
         if beyond is not None:
             around = (beyond.astype(dtype) - here["dark_beyond"]) * here["gain_beyond"]
             found = xp.where(here["is_outside"], around[:, here["outside"]], found)
-        # behind `counts` stands anything, NaN included
+        # entries after the first `counts` are arbitrary and can be NaN
         found = xp.where(here["counts_in"], found, dtype.type(0))
         out[:, here["patched"]] = found.sum(axis=2, dtype=dtype) / here["counts"]
     return out.reshape(tile.shape).astype(planes.dtype, copy=False)
 
 
 def _on_device(planes: TilePlanes, backend: DenseBackend) -> dict[str, Any]:
-    """Return what a correction takes as arrays on the device, sent there once."""
+    """Return the arrays of a correction on the device; they are copied there once."""
     module = backend.namespace()
     with _lock:
         known = _uploaded.get(planes)
@@ -52,19 +52,19 @@ def _on_device(planes: TilePlanes, backend: DenseBackend) -> dict[str, Any]:
 
 
 def _arrays(planes: TilePlanes) -> dict[str, Any]:
-    """Return what a correction takes, as NumPy arrays."""
+    """Return the arrays of a correction as NumPy arrays."""
     dtype = compiled_dtype(planes.dtype)
-    pixels, neighbours = planes.part_planes.dark.size, planes.neighbours
-    outside = neighbours >= pixels
+    pixels, neighbors = planes.part_planes.dark.size, planes.neighbors
+    outside = neighbors >= pixels
     return {
         "dark": planes.part_planes.dark,
         "gain": planes.part_planes.gain,
         "dark_beyond": planes.beyond_planes.dark,
         "gain_beyond": planes.beyond_planes.gain,
         "patched": planes.patched,
-        "inside": np.where(outside, 0, neighbours),
-        "outside": np.where(outside, neighbours - pixels, 0),
+        "inside": np.where(outside, 0, neighbors),
+        "outside": np.where(outside, neighbors - pixels, 0),
         "is_outside": outside,
         "counts": planes.counts.astype(dtype),
-        "counts_in": np.arange(neighbours.shape[1]) < planes.counts[:, np.newaxis],
+        "counts_in": np.arange(neighbors.shape[1]) < planes.counts[:, np.newaxis],
     }

@@ -1,4 +1,4 @@
-"""What is wrong with a detector, as one frozen value."""
+"""Describe the corrections of a detector in one frozen value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray
 
 NUMBERS = "biufc"
-"""Kinds of dtypes that can be corrected, and that dark and gain may have."""
+"""Kinds of dtypes that can be corrected, and that dark and gain can have."""
 
 
 def is_lazy(value: Any) -> bool:
@@ -22,13 +22,13 @@ def is_lazy(value: Any) -> bool:
 
 
 def _unwrapped(value: Any) -> Any:
-    """Return the dask array inside a labelled one; anything else as it is."""
+    """Return the dask array inside a labeled array; return any other value unchanged."""
     inner = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
     return inner if is_lazy(inner) and hasattr(inner, "chunks") else value
 
 
 def _dense(value: Any) -> Any:
-    """Return the NumPy array of a sparse one; anything else as it is."""
+    """Convert a sparse array to a NumPy array; return any other value unchanged."""
     for method in ("toarray", "todense"):
         if not isinstance(value, np.ndarray) and hasattr(value, method):
             return getattr(value, method)()
@@ -36,7 +36,7 @@ def _dense(value: Any) -> Any:
 
 
 def plane_given(name: str, value: Any) -> Any:
-    """Return a private array of numbers in native byte order, or a dask array; None for None."""
+    """Return a private copy in native byte order, a dask array unchanged, or None for None."""
     if value is None:
         return None
     value = _unwrapped(value)
@@ -44,7 +44,7 @@ def plane_given(name: str, value: Any) -> Any:
         if not isinstance(getattr(value, "chunks", None), tuple):
             raise ArgumentTypeError(
                 f"{name} must be a NumPy, dask or sparse array, not a {type(value).__name__}: "
-                "make a dask array of it, with dask.array.from_delayed for a Delayed"
+                "convert it to a dask array, with dask.array.from_delayed for a Delayed"
             )
         if any(math.isnan(n) for n in value.shape):
             raise ArgumentValueError(
@@ -57,14 +57,14 @@ def plane_given(name: str, value: Any) -> Any:
         _refuse_masked(name, value, f"{name}.filled(0)")
         array = _array(name, _dense(value))
     if array.dtype.kind not in NUMBERS:
-        raise ArgumentTypeError(f"{name} must hold numbers, not {array.dtype}")
+        raise ArgumentTypeError(f"{name} must contain numbers, not {array.dtype}")
     if array is value and is_lazy(value):
         return value
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
 def _refuse_masked(name: str, value: Any, remedy: str) -> None:
-    """Raise if an array, or the empty one that stands for blocks, has a mask."""
+    """Raise if an array, or the meta of a dask array, is a masked array."""
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(
             f"{name} is a masked array: pass {remedy}, and its mask as excluded_pixels"
@@ -72,11 +72,11 @@ def _refuse_masked(name: str, value: Any, remedy: str) -> None:
 
 
 def _array(name: str, value: Any) -> AnyArray:
-    """Return a NumPy array of what is no array of ragged lists."""
+    """Convert a value to a NumPy array; raise for ragged lists."""
     try:
         return np.asarray(value)
     except ValueError as error:
-        raise ArgumentTypeError(f"{name} cannot be made an array: {error}") from None
+        raise ArgumentTypeError(f"{name} cannot be converted to an array: {error}") from None
 
 
 def excluded_given(value: Any) -> AnyArray | None:
@@ -85,14 +85,14 @@ def excluded_given(value: Any) -> AnyArray | None:
         return None
     if is_lazy(_unwrapped(value)):
         raise ArgumentTypeError(
-            "excluded_pixels must be known when the run is planned, as tiles are chosen by them: "
-            "compute them first"
+            "excluded_pixels must be known when the run is planned, because they influence the "
+            "choice of tiles: compute them first"
         )
     dense = _dense(value)
     array = _array("excluded_pixels", dense)
     if dense is not value:
         array = array != 0
-    if array.size == 0 and array.dtype.kind == "f":  # of an empty list
+    if array.size == 0 and array.dtype.kind == "f":  # an empty list
         array = array.astype(np.int64)
     if array.dtype.kind not in "biu":
         raise ArgumentTypeError(
@@ -103,7 +103,7 @@ def excluded_given(value: Any) -> AnyArray | None:
 
 
 def excluded_coordinates(excluded: AnyArray, sig: tuple[int, ...]) -> AnyArray:
-    """Return where in a frame pixels are excluded, int64, (sig dims, pixels), in C order."""
+    """Return the coordinates of excluded pixels, int64, (sig dims, pixels), in C order."""
     if excluded.dtype == bool:
         if excluded.shape != sig:
             raise ArgumentValueError(
@@ -125,7 +125,7 @@ def excluded_coordinates(excluded: AnyArray, sig: tuple[int, ...]) -> AnyArray:
     if outside.any():
         first = tuple(places[:, outside][:, 0].tolist())
         raise ArgumentValueError(
-            f"excluded_pixels holds pixel {first}, which is outside of frames of shape {sig}"
+            f"excluded_pixels contains pixel {first}, which is outside frames of shape {sig}"
         )
     flat = np.unique(np.ravel_multi_index(tuple(places), sig))
     return np.array(np.unravel_index(flat, sig), dtype=np.int64)
@@ -135,8 +135,8 @@ def excluded_coordinates(excluded: AnyArray, sig: tuple[int, ...]) -> AnyArray:
 class CorrectionSet:
     """Dark frame, gain map and broken pixels of a detector, for `run_udf(..., corrections=)`.
 
-    UDFs see ``(x - dark) * gain`` instead of each frame ``x``. Then each excluded pixel becomes
-    the unweighted mean of the good ones, corrected, among its neighbours.
+    UDFs see ``(x - dark) * gain`` instead of each frame ``x``. Then each excluded pixel gets the
+    unweighted mean of its good neighbors, after their correction.
 
     Parameters
     ----------
@@ -147,34 +147,33 @@ class CorrectionSet:
     excluded_pixels : array-like, optional
         Broken pixels: a boolean mask of shape sig (True = excluded), a sparse array of that shape
         with entries where pixels are excluded, or integer coordinates of shape (sig dims, pixels),
-        such as `numpy.nonzero` gives. One pixel may be written ``(y, x)``.
+        as `numpy.nonzero` returns them. You can write one pixel as ``(y, x)``.
     allow_empty : bool
-        Leave an excluded pixel that has no good neighbour as it is after dark and gain; False
-        refuses it.
+        If True, an excluded pixel without a good neighbor keeps its value after dark and gain
+        correction. If False, `run_udf` raises an error for such a pixel.
 
     Raises
     ------
     ArgumentTypeError
-        If `dark` or `gain` holds no numbers or is masked, `excluded_pixels` is neither a mask nor
-        coordinates, or lazy, or `allow_empty` is not a bool.
+        If `dark` or `gain` does not contain numbers or is masked, `excluded_pixels` is lazy or is
+        neither a mask nor coordinates, or `allow_empty` is not a bool.
     ArgumentValueError
-        If the shapes contradict each other, or that of a dask array is not known.
+        If the shapes contradict each other, or the shape of a dask array is unknown.
 
     Notes
     -----
-    All is computed in ``result_type(data, preference of the UDF, float32)``, hence in float32 for
-    uint16 and in float64 for int32 data, also where the UDF asks for the native dtype. Long
+    The correction is computed in ``result_type(data, preference of the UDF, float32)``: in float32
+    for uint16 data and in float64 for int32 data, even if the UDF asks for the native dtype. Long
     doubles are computed in float64.
 
-    Neighbours are the up to ``3**n - 1`` pixels that share a side, edge or corner, where `n` is
-    the number of signal axes.
+    Neighbors of a pixel are the up to ``3**n - 1`` pixels that share a side, edge or corner with
+    it, where `n` is the number of signal axes.
 
-    Only `run_udf` knows the frames. It refuses other shapes, pixels outside, and NaN or infinite
-    values of `dark` and `gain` where a pixel is not excluded; an excluded pixel without good
-    neighbours keeps what comes out. Dask arrays are computed in tasks, once per run, and their
-    values are looked at there.
+    Only `run_udf` knows the frames. It refuses other shapes, pixels outside the frame, and NaN or
+    infinite values of `dark` and `gain` in pixels that are not excluded. Dask arrays are computed
+    in tasks, once per run, and their values are checked there.
 
-    Arrays are copied, so that changing them later changes nothing.
+    Arrays are copied: if you change them later, the corrections do not change.
 
     Examples
     --------
@@ -197,10 +196,10 @@ class CorrectionSet:
     gain: Any = None
     """Factor for each pixel, shape sig."""
     excluded_pixels: Any = None
-    """Broken pixels: a boolean mask of shape sig, or coordinates, int64, (sig dims, pixels), as
-    which a UDF always sees them."""
+    """Broken pixels: a boolean mask of shape sig, or coordinates, int64, (sig dims, pixels). A UDF
+    always sees coordinates."""
     allow_empty: bool = True
-    """Whether a pixel without good neighbours is left as it is."""
+    """Whether a pixel without good neighbors keeps its value."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.allow_empty, bool):
@@ -219,7 +218,7 @@ class CorrectionSet:
             raise ArgumentValueError(f"corrections must all have the shape of a frame, not {each}")
 
     def _frames(self) -> dict[str, Any]:
-        """Return what is given as a frame."""
+        """Return the fields that have the shape of a frame."""
         given = {"dark": self.dark, "gain": self.gain}
         if self.excluded_pixels is not None and self.excluded_pixels.dtype == bool:
             given["excluded_pixels"] = self.excluded_pixels

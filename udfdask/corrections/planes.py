@@ -1,4 +1,4 @@
-"""What the correction of a signal part of frames takes, cut out of a correction set once."""
+"""Cut the arrays that correct a signal part from a correction set, once for each part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.corrections.correction_set import CorrectionSet
-from udfdask.corrections.neighbours import good_neighbours
+from udfdask.corrections.neighbors import good_neighbors
 from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
@@ -23,14 +23,14 @@ class PixelPlanes:
     """Offset and factor of some pixels."""
 
     dark: AnyArray
-    """What is subtracted, flat, in the unit of the data."""
+    """Values to subtract, flat, in the unit of the data."""
     gain: AnyArray
-    """What the difference is multiplied by, flat."""
+    """Factors for the difference, flat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class TilePlanes:
-    """What the correction of one signal part of frames takes, for tiles of one dtype."""
+    """The arrays that correct one signal part of frames, for tiles of one dtype."""
 
     dtype: np.dtype[Any]
     """Dtype of corrected tiles."""
@@ -38,15 +38,15 @@ class TilePlanes:
     """Dark frame and gain map of the part."""
     patched: AnyArray
     """Pixels to patch, int64, shape (k,), flat indices in the part."""
-    neighbours: AnyArray
-    """What they are patched from, int64, shape (k, 3**n - 1): flat indices in the part, or the
-    size of the part plus an index in `beyond`."""
+    neighbors: AnyArray
+    """The pixels they are patched from, int64, shape (k, 3**n - 1): flat indices in the part, or
+    the size of the part plus an index in `beyond`."""
     counts: AnyArray
-    """How many of those count, int64, shape (k,), at least 1."""
+    """How many of these neighbors are used, int64, shape (k,), at least 1."""
     beyond: AnyArray
-    """Places in the frame of neighbours outside of the part, int64, shape (sig dims, m)."""
+    """Coordinates in the frame of neighbors outside the part, int64, shape (sig dims, m)."""
     beyond_planes: PixelPlanes
-    """Dark frame and gain map there."""
+    """Dark frame and gain map of the neighbors outside the part."""
 
 
 _made: WeakKeyDictionary[CorrectionSet, dict[Hashable, Any]] = WeakKeyDictionary()
@@ -56,7 +56,7 @@ _lock = threading.Lock()
 def tile_planes(
     corrections: CorrectionSet, part: Slice, dtype: np.dtype[Any], frame: Sequence[int]
 ) -> TilePlanes:
-    """Return what correcting a signal part of frames of a shape takes; made once for a set."""
+    """Return the arrays that correct a signal part of frames; they are made once for a set."""
     with _lock:
         known = _made.setdefault(corrections, {})
     key = (part.origin, tuple(part.shape), dtype)
@@ -70,16 +70,16 @@ def tile_planes(
 
 
 _Patches = tuple[AnyArray, AnyArray, AnyArray]
-"""Places of the pixels to patch, (sig dims, k), flat indices of what they are patched from in a
-frame, (k, 3**n - 1), and how many of those count, (k,)."""
+"""Coordinates of the pixels to patch, (sig dims, k), flat indices of their neighbors in a frame,
+(k, 3**n - 1), and the number of neighbors that are used, (k,)."""
 
 
 def _patches(corrections: CorrectionSet, frame: Sequence[int]) -> _Patches:
-    """Return which pixels of a frame are patched: those that are excluded and have neighbours."""
+    """Return the pixels of a frame to patch: excluded pixels that have good neighbors."""
     excluded = corrections.excluded_pixels
     if excluded is None:
         excluded = np.zeros((len(frame), 0), dtype=np.int64)
-    table, counts = good_neighbours(excluded, frame)
+    table, counts = good_neighbors(excluded, frame)
     some = counts > 0
     return excluded[:, some], table[some], counts[some]
 
@@ -91,16 +91,16 @@ def _make(
     frame: tuple[int, ...],
     patches: _Patches,
 ) -> TilePlanes:
-    """Return what correcting a signal part takes."""
+    """Return the arrays that correct a signal part."""
     shape, (places, table, counts) = tuple(part.shape), patches
     local, here = _in_part(places, part)
-    neighbours, beyond = _seen_from(part, table[here], frame)
+    neighbors, beyond = _seen_from(part, table[here], frame)
     compiled = compiled_dtype(dtype)
     return TilePlanes(
         dtype=dtype,
         part_planes=_planes(corrections, part.get(), compiled, shape),
         patched=_locked(np.ravel_multi_index(tuple(local[:, here]), shape)),
-        neighbours=_locked(neighbours),
+        neighbors=_locked(neighbors),
         counts=_locked(counts[here]),
         beyond=beyond,
         beyond_planes=_planes(corrections, tuple(beyond), compiled, beyond.shape[1:]),
@@ -108,14 +108,14 @@ def _make(
 
 
 def _in_part(places: AnyArray, part: Slice) -> tuple[AnyArray, AnyArray]:
-    """Return places relative to a part, (sig dims, ...), and which lie inside of it."""
+    """Return coordinates relative to a part, (sig dims, ...), and which of them are inside it."""
     sizes = (-1, *(1,) * (places.ndim - 1))
     local = places - np.reshape(part.origin, sizes)
     return local, ((local >= 0) & (local < np.reshape(tuple(part.shape), sizes))).all(axis=0)
 
 
 def _seen_from(part: Slice, table: AnyArray, frame: tuple[int, ...]) -> tuple[AnyArray, AnyArray]:
-    """Return pixels of a frame, flat, as `TilePlanes.neighbours` and `TilePlanes.beyond`."""
+    """Return pixels of a frame, flat, as `TilePlanes.neighbors` and `TilePlanes.beyond`."""
     if not table.size:
         return table, np.zeros((len(frame), 0), dtype=np.int64)
     shape = tuple(part.shape)
@@ -130,7 +130,7 @@ def _seen_from(part: Slice, table: AnyArray, frame: tuple[int, ...]) -> tuple[An
 def _planes(
     corrections: CorrectionSet, index: tuple[Any, ...], dtype: np.dtype[Any], shape: Sequence[int]
 ) -> PixelPlanes:
-    """Return dark frame and gain map at some pixels, of such a shape, in a dtype."""
+    """Return dark frame and gain map at some pixels, in a dtype."""
     cut = []
     for plane, neutral in ((corrections.dark, 0), (corrections.gain, 1)):
         if plane is None:
@@ -142,6 +142,6 @@ def _planes(
 
 
 def _locked(array: AnyArray) -> AnyArray:
-    """Return an array that all threads share, read-only; compiled code knows one kind then."""
+    """Make an array read-only: all threads share it, and numba compiles for one type only."""
     array.flags.writeable = False
     return array

@@ -1,4 +1,4 @@
-"""A correction set that fits the frames of a run."""
+"""Check that a correction set fits the frames of a run."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from udfdask.corrections.correction_set import (
     is_lazy,
     plane_given,
 )
-from udfdask.corrections.neighbours import good_neighbours
+from udfdask.corrections.neighbors import good_neighbors
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray
 
 PLANES = ("dark", "gain")
-"""Fields that may be dask arrays, which are computed in tasks."""
+"""Fields that can be dask arrays, which are computed in tasks."""
 
 
 def checked(corrections: Any, sig: Sequence[int], dtype: np.dtype[Any]) -> CorrectionSet | None:
-    """Return corrections for frames of a shape, excluded pixels as coordinates; None for nothing.
+    """Return corrections with excluded pixels as coordinates; None if there is nothing to correct.
 
-    Dask arrays stay as they are; their values are checked by `with_planes`.
+    Dask arrays are not computed here; `with_planes` checks their values.
     """
     if corrections is None:
         return None
@@ -65,7 +65,7 @@ def with_planes(
     sig: Sequence[int],
     dtype: np.dtype[Any],
 ) -> CorrectionSet:
-    """Return checked corrections with computed values in place of dask arrays; None for none."""
+    """Return corrections with checked, computed values in place of dask arrays."""
     planes = {}
     for name, value in values.items():
         plane = plane_given(name, value)
@@ -76,7 +76,7 @@ def with_planes(
 
 
 def _changed(corrections: CorrectionSet, fields: Mapping[str, Any]) -> CorrectionSet:
-    """Return a copy with other values in some fields, which are right already."""
+    """Return a copy with other values in some fields; the values must be checked already."""
     twin = copy.copy(corrections)
     twin.__setstate__(dict(fields))
     return twin
@@ -112,18 +112,18 @@ def _check_values(name: str, plane: Any, excluded: AnyArray | None) -> None:
 
 
 def _check_empty(excluded: AnyArray, sig: tuple[int, ...]) -> None:
-    """Raise if an excluded pixel has no good neighbour."""
-    _, counts = good_neighbours(excluded, sig)
+    """Raise if an excluded pixel has no good neighbor."""
+    _, counts = good_neighbors(excluded, sig)
     empty = np.flatnonzero(counts == 0)
     if empty.size:
         first = tuple(excluded[:, empty[0]].tolist())
         raise ArgumentValueError(
-            f"excluded pixel {first} has no good neighbour to be patched from"
-            f"{_more(empty.size)}: exclude fewer pixels, or pass allow_empty=True, which leaves "
-            "such pixels as they are after dark and gain"
+            f"excluded pixel {first} has no good neighbor to be patched from"
+            f"{_more(empty.size)}: exclude fewer pixels, or pass allow_empty=True, which keeps the "
+            "value of such pixels after dark and gain correction"
         )
 
 
 def _more(n: int) -> str:
-    """Return how many pixels there are beside the first, in words."""
+    """Return the number of further pixels, in words."""
     return f" ({n - 1} more like it)" if n > 1 else ""

@@ -1,7 +1,11 @@
-"""Masks of a frame or a spectrum: functions that make them, and a container that cuts stacks.
+"""Make masks of a frame or a spectrum, and cut stacks of masks to tiles.
 
-Parameters say X before Y and are in pixels; the arrays are `(imageSizeY, imageSizeX)`.
+X parameters come before Y parameters, and all are in pixels; the arrays have the shape
+`(imageSizeY, imageSizeX)`.
 """
+
+import warnings
+from typing import Any
 
 from udfdask.masks.background import (
     background_subtraction,
@@ -9,16 +13,16 @@ from udfdask.masks.background import (
     radial_gradient_background_subtraction,
 )
 from udfdask.masks.bins import radial_bins
-from udfdask.masks.discs import circular, ring
+from udfdask.masks.disks import circular, ring
 from udfdask.masks.gradients import gradient_x, gradient_y, radial_gradient
 from udfdask.masks.polar import bounding_radius, polar_map
 from udfdask.masks.rectangles import rectangular, window
 from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stamps import sparse_circular_multi_stack, sparse_template_multi_stack
-from udfdask.masks.templates import DiscTemplate
+from udfdask.masks.templates import DiskTemplate
 
 __all__ = [
-    "DiscTemplate",
+    "DiskTemplate",
     "MaskContainer",
     "background_subtraction",
     "balance",
@@ -36,3 +40,14 @@ __all__ = [
     "sparse_template_multi_stack",
     "window",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DiscTemplate":
+        warnings.warn(
+            "udfdask.masks.DiscTemplate is called DiskTemplate now",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return DiskTemplate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Masks with a positive and a negative part, which give zero on a flat background."""
+"""Make masks with positive and negative parts whose product with a flat background is zero."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks
-from udfdask.masks.discs import circular, ring
+from udfdask.masks.disks import circular, ring
 from udfdask.types import AnyArray
 
 
 def balance(template: Any) -> AnyArray:
     """Scale the negative part of a mask so that its sum is 0.
 
-    A balanced mask gives 0 on a uniform background.
+    The product of a balanced mask with a uniform background is 0.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def balance(template: Any) -> AnyArray:
     above, below = result > 0, result < 0
     if not above.any() or not below.any():
         raise ArgumentValueError(
-            "a template to balance needs positive and negative values, but has "
-            f"{np.count_nonzero(above)} and {np.count_nonzero(below)}"
+            "a template to balance needs positive and negative values, but this template has "
+            f"{np.count_nonzero(above)} positive and {np.count_nonzero(below)} negative values"
         )
     result[below] *= -result[above].sum() / result[below].sum()
     return result
@@ -59,21 +59,21 @@ def background_subtraction(
     radius_inner: float,
     antialiased: bool = False,
 ) -> AnyArray:
-    """Return a disc of ones within a negative ring; the whole adds up to 0.
+    """Return a disk of ones surrounded by a negative ring, with a total sum of 0.
 
-    It is ``disc - ring * sum(disc) / sum(ring)``, with the disc of radius `radius_inner` and the
-    ring from there to `radius`.
+    The mask is ``disk - ring * sum(disk) / sum(ring)``. The disk has the radius `radius_inner`,
+    and the ring extends from there to `radius`.
 
     Parameters
     ----------
     centerX, centerY : float
-        Centre, in pixels; it may lie between pixels.
+        Center, in pixels; it can lie between pixels.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float
         Outer radius of the ring, in pixels.
     radius_inner : float
-        Radius of the disc, in pixels, smaller than `radius`.
+        Radius of the disk, in pixels, smaller than `radius`.
     antialiased : bool
         Make edges soft, as `circular` and `ring` do.
 
@@ -85,10 +85,10 @@ def background_subtraction(
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer, or something else is no number.
+        If a size is not an integer, or another argument is not a number.
     ArgumentValueError
         If a size is not positive, a radius is negative, `radius_inner` is not smaller than
-        `radius`, no pixel lies in the ring, or a number is not finite.
+        `radius`, no pixel is in the ring, or a number is not finite.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def background_subtraction(
     [-1.5  1.   1.   1.  -1.5]
     """
     r, ri = checks.radii(radius, radius_inner)
-    disc = circular(centerX, centerY, imageSizeX, imageSizeY, ri, antialiased).astype(np.float64)
+    disk = circular(centerX, centerY, imageSizeX, imageSizeY, ri, antialiased).astype(np.float64)
     around = ring(centerX, centerY, imageSizeX, imageSizeY, r, ri, antialiased)
     total = around.sum()
     if not total:
@@ -107,20 +107,20 @@ def background_subtraction(
             f"({centerY!r}, {centerX!r}) in a frame of {imageSizeY} x {imageSizeX}: there is no "
             "background to subtract; make the ring wider"
         )
-    background: AnyArray = disc - around * (disc.sum() / total)
+    background: AnyArray = disk - around * (disk.sum() / total)
     return background
 
 
 def radial_gradient_background_subtraction(
     r: Any, r0: float, r_outer: float, delta: float = 1
 ) -> AnyArray:
-    """Return a radial gradient within a negative ring, as a function of distance.
+    """Return a radial gradient surrounded by a negative ring, as a function of distance.
 
     ==================================  ======================
     where                               value
     ==================================  ======================
     ``r < r0 - delta/2``                ``r / r0``
-    up to ``r0 + delta/2``, without it  ``(r0 - r) / (delta/2)``
+    from there to ``r < r0 + delta/2``  ``(r0 - r) / (delta/2)``
     from there to ``r <= r_outer``      -1
     elsewhere                           0
     ==================================  ======================
@@ -128,8 +128,8 @@ def radial_gradient_background_subtraction(
     Parameters
     ----------
     r : array-like of real numbers
-        Distance of each pixel, in pixels; an elliptical one from `polar_map` gives an elliptical
-        mask.
+        Distance of each pixel from the center, in pixels. An elliptical distance from `polar_map`
+        gives an elliptical mask.
     r0 : float
         Radius of the gradient, in pixels, more than 0.
     r_outer : float
@@ -140,14 +140,14 @@ def radial_gradient_background_subtraction(
     Returns
     -------
     numpy.ndarray, shape of `r`, its dtype if that is a float, else float64
-        The mask; see `balance` for making its sum 0.
+        The mask; `balance` makes its sum 0.
 
     Raises
     ------
     ArgumentTypeError
-        If a radius or `delta` is no number.
+        If a radius or `delta` is not a number.
     ArgumentValueError
-        If `r0` is not positive, `r_outer` or `delta` is negative, or one is not finite.
+        If `r0` is not positive, `r_outer` or `delta` is negative, or one of them is not finite.
 
     Examples
     --------
@@ -169,6 +169,6 @@ def radial_gradient_background_subtraction(
 
 
 def _as_float(values: Any) -> AnyArray:
-    """Return a copy of an array in its own float dtype, or else in float64."""
+    """Return a copy of an array in its own float dtype, otherwise in float64."""
     array = np.asarray(values)
     return np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float64)

@@ -1,4 +1,4 @@
-"""Concentric rings with soft edges that add up to one."""
+"""Make concentric rings with soft edges whose sum is one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from udfdask.masks.polar import bounding_radius, distance
 from udfdask.types import AnyArray
 
 SPARSE_BELOW = 0.1
-"""Part of the frame that a bin must cover to be stored densely."""
+"""A bin that covers a smaller part of the frame than this is stored as a sparse array."""
 
 
 def radial_bins(
@@ -34,14 +34,14 @@ def radial_bins(
     """Return a stack of concentric rings of equal width with soft edges.
 
     Bin `b` has the weight ``clip(width / 2 + 0.5 - abs(d - r0), 0, 1)``, where `d` is the
-    distance of a pixel from the centre, ``width = (radius - radius_inner) / n_bins`` and
-    ``r0 = radius_inner + (b + 1 / 2) * width``. Where bins are at least a pixel wide, all bins
-    together give 1 between `radius_inner` and `radius`, less half a pixel.
+    distance of a pixel from the center, ``width = (radius - radius_inner) / n_bins`` and
+    ``r0 = radius_inner + (b + 1 / 2) * width``. If bins are at least one pixel wide, the sum of
+    all bins is 1 between ``radius_inner + 0.5`` and ``radius - 0.5``.
 
     Parameters
     ----------
     centerX, centerY : float
-        Centre, in pixels; it may lie between pixels or outside of the frame.
+        Center, in pixels; it can lie between pixels or outside the frame.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float, optional
@@ -50,13 +50,13 @@ def radial_bins(
     radius_inner : float
         Inner radius of the first bin, in pixels.
     n_bins : int, optional
-        Number of bins; by default ``round(radius - radius_inner)``, at least 1: bins about one
-        pixel wide.
+        Number of bins; by default ``round(radius - radius_inner)``, at least 1, so that bins are
+        about one pixel wide.
     normalize : bool
-        Scale each bin to a sum of 1 over the frame; a bin outside of the frame stays 0.
+        Scale each bin to a sum of 1 over the frame. A bin outside the frame stays 0.
     use_sparse : bool, optional
-        Whether to return a sparse stack; by default where the last and largest bin covers less
-        than a tenth of the frame.
+        Whether to return a sparse stack. By default, the stack is sparse if the last and largest
+        bin covers less than a tenth of the frame.
     dtype : dtype, optional
         Dtype of the result, float64 by default.
 
@@ -68,19 +68,19 @@ def radial_bins(
     Raises
     ------
     ArgumentTypeError
-        If a size or `n_bins` is no integer, or something else is no number.
+        If a size or `n_bins` is not an integer, or another argument is not a number.
     ArgumentValueError
         If a size or `n_bins` is not positive, a radius is negative, `radius_inner` is not smaller
         than `radius`, or a number is not finite.
     ImportError
-        If the stack is to be sparse and the package `sparse` is not installed.
+        If the stack is sparse and the package `sparse` is not installed.
 
     Notes
     -----
-    On a pixel less than half a pixel from the centre the formula would give less than 1, because
-    both edges of the first bin count there. If `radius_inner` is below 0.5, this pixel is set to
-    ``1 - radius_inner`` in the first bin, before bins are normalised. A centre between pixels has
-    no such pixel, and the bins stay as symmetric as the frame.
+    At a pixel less than half a pixel from the center, the formula would give less than 1, because
+    both edges of the first bin overlap there. If `radius_inner` is below 0.5, this pixel is set to
+    ``1 - radius_inner`` in the first bin, before bins are normalized. If the center lies between
+    pixels, there is no such pixel, and the bins are as symmetric as the frame.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def radial_bins(
         coords=np.stack([which, *place]),
         data=np.concatenate([weight for _, weight in parts]),
         shape=(number, *d.shape),
-        prune=True,  # pixels on the very edge of a bin weigh nothing
+        prune=True,  # pixels exactly on the edge of a bin have the weight 0
     )
 
 
@@ -127,10 +127,10 @@ def bin_members(
 ) -> Iterator[tuple[AnyArray, AnyArray]]:
     """Yield the pixels of each bin between two radii, and their weights.
 
-    Pixels are flat indices in `d`, the distance of each pixel from the centre, in no order.
+    Pixels are flat indices in `d` (the distance of each pixel from the center), not sorted.
     """
     width = (r - ri) / number
-    order = np.argsort(d, axis=None)  # each bin is then a short stretch of neighbours
+    order = np.argsort(d, axis=None)  # the pixels of each bin are then consecutive
     ordered = d.ravel()[order]
     for b in range(number):
         middle, reach = ri + (b + 0.5) * width, width / 2 + 0.5
@@ -138,19 +138,19 @@ def bin_members(
         pixels, near = order[stretch], ordered[stretch]
         weight = bin_weight(near, middle, width)
         if b == 0:
-            patch_centre(weight, near, ri)
+            patch_center(weight, near, ri)
         yield pixels, weight
 
 
 def bin_weight(d: AnyArray, middle: float, width: float) -> AnyArray:
-    """Return the weight of pixels at distances `d` in a ring of some middle radius and width."""
+    """Return the weight of pixels at distances `d` in a ring with a middle radius and a width."""
     return np.clip(width / 2 + 0.5 - np.abs(d - middle), 0, 1)
 
 
-def patch_centre(weight: AnyArray, d: AnyArray, inner: float) -> AnyArray:
-    """Set the pixel at the centre, if there is one, in the ring around it; return the ring.
+def patch_center(weight: AnyArray, d: AnyArray, inner: float) -> AnyArray:
+    """Set the weight of the center pixel of a ring, if there is such a pixel; return the ring.
 
-    At most one pixel is closer than half a pixel.
+    At most one pixel is closer to the center than half a pixel.
     """
     if inner < 0.5:
         weight[d < 0.5] = 1 - inner
@@ -158,7 +158,7 @@ def patch_centre(weight: AnyArray, d: AnyArray, inner: float) -> AnyArray:
 
 
 def number_of_bins(n_bins: Any, r: float, ri: float) -> int:
-    """Return a checked number of bins; None for bins about one pixel wide."""
+    """Return the number of bins, checked; None gives bins about one pixel wide."""
     if n_bins is None:
         return max(1, round(r - ri))
     try:

@@ -1,4 +1,4 @@
-"""What the mask functions ask of sizes, centres and radii."""
+"""Check sizes, centers and radii that are passed to the mask functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 
 def number(name: str, value: Any, *, finite: bool = True) -> float:
-    """Return a real number as a float; a finite one unless told."""
+    """Return a real number as a float; raise if it is not finite, unless `finite` is False."""
     if hasattr(value, "__dask_graph__"):  # float() would compute it
         raise ArgumentTypeError(
             f"{name} must be a number of pixels, not a lazy {type(value).__name__}: compute it "
@@ -28,7 +28,7 @@ def number(name: str, value: Any, *, finite: bool = True) -> float:
 
 
 def size(name: str, value: Any) -> int:
-    """Return a number of pixels, at least one, as an int."""
+    """Return a number of pixels as an int; raise if it is less than one."""
     try:
         result = index(value)
     except TypeError:
@@ -42,7 +42,7 @@ def size(name: str, value: Any) -> int:
 
 
 def radius(name: str, value: Any, *, positive: bool = False, finite: bool = True) -> float:
-    """Return a radius, not negative, as a float; with `positive`, not zero either."""
+    """Return a radius as a float; raise if it is negative, or with `positive` if it is zero."""
     result = number(name, value, finite=finite)
     if result < 0 or (positive and result == 0):
         raise ArgumentValueError(
@@ -52,12 +52,12 @@ def radius(name: str, value: Any, *, positive: bool = False, finite: bool = True
 
 
 def radii(outer: Any, inner: Any, *, finite: bool = True) -> tuple[float, float]:
-    """Return an outer and an inner radius of which the inner one is smaller."""
+    """Return an outer and an inner radius; raise if the inner radius is not smaller."""
     r, ri = radius("radius", outer, finite=finite), radius("radius_inner", inner)
     if ri >= r:
         raise ArgumentValueError(
             f"radius_inner must be smaller than radius, but {inner!r} >= {outer!r}: radius is the "
-            "outer one; swap them or make the ring wider"
+            "outer radius; swap them or make the ring wider"
         )
     return r, ri
 

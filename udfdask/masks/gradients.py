@@ -1,4 +1,4 @@
-"""Masks that grow along an axis or away from a centre."""
+"""Make masks that increase along an axis or with the distance from a center."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gradient_x(imageSizeX: int, imageSizeY: int, dtype: DTypeLike = np.float32) 
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer.
+        If a size is not an integer.
     ArgumentValueError
         If a size is not positive.
 
@@ -61,7 +61,7 @@ def gradient_y(imageSizeX: int, imageSizeY: int, dtype: DTypeLike = np.float32) 
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer.
+        If a size is not an integer.
     ArgumentValueError
         If a size is not positive.
 
@@ -84,15 +84,16 @@ def radial_gradient(
     radius: float,
     antialiased: bool = False,
 ) -> AnyArray:
-    """Return a disc that grows from 0 in its centre to 1 at its edge.
+    """Return a disk that increases from 0 at its center to 1 at its edge.
 
-    With `d` the distance of a pixel from the centre it is ``d / radius`` where ``d <= radius``
-    and 0 elsewhere; with `antialiased` ``min(d / radius, 1) * clip(radius + 0.5 - d, 0, 1)``.
+    With `d` the distance of a pixel from the center, the mask is ``d / radius`` where
+    ``d <= radius``, and 0 elsewhere. With `antialiased` it is
+    ``min(d / radius, 1) * clip(radius + 0.5 - d, 0, 1)``.
 
     Parameters
     ----------
     centerX, centerY : float
-        Centre, in pixels; it may lie between pixels or outside of the frame.
+        Center, in pixels; it can lie between pixels or outside the frame.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float
@@ -108,7 +109,7 @@ def radial_gradient(
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer, or something else is no number.
+        If a size is not an integer, or another argument is not a number.
     ArgumentValueError
         If a size or `radius` is not positive, or a number is not finite.
 

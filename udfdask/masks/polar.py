@@ -1,4 +1,4 @@
-"""Distances and angles of pixels."""
+"""Compute distances and angles of pixels."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def offsets(
 
 
 def distance(centerX: float, centerY: float, imageSizeX: int, imageSizeY: int) -> AnyArray:
-    """Return the distance of each pixel from a centre, shape (imageSizeY, imageSizeX)."""
+    """Return the distance of each pixel from a center, shape (imageSizeY, imageSizeX)."""
     dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
     return np.hypot(dy, dx)
 
 
 def reach(centerX: float, centerY: float, imageSizeX: int, imageSizeY: int) -> float:
-    """Return a radius that holds all pixels of a frame, with room for a soft edge."""
+    """Return a radius that includes all pixels of a frame, with room for a soft edge."""
     return float(distance(centerX, centerY, imageSizeX, imageSizeY).max()) + 1
 
 
@@ -40,20 +40,20 @@ def polar_map(
     stretchY: float = 1.0,
     angle: float = 0.0,
 ) -> tuple[AnyArray, AnyArray]:
-    """Return the distance of each pixel from a centre, and its angle.
+    """Return the distance of each pixel from a center, and its angle.
 
-    With ``dy = y - centerY`` and ``dx = x - centerX`` they are ``r = hypot(dy, dx)`` and
-    ``phi = arctan2(dy, dx)``: zero along +x, growing towards +y, which points down.
+    With ``dy = y - centerY`` and ``dx = x - centerX``, the distance is ``r = hypot(dy, dx)`` and
+    the angle is ``phi = arctan2(dy, dx)``: zero along +x, increasing toward +y, which points down.
 
     Parameters
     ----------
     centerX, centerY : float
-        Centre, in pixels; it may lie between pixels or outside of the frame.
+        Center, in pixels; it can lie between pixels or outside the frame.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     stretchY : float
-        Semi-axis of the ellipse of radius 1 along y, before it is turned by `angle`; along x it
-        is 1. So ``r <= radius`` is an ellipse with the semi-axes `radius` and
+        Semi-axis along y of the ellipse ``r == 1``, before the rotation by `angle`; its semi-axis
+        along x is 1. So ``r <= radius`` is an ellipse with the semi-axes `radius` and
         ``stretchY * radius``.
     angle : float
         Angle of the ellipse in radians: the semi-axis `stretchY` points to
@@ -64,12 +64,12 @@ def polar_map(
     r : numpy.ndarray, shape (imageSizeY, imageSizeX), float64
         Distance, in pixels.
     phi : numpy.ndarray, shape (imageSizeY, imageSizeX), float64
-        Angle in radians, within -pi and pi, in the stretched coordinates.
+        Angle in radians, between -pi and pi, in the stretched coordinates.
 
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer, or something else is no number.
+        If a size is not an integer, or another argument is not a number.
     ArgumentValueError
         If a size or `stretchY` is not positive, or a number is not finite.
 
@@ -94,15 +94,15 @@ def polar_map(
 
 
 def bounding_radius(centerX: float, centerY: float, imageSizeX: int, imageSizeY: int) -> int:
-    """Return a radius around a centre within which the whole frame lies.
+    """Return the radius of a circle around a center that contains the whole frame.
 
-    With ``dx = max(centerX, imageSizeX - centerX)`` and dy likewise it is
-    ``ceil(hypot(dy, dx)) + 1``: at least a pixel more than the farthest corner.
+    With ``dx = max(centerX, imageSizeX - centerX)`` and ``dy`` accordingly, the radius is
+    ``ceil(hypot(dy, dx)) + 1``: at least one pixel more than the distance of the farthest corner.
 
     Parameters
     ----------
     centerX, centerY : float
-        Centre, in pixels; it may lie outside of the frame.
+        Center, in pixels; it can lie outside the frame.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
 
@@ -114,9 +114,9 @@ def bounding_radius(centerX: float, centerY: float, imageSizeX: int, imageSizeY:
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer, or the centre no number.
+        If a size is not an integer, or the center is not a number.
     ArgumentValueError
-        If a size is not positive, or the centre not finite.
+        If a size is not positive, or the center is not finite.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rectangles in a frame, and windows in a spectrum."""
+"""Make rectangles in a frame, and windows in a spectrum."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from udfdask.types import AnyArray
 def rectangular(
     X: float, Y: float, Width: float, Height: float, imageSizeX: int, imageSizeY: int
 ) -> AnyArray:
-    """Return a rectangle with both of its corners included.
+    """Return a rectangle that includes both corners.
 
-    With integers and all of it inside the frame it covers ``(Width + 1) * (Height + 1)`` pixels.
+    With integer arguments and inside the frame, it covers ``(Width + 1) * (Height + 1)`` pixels.
 
     Parameters
     ----------
     X, Y : float
         One corner, in pixels.
     Width, Height : float
-        Way to the opposite corner, in pixels; negative ones lead left and up.
+        Distance to the opposite corner, in pixels; negative values go left and up.
     imageSizeX, imageSizeY : int
-        Size of the frame, in pixels; what lies outside of it is cut off.
+        Size of the frame, in pixels; parts outside the frame are cut off.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def rectangular(
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer, or something else is no number.
+        If a size is not an integer, or another argument is not a number.
     ArgumentValueError
         If a size is not positive, or a number is not finite.
 
@@ -54,7 +54,7 @@ def rectangular(
 
 
 def _between(one: float, other: float, size: int) -> AnyArray:
-    """Return which of `size` pixels lie from one corner to the other, both included."""
+    """Return a mask of the pixels from one corner to the other, including both corners."""
     pixels = np.arange(size)
     first, last = math.floor(min(one, other)), math.floor(max(one, other))
     inside: AnyArray = (pixels >= first) & (pixels <= last)
@@ -62,14 +62,14 @@ def _between(one: float, other: float, size: int) -> AnyArray:
 
 
 def window(start: float, stop: float, size: int) -> AnyArray:
-    """Return a window of a spectrum, a mask with one axis.
+    """Return a mask with one axis: a window of a spectrum.
 
     Parameters
     ----------
     start, stop : float
-        The window holds the channels `i` with ``start <= i < stop``.
+        The window contains the channels `i` with ``start <= i < stop``.
     size : int
-        Number of channels; a window that reaches beyond is cut off.
+        Number of channels; a window that is larger is cut off.
 
     Returns
     -------
@@ -79,9 +79,9 @@ def window(start: float, stop: float, size: int) -> AnyArray:
     Raises
     ------
     ArgumentTypeError
-        If `size` is no integer, or `start` or `stop` no number.
+        If `size` is not an integer, or `start` or `stop` is not a number.
     ArgumentValueError
-        If `size` is not positive, or no channel lies in the window.
+        If `size` is not positive, or no channel is in the window.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The pixels of radial bins and their weights, bin by bin: small, and cut to tiles."""
+"""Store the pixels of radial bins and their weights, bin by bin, and cut them to tiles."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from udfdask.types import AnyArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinMembers:
-    """Which pixels of a frame or of a part of it lie in each of `radial_bins`.
+    """The pixels of a frame, or of a part of it, in each bin of `radial_bins`.
 
-    It holds what a sparse stack would, and needs no package for that.
+    It contains the same data as a sparse stack, but does not need the package `sparse`.
     """
 
     bounds: AnyArray
-    """Where the members of each bin begin, and the last end; int64, shape (bins + 1,)."""
+    """Index of the first member of each bin, and the number of members; int64, (bins + 1,)."""
     y: AnyArray
     """Row of each member in the frame, in pixels; sorted in each bin."""
     x: AnyArray
@@ -35,7 +35,7 @@ class BinMembers:
         return np.bincount(which, self.weight, minlength=len(counts))
 
     def within(self, origin: tuple[int, ...], shape: tuple[int, ...]) -> BinMembers:
-        """Return the members in a window of some shape that begins at pixel `origin`, (y, x)."""
+        """Return the members in a window with a shape and a first pixel `origin`, both (y, x)."""
         (oy, ox), (height, width) = origin, shape
         inside = (self.y >= oy) & (self.y < oy + height) & (self.x >= ox) & (self.x < ox + width)
         kept = np.concatenate([[0], np.cumsum(inside)])
@@ -48,10 +48,10 @@ class BinMembers:
 
 
 def find_members(
-    centre: tuple[float, float], sig: tuple[int, int], r: float, ri: float, number: int
+    center: tuple[float, float], sig: tuple[int, int], r: float, ri: float, number: int
 ) -> BinMembers:
-    """Return the members of equal bins between two radii, in pixels, around (y, x)."""
-    (cy, cx), (ny, nx) = centre, sig
+    """Return the members of bins of equal width between two radii, in pixels, around (y, x)."""
+    (cy, cx), (ny, nx) = center, sig
     bounds, pixels, weights = [0], [], []
     for members, weight in bin_members(distance(cx, cy, nx, ny), r, ri, number):
         present = weight > 0

@@ -1,4 +1,4 @@
-"""Sparse stacks in which small templates are stamped at given positions."""
+"""Make sparse stacks of masks with copies of a small template at given positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
-from udfdask.masks.discs import circular
+from udfdask.masks.disks import circular
 from udfdask.types import AnyArray
 
 
@@ -21,18 +21,18 @@ def sparse_template_multi_stack(
     imageSizeX: int,
     imageSizeY: int,
 ) -> Any:
-    """Return a sparse stack of masks in which a template is stamped at many positions.
+    """Return a sparse stack of masks with copies of a template at many positions.
 
     Parameters
     ----------
     mask_index : sequence of int, length n
-        Number of the mask in which each stamp is put; several stamps may share a mask, and where
-        they overlap their values are added (combined with `or` for a boolean template).
+        Number of the mask that gets each copy. Several copies can share a mask; where they
+        overlap, their values are added (combined with `or` for a boolean template).
     offsetX, offsetY : sequence of float, length n
-        Position in the frame of each template's first pixel, in pixels, rounded; what lies
-        outside of the frame is cut off.
+        Position in the frame of the first pixel of each copy, in pixels, rounded. Parts outside
+        the frame are cut off.
     template : numpy.ndarray, shape (height, width)
-        What is stamped.
+        The template.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
 
@@ -44,10 +44,10 @@ def sparse_template_multi_stack(
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer, or indices or offsets are no numbers.
+        If a size is not an integer, or indices or offsets are not numbers.
     ArgumentValueError
-        If a size is not positive, `template` has not two axes, `mask_index` is empty or holds a
-        negative number, or the sequences differ in length.
+        If a size is not positive, `template` does not have two axes, `mask_index` is empty or
+        contains a negative number, or the sequences differ in length.
     ImportError
         If the package `sparse` is not installed.
 
@@ -77,12 +77,12 @@ def sparse_template_multi_stack(
     left, top = _positions("offsetX", offsetX), _positions("offsetY", offsetY)
     if not len(masks) == len(left) == len(top):
         raise ArgumentValueError(
-            "mask_index, offsetX and offsetY must be of one length, not "
+            "mask_index, offsetX and offsetY must have the same length, not "
             f"{len(masks)}, {len(left)} and {len(top)}"
         )
     if not len(masks) or masks.min() < 0:
         raise ArgumentValueError(
-            "mask_index must hold at least one number and no negative ones, not "
+            "mask_index must contain at least one number and no negative numbers, not "
             f"{'nothing' if not len(masks) else masks.min()}"
         )
     height, width = stamp.shape
@@ -105,31 +105,31 @@ def sparse_circular_multi_stack(
     imageSizeY: int,
     radius: float,
 ) -> Any:
-    """Return a sparse stack of masks with discs at many positions.
+    """Return a sparse stack of masks with disks at many positions.
 
     Parameters
     ----------
     mask_index : sequence of int, length n
-        Number of the mask in which each disc is put; several discs may share a mask.
+        Number of the mask that gets each disk; several disks can share a mask.
     centerX, centerY : sequence of float, length n
-        Centres, in pixels, rounded; what lies outside of the frame is cut off.
+        Centers, in pixels, rounded; parts outside the frame are cut off.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float
-        Radius of all discs, in pixels, 0 or more.
+        Radius of all disks, in pixels, 0 or more.
 
     Returns
     -------
     sparse.COO, shape (max(mask_index) + 1, imageSizeY, imageSizeX), bool
-        The masks; a disc is that of `circular`.
+        The masks; each disk is made by `circular`.
 
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer, or indices, centres or `radius` are no numbers.
+        If a size is not an integer, or indices, centers or `radius` are not numbers.
     ArgumentValueError
-        If a size is not positive, `radius` is negative, `mask_index` is empty or holds a negative
-        number, or the sequences differ in length.
+        If a size is not positive, `radius` is negative, `mask_index` is empty or contains a
+        negative number, or the sequences differ in length.
     ImportError
         If the package `sparse` is not installed.
 
@@ -159,8 +159,10 @@ def _positions(name: str, values: Any) -> AnyArray:
     """Return a one-dimensional array of whole numbers, rounded to the nearest."""
     array: AnyArray = np.asarray(values).reshape(-1)
     if array.size and array.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"{name} must hold numbers, not values of dtype {array.dtype}")
+        raise ArgumentTypeError(f"{name} must contain numbers, not values of dtype {array.dtype}")
     if not np.isfinite(array).all():
-        raise ArgumentValueError(f"{name} must hold finite numbers, but some are NaN or infinite")
+        raise ArgumentValueError(
+            f"{name} must contain finite numbers, but some are NaN or infinite"
+        )
     rounded: AnyArray = np.rint(array).astype(np.int64)
     return rounded

@@ -1,4 +1,4 @@
-"""What a diffraction disc looks like, and the same at all places of a small window."""
+"""Templates of diffraction disks, and their shifted copies for the correlation."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ import numpy as np
 from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.background import background_subtraction
-from udfdask.masks.discs import circular
+from udfdask.masks.disks import circular
 from udfdask.types import AnyArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscTemplate:
-    """What a diffraction disc looks like: a disc with a soft edge, or one within a negative ring.
+class DiskTemplate:
+    """Template of a diffraction disk: a disk with a soft edge, with or without a negative ring.
 
-    With a ring the template adds up to 0 and gives 0 on a flat background.
+    With a ring, the sum of the template is 0, and its product with a flat background is 0.
 
     Raises
     ------
     ArgumentTypeError
-        If a radius is no number.
+        If a radius is not a number.
     ArgumentValueError
         If `radius` is not positive and finite, or `radius_outer` is not larger.
 
     See Also
     --------
-    udfdask.udfs.CorrelationUDF : Finds what looks like a template.
+    udfdask.udfs.CorrelationUDF : Finds the template in frames.
 
     Examples
     --------
-    >>> from udfdask.masks import DiscTemplate
-    >>> print(DiscTemplate(radius=1).array().round(1))
+    >>> from udfdask.masks import DiskTemplate
+    >>> print(DiskTemplate(radius=1).array().round(1))
     [[0.1 0.5 0.1]
      [0.5 1.  0.5]
      [0.1 0.5 0.1]]
-    >>> DiscTemplate(radius=4, radius_outer=6).array().shape
+    >>> DiskTemplate(radius=4, radius_outer=6).array().shape
     (13, 13)
     """
 
     radius: float
-    """Radius of the disc, in pixels."""
+    """Radius of the disk, in pixels."""
     radius_outer: float | None = None
-    """Outer radius of the negative ring around it, in pixels; None for no ring."""
+    """Outer radius of the negative ring around the disk, in pixels; None for no ring."""
 
     def __post_init__(self) -> None:
         radius = checks.radius("radius", self.radius, positive=True)
@@ -53,22 +53,22 @@ class DiscTemplate:
         if outer is not None and checks.radius("radius_outer", outer) <= radius:
             raise ArgumentValueError(
                 f"radius_outer must be larger than radius, but {outer!r} <= {self.radius!r}: it is "
-                "the outer radius of the ring around the disc"
+                "the outer radius of the ring around the disk"
             )
 
     def array(self) -> AnyArray:
-        """Return the template as an array, its centre in the middle.
+        """Return the template as an array, with its center in the middle.
 
         Returns
         -------
         numpy.ndarray, shape (2 * n + 1, 2 * n + 1), float64
-            The template, just large enough: `circular` or `background_subtraction` with
-            ``antialiased=True``.
+            The template in the smallest array that holds it: `circular` or
+            `background_subtraction` with ``antialiased=True``.
 
         Examples
         --------
-        >>> from udfdask.masks import DiscTemplate
-        >>> template = DiscTemplate(radius=4, radius_outer=6).array()
+        >>> from udfdask.masks import DiskTemplate
+        >>> template = DiskTemplate(radius=4, radius_outer=6).array()
         >>> print(template.max(), abs(template.sum().round(9)))
         1.0 0.0
         """
@@ -83,10 +83,10 @@ class DiscTemplate:
 
 
 def shifted_templates(template: AnyArray, steps: int) -> AnyArray:
-    """Return a template at all places of a window that is `steps` pixels wider on each side.
+    """Return copies of a template at all positions of a window with `steps` more pixels per side.
 
     The stack has the shape ((2 * steps + 1)**2, height + 2 * steps, width + 2 * steps) and the
-    dtype of the template; its masks are in C order of the shifts, from (-steps, -steps) on.
+    dtype of the template. Its masks are in C order of the shifts, starting at (-steps, -steps).
     """
     height, width = template.shape
     side = 2 * steps + 1

@@ -26,7 +26,7 @@ from udfdask.arrays.geometry.tiling import (
 )
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_sum import precise
-from udfdask.corrections.neighbours import straddles
+from udfdask.corrections.neighbors import straddles
 from udfdask.corrections.validate import checked
 from udfdask.errors import ArgumentValueError
 from udfdask.plan.declarations import declare

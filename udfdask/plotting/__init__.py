@@ -1,4 +1,4 @@
-"""Results drawn and printed: `save_png` for figures, `LivePlot` while a run goes on, tables."""
+"""Draw and print results: figures (`draw`, `save_png`), live plots (`LivePlot`) and tables."""
 
 from udfdask.plotting.live import LivePlot
 from udfdask.plotting.panels import Panel, result_panels

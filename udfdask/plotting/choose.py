@@ -1,4 +1,4 @@
-"""Which results are drawn: what a user asks for, checked against what there is."""
+"""Choose the results to draw: check a user's request against the available results."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ FORMS = "True, a name, a pair (name, function), or a list of names and pairs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One result to be drawn."""
+    """One result to draw."""
 
     udf: int
-    """The how-manieth UDF, from 0."""
+    """Index of the UDF, from 0."""
     name: str
     """Name of the result."""
     function: Callable[[Array], Any] | None
-    """What is applied to the values before they are drawn."""
+    """Function that is applied to the values before they are drawn."""
     labels: Labels
-    """What the result is."""
+    """Name, shape and axes of the result."""
 
     def panels(self, values: Any, valid: Any, *, log: bool | None) -> tuple[Panel, ...]:
-        """Take the values and where they are valid; return the panels that show them."""
+        """Return the panels that show values with a mask of valid positions."""
         filled, labels = missing_as_nan(np.asarray(values), np.asarray(valid)), self.labels
         if self.function is not None:
-            with np.errstate(all="ignore"):  # what is missing, and the logarithm of zero counts
+            with np.errstate(all="ignore"):  # for missing values and the logarithm of zero counts
                 filled = np.asarray(self.function(filled))
-            labels = _relabelled(labels, filled)
+            labels = _relabeled(labels, filled)
         return panels_of(labels, filled, log=log)
 
 
@@ -51,10 +51,10 @@ def choose(
     option: str = "plots",
     finished: bool = False,
 ) -> tuple[Choice, ...]:
-    """Take what a user asks for and the results of each UDF; return what is drawn, checked.
+    """Return the results to draw, from a user's request and the results of each UDF, checked.
 
-    `option` is what the argument is called where the user wrote it, `finished` whether all values
-    will be there.
+    `option` is the name of the argument that the user passed. `finished` says whether all values
+    are available.
     """
     labels = [label_results(one, axes) for one in described]
     names = [one.udf_name for one in described]
@@ -81,7 +81,7 @@ def choose(
 
 
 def _wanted(asked: Any, n_udfs: int, option: str) -> list[tuple[Any, range]]:
-    """Take what a user asks for; return names and pairs, each with the UDFs that it is for."""
+    """Return the requested names and pairs, each with the UDFs that it applies to."""
     every = range(n_udfs)
     if isinstance(asked, str) or _is_pair(asked):
         return [(asked, every)]
@@ -92,22 +92,22 @@ def _wanted(asked: Any, n_udfs: int, option: str) -> list[tuple[Any, range]]:
     if all(isinstance(one, (list, tuple)) and not _is_pair(one) for one in asked):
         if len(asked) != n_udfs:
             raise ArgumentValueError(
-                f"{option} holds {len(asked)} lists, but the number of UDFs is {n_udfs}: write a "
-                "list for each, [] for one of which nothing is drawn"
+                f"{option} contains {len(asked)} lists, but the number of UDFs is {n_udfs}: write "
+                "one list for each UDF, [] to draw nothing of it"
             )
         if not any(asked):
-            raise ArgumentValueError(f"{option} holds nothing but empty lists: name a result")
+            raise ArgumentValueError(f"{option} contains only empty lists: name a result")
         return [(one, range(k, k + 1)) for k, ones in enumerate(asked) for one in ones]
     return [(one, every) for one in asked]
 
 
 def _is_pair(asked: Any) -> bool:
-    """Whether something is meant as a name and a function."""
+    """Return whether a value looks like a pair of a name and a function."""
     return isinstance(asked, tuple) and len(asked) == 2 and not isinstance(asked[1], (str, tuple))
 
 
 def _pair(wanted: Any, option: str) -> tuple[str, Callable[[Array], Any] | None]:
-    """Take a name or a pair; return name and function, checked."""
+    """Return the name and the function of a name or a pair, checked."""
     if isinstance(wanted, str):
         return wanted, None
     if not _is_pair(wanted) or not isinstance(wanted[0], str):
@@ -115,7 +115,7 @@ def _pair(wanted: Any, option: str) -> tuple[str, Callable[[Array], Any] | None]
     name, function = wanted
     if not callable(function):
         raise ArgumentTypeError(
-            f"{option} holds ({name!r}, {function!r}): the second one must be a function of an "
+            f"{option} contains ({name!r}, {function!r}): the second item must be a function of an "
             "array, such as numpy.abs"
         )
     return name, function
@@ -129,40 +129,40 @@ def _chosen(
     names: Sequence[str],
     option: str,
 ) -> list[Choice]:
-    """Return the choices that a name means: of every UDF that has a result of this name."""
+    """Return a choice for every UDF that has a result of this name."""
     found = [k for k in udfs if name in labels[k]]
     if not found:
         there = "; ".join(f"{names[k]} has {sorted(labels[k])}" for k in udfs)
-        raise ArgumentValueError(f"{option} asks for {name!r}, which is no result: {there}")
+        raise ArgumentValueError(f"{option} asks for {name!r}, which is not a result: {there}")
     choices = []
     for k in found:
         one = labels[k][name]
         if one.obstacle and function is None:
             raise ArgumentValueError(
                 f"{option} asks for {name!r} of {names[k]}, which cannot be drawn: {one.obstacle}; "
-                "pass (name, function) with a function that makes an image or a line of it"
+                "pass (name, function) with a function that returns an image or a line"
             )
         choices.append(Choice(udf=k, name=name, function=function, labels=one))
     return choices if function is None else [_titled(one, "", _words(function)) for one in choices]
 
 
 def _words(function: Callable[[Array], Any]) -> str:
-    """Take a function; return its name if it has one of its own."""
+    """Return the name of a function, empty for a lambda."""
     name = getattr(function, "__name__", "")
     return name if name.isidentifier() else ""
 
 
 def _titled(choice: Choice, before: str, function: str = "") -> Choice:
-    """Return a choice with words before its title, or as an argument of a named function."""
+    """Return a choice with a prefix before its title, or with a function name around it."""
     title = f"{function}({choice.labels.title})" if function else choice.labels.title
     return replace(choice, labels=replace(choice.labels, title=before + title))
 
 
 def _try(choice: Choice, udf: str, *, finished: bool) -> None:
-    """Raise if a user's function makes nothing that can be drawn of sample values."""
+    """Call a user's function with sample values; raise if the result cannot be drawn."""
     labels = choice.labels
     if choice.function is None or labels.dtype.kind not in NUMBERS:
-        return  # there are no samples of a user's objects
+        return  # udfdask cannot make samples of a user's objects
     values, valid = _samples(labels, finished=finished)
     where = f"the function given for {choice.name!r} of {udf}"
     try:
@@ -172,17 +172,17 @@ def _try(choice: Choice, udf: str, *, finished: bool) -> None:
     except Exception as error:
         half = "" if finished else ", the second half of a nav result NaN as in an unfinished run"
         raise ArgumentValueError(
-            f"{where} raised {type(error).__name__}: {error}. It was tried on positive numbers of "
-            f"shape {labels.shape} and dtype {missing_as_nan(values, valid).dtype}{half}"
+            f"{where} raised {type(error).__name__}: {error}. It was tested with positive numbers "
+            f"of shape {labels.shape} and dtype {missing_as_nan(values, valid).dtype}{half}"
         ) from error
     if not panels:
         raise ArgumentValueError(
-            f"{where} must return an image, a line, or a stack of them, more than one number"
+            f"{where} must return an image, a line, or a stack of them, with more than one number"
         )
 
 
 def _samples(labels: Labels, *, finished: bool) -> tuple[Array, Array]:
-    """Return values of a result that are not all alike, and where they are valid."""
+    """Return sample values of a result that are not all equal, and their valid positions."""
     size = math.prod(labels.shape)
     values = (np.arange(size) % 7 + 1).astype(labels.dtype).reshape(labels.shape)
     valid = np.ones(size, bool)
@@ -191,8 +191,8 @@ def _samples(labels: Labels, *, finished: bool) -> tuple[Array, Array]:
     return values, valid.reshape(labels.shape)
 
 
-def _relabelled(labels: Labels, made: Array) -> Labels:
-    """Return the labels of what a function made: axes are kept where their sizes are."""
+def _relabeled(labels: Labels, made: Array) -> Labels:
+    """Return the labels of a function's result; axes are kept if their sizes did not change."""
     if made.shape == labels.shape:
         return replace(labels, dtype=made.dtype)
     n = labels.n_leading
@@ -210,7 +210,7 @@ def _relabelled(labels: Labels, made: Array) -> Labels:
 
 
 def _nothing(labels: Sequence[dict[str, Labels]], names: Sequence[str]) -> str:
-    """Return in words why nothing can be drawn."""
+    """Return the message that says why nothing can be drawn."""
     reasons = [
         f"{name!r} of {udf}: {one.obstacle}"
         for udf, by_name in zip(names, labels, strict=True)
@@ -218,6 +218,6 @@ def _nothing(labels: Sequence[dict[str, Labels]], names: Sequence[str]) -> str:
     ]
     why = "; ".join(reasons) or f"{', '.join(names)} has no results"
     return (
-        f"there is nothing to draw. {why}. Pass (name, function) with a function that makes an "
-        "image or a line of a result"
+        f"there is nothing to draw. {why}. Pass (name, function) with a function that returns an "
+        "image or a line"
     )

@@ -1,4 +1,4 @@
-"""Where figures are seen: in a window, in the output of a notebook's cell, or only in memory."""
+"""Show figures in a window, in the output of a notebook cell, or keep them in memory."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any, Protocol
 
 from udfdask.plotting.static import figure_classes
 
-_DPI = 100  # of pictures in notebooks, pixels per inch
+_DPI = 100  # resolution of pictures in notebooks, pixels per inch
 
 
 class Screen(Protocol):
-    """Where a figure is shown again and again."""
+    """A place that shows a figure repeatedly."""
 
     figure: Any
     """The matplotlib figure."""
 
     @property
     def is_closed(self) -> bool:
-        """Whether nobody can see the figure any more."""
+        """Whether the user has closed the figure."""
 
     def show(self) -> None:
-        """Show the figure as it is now."""
+        """Show the current state of the figure."""
 
 
 class Window:
-    """A window of pyplot's; it may be closed at any time."""
+    """A pyplot window; the user can close it at any time."""
 
     def __init__(self, size: tuple[float, float]) -> None:
         import matplotlib.pyplot as plt
@@ -38,17 +38,17 @@ class Window:
         self.figure.show(warn=False)
 
     def show(self) -> None:
-        """Draw now, and let the window answer what the user did meanwhile."""
+        """Draw now, and process the user's actions since the last drawing."""
         self.figure.canvas.draw()
         self.figure.canvas.flush_events()
 
     def _note_closing(self, event: Any) -> None:
-        """Remember that the window has gone."""
+        """Remember that the window is closed."""
         self.is_closed = True
 
 
 class Cell:
-    """The output of a notebook's cell, where a picture is replaced by the next."""
+    """The output of a notebook cell; each picture replaces the previous one."""
 
     is_closed = False
 
@@ -58,7 +58,7 @@ class Cell:
         self._handle: Any = None
 
     def show(self) -> None:
-        """Put the picture into the output, or replace the one that is there."""
+        """Put the picture into the output, or replace the existing picture."""
         from IPython.display import display
 
         bundle = {"image/png": as_png(self.figure), "text/plain": repr(self.figure)}
@@ -69,7 +69,7 @@ class Cell:
 
 
 class Memory:
-    """No screen at all: the figure can be saved."""
+    """No screen: the figure only exists in memory and can be saved."""
 
     is_closed = False
 
@@ -82,19 +82,19 @@ class Memory:
 
 
 def open_screen(size: tuple[float, float]) -> Screen:
-    """Take a figure's width and height in inches; return the screen that the user looks at."""
+    """Return the screen that the user looks at, for a figure size in inches."""
     figure_classes()
-    # toolkits of windows belong to the main thread
+    # GUI toolkits work only in the main thread
     if threading.current_thread() is threading.main_thread() and has_windows():
         return Window(size)
     return Cell(size) if notebook() is not None else Memory(size)
 
 
 def new_figure(size: tuple[float, float]) -> Any:
-    """Take a width and height in inches; return a figure that the user's front end can show.
+    """Return a figure that the user's front end can show, with a size in inches.
 
-    With windows it is one of pyplot's, for `plt.show()`; in a notebook one that is shown as the
-    value of a cell; else a plain one, of which pyplot keeps nothing.
+    If there are windows, it is a pyplot figure for `plt.show()`. In a notebook, it is shown as the
+    value of a cell. Otherwise it is a plain figure that pyplot does not keep.
     """
     make_figure, _ = figure_classes()
     if threading.current_thread() is threading.main_thread() and has_windows():
@@ -108,21 +108,21 @@ def new_figure(size: tuple[float, float]) -> Any:
 
 
 def as_png(figure: Any) -> bytes:
-    """Take a figure; return it as the bytes of a PNG file."""
+    """Return a figure as the bytes of a PNG file."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=_DPI)
     return file.getvalue()
 
 
 def notebook() -> Any:
-    """Return IPython's shell if it runs in a notebook's kernel, else None."""
+    """Return IPython's shell if it runs in a notebook kernel, otherwise None."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell if hasattr(shell, "kernel") else None
 
 
 def has_windows() -> bool:
-    """Whether pyplot opens windows, or widgets in a notebook, here."""
+    """Return whether pyplot opens windows here, or widgets in a notebook."""
     import matplotlib.pyplot as plt
     from matplotlib.backends import registry
 
@@ -132,9 +132,9 @@ def has_windows() -> bool:
 
 
 def _teach(shell: Any, figures: type) -> None:
-    """Have a notebook show figures as pictures, unless it does so already.
+    """Make a notebook show figures as pictures, unless it already does.
 
-    It learns that from pyplot otherwise, which may not have been used yet.
+    pyplot sets this up when it is imported, but it may not be imported yet.
     """
     formatter = shell.display_formatter.formatters["image/png"]
     try:

@@ -1,4 +1,4 @@
-"""What `Result.plot` draws: checked before there are values, drawn when there are."""
+"""Implement `Result.plot`: check the request before the values exist, then draw them."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from udfdask.plotting.static import draw, figure_classes, figure_size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A figure to be drawn of the results of one UDF."""
+    """The plan of a figure for the results of one UDF."""
 
     choices: tuple[Choice, ...]
-    """The results that are drawn."""
+    """The results to draw."""
     log: bool | None
-    """Logarithmic scale for all, for none, or, if None, for patterns."""
+    """Logarithmic scale for all results, for none, or (if None) for patterns only."""
     title: str
-    """A title above all."""
+    """Title above all panels."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the results whose values are needed, each once."""
+        """Names of the results whose values are needed, without repetition."""
         return tuple(dict.fromkeys(choice.name for choice in self.choices))
 
     def draw(self, arrays: Mapping[str, Any], masks: Mapping[str, Any]) -> Any:
-        """Take NumPy arrays by name and where they are valid; return the figure."""
+        """Draw NumPy arrays with masks of valid positions, both by name; return the figure."""
         panels = [
             panel
             for choice in self.choices
@@ -50,10 +50,10 @@ def prepare_plot(
     log: bool | None,
     title: str | None,
 ) -> Plot:
-    """Take the results of a UDF and the arguments of `Result.plot`; return the plot, checked."""
+    """Return the checked plot for the results of a UDF and the arguments of `Result.plot`."""
     figure_classes()
     if not isinstance(title, str | None):
-        raise ArgumentTypeError(f"title must be a text, got {title!r}")
+        raise ArgumentTypeError(f"title must be a string, got {title!r}")
     return Plot(
         choices=choose(names, [described], axes, option="names", finished=True),
         log=check_log(log),

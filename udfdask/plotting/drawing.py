@@ -1,4 +1,4 @@
-"""One panel drawn into one matplotlib axes: lines, or an image with its colour bar or wheel."""
+"""Draw one panel into one matplotlib axes: lines, or an image with a color bar or wheel."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.vectors import colour_wheel, longest_shown, vector_colours
+from udfdask.plotting.vectors import color_wheel, longest_shown, vector_colors
 
-_COLOURS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "twilight"}
+_COLORS = {"scan": "gray", "pattern": "inferno", "signed": "RdBu_r", "phase": "twilight"}
 INK = "0.25"
-MISSING = "#f1e4c6"  # a colour that is in none of the scales
-STRETCHED = 0.7  # height by width of an image whose proportions mean nothing
+MISSING = "#f1e4c6"  # a color that no color scale contains
+STRETCHED = 0.7  # height divided by width of an image whose axes have different units
 TITLE_WIDTH = 36  # characters in a line of a panel's title
-_FEW_POINTS = 40  # of a line, so few that each is marked
-_MOST_LABELS = 12  # beside an image
-_LINE_COLOURS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
+_FEW_POINTS = 40  # a line with at most this many points has a marker at each point
+_MOST_LABELS = 12  # tick labels along an axis
+_LINE_COLORS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
 
 
 def _dress(axes: Any, panel: Panel) -> None:
-    """Take an empty matplotlib axes; give it the panel's title and look."""
+    """Set the title and style of an empty matplotlib axes."""
     title = textwrap.fill(panel.title, TITLE_WIDTH)
     axes.set_title(title, fontsize=10.5, color=INK, loc="left")
     axes.tick_params(labelsize=8, colors=INK, length=3)
@@ -33,7 +33,7 @@ def _dress(axes: Any, panel: Panel) -> None:
 
 
 def _describe(drawn: Any, axis: Axis) -> None:
-    """Take a matplotlib axis and what it shows; give it name and unit, or a label per position."""
+    """Label a matplotlib axis with name and unit, or with a label for each position."""
     if axis.labels is not None and len(axis.labels) <= _MOST_LABELS:
         drawn.set_label_text(axis.name, fontsize=9, color=INK)
         drawn.set_ticks(range(len(axis.labels)), labels=axis.labels)
@@ -44,7 +44,7 @@ def _describe(drawn: Any, axis: Axis) -> None:
 
 
 def _unit(axis: Axis) -> str:
-    """Return the unit of an axis in words: positions are pixels, or numbers of labels."""
+    """Return the unit of an axis as text; without a unit, pixels or index."""
     return axis.unit or ("pixels" if axis.labels is None else "index")
 
 
@@ -78,7 +78,7 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             positions,
             line,
             lw=1.1,
-            color=_LINE_COLOURS[number % len(_LINE_COLOURS)],
+            color=_LINE_COLORS[number % len(_LINE_COLORS)],
             marker="." if len(line) <= _FEW_POINTS else "",
             label=_line_name(others[0], number) if others else None,
         )
@@ -96,12 +96,12 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
 
 
 def _line_name(axis: Axis, number: int) -> str:
-    """Return what one of several lines is called."""
+    """Return the name of one of several lines."""
     return axis.labels[number] if axis.labels else f"{axis.name} {number}"
 
 
 def _shade_missing(axes: Any, axis: Axis, missing: np.ndarray[Any, Any]) -> None:
-    """Take a matplotlib axes and where no line has a value, shape (n,); shade these positions."""
+    """Shade the positions where no line has a value; `missing` has the shape (n,)."""
     edges = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0))
     for first, stop in edges.reshape(-1, 2):
         ends = (axis.offset + axis.scale * (end - 0.5) for end in (first, stop))
@@ -109,12 +109,12 @@ def _shade_missing(axes: Any, axis: Axis, missing: np.ndarray[Any, Any]) -> None
 
 
 def _value_label(panel: Panel) -> str:
-    """Take a panel; return what its values are, in words."""
+    """Return a text that says what the values of a panel are."""
     return f"|{panel.label or 'value'}|" if panel.values.dtype.kind == "c" else panel.label
 
 
 def extent(panel: Panel) -> tuple[float, float, float, float]:
-    """Take an image panel; return the outer edges of its pixels: left, right, bottom, top."""
+    """Return the outer edges of the pixels of an image panel: left, right, bottom, top."""
     (rows, columns), (down, right) = panel.values.shape[:2], panel.axes[:2]
     return (
         right.offset - 0.5 * right.scale,
@@ -125,7 +125,7 @@ def extent(panel: Panel) -> tuple[float, float, float, float]:
 
 
 def is_isotropic(panel: Panel) -> bool:
-    """Whether both axes are of one kind, so that the image's proportions mean something."""
+    """Return whether both axes have the same unit, so that the image keeps its aspect ratio."""
     left, right, bottom, top = extent(panel)
     proportion = abs((bottom - top) / (right - left))
     down, across = panel.axes[:2]
@@ -134,14 +134,14 @@ def is_isotropic(panel: Panel) -> bool:
 
 
 def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
-    """Take a figure, a matplotlib axes and a panel of two dimensions; draw image and colour bar."""
+    """Draw the image and the color bar of a panel with two dimensions."""
     values = _drawable(panel)
-    norm, extend = _colour_scale(values, panel)
+    norm, extend = _color_scale(values, panel)
     if panel.log and norm.vmin > 0:
-        # Zero counts have no logarithm; they are dark, not missing.
+        # Zero counts have no logarithm; draw them dark, not as missing values.
         values = np.where(values <= 0, norm.vmin, values)
-    image = _show(axes, panel, values, cmap=_COLOURS[panel.style], norm=norm)
-    # An inset, because it is as high as the image whatever the layout makes of that.
+    image = _show(axes, panel, values, cmap=_COLORS[panel.style], norm=norm)
+    # An inset always has the height of the image, even if the layout changes the image.
     bar = figure.colorbar(image, cax=axes.inset_axes((1.03, 0, 0.045, 1)), extend=extend)
     bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=3)
     bar.outline.set_visible(False)
@@ -152,14 +152,14 @@ def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
 
 
 def _draw_vectors(axes: Any, panel: Panel) -> None:
-    """Take a matplotlib axes and a panel of vectors; draw their colours and a wheel beside them."""
+    """Draw the colors of a panel of vectors, and a color wheel next to the image."""
     longest = longest_shown(panel.values)
-    _show(axes, panel, vector_colours(panel.values, longest))
+    _show(axes, panel, vector_colors(panel.values, longest))
     left, right, bottom, top = extent(panel)
-    # as round as the image's proportions let it be; at the top, where a colour bar begins
+    # correct the wheel for the aspect ratio; align it with the top of the image
     tall = abs((bottom - top) / (right - left)) if is_isotropic(panel) else STRETCHED
     wheel = axes.inset_axes((1.05, 1 - 0.24 / tall, 0.24, 0.24 / tall))
-    wheel.imshow(colour_wheel(), interpolation="bilinear", extent=(-1, 1, 1, -1))
+    wheel.imshow(color_wheel(), interpolation="bilinear", extent=(-1, 1, 1, -1))
     wheel.set_axis_off()
     text = {"fontsize": 8, "color": INK, "transform": wheel.transAxes, "ha": "center", "va": "top"}
     wheel.text(0.5, -0.06, f"rim: {longest:.3g}", **text)
@@ -167,14 +167,14 @@ def _draw_vectors(axes: Any, panel: Panel) -> None:
         wheel.text(0.5, -0.36, panel.label, **text)
 
 
-def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colours: Any) -> Any:
-    """Take a matplotlib axes, a panel and its values or colours; show the image, labelled."""
+def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colors: Any) -> Any:
+    """Show the values or colors of a panel as an image with axis labels."""
     image = axes.imshow(
         values,
         extent=extent(panel),
         aspect="equal" if is_isotropic(panel) else "auto",
         interpolation="nearest",
-        **colours,
+        **colors,
     )
     if not is_isotropic(panel):
         axes.set_box_aspect(STRETCHED)
@@ -184,8 +184,8 @@ def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colours: Any)
     return image
 
 
-def _colour_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:
-    """Take an image; return how its values map to colours, and which ends go on beyond."""
+def _color_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:
+    """Return the color scale of an image, and which ends of the color bar are pointed."""
     from matplotlib.colors import LogNorm, Normalize
 
     shown = values[np.isfinite(values)]
@@ -193,7 +193,7 @@ def _colour_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]
         high = float(shown.max())
         low = max(float(shown[shown > 0].min()), 1e-6 * high)
         if shown.min() <= 0:
-            low /= 2  # else a single count would look like none
+            low /= 2  # otherwise a single count would look like zero counts
         return LogNorm(low, high if high > low else 2 * low), "neither"
     if panel.style == "phase":
         return Normalize(-np.pi, np.pi), "neither"
@@ -201,7 +201,7 @@ def _colour_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]
         return Normalize(0, 1), "neither"
     low, high = float(shown.min()), float(shown.max())
     inner_low, inner_high = (float(q) for q in np.quantile(shown, (0.002, 0.998)))
-    # A hot pixel must not make everything else one colour.
+    # A hot pixel must not make everything else one color.
     if inner_high > inner_low:
         most = inner_high - inner_low
         low = inner_low if inner_low - low > most else low

@@ -1,4 +1,4 @@
-"""What a result is before it has values: enough to say whether and how it can be drawn."""
+"""Describe results before they have values, to decide whether and how to draw them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Declared(Protocol):
 
     @property
     def extra_shape(self) -> tuple[int, ...]:
-        """Further axes, behind those of the kind."""
+        """Extra axes, after those of the kind."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -32,7 +32,7 @@ class Declared(Protocol):
 
 
 class Described(Protocol):
-    """The results of one UDF, as much of them as is known before they are computed."""
+    """The description of the results of one UDF, which is known before they are computed."""
 
     @property
     def udf_name(self) -> str:
@@ -60,23 +60,23 @@ class Labels:
     """Name, shape and axes of one result."""
 
     title: str
-    """What the result is called in a picture."""
+    """Title of the result in a picture."""
     kind: str
     """Shaped like the scan (`nav`), like a frame (`sig`), or neither (`single`)."""
     shape: tuple[int, ...]
-    """Shape of the result in the shape of the data set."""
+    """Shape of the full result."""
     dtype: np.dtype[Any]
     """Dtype of the result."""
     axes: tuple[Axis, ...]
     """One axis per dimension."""
     n_leading: int
-    """How many dimensions are those of the scan or of the frame; the others are extra ones."""
+    """Number of dimensions that belong to the scan or the frame; the others are extra."""
 
     @property
     def obstacle(self) -> str:
-        """Why the result cannot be drawn; empty if it can."""
+        """The reason why the result cannot be drawn; empty if it can."""
         if self.dtype.kind not in NUMBERS:
-            return f"it holds {self.dtype} values, not numbers"
+            return f"it contains {self.dtype} values, not numbers"
         size = math.prod(self.shape)
         return "" if size > 1 else "it is one number" if size else "it is empty"
 
@@ -84,7 +84,7 @@ class Labels:
 def label_results(
     described: Described, data_axes: Sequence[Axis] | None = None
 ) -> dict[str, Labels]:
-    """Take the results of a UDF and an axis per dimension of its data; return labels by name."""
+    """Return the labels of all results of a UDF by name; `data_axes` describes its data."""
     nav, sig = len(described.nav_shape), len(described.sig_shape)
     if data_axes is None:
         data_axes = [Axis(name=name) for name in default_axis_names(nav + sig, sig)]
@@ -112,11 +112,11 @@ def label(
     leading: tuple[Axis, ...],
     extra: Sequence[Axis] = (),
 ) -> Labels:
-    """Take what is known of a result; return its labels, extra dimensions numbered by default."""
+    """Return the labels of a result; extra dimensions without axes are numbered."""
     n_extra = len(shape) - len(leading)
     if len(extra) != n_extra:
         extra = [Axis(name=f"dim_{number}") for number in range(n_extra)]
-    # positions in an extra dimension are no pixels
+    # positions in an extra dimension are indices, not pixels
     counted = (a if a.unit or a.labels else replace(a, unit="index") for a in extra)
     return Labels(
         title=title,
@@ -137,10 +137,10 @@ def _check_axes(axes: Any, nav: int, sig: int) -> None:
     for axis in axes:
         if not isinstance(axis, Axis):
             raise ArgumentTypeError(
-                f"axes must hold udfdask.Axis, got {axis!r}: write Axis(name='x', unit='nm', ...)"
+                f"axes must contain udfdask.Axis, got {axis!r}: write Axis(name='x', unit='nm')"
             )
     if len(axes) != nav + sig:
         raise ArgumentValueError(
-            f"axes must hold one Axis per dimension of the data, {nav} of the scan and then {sig} "
-            f"of a frame, got {len(axes)}"
+            f"axes must contain one Axis per dimension of the data, {nav} of the scan and then "
+            f"{sig} of a frame, got {len(axes)}"
         )

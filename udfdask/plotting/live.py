@@ -1,4 +1,4 @@
-"""Live plots: the results of a run drawn again and again while it goes on."""
+"""Draw the results of a run repeatedly during the run."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from udfdask.plotting.labels import Described
 from udfdask.plotting.panels import Panel
 from udfdask.plotting.static import draw, figure_classes, figure_size
 
-_PAUSE = 4.0  # times as long as a drawing took: at most a fifth of the time is spent on drawing
+_PAUSE = 4.0  # pause 4 times the drawing time: drawing takes at most a fifth of the time
 
 
 class LivePlot:
-    """Draws the results of a progressive run while it goes on, side by side.
+    """Draw the results of a progressive run during the run, in one figure.
 
-    Pass it as `plots` to `run_udf_iter`, which then draws by itself, or call `update` with
-    snapshots. With an interactive matplotlib backend there is a window, in a notebook a picture in
-    the output of the cell; else the figure is only made, to be saved. What has no results yet has a
-    light colour of its own. The window may be closed: the run goes on.
+    Pass it as `plots` to `run_udf_iter`, which then draws the snapshots, or call `update` with
+    snapshots yourself. With an interactive matplotlib backend, the figure is shown in a window; in
+    a notebook, in the output of the cell; otherwise it is only made, and you can save it. Positions
+    without results have a light color of their own. If you close the window, the run goes on.
 
     Parameters
     ----------
     plots : True, str, tuple or list
-        What is drawn: True for all results that can be; the name of a result; a pair
-        ``(name, function)`` with a function of an array in data set shape, NaN where there are no
-        results yet; a list of names and pairs; or for several UDFs a list of such lists. A name
-        alone means the results of all UDFs that have one of this name.
+        The results to draw: True for all results that can be drawn; the name of a result; a pair
+        ``(name, function)`` with a function of an array in the shape of the dataset, which is NaN
+        where there are no results yet; a list of names and pairs; or for several UDFs a list of
+        such lists. A name outside such lists selects the results with this name of all UDFs.
     axes : sequence of Axis, optional
         Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By default
-        pixels are counted.
+        axes count pixels.
     log : bool, optional
-        Logarithmic scale for all, or for none; by default for images of kind sig.
+        Logarithmic scale for all results, or for none; by default for images of kind sig.
     interval : float
-        Shortest time from one drawing to the next, in seconds; it is longer where drawing takes
-        long, so that no more than a fifth of the time goes into it.
+        Minimum time between two drawings, in seconds. If drawing is slow, the time is longer, so
+        that drawing takes at most a fifth of the run time.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If an argument cannot be.
+        If an argument is invalid.
 
     Examples
     --------
@@ -81,21 +81,21 @@ class LivePlot:
 
     @property
     def figure(self) -> Any:
-        """The matplotlib figure, None before the first drawing."""
+        """The matplotlib figure; None before the first drawing."""
         return None if self._screen is None else self._screen.figure
 
     def prepare(self, results: Sequence[Described]) -> None:
-        """Check what is to be drawn against the results of each UDF, before a run.
+        """Check, before a run, that the results of each UDF can be drawn as requested.
 
         Parameters
         ----------
         results : sequence of Result
-            The results of each UDF, lazy ones too; no values are looked at.
+            The results of each UDF, lazy or computed; values are not read.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If there is no such result, or it cannot be drawn.
+            If a requested result does not exist or cannot be drawn.
         ImportError
             If matplotlib is not installed.
 
@@ -114,24 +114,25 @@ class LivePlot:
             self._screen = None
 
     def update(self, snapshot: Any) -> bool:
-        """Draw a snapshot, unless the last drawing was only just now; always the last one.
+        """Draw a snapshot, unless the last drawing was very recent; always draw the last snapshot.
 
-        An error in drawing ends the drawing with a `UDFWarning`, not the run.
+        If drawing fails, there is a `UDFWarning` and no more drawing; the run goes on.
 
         Parameters
         ----------
         snapshot : Snapshot
-            What there is so far.
+            The results so far.
 
         Returns
         -------
         bool
-            Whether it was drawn.
+            Whether the snapshot was drawn.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If what is to be drawn, not yet checked by `prepare`, is not in the snapshot.
+            If `prepare` was not called before, and the snapshot does not contain the requested
+            results.
 
         Warns
         -----
@@ -157,12 +158,13 @@ class LivePlot:
             return False
         try:
             seconds = self._draw(snapshot)
-        except Exception as error:  # noqa: BLE001  # a picture must not end a run of hours
+        except Exception as error:  # noqa: BLE001  # a picture must not end a long run
             self._has_failed = True
             if self._screen is not None and self._screen.is_closed:
-                return False  # in the middle of it
+                return False  # the user closed the window during the drawing
             warnings.warn(
-                f"the live plot stays as it is, the run goes on: {type(error).__name__}: {error}",
+                "the live plot is not updated any more, but the run goes on: "
+                f"{type(error).__name__}: {error}",
                 UDFWarning,
                 stacklevel=3,
             )
@@ -171,13 +173,13 @@ class LivePlot:
         return True
 
     def _draw(self, snapshot: Any) -> float:
-        """Draw a snapshot now; return how long that took, in seconds."""
+        """Draw a snapshot now; return the drawing time in seconds."""
         start = time.monotonic()
         title = f"{self._name}: {snapshot.n_merged} of {snapshot.n_chunks} chunks"
         panels = self._panels(snapshot)
         if self._screen is None:
             self._screen = open_screen(figure_size(panels, title=title))
-            start = time.monotonic()  # a window opens once
+            start = time.monotonic()  # do not count the time for opening the window
         draw(panels, title=title, figure=self._screen.figure)
         self._screen.show()
         return time.monotonic() - start
@@ -194,7 +196,7 @@ class LivePlot:
 
 
 def as_live_plot(plots: Any, results: Sequence[Described]) -> LivePlot | None:
-    """Take the argument `plots` and the results of each UDF; return a checked plot, or None."""
+    """Return the argument `plots` as a live plot, checked against the results, or None."""
     if plots is None or plots is False:
         return None
     live = plots if isinstance(plots, LivePlot) else LivePlot(plots)
@@ -203,14 +205,14 @@ def as_live_plot(plots: Any, results: Sequence[Described]) -> LivePlot | None:
 
 
 def check_log(log: Any) -> bool | None:
-    """Take the argument `log`; return it, or raise."""
+    """Return the argument `log`; raise if it is invalid."""
     if log is None or log is True or log is False:
         return log
     raise ArgumentTypeError(f"log must be True, False or None, got {log!r}")
 
 
 def _seconds(interval: Any) -> float:
-    """Take the argument `interval`; return it, or raise."""
+    """Return the argument `interval` in seconds; raise if it is invalid."""
     if isinstance(interval, bool) or not isinstance(interval, Real):
         raise ArgumentTypeError(f"interval must be a number of seconds, got {interval!r}")
     seconds = float(interval)

@@ -1,4 +1,4 @@
-"""What a figure shows: its panels, and how results become panels."""
+"""Convert results to the panels of a figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VECTOR = ("y", "x")
 
 _MOST_OF_ONE_BUFFER = 4
 _MOST_LINES = 6
-_ALIKE = 10.0  # vectors that are so much longer than different are seen one component at a time
+_ALIKE = 10.0  # if the mean vector exceeds this multiple of the spread, draw each component
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,40 +27,40 @@ class Panel:
     """One picture of a figure: an image, a line, several lines, or an image of vectors."""
 
     title: str
-    """What is shown, above the panel."""
+    """Title above the panel."""
     values: np.ndarray[Any, Any]
-    """An image, shape (y, x), or a line, shape (n,); of complex values the amplitude is drawn.
+    """An image, shape (y, x), or a line, shape (n,); complex values are drawn as amplitudes.
     For style `lines` shape (n, lines), for `vector` shape (y, x, 2) with components (y, x)."""
     axes: tuple[Axis, ...]
     """One axis per dimension of `values`."""
     style: Style = "scan"
-    """Colours: of a scan image, of a diffraction pattern, of values around zero, of angles in
-    radians, of vectors; or several lines."""
+    """Colors for a scan image, a diffraction pattern, values around zero, angles in radians, or
+    vectors; or several lines."""
     log: bool = False
     """Draw the values on a logarithmic scale."""
     label: str = ""
-    """What the values are, with their unit."""
+    """Name of the values, with their unit."""
 
 
 def result_panels(
     results: Mapping[str, Any], axes: Sequence[Axis], sig_dims: int
 ) -> tuple[Panel, ...]:
-    """Choose what to draw of computed results.
+    """Choose the panels for computed results.
 
-    Navigation results become scan images, or a line where there is one navigation dimension;
-    vectors become an image of directions; signal results become patterns on a logarithmic scale,
-    or spectra; complex ones amplitude and phase. Of extra dimensions the first few positions are
-    drawn, of further dimensions the middle. Single numbers and results that are no numbers are
-    left out.
+    Navigation results become scan images, or a line if there is only one navigation dimension.
+    Vectors become an image of directions. Signal results become patterns on a logarithmic scale,
+    or spectra. Complex results become amplitude and phase. Extra dimensions are drawn at their
+    first few positions, further dimensions at their middle. Single numbers and results that are
+    not numbers are left out.
 
     Parameters
     ----------
     results : mapping of str to Result
-        Computed results, under the names to be shown.
+        Computed results by the names in the titles.
     axes : sequence of Axis
         One axis per dimension of the data, ``(*nav, *sig)``.
     sig_dims : int
-        How many of them are signal dimensions.
+        Number of signal dimensions.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def result_panels(
 def missing_as_nan(
     values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Take an array and where it is valid; return it with NaN elsewhere, if it can hold any."""
+    """Return an array with NaN at invalid positions, if it contains numbers."""
     if valid.all() or values.dtype.kind not in NUMBERS:
         return values
     return np.where(valid, values.astype(np.result_type(values.dtype, np.float32)), np.nan)
@@ -105,14 +105,14 @@ def missing_as_nan(
 def panels_of(
     labels: Labels, values: np.ndarray[Any, Any], *, log: bool | None = None
 ) -> tuple[Panel, ...]:
-    """Take a result, NaN where it is not valid; return its panels, none if it cannot be drawn.
+    """Return the panels of a result, none if it cannot be drawn; invalid positions are NaN.
 
-    `log` None draws patterns on a logarithmic scale.
+    If `log` is None, patterns are drawn on a logarithmic scale.
     """
     if replace(labels, shape=values.shape, dtype=values.dtype).obstacle:
         return ()
     is_complex = values.dtype.kind == "c"
-    # one panel for several lines or for vectors, if that is what the extra dimension holds
+    # several lines, or the components of vectors, share one panel
     together = None if is_complex else _together(labels, values, log=bool(log))
     if together is not None:
         return (together,)
@@ -123,7 +123,7 @@ def panels_of(
 
 
 def _together(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel | None:
-    """Return the panel of a result whose only extra dimension is drawn in it, else None."""
+    """Return one panel for a result with a single extra dimension, or None if not possible."""
     n = labels.n_leading
     if labels.kind != "nav" or values.ndim != n + 1:
         return None
@@ -145,7 +145,7 @@ def _together(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Pan
 
 
 def _are_positions(vectors: np.ndarray[Any, Any]) -> bool:
-    """Whether vectors are all nearly the same: places on a detector, say, and no directions."""
+    """Return whether all vectors are nearly equal, such as positions on a detector."""
     y, x = (part[np.isfinite(part)] for part in (vectors[..., 0], vectors[..., 1]))
     if y.size == 0 or x.size == 0:
         return False
@@ -159,7 +159,7 @@ def _planes(
 ) -> Iterator[tuple[str, np.ndarray[Any, Any], tuple[Axis, ...]]]:
     """Yield title, values and axes of each image or line of a result."""
     n = labels.n_leading
-    # The image is made of the dataset's own dimensions where there are any.
+    # Draw the image over dimensions of the dataset, if the result has any.
     drawn = _drawn_dims(values.shape, n or values.ndim)
     others = [dim for dim in range(values.ndim) if dim not in drawn]
     positions = [
@@ -181,7 +181,7 @@ def _drawn(
     axes: tuple[Axis, ...],
     log: bool | None,
 ) -> tuple[Panel, ...]:
-    """Take an image or a line of a result; return its panel, or two for complex values."""
+    """Return the panel of an image or a line of a result, or two panels for complex values."""
     is_pattern = labels.kind == "sig"
     style: Style = "pattern" if is_pattern else "scan"
     if plane.dtype.kind == "c":
@@ -206,13 +206,13 @@ def _drawn(
 
 
 def _where(labels: Labels, chosen: Sequence[tuple[int, int]]) -> str:
-    """Take dimensions and positions in them; return the positions in words."""
+    """Return positions in some dimensions as text."""
     places = [_place(labels.axes[dim], position) for dim, position in chosen]
     return f" [{', '.join(places)}]" if places else ""
 
 
 def _place(axis: Axis, position: int) -> str:
-    """Return a position on an axis in words: its label, its value with the unit, or its number."""
+    """Return a position on an axis as text: its label, its value with the unit, or its index."""
     if axis.labels is not None:
         return axis.labels[position]
     if axis.unit in (None, "index"):
@@ -221,7 +221,7 @@ def _place(axis: Axis, position: int) -> str:
 
 
 def _drawn_dims(shape: tuple[int, ...], leading: int) -> tuple[int, ...]:
-    """Take a shape and how many dimensions to choose from; return one or two dimensions to draw."""
+    """Return one or two dimensions to draw, chosen from the first `leading` ones if possible."""
     dims = [dim for dim in range(leading) if shape[dim] > 1] or [
         dim for dim in range(len(shape)) if shape[dim] > 1
     ]
@@ -229,12 +229,12 @@ def _drawn_dims(shape: tuple[int, ...], leading: int) -> tuple[int, ...]:
 
 
 def _style(values: np.ndarray[Any, Any]) -> Style:
-    """Return the colours of an image that is no pattern."""
+    """Return the style of an image that is not a pattern."""
     return "signed" if _has_both_signs(values) else "scan"
 
 
 def _has_both_signs(values: np.ndarray[Any, Any]) -> bool:
-    """Whether values are spread around zero, rather than the negative ones being a few strays."""
+    """Return whether values are spread around zero; a few outliers on one side do not count."""
     if values.dtype.kind not in "if":
         return False
     finite = values[np.isfinite(values)]

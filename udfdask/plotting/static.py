@@ -1,4 +1,4 @@
-"""Figures of several panels, saved as PNG."""
+"""Draw figures with several panels, and save them as PNG files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def save_png(
     Parameters
     ----------
     path : str or path-like
-        The file to write. It appears when all of it has been written.
+        The file to write. It appears when it is complete.
     panels : sequence of Panel
         What to draw, row by row.
     title : str
@@ -39,9 +39,9 @@ def save_png(
     dpi : int
         Resolution, pixels per inch; a panel is about 4 inches wide.
     overwrite : bool
-        Replace a PNG file that is there already. Other files are never replaced.
+        Replace an existing PNG file. Other files are never replaced.
     sources : sequence of str or path-like
-        Files and stores that the results come from: nothing is written over them.
+        Input files and stores of the results; they are never overwritten.
 
     Returns
     -------
@@ -51,14 +51,14 @@ def save_png(
     Raises
     ------
     FileExistsError
-        If there is something at `path` and it may not, or must not, be replaced.
+        If `path` exists and cannot be replaced.
     FileNotFoundError
-        If the folder that `path` is to be in does not exist.
+        If the folder of `path` does not exist.
     OSError
         If nothing can be written there, for example on a read-only disk.
     ArgumentValueError
-        If there are no panels, or the shape of one does not fit its style; if `path` is no local
-        path, or it is one of `sources`, contains one, or lies in one.
+        If there are no panels, or the shape of a panel does not fit its style; if `path` is not a
+        local path; if `path` is one of `sources`, contains one, or is inside one.
     ImportError
         If matplotlib is not installed.
 
@@ -94,17 +94,17 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
     title : str
         A title above all panels.
     figure : matplotlib.figure.Figure, optional
-        The figure to draw into; what is in it goes, its size stays. By default a new one.
+        The figure to draw into. It is cleared first and keeps its size. By default a new figure.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure; pyplot knows nothing of a new one.
+        The figure; pyplot does not know a new figure.
 
     Raises
     ------
     ArgumentValueError
-        If there are no panels, or the shape of one does not fit its style.
+        If there are no panels, or the shape of a panel does not fit its style.
     ImportError
         If matplotlib is not installed.
 
@@ -149,8 +149,8 @@ def _check(panel: Panel) -> None:
         )
     if panel.style == "vector" and panel.values.shape[-1] != 2:
         raise ArgumentValueError(
-            f"panel {panel.title!r} must hold vectors (y, x) in its last dimension, got values of "
-            f"shape {panel.values.shape}"
+            f"panel {panel.title!r} must contain vectors (y, x) in its last dimension, got values "
+            f"of shape {panel.values.shape}"
         )
 
 
@@ -161,25 +161,25 @@ def _refuse_nothing(panels: Sequence[Panel]) -> None:
 
 
 def figure_size(panels: Sequence[Panel], *, title: str = "") -> tuple[float, float]:
-    """Take panels; return the width and height that a figure of them wants, inches."""
+    """Return the width and height of a figure with these panels, in inches."""
     _refuse_nothing(panels)
     return 4.3 * _n_columns(panels), sum(_row_heights(panels)) + (0.4 if title else 0.0)
 
 
 def _n_columns(panels: Sequence[Panel]) -> int:
-    """Return how many panels stand side by side."""
+    """Return the number of columns of panels."""
     return min(len(panels), max(2, math.ceil(math.sqrt(len(panels)))))
 
 
 def _row_heights(panels: Sequence[Panel]) -> list[float]:
-    """Return the height of each row of panels, inches."""
+    """Return the height of each row of panels, in inches."""
     columns = _n_columns(panels)
     rows = [panels[first : first + columns] for first in range(0, len(panels), columns)]
     return [max(_height(panel) for panel in row) for row in rows]
 
 
 def figure_classes() -> tuple[Any, Any]:
-    """Return matplotlib's classes of figures and of their layout."""
+    """Return matplotlib's classes for figures and their layout; raise if it is not installed."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -192,7 +192,7 @@ def figure_classes() -> tuple[Any, Any]:
 
 
 def _height(panel: Panel) -> float:
-    """Take a panel; return the height that it fills with its words, inches."""
+    """Return the height of a panel with its texts, in inches."""
     if panel.values.ndim == 1 or panel.style == "lines":
         return 2.9
     left, right, bottom, top = extent(panel)

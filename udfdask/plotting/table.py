@@ -1,4 +1,4 @@
-"""Results summed up in a table for the terminal."""
+"""Summarize results in a table for the terminal."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _NOTHING = "-"
 
 
 def summary_table(results: Mapping[str, Any]) -> str:
-    """Sum up computed results, one line per buffer.
+    """Summarize computed results, with one line per buffer.
 
     Parameters
     ----------
     results : mapping of str to Result
-        Computed results, under the names to be shown.
+        Computed results by the names in the table.
 
     Returns
     -------
     str
-        A table of UDF, buffer, kind, shape, dtype, minimum, mean and maximum. The numbers leave out
-        NaN and what is not valid, such as positions outside the region of interest; of complex
-        values they are those of the amplitude; what has no numbers has a dash.
+        A table of UDF, buffer, kind, shape, dtype, minimum, mean and maximum. The statistics ignore
+        NaN and invalid positions, such as positions outside the region of interest. For complex
+        values they describe the amplitude. Results that are not numbers have a dash.
 
     Examples
     --------
@@ -55,14 +55,14 @@ def summary_table(results: Mapping[str, Any]) -> str:
 
 
 def _cells(values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]) -> tuple[str, ...]:
-    """Take a buffer and where it is valid; return shape, dtype and three numbers as texts."""
+    """Return the shape, dtype and statistics of a buffer as texts."""
     shape = " x ".join(map(str, values.shape)) or "one value"
     dtype = "structured" if values.dtype.names else str(values.dtype)
     return (shape, dtype, *_statistics(values[valid]))
 
 
 def _statistics(values: np.ndarray[Any, Any]) -> tuple[str, str, str]:
-    """Take an array; return its minimum, mean and maximum as texts."""
+    """Return the minimum, mean and maximum of an array as texts."""
     if values.dtype.kind not in "biufc" or values.size == 0:
         return _NOTHING, _NOTHING, _NOTHING
     numbers = np.abs(values) if values.dtype.kind == "c" else values
@@ -71,12 +71,12 @@ def _statistics(values: np.ndarray[Any, Any]) -> tuple[str, str, str]:
         if numbers.size == 0:
             return "nan", "nan", "nan"
     low, high = (_number(numbers.min()), _number(numbers.max()))
-    # In double precision: the sum behind the mean of half floats would overflow.
+    # Double precision, because the sum for the mean of half floats would overflow.
     return low, _number(numbers.mean(dtype=np.float64)), high
 
 
 def _number(value: Any) -> str:
-    """Take a number; return it short enough for a table."""
+    """Return a number as a short text for a table."""
     if isinstance(value, np.bool_ | bool):
         return str(bool(value))
     number = float(value)

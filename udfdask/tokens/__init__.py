@@ -1,9 +1,10 @@
-"""Names that follow code and content: equal for equal input, another for anything else.
+"""Make tokens from code and content: equal input gives equal tokens, other input other tokens.
 
-dask's own token of a class is its import path, which stays the same when the module is edited and
-reloaded, and of an array its bytes in memory order, which a transposed square has in common with
-the original. Here all counts that decides what code does: its bytecode, what it carries, and
-whatever it refers to, followed through the user's own modules. Libraries are known by name.
+dask's own tokens are not precise enough. Its token of a class is the import path, which does not
+change when the module is edited and reloaded. Its token of an array depends on the bytes in memory
+order, which are equal for a square array and its transpose. The tokens here depend on everything
+that decides what code does: its bytecode, its bound values, and all objects that it refers to, also
+through the user's own modules. Libraries count by name only.
 """
 
 from udfdask.tokens.naming import Identity, identity_of, tokenize_value

@@ -1,4 +1,4 @@
-"""Arrays, their elements and their dtypes by content."""
+"""Name arrays, their elements and their dtypes by content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from udfdask.tokens.objects import name_instance
 from udfdask.tokens.walk import Walk
 
 _SIMPLE = frozenset("biufcmMSU")
-"""Kinds of dtypes of which text such as ``<i4`` says all."""
+"""Kinds of dtypes that a text such as ``<i4`` describes completely."""
 
 
 def _text(dtype: np.dtype[Any]) -> str | None:
@@ -21,9 +21,9 @@ def _text(dtype: np.dtype[Any]) -> str | None:
 
 
 def _digest(array: np.ndarray[Any, Any]) -> str:
-    """Return a hash of the values in C order, however they lie in memory.
+    """Return a hash of the values in C order, independent of their order in memory.
 
-    dask's hashes memory as it is, and gives a square and its transpose the same token.
+    dask hashes values in memory order, so a square array and its transpose get the same token.
     """
     if not array.nbytes:
         return ""
@@ -32,25 +32,25 @@ def _digest(array: np.ndarray[Any, Any]) -> str:
 
 
 def name_ufunc(walk: Walk, ufunc: np.ufunc) -> Any:
-    """Return a ufunc of a library by name."""
+    """Name a ufunc of a library."""
     found = origins.ufunc_name(ufunc)
     return walk.unnamed(ufunc) if found is None else ("library", *found)
 
 
 def name_dtype(walk: Walk, dtype: np.dtype[Any]) -> Any:
-    """Return a dtype."""
+    """Name a dtype."""
     return ("dtype", _text(dtype) or name_instance(walk, dtype))
 
 
 def name_scalar(walk: Walk, scalar: np.generic) -> Any:
-    """Return a scalar of NumPy's."""
-    if scalar.dtype.char in "gG":  # long doubles have bytes that hold nothing
+    """Name a NumPy scalar."""
+    if scalar.dtype.char in "gG":  # long doubles contain unused bytes
         return ("scalar", name_dtype(walk, scalar.dtype), repr(scalar))
     return ("scalar", name_dtype(walk, scalar.dtype), walk.name(np.asarray(scalar).tobytes()))
 
 
 def name_array(walk: Walk, array: np.ndarray[Any, Any]) -> Any:
-    """Return an array by shape, dtype and values; of another class with its attributes."""
+    """Name an array by shape, dtype and values; for a subclass, also by its attributes."""
     plain = np.asarray(array) if type(array) is np.ndarray else array.view(np.ndarray)
     named = ("array", plain.shape, name_dtype(walk, plain.dtype))
     simple = type(array) in (np.ndarray, np.memmap)

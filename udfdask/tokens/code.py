@@ -1,6 +1,7 @@
-"""Functions, classes and modules by their code and by whatever that refers to.
+"""Name functions, classes and modules by their code and by all objects that it refers to.
 
-It is followed through the user's modules. What belongs to a library is known by its name there.
+References are followed through the user's modules. Objects of a library are named by their name in
+the library.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _IGNORED = frozenset(
         "__module__",
         "__firstlineno__",
         "__static_attributes__",
-        # what they decide is in the code that was made from them
+        # the code that was made from these contains their effect
         "__annotations__",
         "__annotate_func__",
         "__annotations_cache__",
@@ -40,9 +41,9 @@ _IGNORED = frozenset(
     }
 )
 _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
-_HEAP_TYPE = 1 << 9  # the flag of classes that a class statement makes
+_HEAP_TYPE = 1 << 9  # the flag of classes made by a class statement
 _CONFIGURED = ("udfdask.udf", "udfdask.udfs.")
-# what they run or reach is known only when they are called
+# the objects that these functions use are known only when they are called
 _UNFORESEEN = frozenset(
     {
         ("builtins", "compile"),
@@ -56,12 +57,12 @@ _UNFORESEEN = frozenset(
 
 
 def name_class(walk: Walk, cls: type) -> Any:
-    """Return the body of a class and its bases; a library's by name, if its code is fixed."""
+    """Name a class by its body and its bases; a class of a library only by its name."""
     if found := library_name(cls):
-        # attributes of our own UDFs may be assigned, and their methods replaced
+        # users can set attributes of our own UDF classes, and replace their methods
         if not found[0].startswith(_CONFIGURED):
             return ("library", *found)
-    elif not cls.__flags__ & _HEAP_TYPE:  # such as the type of functions, found under no name
+    elif not cls.__flags__ & _HEAP_TYPE:  # such as the type of functions, which has no module name
         return ("library", cls.__module__, cls.__qualname__)
     again = walk.again(cls)
     if again:
@@ -76,7 +77,7 @@ def name_class(walk: Walk, cls: type) -> Any:
 
 
 def name_function(walk: Walk, function: types.FunctionType) -> Any:
-    """Return the code of a function with all that it carries and refers to."""
+    """Name a function by its code, its bound values and all objects that it refers to."""
     found = library_name(function)
     if found:
         return walk.unnamed(function) if found in _UNFORESEEN else ("library", *found)
@@ -92,27 +93,27 @@ def name_function(walk: Walk, function: types.FunctionType) -> Any:
         walk.name(function.__kwdefaults__),
         [_name_cell(walk, cell) for cell in function.__closure__ or ()],
         walk.name(dict(function.__dict__)) if function.__dict__ else None,
-        # a closure that a library made refers to the names of that library
+        # a closure made by a library refers to names of that library
         scope["__name__"] if is_library_scope(scope) else _name_references(walk, function),
     )
 
 
 def _name_cell(walk: Walk, cell: types.CellType) -> Any:
-    """Return what a closure cell holds."""
+    """Name the content of a closure cell."""
     try:
         content = cell.cell_contents
-    except ValueError:  # empty: its variable is still to be assigned
+    except ValueError:  # empty: its variable has no value yet
         return ("empty",)
     return walk.name(content)
 
 
 def name_code(walk: Walk, code: types.CodeType) -> Any:
-    """Return a code object."""
+    """Name a code object."""
     return ("code", code_digest(code) or walk.unnamed(code))
 
 
 def _name_references(walk: Walk, function: types.FunctionType) -> Any:
-    """Return what a function of the user's refers to by name."""
+    """Name the objects that a user's function refers to by name."""
     references = references_of(function.__code__)
     scope: Mapping[str, Any] = function.__globals__
     untyped: Any = function  # mypy does not know the attribute
@@ -121,7 +122,7 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
     for chain in references.chains:
         first, *rest = chain
         value = scope.get(first, builtins.get(first, _MISSING))
-        if value is globals:  # any of them, by a name that cannot be told
+        if value is globals:  # the function may read any global name
             found.append((chain, _name_namespace(walk, scope)))
         else:
             found.append((chain, _name_reached(walk, value, rest)))
@@ -130,16 +131,16 @@ def _name_references(walk: Walk, function: types.FunctionType) -> Any:
 
 
 def _name_reached(walk: Walk, value: Any, attributes: Iterable[str]) -> Any:
-    """Return what the attributes lead to, as far as they lead through modules."""
+    """Follow attributes through modules, and name the object that they lead to."""
     for attribute in attributes:
         if not isinstance(value, types.ModuleType):
             break
         names = vars(value)
         if attribute in names:
             value = names[attribute]
-        elif is_library_module(value):  # perhaps loaded when it is first read
+        elif is_library_module(value):  # the attribute may be loaded at its first use
             return ("library", value.__name__, attribute)
-        elif type(value) is not types.ModuleType:  # its class may make attributes
+        elif type(value) is not types.ModuleType:  # its class may compute attributes
             return walk.unnamed(value)
         else:
             return ("missing", attribute, walk.name(names.get("__getattr__")))
@@ -147,7 +148,7 @@ def _name_reached(walk: Walk, value: Any, attributes: Iterable[str]) -> Any:
 
 
 def _name_import(walk: Walk, package: str, level: int, name: str, taken: tuple[str, ...]) -> Any:
-    """Return what an import statement inside a function brings."""
+    """Name the objects that an import statement inside a function imports."""
     try:
         full = importlib.util.resolve_name("." * level + name, package) if level else name
     except ImportError:
@@ -155,7 +156,7 @@ def _name_import(walk: Walk, package: str, level: int, name: str, taken: tuple[s
     library = origins.will_be_library(full)
     if library is None:
         return ("missing", full)
-    # a library that has not been loaded may be large, and its name says enough
+    # do not import a library only for its name: it may be large
     if library and full not in sys.modules:
         return ("library", full)
     try:
@@ -163,22 +164,22 @@ def _name_import(walk: Walk, package: str, level: int, name: str, taken: tuple[s
         for each in taken:
             if not library and not hasattr(module, each):
                 importlib.import_module(f"{full}.{each}")
-    except Exception:  # noqa: BLE001  # whatever the user's module raises
+    except Exception:  # noqa: BLE001  # the user's module can raise anything
         return walk.unnamed(full)
-    if not taken:  # which attributes are read is not followed through local variables
+    if not taken:  # attributes that are read through local variables are not followed
         return [walk.name(sys.modules[full.partition(".")[0]]), walk.name(module)]
     return [_name_reached(walk, module, (each,)) for each in taken]
 
 
 def name_module(walk: Walk, module: types.ModuleType) -> Any:
-    """Return a library by name; of a module of the user's all that is in it."""
+    """Name a library module by its name, and a user's module by all its contents."""
     if is_library_module(module):
         return ("library", module.__name__)
     return ("module", module.__name__, _name_namespace(walk, vars(module)))
 
 
 def _name_namespace(walk: Walk, names: Mapping[str, Any]) -> Any:
-    """Return all names of a module with their values."""
+    """Name all variables of a module and their values."""
     return walk.again(names) or [
         (name, walk.name(value))
         for name, value in sorted(names.items())
@@ -187,12 +188,12 @@ def _name_namespace(walk: Walk, names: Mapping[str, Any]) -> Any:
 
 
 def name_method(walk: Walk, method: types.MethodType) -> Any:
-    """Return a bound method."""
+    """Name a bound method."""
     return ("method", walk.name(method.__func__), walk.name(method.__self__))
 
 
 def name_builtin(walk: Walk, function: types.BuiltinFunctionType) -> Any:
-    """Return a function that is not written in Python; a bound one with its object."""
+    """Name a compiled function; a bound function also by its object."""
     found = library_name(function)
     if found is not None:
         return walk.unnamed(function) if found in _UNFORESEEN else ("library", *found)
@@ -204,13 +205,13 @@ def name_builtin(walk: Walk, function: types.BuiltinFunctionType) -> Any:
 
 
 def compiled_file(value: Any) -> str | None:
-    """Return a hash of the user's compiled module that something is from."""
+    """Return a hash of the user's compiled module that contains an object, or None."""
     file = origins.extension_file(value)
     return None if file is None else origins.file_digest(*file)
 
 
 def name_cached(walk: Walk, function: Any) -> Any:
-    """Return a function behind functools.lru_cache."""
+    """Name a function that is wrapped by functools.lru_cache."""
     found = library_name(function)
     if found:
         return ("library", *found)
@@ -218,6 +219,6 @@ def name_cached(walk: Walk, function: Any) -> Any:
     if again:
         return again
     options = list(function.cache_parameters().items())
-    # the other attributes are copies of those of the function
+    # the other attributes are copies of the function's attributes
     more = {k: v for k, v in vars(function).items() if not k.startswith(("__", "cache_"))}
     return ("cached", walk.name(function.__wrapped__), options, walk.name(more))

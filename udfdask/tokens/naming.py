@@ -1,4 +1,4 @@
-"""Names values: a hash of their content and code, by the function that knows their type."""
+"""Compute tokens of values: choose the naming function for each type, and hash the names."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from udfdask.tokens.walk import Walk
 
 
 def tokenize_value(value: Any) -> str:
-    """Return a token of any value, equal for equal content and code in every process.
+    """Return a token of any value; equal content and code give equal tokens in every process.
 
-    What cannot be named for certain, such as an open file, makes the token unique to the call.
+    If a value has no reliable name, such as an open file, the token is different in each call.
 
     Parameters
     ----------
     value : object
-        Anything: data, functions, classes and instances, also nested.
+        Any value: data, functions, classes and instances, also nested.
 
     Returns
     -------
@@ -59,14 +59,14 @@ def tokenize_value(value: Any) -> str:
 
 
 def identity_of(value: Any) -> Hashable:
-    """Return a key for caches of this process: content and code, as in a token.
+    """Return a key for caches of this process, made from content and code like a token.
 
-    What cannot be named for certain is known by its identity, and kept alive by the key.
+    An object without a reliable name is compared by identity, and the key keeps it alive.
 
     Parameters
     ----------
     value : object
-        Anything, as in `tokenize_value`.
+        Any value, as in `tokenize_value`.
 
     Returns
     -------
@@ -82,12 +82,12 @@ def identity_of(value: Any) -> Hashable:
 
 
 class Identity:
-    """Equal to another only if both are about the same object, which it keeps alive.
+    """A hashable reference that is equal only to references to the same object.
 
     Parameters
     ----------
     thing : object
-        Any object, also one that cannot be hashed.
+        Any object, even if it cannot be hashed. The reference keeps it alive.
     """
 
     __slots__ = ("_thing",)
@@ -103,7 +103,7 @@ class Identity:
 
 
 def _digest(value: Any, unnamed: Callable[[Any], Any]) -> str:
-    """Return a hash of a value; `unnamed` gives what stands for an object without a name."""
+    """Return a hash of a value; `unnamed` returns a substitute for objects without a name."""
     try:
         text = repr(Walk(unnamed, _describe).name(value))
     except RecursionError:  # nested a few hundred levels deep
@@ -112,7 +112,7 @@ def _digest(value: Any, unnamed: Callable[[Any], Any]) -> str:
 
 
 def _describe(walk: Walk, value: Any) -> Any:
-    """Return the name of a value that is not plain."""
+    """Name a value that is not plain."""
     kind = type(value)
     by_kind = _BY_TYPE.get(kind)
     if by_kind is not None:
@@ -122,7 +122,7 @@ def _describe(walk: Walk, value: Any) -> Any:
     for base, by_base in _BY_BASE:
         if isinstance(value, base):
             return by_base(walk, value)
-    # asked of the type, since a Delayed claims to have any attribute
+    # look at the type, because a Delayed seems to have any attribute
     if hasattr(kind, "__dask_graph__") and is_dask_collection(value):
         return ("collection", tokenize(value))
     if dataclasses.is_dataclass(value) and kind.__module__.startswith("udfdask."):
@@ -131,7 +131,7 @@ def _describe(walk: Walk, value: Any) -> Any:
 
 
 def _by_parts(base: type, *names: str) -> tuple[type, Callable[[Walk, Any], Any]]:
-    """Return a row of `_BY_BASE` for objects that some of their attributes describe."""
+    """Return a row of `_BY_BASE` for objects that are named by some of their attributes."""
     return (base, lambda walk, value: name_parts(walk, value, base, names))
 
 
@@ -159,7 +159,7 @@ _BY_BASE: tuple[tuple[type, Callable[[Walk, Any], Any]], ...] = (
     _by_parts(classmethod, "__func__"),
     _by_parts(property, "fget", "fset", "fdel"),
     _by_parts(functools.cached_property, "func", "attrname"),
-    # what it keeps after a call cannot be named
+    # the values that np.vectorize caches after a call cannot be named
     _by_parts(np.vectorize, "pyfunc", "otypes", "signature", "cache", "excluded"),
     (weakref.WeakKeyDictionary, name_proxy),
     (weakref.WeakValueDictionary, name_proxy),

@@ -1,4 +1,4 @@
-"""Containers and objects by content: what pickle would send of them."""
+"""Name containers and objects by content: by the data that pickle would write for them."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _STATELESS = (type(threading.Lock()), type(threading.RLock()))
 
 
 def name_sequence(walk: Walk, value: Any) -> Any:
-    """Return the members of a list or tuple."""
+    """Name a list or tuple by its items."""
     kind = type(value).__name__
-    # nothing in it can lead back: it is not numbered, and equal copies have equal names
+    # plain items cannot contain references: no number is needed, and equal copies get equal names
     if all(type(v) in FLAT for v in value):
         return (kind, [walk.name(v) for v in value])
     return walk.again(value) or (kind, [walk.name(v) for v in value])
 
 
 def name_dict(walk: Walk, value: Mapping[Any, Any]) -> Any:
-    """Return the items of a dictionary, in their order, which code may go by."""
+    """Name a dictionary by its items in their order, because code may depend on the order."""
     flat = all(type(k) in FLAT and type(v) in FLAT for k, v in value.items())
     again = None if flat else walk.again(value)
     return again or ("dict", [(walk.name(k), walk.name(v)) for k, v in value.items()])
 
 
 def name_set(walk: Walk, value: Any) -> Any:
-    """Return the members of a set in an order that does not follow their hashes."""
+    """Name a set by its items, sorted so that the order does not depend on their hashes."""
     kind = type(value).__name__
     if all(type(v) in FLAT for v in value):
         return (kind, sorted(repr(walk.name(v)) for v in value))
@@ -44,12 +44,12 @@ def name_set(walk: Walk, value: Any) -> Any:
 
 
 def name_proxy(walk: Walk, proxy: Mapping[Any, Any]) -> Any:
-    """Return a read-only or weak view of a dictionary."""
+    """Name a read-only or weak view of a dictionary."""
     return walk.again(proxy) or (type(proxy).__name__, walk.name(dict(proxy)))
 
 
 def name_member(walk: Walk, member: enum.Enum) -> Any:
-    """Return a member of an Enum; what its class keeps about it has a leading underscore."""
+    """Name a member of an Enum; attributes with a leading underscore belong to the Enum class."""
     library = library_name(type(member))
     if library:
         return ("library", *library, member.name)
@@ -64,34 +64,34 @@ def name_member(walk: Walk, member: enum.Enum) -> Any:
 
 
 def name_own(walk: Walk, value: Any) -> Any:
-    """Return a frozen value of udfdask's by its fields: what it caches follows from them."""
+    """Name a frozen dataclass of udfdask by its fields; its cached values depend only on them."""
     fields = [(f.name, walk.name(getattr(value, f.name))) for f in dataclasses.fields(value)]
     return (type(value).__qualname__, fields)
 
 
 def name_instance(walk: Walk, value: Any) -> Any:
-    """Return an object as its class and what pickle would send of it."""
+    """Name an object by its class and by the data that pickle would write for it."""
     again = walk.again(value)
     if again:
         return again
     kind = type(value)
-    if found := library_name(value):  # a function of another type, as NumPy's with overrides
+    if found := library_name(value):  # a callable of another type, such as NumPy's functions
         return ("library", *found)
     if kind in _STATELESS:
         return ("instance", kind.__qualname__)
     python = getattr(value, "py_func", None) if kind.__module__.startswith("numba.") else None
-    if isinstance(python, types.FunctionType):  # compiled; what it is pickled with is random
+    if isinstance(python, types.FunctionType):  # compiled by numba, which pickles a random id
         options = getattr(value, "targetoptions", None)
         return (kind.__qualname__, walk.name(python), walk.name(options))
     reduce = copyreg.dispatch_table.get(kind)
     try:
         reduced = value.__reduce_ex__(4) if reduce is None else reduce(value)
-    except Exception:  # noqa: BLE001  # it cannot be sent, or the user's code for that fails
+    except Exception:  # noqa: BLE001  # it cannot be pickled, or the user's __reduce__ fails
         if hasattr(kind, "__dask_tokenize__"):
             return ("object", walk.name(kind), walk.name(value.__dask_tokenize__()))
         return walk.unnamed(value)
-    if isinstance(reduced, str):  # it is what its module has under that name
-        if not origins.is_found(value, reduced):  # as a closure that Cython compiled
+    if isinstance(reduced, str):  # a string is the name of the object in its module
+        if not origins.is_found(value, reduced):  # such as a closure compiled by Cython
             return walk.unnamed(value)
         more = walk.name(getattr(value, "__dict__", None))
         return ("object", walk.name(kind), reduced, more, compiled_file(value))
@@ -109,7 +109,7 @@ def name_instance(walk: Walk, value: Any) -> Any:
 
 
 def name_parts(walk: Walk, value: Any, base: type, names: Iterable[str]) -> Any:
-    """Return an object that cannot be pickled by its attributes that matter."""
+    """Name an object that cannot be pickled by the attributes in `names`."""
     again = walk.again(value)
     if again:
         return again

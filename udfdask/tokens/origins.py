@@ -1,7 +1,7 @@
-"""Which code belongs to a library, and under which name it is found there.
+"""Find out whether code belongs to a library, and its name there.
 
-Libraries are the standard library, what is installed in site-packages, and udfdask itself: their
-code changes only with their version. All other code is the user's and may be edited at any time.
+Libraries are the standard library, packages in site-packages, and udfdask itself: their code
+changes only with their version. All other code belongs to the user, who can edit it at any time.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ _STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
 def is_library(name: str) -> bool:
     """Return whether a loaded module of this name is part of a library."""
     module = sys.modules.get(name)
-    # `python -m tool` runs a file of site-packages as __main__, in which a debugger may define more
+    # `python -m tool` runs a file of site-packages as __main__, and a debugger can add code to it
     if module is None or name == "__main__":
         return False
     return _lies_in_library(name, getattr(module, "__file__", None))
 
 
 def is_library_module(module: types.ModuleType) -> bool:
-    """Return whether a module is a library's, and not another that bears its name."""
+    """Return whether a module belongs to a library, and is not another module of that name."""
     return sys.modules.get(module.__name__) is module and is_library(module.__name__)
 
 
 def is_library_scope(scope: Mapping[str, Any]) -> bool:
-    """Return whether these are the globals of a library's module."""
+    """Return whether a dictionary is the namespace of a library module."""
     name = scope.get("__name__")
     return isinstance(name, str) and is_library(name) and vars(sys.modules[name]) is scope
 
 
 @lru_cache(maxsize=1 << 14)
 def _lies_in_library(name: str, file: str | None) -> bool:
-    """Return whether a module lies in a library, by its file, or by its name if it has none."""
+    """Return whether a module belongs to a library, by its file, or by its name without a file."""
     top = name.partition(".")[0]
     if top == "udfdask":
         return True
-    if file is None:  # built into the interpreter; or made by hand, or a folder without __init__
+    if file is None:  # built into Python, made by hand, or a folder without __init__
         return top in sys.builtin_module_names or name in sys.stdlib_module_names
     return not _is_users(Path(file))
 
@@ -61,7 +61,7 @@ def _is_users(path: Path) -> bool:
 
 
 def will_be_library(name: str) -> bool | None:
-    """Return whether importing a module would load a library's; None if there is none to load."""
+    """Return whether a module that can be imported belongs to a library; None if not found."""
     if name in sys.modules:
         return is_library(name)
     top = name.partition(".")[0]
@@ -77,10 +77,10 @@ def will_be_library(name: str) -> bool | None:
 
 
 def library_name(thing: Any) -> tuple[str, str] | None:
-    """Return module and qualified name of a library's object; None if it is not found there.
+    """Return the module and the qualified name of a library's object; None for other objects.
 
-    It must be the very object that its library has under that name. A closure or a decorated
-    function often claims the name of another.
+    The name must lead to this very object, because closures and decorated functions often have the
+    name of another object.
     """
     if isinstance(thing, types.FunctionType):  # functools.wraps overwrites __module__
         module: Any = thing.__globals__.get("__name__")
@@ -93,13 +93,13 @@ def library_name(thing: Any) -> tuple[str, str] | None:
 
 
 def is_found(thing: Any, name: str) -> bool:
-    """Return whether an object is what its module, by default that of builtins, calls so."""
+    """Return whether a name in an object's module (by default builtins) leads to the object."""
     module = sys.modules.get(getattr(thing, "__module__", None) or "builtins")
     return _at(module, name) is thing
 
 
 def _at(there: Any, name: str) -> Any:
-    """Return what is found under a qualified name; None if there is nothing."""
+    """Return the object with a qualified name; None if there is none."""
     for part in name.split("."):
         there = getattr(there, part, None)
     return there
@@ -107,9 +107,9 @@ def _at(there: Any, name: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def ufunc_name(ufunc: np.ufunc) -> tuple[str, str] | None:
-    """Return a library's module that has a ufunc under its name; None for others.
+    """Return the library module and the name of a ufunc; None if no library contains it.
 
-    The function inside one that `numpy.frompyfunc` made cannot be reached.
+    The Python function inside a ufunc made by `numpy.frompyfunc` is not accessible.
     """
     for module in ("numpy", "scipy.special", *sys.modules):
         if module in sys.modules and is_library(module):
@@ -120,7 +120,7 @@ def ufunc_name(ufunc: np.ufunc) -> tuple[str, str] | None:
 
 
 def extension_file(thing: Any) -> tuple[str, int, int] | None:
-    """Return path, time and size of the compiled module of the user's that something is from."""
+    """Return path, time and size of the user's compiled module that contains an object."""
     file = getattr(sys.modules.get(getattr(thing, "__module__", None) or ""), "__file__", None)
     if file is None or not file.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
         return None
@@ -130,13 +130,13 @@ def extension_file(thing: Any) -> tuple[str, int, int] | None:
 
 @lru_cache(maxsize=256)
 def file_digest(path: str, written: int, size: int) -> str:
-    """Return a hash of a file; when it was written and its size tell its versions apart."""
+    """Return a hash of a file; its modification time and size distinguish its versions."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def own_version() -> str:
-    """Return the version of udfdask; of a checkout, whose files are edited, a hash of all files."""
+    """Return the version of udfdask; for a source checkout, a hash of all files."""
     package = Path(__file__).resolve().parents[1]
     if not _is_users(package):
         return str(getattr(sys.modules["udfdask"], "__version__", ""))

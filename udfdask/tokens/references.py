@@ -1,4 +1,4 @@
-"""What a code object refers to by name: globals with their attributes, and modules it imports."""
+"""Find the names in a code object: globals with their attributes, and imported modules."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The names in a code object and in those inside of it, sorted."""
+    """The names in a code object and in its inner code objects, sorted."""
 
     chains: tuple[tuple[str, ...], ...]
-    """Each global name with the attributes that are read right after it: `np.linalg.norm`."""
+    """Each global name with the attributes that are read directly after it: `np.linalg.norm`."""
     imports: tuple[tuple[int, str, tuple[str, ...]], ...]
-    """Each import inside: level of a relative one, module, names that are taken from it."""
+    """Each import: level of a relative import, module, imported names."""
 
 
 @lru_cache(maxsize=4096)
 def references_of(code: types.CodeType) -> References:
-    """Return what a code object refers to."""
+    """Return the names that a code object refers to."""
     chains: set[tuple[str, ...]] = set()
     imports: set[tuple[int, str, tuple[str, ...]]] = set()
     chain: tuple[str, ...] = ()
@@ -53,9 +53,9 @@ def references_of(code: types.CodeType) -> References:
 
 @lru_cache(maxsize=4096)
 def code_digest(code: types.CodeType) -> str | None:
-    """Return a hash of what decides the behavior of a code object; no file name, no line numbers.
+    """Return a hash of a code object, without its file name and line numbers.
 
-    None if it has constants that no compiler makes.
+    Return None if it has constants of types that the compiler does not produce.
     """
     try:
         constants = [_constant(c) for c in code.co_consts]
@@ -72,19 +72,19 @@ def code_digest(code: types.CodeType) -> str | None:
 
 
 def _constant(value: Any) -> Any:
-    """Return a constant as something whose text tells it from all others."""
+    """Return a constant in a form whose text differs for all different constants."""
     if isinstance(value, types.CodeType):
         digest = code_digest(value)
         if digest is not None:
             return ("code", digest)
     if isinstance(value, tuple):
         return ("tuple", [_constant(v) for v in value])
-    if isinstance(value, frozenset):  # its order follows the hashes of strings
+    if isinstance(value, frozenset):  # its order depends on the hashes of strings
         return ("frozenset", sorted(repr(_constant(v)) for v in value))
     if isinstance(value, slice):
         return ("slice", [_constant(v) for v in (value.start, value.stop, value.step)])
     if type(value) is int:
-        return ("int", hex(value))  # decimal digits are limited in number
+        return ("int", hex(value))  # Python limits the number of decimal digits
     if value is None or value is ... or type(value) in (bool, float, complex, str, bytes):
         return value
     raise TypeError

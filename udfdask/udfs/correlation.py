@@ -14,7 +14,7 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.windows import add_window_products
-from udfdask.masks import DiscTemplate, MaskContainer
+from udfdask.masks import DiskTemplate, MaskContainer
 from udfdask.masks.templates import shifted_templates
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -43,7 +43,7 @@ class CorrelationUDF(UDF):
     ----------
     peaks : array-like of numbers, shape (n_peaks, 2)
         Expected positions (y, x), in pixels, rounded; they may lie outside of the frame.
-    template : DiscTemplate or array-like of real numbers, shape (height, width)
+    template : DiskTemplate or array-like of real numbers, shape (height, width)
         What to look for. The centre of an array is the pixel ``height // 2, width // 2``.
     steps : int
         How far from the expected position to look, in pixels, at least 2. Time grows with its
@@ -68,7 +68,7 @@ class CorrelationUDF(UDF):
 
     See Also
     --------
-    udfdask.masks.DiscTemplate : Discs, with and without a negative ring.
+    udfdask.masks.DiskTemplate : Discs, with and without a negative ring.
 
     Notes
     -----
@@ -99,12 +99,12 @@ class CorrelationUDF(UDF):
     Examples
     --------
     >>> import dask.array as da, udfdask as ud
-    >>> from udfdask.masks import DiscTemplate, circular
+    >>> from udfdask.masks import DiskTemplate, circular
     >>> from udfdask.udfs import CorrelationUDF
     >>> frame = circular(centerX=13.5, centerY=9, imageSizeX=24, imageSizeY=20, radius=4,
     ...                  antialiased=True)
     >>> x = da.from_array(frame[None].repeat(3, axis=0), chunks=(1, 20, 24))
-    >>> udf = CorrelationUDF([(10, 12)], DiscTemplate(radius=4, radius_outer=6), steps=4)
+    >>> udf = CorrelationUDF([(10, 12)], DiskTemplate(radius=4, radius_outer=6), steps=4)
     >>> res = ud.run_udf(x, udf).compute()
     >>> print(res["centers"][0, 0], res["refineds"][0, 0].round(2))
     [ 9 13] [ 9.  13.4]
@@ -131,7 +131,7 @@ class CorrelationUDF(UDF):
             log_scale=bool(log_scale),
         )
         given = self.params.template
-        self._template = given.array() if isinstance(given, DiscTemplate) else given
+        self._template = given.array() if isinstance(given, DiskTemplate) else given
         # the minimum of a part of a frame would depend on how frames are cut
         vars(self)["whole_frames"] = bool(log_scale)
 

@@ -12,7 +12,7 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
-from udfdask.masks.discs import circular, ring
+from udfdask.masks.disks import circular, ring
 from udfdask.masks.rectangles import rectangular, window
 from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stacks.dense_product import MaskProduct, product_dtype

@@ -1,4 +1,4 @@
-"""Renames that need the operating system's help: swap two paths, or refuse to replace one."""
+"""Rename with special system calls: swap two paths, or refuse to replace an existing path."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 _AT_FDCWD = -100
-# By system: the flags that refuse to replace, and that swap.
+# For each system: the flag that refuses to replace, and the flag that swaps.
 _FLAGS = {"linux": (1, 2), "darwin": (4, 2)}
-# NFS, some FUSE file systems and old kernels know neither flag.
+# NFS, some FUSE file systems and old kernels support neither flag.
 _UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
@@ -23,10 +23,10 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def rename_to_free(source: Path, target: Path) -> None:
-    """Rename; raise FileExistsError if there is something at the target already."""
+    """Rename; raise FileExistsError if the target already exists."""
     if _rename(source, target, flag=0):
         return
-    # Between these two steps somebody else may still write there.
+    # Without the system call, another process can create the target between these two steps.
     if os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     source.rename(target)
@@ -35,7 +35,7 @@ def rename_to_free(source: Path, target: Path) -> None:
 def flush(path: Path) -> None:
     """Wait until a file, or all files of a folder, are on the disk.
 
-    Without it a power cut after the old file has been deleted could leave an empty new one.
+    Otherwise a power failure after the deletion of the old file could leave an empty new file.
     """
     for folder, _, files in os.walk(path):
         for name in files:
@@ -53,13 +53,13 @@ def flush_folder(path: Path) -> None:
 def _flush_one(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
     if sys.platform == "win32" and path.is_dir():
-        return  # Windows opens no folders
-    # Windows flushes only what is open for writing
+        return  # Windows cannot open folders
+    # Windows flushes only files that are open for writing
     descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # some network file systems do not flush folders
+        # some network file systems cannot flush folders
         if error.errno not in _UNSUPPORTED or not path.is_dir():
             raise
     finally:
@@ -67,7 +67,7 @@ def _flush_one(path: Path) -> None:
 
 
 def _rename(source: Path, target: Path, *, flag: int) -> bool:
-    """Rename with a flag out of `_FLAGS`; return False if the system does not know it."""
+    """Rename with a flag from `_FLAGS`; return False if the system does not support it."""
     function = _function()
     if function is None:
         return False
@@ -87,7 +87,7 @@ def _rename(source: Path, target: Path, *, flag: int) -> bool:
 
 @cache
 def _function() -> Any:
-    """Return the C library's function that takes flags; None if it has none."""
+    """Return the C library's rename function with flags; None if there is no such function."""
     if sys.platform not in _FLAGS:
         return None
     library = ctypes.CDLL(None, use_errno=True)

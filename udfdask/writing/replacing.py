@@ -1,4 +1,4 @@
-"""A file or folder that is written under another name and then takes its place in one step."""
+"""Write a file or folder under another name, then put it in place in one step."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from udfdask.writing.scratch import NEW, OLD, scratch_for
 from udfdask.writing.targets import Target
 
 FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (errno.ENOSPC,)
-"""What the system says if a disk, or the user's share of it, is full."""
+"""System error numbers for a full disk and an exceeded quota."""
 
 
 @contextmanager
 def replacing(target: Target) -> Iterator[Path]:
-    """Give a path to write to; when all went well, put what is there in place of the target.
+    """Yield a path to write to; if no error occurs, replace the target by it.
 
-    Whoever looks at the target sees what was there before, or all of the new: a file is replaced
-    by `os.replace`, a folder by swapping names where the system can (Linux and macOS, on most
-    local disks). Elsewhere a folder is renamed twice, and a process that is killed in between
-    leaves the target absent until the next writer to it has put the new one there.
+    At any time, the target is either the complete old version or the complete new version. A file
+    is replaced by `os.replace`, a folder by swapping names if the system supports this (Linux and
+    macOS, on most local disks). Otherwise a folder is renamed twice. If the process is killed
+    between these two steps, the target is missing until the next writer to it puts the new version
+    in place.
     """
     with scratch_for(target.path) as scratch:
         new = scratch / NEW
@@ -39,7 +40,7 @@ def replacing(target: Target) -> Iterator[Path]:
 
 @contextmanager
 def _named_if_full(target: Target) -> Iterator[None]:
-    """Say what was being written, if a disk is full: the system does not say which."""
+    """Add the name of the target to the error if a disk is full; the system does not name it."""
     try:
         yield
     except OSError as error:
@@ -47,30 +48,30 @@ def _named_if_full(target: Target) -> Iterator[None]:
             raise
         raise OSError(
             error.errno,
-            f"{error.strerror}, while {target.kind.words} was written: make room, or choose a "
-            "place on another disk",
+            f"{error.strerror}, while {target.kind.words} was written: free some space, or choose "
+            "a path on another disk",
             str(target.named),
         ) from error
 
 
 def put_in_place(new: Path, target: Target, old: Path) -> None:
-    """Take a finished file or folder next to its target; give it the target's name.
+    """Rename a finished file or folder to its target.
 
-    `old` is a free path next to it, for a folder that is replaced.
+    `old` is an unused path next to it, for a folder that is replaced.
     """
     try:
-        target.check()  # somebody may have written there since the first look
+        target.check()  # another process may have written there since the first check
         while not _rename(new, target, old):
-            target.check()  # another writer was quicker: may that one be replaced?
+            target.check()  # another writer was faster: check whether its result can be replaced
     except (OSError, UDFError) as error:
-        if not os.path.lexists(old):  # or the scratch folder gives one of the two the name
+        if not os.path.lexists(old):  # if it exists, the scratch folder restores the target
             _keep(new, target, error)
         raise
     flush_folder(target.path.parent)
 
 
 def _rename(new: Path, target: Target, old: Path) -> bool:
-    """Rename to the target; return False if something appeared there, or went, meanwhile."""
+    """Rename to the target; return False if the target appeared or disappeared meanwhile."""
     try:
         if not os.path.lexists(target.path):
             rename_to_free(new, target.path)
@@ -83,33 +84,34 @@ def _rename(new: Path, target: Target, old: Path) -> bool:
             _rename_twice(new, target.path, old)
     except (FileExistsError, FileNotFoundError):
         if not os.path.lexists(new):
-            raise  # the whole folder has gone
+            raise  # the whole scratch folder is gone
         return False
     return True
 
 
 def _rename_twice(new: Path, target: Path, old: Path) -> None:
-    """Replace a folder where two cannot be swapped in one step.
+    """Replace a folder on a file system that cannot swap two folders in one step.
 
-    Whatever ends it in between, the scratch folder then gives one of them the name.
+    If this is interrupted between the steps, the cleanup of the scratch folder renames one of the
+    two folders to the target.
     """
     target.rename(old)
     try:
         rename_to_free(new, target)
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            old.rename(old.with_name(uuid.uuid4().hex))  # a later one is there already
+            old.rename(old.with_name(uuid.uuid4().hex))  # another writer created a newer target
             raise FileExistsError(*error.args) from error
         raise
 
 
 def _keep(new: Path, target: Target, error: Exception) -> None:
-    """Give something that cannot take its place a name of its own, and say so in the error.
+    """Save results that cannot replace the target under another name, and add it to the error.
 
-    It may have taken hours to compute.
+    The results may have taken hours to compute.
     """
     name = f"{target.path.stem[:50]}-{uuid.uuid4().hex[:8]}{target.path.suffix}"
     kept = target.path.with_name(name)
     with contextlib.suppress(OSError):
         rename_to_free(new, kept)
-        error.add_note(f"The results have been computed, and are in {kept}")
+        error.add_note(f"The results were computed and are saved in {kept}")

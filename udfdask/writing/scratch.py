@@ -1,7 +1,7 @@
-"""Hidden folders next to a target, in which its successor is written.
+"""Manage hidden folders next to a target, in which its new version is written.
 
-The folder of a living writer is locked; the kernel releases the lock when the process ends, however
-it ends. So the next writer to the same target can tell what dead ones have left, and remove it.
+Each writer locks its folder. The kernel releases the lock when the process ends for any reason. So
+the next writer to the same target can recognize and remove the folders of dead writers.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from udfdask.writing.renaming import rename_to_free
 
 try:
     import fcntl
-except ImportError:  # Windows: what dead writers have left stays
+except ImportError:  # Windows: folders of dead writers are not removed
     fcntl = None  # type: ignore[assignment]
 
 NEW, OLD = "new", "old"
-"""In the folder: what is being written, and what the target was until a moment ago."""
+"""Names in the folder: the new version, and the old version during a replacement."""
 
 PART = ".part"
-"""Suffix of a hidden file that the tasks of a run write together."""
+"""Suffix of a hidden file that all tasks of a run write to."""
 
 ABANDONED = 24 * 3600.0
-"""Seconds after which such a file counts as left by a dead run."""
+"""Age in seconds after which such a file is treated as a leftover of a dead run."""
 
 _LOCK = "lock"
 
 
 @contextmanager
 def scratch_for(target: Path) -> Iterator[Path]:
-    """Make a locked folder next to a target; remove it with all that is left in it."""
+    """Make a locked folder next to a target; finally remove it with its contents."""
     folder, lock = _make(target)
     try:
         yield folder
@@ -46,9 +46,9 @@ def scratch_for(target: Path) -> Iterator[Path]:
 
 
 def clean_up(target: Path) -> None:
-    """Remove what dead writers to a target have left; finish a swap that one was killed in."""
+    """Remove leftovers of dead writers to a target; finish a swap that was interrupted."""
     for part in _entries(target):
-        # tasks of a cluster share it, and none of them could hold a lock for all of the run
+        # several tasks of a cluster write to it, so no process can hold a lock for the whole run
         with contextlib.suppress(OSError):
             if part.suffix == PART and part.stat().st_mtime < time.time() - ABANDONED:
                 part.unlink()
@@ -69,14 +69,14 @@ def _give_up(folder: Path, target: Path, lock: int) -> None:
 
 
 def part_path(target: Path) -> Path:
-    """Return a new name next to a target for a file that the tasks of a run write together."""
+    """Return a new hidden path next to a target for a file that all tasks of a run write to."""
     return target.with_name(f"{scratch_prefix(target)}{uuid.uuid4().hex[:8]}{PART}")
 
 
 def scratch_prefix(target: Path) -> str:
-    """Return how the names of hidden files of writers to a target begin.
+    """Return the prefix of the names of hidden files and folders of writers to a target.
 
-    They have one short length, since the target's own name may be as long as names can be.
+    It is short, because the name of the target may already have the maximum length.
     """
     digest = hashlib.blake2b(os.fsencode(target.name), digest_size=6).hexdigest()
     return f".udfdask-{digest}-"
@@ -90,12 +90,12 @@ def _make(target: Path) -> tuple[Path, int]:
         try:
             lock = os.open(folder / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
         except FileNotFoundError:
-            continue  # another writer took it for a dead one's
+            continue  # another writer removed it as a leftover
         except OSError:
             folder.rmdir()
             raise
         if fcntl is not None:
-            # some file systems have no locks: what dead writers leave there, stays
+            # on file systems without locks, leftovers of dead writers are not removed
             with contextlib.suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
         if os.fstat(lock).st_nlink:
@@ -111,14 +111,14 @@ def _entries(target: Path) -> list[Path]:
 
 
 def _lock_of_dead(folder: Path) -> int | None:
-    """Return the lock of a dead writer's folder; None if it lives, or has left nothing."""
+    """Return the lock of a dead writer's folder; None if the writer is alive or left no lock."""
     if fcntl is None:
         return None
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR)
     except OSError:
         with contextlib.suppress(OSError):
-            folder.rmdir()  # it died before it wrote anything
+            folder.rmdir()  # the writer died before it wrote anything
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,16 +129,16 @@ def _lock_of_dead(folder: Path) -> int | None:
 
 
 def _finish_swap(folder: Path, target: Path) -> None:
-    """Give a target back its name if its writer was stopped while it replaced it in two steps."""
+    """Restore a target whose writer was stopped between the two steps of a replacement."""
     if (folder / OLD).exists() and not os.path.lexists(target):
-        # once there is an old one, the new one is complete
+        # if the old version is in the folder, the new version is complete
         left = folder / NEW if (folder / NEW).exists() else folder / OLD
         with contextlib.suppress(FileExistsError):
             rename_to_free(left, target)
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, its lock last: if this is cut short, the next writer can do the rest."""
+    """Remove a folder, its lock last, so that the next writer can finish an interrupted removal."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in list(entries):
             if entry.is_dir(follow_symlinks=False):

@@ -1,4 +1,4 @@
-"""Folders that hold a zarr store: how they are recognized, and what they can hold."""
+"""Recognize folders that contain a zarr store, and check which values a store can contain."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from udfdask.errors import ArgumentTypeError
 METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 _OWN = {3: {"zarr.json"}, 2: {".zarray", ".zgroup", ".zattrs", ".zmetadata"}}
-"""Names of metadata files by the format of the store."""
+"""Names of metadata files for each zarr format."""
 
-# zarr writes each file under such a name first
+# zarr first writes each file under a temporary name of this form
 _UNFINISHED = re.compile(r".*\.[0-9a-f]{32}\.partial")
 
 
 def is_zarr(path: Path) -> bool:
-    """Whether a path is a folder that holds a zarr array or group."""
+    """Return whether a path is a folder with a zarr array or group."""
     return path.is_dir() and any((path / name).is_file() for name in METADATA)
 
 
 def store_root(path: Path) -> Path:
-    """Take a path; return the outermost zarr group that it lies in, or the path itself."""
+    """Return the outermost zarr group that contains a path, otherwise the path itself."""
     inside = path.parent if path.name in METADATA else path
     if not is_zarr(inside):
         return path
@@ -38,7 +38,7 @@ def store_root(path: Path) -> Path:
 
 
 def foreign_entry(folder: Path) -> Path | None:
-    """Take a folder; return what in it is no part of a zarr store, None if all of it is."""
+    """Return an entry of a folder that is not part of a zarr store; None if there is none."""
     node = _read_node(folder)
     if node is None:
         return folder
@@ -55,7 +55,7 @@ def foreign_entry(folder: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Node:
-    """A folder that says of itself that it is a zarr array or group."""
+    """The metadata of a folder that is a zarr array or group."""
 
     zarr_format: int
     """2 or 3."""
@@ -63,7 +63,10 @@ class _Node:
     """Dimensions of an array; None for a group."""
 
     def foreign(self, entry: os.DirEntry[str], above: str) -> Path | None:
-        """Take something in the node, and the folders between; return what is foreign in it."""
+        """Return the path of an entry, or of something in it, that is not part of the node.
+
+        `above` are the folders between the node and the entry.
+        """
         where = Path(entry.path)
         is_folder = entry.is_dir(follow_symlinks=False)
         if self.ndim is None:
@@ -81,7 +84,7 @@ class _Node:
         return None
 
     def _is_chunk(self, name: str) -> bool:
-        """Whether a chunk of the array has such a name: ``c/3/0``, ``c.3.0``, ``3/0``, ``3.0``."""
+        """Return whether a name is that of a chunk: ``c/3/0``, ``c.3.0``, ``3/0``, ``3.0``."""
         prefix, *numbers = re.split(r"[./]", name)
         if prefix != "c":
             numbers = [prefix, *numbers]
@@ -90,19 +93,19 @@ class _Node:
         return len(numbers) == wanted and all(re.fullmatch("[0-9]+", n) for n in numbers)
 
     def _may_hold_chunks(self, name: str) -> bool:
-        """Whether chunks may lie in a folder of such a name within the array's."""
+        """Return whether a folder of this name within the array can contain chunks."""
         first, *numbers = name.split("/")
         numbers = numbers if first == "c" else [first, *numbers]
         return len(numbers) < (self.ndim or 0) and all(re.fullmatch("[0-9]+", n) for n in numbers)
 
     def _unless_unfinished(self, entry: os.DirEntry[str]) -> Path | None:
-        """Return the path of a file, None if zarr was killed while it wrote it."""
+        """Return the path of a file; None for a temporary file that zarr did not finish."""
         is_file = entry.is_file(follow_symlinks=False)
         return None if is_file and _UNFINISHED.fullmatch(entry.name) else Path(entry.path)
 
 
 def _read_node(folder: Path) -> _Node | None:
-    """Take a folder; return what its metadata say, None if there are none, or no valid ones."""
+    """Return the metadata of a folder; None if they are missing or invalid."""
     for name in METADATA:
         try:
             said = json.loads((folder / name).read_bytes())
@@ -116,9 +119,9 @@ def _read_node(folder: Path) -> _Node | None:
 
 
 def check_storable(name: str, dtype: np.dtype[Any]) -> None:
-    """Take a variable's name and type; raise if a store cannot hold it."""
+    """Raise if a store cannot contain a variable of this dtype."""
     if dtype.kind not in "biufcmM":
         raise ArgumentTypeError(
-            f"result {name!r} is of type {dtype}, which is not written to zarr: only booleans, "
-            "numbers and times are. Leave this UDF out, or save its result yourself"
+            f"result {name!r} has the dtype {dtype}, which cannot be written to zarr: only "
+            "booleans, numbers and times can. Leave this UDF out, or save its result yourself"
         )

@@ -212,7 +212,7 @@ def test_what_is_there_stays(x, tmp_path):
     for options in ({}, {"overwrite": True}):
         with (
             _nothing_runs(),
-            pytest.raises(FileExistsError, match=r"notes\.txt is there already and is no zarr"),
+            pytest.raises(FileExistsError, match=r"notes\.txt already exists and is not a zarr"),
         ):
             result.to_zarr(tmp_path / "notes.txt", **options)
     with _nothing_runs(), pytest.raises(FileExistsError, match="choose another name, or ask"):
@@ -225,11 +225,11 @@ def _nothing_runs():
 
 def test_places_that_cannot_be(x, tmp_path):
     result = ud.run_udf(x, SumUDF())
-    with _nothing_runs(), pytest.raises(FileNotFoundError, match="make it first"):
+    with _nothing_runs(), pytest.raises(FileNotFoundError, match="create it first"):
         result.to_zarr(tmp_path / "nowhere" / "a.zarr")
     with (
         _nothing_runs(),
-        pytest.raises(ArgumentValueError, match=r"no local path.*to_xarray\(\)\.to_zarr"),
+        pytest.raises(ArgumentValueError, match=r"is not a local path.*to_xarray\(\)\.to_zarr"),
     ):
         result.to_zarr("s3://bucket/a.zarr")
 
@@ -242,7 +242,7 @@ def test_formats_that_do_not_exist(x, tmp_path, zarr_format):
 
 def test_lists_are_refused_before_anything_runs(x, tmp_path):
     cls = make({"v": {"kind": "nav", "dtype": object}}, process_frame=lambda self, frame: None)
-    with _nothing_runs(), pytest.raises(ArgumentTypeError, match="'v' is of type object"):
+    with _nothing_runs(), pytest.raises(ArgumentTypeError, match="'v' has the dtype object"):
         ud.run_udf(x, cls()).to_zarr(tmp_path / "a.zarr")
     assert list(tmp_path.iterdir()) == []
 

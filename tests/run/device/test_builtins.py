@@ -13,7 +13,7 @@ import udfdask as ud
 from device_modules import MODULES, cupy_is
 from device_udfs import sent
 from stand_in import numpy_standing_in_for_cupy
-from udfdask.masks import DiscTemplate, circular, ring
+from udfdask.masks import DiskTemplate, circular, ring
 from udfdask.udfs import (
     FEMUDF,
     ApplyMasksUDF,
@@ -192,7 +192,7 @@ def test_other_numbers(name, dtype, native, module):
 def test_discs_are_found_where_they_are(module, native, log_scale, chunks, tile_bytes):
     """Near the border, in frames that move, and in some whose shift is not known."""
     rng = np.random.default_rng(8)
-    template, peaks = DiscTemplate(radius=3), [(7, 8), (18, 5)]
+    template, peaks = DiskTemplate(radius=3), [(7, 8), (18, 5)]
     shifts = rng.integers(-2, 3, (4, 6, 2)).astype("float64")
     y, x = np.ogrid[:24, :26]
     frames = rng.random((4, 6, 24, 26), dtype="float32")

@@ -330,7 +330,7 @@ def test_udfs_that_know_no_device_run_over_cupy_chunks(cupy):
     most = ud.map_frames(x, np.max)
     assert isinstance(most._meta, cupy.ndarray)
     np.testing.assert_array_equal(most.compute().get(), DATA.max(axis=(2, 3)))
-    centers = ud.udfs.CorrelationUDF(np.array([[5, 5]]), ud.masks.DiscTemplate(radius=2), steps=3)
+    centers = ud.udfs.CorrelationUDF(np.array([[5, 5]]), ud.masks.DiskTemplate(radius=2), steps=3)
     found = ud.run_udf(x, centers)["centers"]
     assert isinstance(found._meta, cupy.ndarray)
     wanted = ud.run_udf(chunked(), centers)["centers"].compute()

@@ -29,7 +29,7 @@ class TestErrors:
         with pytest.raises(ud.ArgumentTypeError, match=r"instance"):
             ud.run_udf_iter(x, SumUDF)
         with pytest.raises(
-            ud.ArgumentValueError, match=r"plots asks for 'sum', which is no result"
+            ud.ArgumentValueError, match=r"plots asks for 'sum', which is not a result"
         ):
             ud.run_udf_iter(x, SumUDF(), plots="sum")
         with pytest.raises(ud.ArgumentTypeError, match=r"corrections"):

@@ -151,9 +151,9 @@ def test_what_a_command_line_starts(mixed, tmp_path):
         ({"cuda_devices": 2}, ArgumentTypeError, r"list of numbers or names .* got 2"),
         ({"cuda_devices": "0,1"}, ArgumentTypeError, r"got '0,1'"),
         ({"cuda_devices": [0.5]}, ArgumentTypeError, r"got \[0.5\]"),
-        ({"cuda_devices": [-1]}, ArgumentValueError, r"cuda_devices names \['-1'\]"),
-        ({"cuda_devices": ["0,1"]}, ArgumentValueError, r"names \['0,1'\]: give each"),
-        ({"cuda_devices": [1, "1"]}, ArgumentValueError, r"names \['1'\] more than once"),
+        ({"cuda_devices": [-1]}, ArgumentValueError, r"cuda_devices contains \['-1'\]"),
+        ({"cuda_devices": ["0,1"]}, ArgumentValueError, r"contains \['0,1'\]: list each device"),
+        ({"cuda_devices": [1, "1"]}, ArgumentValueError, r"contains \['1'\] more than once"),
         ({"cuda_devices": [], "cpu_workers": 0}, ArgumentValueError, "no worker at all"),
     ],
 )

@@ -1,1 +1,1 @@
-"""The dot products of many masks with frames: which masks, in which format, multiplied how."""
+"""Compute dot products of frames with many masks: store masks, choose a format, multiply."""

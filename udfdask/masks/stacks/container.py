@@ -1,4 +1,4 @@
-"""The masks of a UDF, cut to the tile at hand."""
+"""Hold the masks of a UDF, and cut them to the current tile."""
 
 from __future__ import annotations
 
@@ -22,46 +22,48 @@ from udfdask.masks.stacks.tile_matrix import Region
 class MaskContainer:
     """A stack of masks that is computed when it is needed, and cut to tiles.
 
-    Make it from functions rather than arrays: those travel to the workers, where the masks are
-    computed once per process, for all containers with equal factories. So it may be made in
-    `get_task_data`, which runs for each chunk, or be a parameter.
+    A container is made from functions, not from arrays. Only the functions are sent to the
+    workers. Each process computes the masks once for all containers with equal factories. So you
+    can make a container in `get_task_data`, which runs for each chunk, or pass it as a parameter.
 
     Parameters
     ----------
     mask_factories : callable, or list or tuple of callables
-        One callable that returns a whole stack, of shape (n, *sig), or for each mask a callable
-        that returns it, of shape sig. They take no arguments (`functools.partial` binds some) and
-        return NumPy arrays, or sparse ones of SciPy or of the package `sparse`. What they return
-        must follow from their code and what they carry.
+        One callable that returns a whole stack of shape (n, *sig), or one callable for each mask,
+        of shape sig. The callables take no arguments (use `functools.partial` to bind arguments)
+        and return NumPy arrays, or sparse arrays of SciPy or of the package `sparse`. The masks
+        must depend only on the code of the callables and on their bound values.
     dtype : dtype, optional
-        Dtype of the matrices; by default that of the masks.
+        Dtype of the matrices; by default the dtype of the masks.
     use_sparse : bool or str, optional
         Format of the matrices: False for dense NumPy arrays, True for `default_sparse`,
         ``'scipy.sparse'`` or ``'scipy.sparse.csr'`` for a `csr_matrix`, ``'scipy.sparse.csc'``
         for a `csc_matrix`, ``'sparse.pydata'`` for a `sparse.COO`, ``'sparse.pydata.GCXS'`` for
-        a `sparse.GCXS`. By default `default_sparse` if all masks are sparse, else dense.
+        a `sparse.GCXS`. By default `default_sparse` if all masks are sparse, otherwise dense.
     count : int, optional
-        Number of masks; saves `len` of a container with a single callable from computing them.
+        Number of masks. With `count`, `len` of a container with a single callable does not have to
+        compute the masks.
     backend : {None, 'numpy'}
-        Where the matrices are.
+        Array backend of the matrices.
     default_sparse : str
-        The sparse format to use where none is named.
+        The sparse format to use if `use_sparse` does not name one.
 
     Raises
     ------
     ArgumentTypeError
-        If there is something other than callables, or `dtype` or `count` has a wrong type.
+        If a factory is not callable, or `dtype` or `count` has a wrong type.
     ArgumentValueError
-        If the list is empty, a format or backend is not known, or `count` is not the length of
-        the list.
+        If the list is empty, a format or backend is unknown, or `count` is not the length of the
+        list.
 
     Notes
     -----
-    Factories run when masks are first needed, usually on a worker, and what they return is
-    checked then: `get`, `computed_masks`, `dtype` and `use_sparse` (without an option that says
-    it) may also raise `ArgumentTypeError` for what is no numeric array, and `ArgumentValueError`
-    for masks of different shapes, a stack with one axis only or not of `count` masks. A process
-    keeps the stacks that were used last, at most 8.
+    Factories run when the masks are first needed, usually on a worker, and their return values are
+    checked then. Therefore `get`, `computed_masks`, and (if they were not given to the
+    constructor) `dtype` and `use_sparse` can also raise `ArgumentTypeError` if a factory does not
+    return a numeric array, and `ArgumentValueError` if masks have different shapes, or a stack has
+    only one axis or does not contain `count` masks. A process keeps the last 8 stacks that it
+    used.
 
     Examples
     --------
@@ -82,7 +84,7 @@ class MaskContainer:
     """
 
     mask_factories: Factories
-    """What makes the masks: one callable, or a tuple of them."""
+    """The functions that make the masks: one callable, or a tuple of callables."""
     _dtype: np.dtype[Any] | None
     """Dtype of the matrices, if it was chosen."""
     _use_sparse: Sparse | Literal[False] | None
@@ -90,9 +92,9 @@ class MaskContainer:
     count: int | None
     """Number of masks, if it was given."""
     backend: str
-    """Where the matrices are."""
+    """Array backend of the matrices."""
     default_sparse: Sparse
-    """Sparse format to use where none is named."""
+    """Sparse format to use if `use_sparse` does not name one."""
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class MaskContainer:
         size = "a stack" if callable(self.mask_factories) else len(self.mask_factories)
         return f"MaskContainer({size}, dtype={self._dtype}, use_sparse={self._use_sparse!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:  # what was computed stays in its process
+    def __reduce__(self) -> tuple[Any, ...]:  # computed masks are not sent to other processes
         options = (self._dtype, self._use_sparse, self.count, self.backend, self.default_sparse)
         return (MaskContainer, (self.mask_factories, *options))
 
@@ -139,7 +141,7 @@ class MaskContainer:
         if self.count not in (None, len(stack.masks)):
             raise ArgumentValueError(
                 f"mask_factories returned {len(stack.masks)} masks, but count={self.count} was "
-                "given: correct it, or leave it out"
+                "given: correct count, or leave it out"
             )
         return stack
 
@@ -157,7 +159,7 @@ class MaskContainer:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Dtype of the matrices: the one chosen, or else that of the masks."""
+        """Dtype of the matrices: the chosen dtype, otherwise the dtype of the masks."""
         return np.dtype(self._stack.masks.dtype) if self._dtype is None else self._dtype
 
     def get(
@@ -173,29 +175,29 @@ class MaskContainer:
         Parameters
         ----------
         key : Slice
-            Where the tile lies, as `UDF.meta.slice` says; its navigation part does not matter.
+            Position of the tile, usually `UDF.meta.slice`; its navigation part is ignored.
         dtype : dtype, optional
-            Dtype of the matrix; by default that of the container.
+            Dtype of the matrix; by default the dtype of the container.
         sparse_backend : bool or str, optional
-            Format of the matrix, one that `use_sparse` of the constructor takes; by default that
-            of the container.
+            Format of the matrix, with the same values as `use_sparse` of the constructor; by
+            default the format of the container.
         transpose : bool
             Whether masks are columns: ``tile.reshape(n, -1) @ masks.get(key)``.
         backend : {None, 'numpy'}
-            Where the matrix is to be.
+            Array backend of the matrix.
 
         Returns
         -------
         numpy.ndarray or sparse matrix, shape (pixels, n_masks) or (n_masks, pixels)
-            The same object whenever the same is asked for, in all threads: do not change it. A
-            dense one is C-contiguous and read-only.
+            All threads get the same object for equal arguments: do not change it. A dense matrix
+            is C-contiguous and read-only.
 
         Raises
         ------
         ArgumentTypeError
-            If `key` is no Slice or `dtype` no dtype.
+            If `key` is not a Slice or `dtype` is not a dtype.
         ArgumentValueError
-            If `key` does not lie within the masks, or a format or backend is not known.
+            If `key` is not inside the masks, or a format or backend is unknown.
 
         Examples
         --------
@@ -210,7 +212,7 @@ class MaskContainer:
         """
         if not isinstance(key, Slice):
             raise ArgumentTypeError(
-                f"masks are cut by a Slice, such as self.meta.slice, not {key!r} of type "
+                f"the key must be a Slice, such as self.meta.slice, not {key!r} of type "
                 f"{type(key).__name__}"
             )
         numpy_backend(backend)
@@ -235,7 +237,7 @@ class MaskContainer:
         Parameters
         ----------
         sig_slice : Slice
-            Where the part lies, as `UDF.meta.sig_slice` says.
+            Position of the part, usually `UDF.meta.sig_slice`.
         dtype : dtype, optional
             As in `get`.
         sparse_backend : bool or str, optional
@@ -260,7 +262,7 @@ class MaskContainer:
         return self.get(sig_slice, dtype, sparse_backend, transpose, backend)
 
     def _region(self, part: Slice) -> Region:
-        """Return a signal slice as a region, checked to lie within the masks."""
+        """Return a signal slice as a region; raise if it is not inside the masks."""
         sig = self._stack.sig
         region = tuple(zip(part.origin, part.shape, strict=True))
         if len(region) != len(sig):
@@ -269,16 +271,16 @@ class MaskContainer:
                 f"the masks have the shape {sig}, but the slice has the signal shape "
                 f"{tuple(part.shape)}: both need the same number of axes"
                 + (
-                    "; a single callable returns a whole stack (n, *sig), for one mask pass a "
-                    "list with the callable in it"
+                    "; a single callable returns a whole stack (n, *sig). For one mask, pass a "
+                    "list that contains the callable"
                     if single
                     else ""
                 )
             )
         if not all(o >= 0 and o + n <= size for (o, n), size in zip(region, sig, strict=True)):
             raise ArgumentValueError(
-                f"the slice from {part.origin} of shape {tuple(part.shape)} does not lie within "
-                f"masks of shape {sig}: make the masks in the shape of a frame, "
+                f"the slice with the origin {part.origin} and the shape {tuple(part.shape)} is not "
+                f"inside masks of shape {sig}: make the masks in the shape of a frame, "
                 "self.meta.dataset_shape.sig"
             )
         return region
@@ -292,7 +294,7 @@ def _factories(given: Any) -> Factories:
     if not isinstance(given, (list, tuple)):
         raise ArgumentTypeError(
             "mask_factories must be a callable that returns a stack of masks, or a list of "
-            f"callables, not {type(given).__name__}: for an array write lambda: array"
+            f"callables, not {type(given).__name__}: for an array, write lambda: array"
         )
     if not given:
         raise ArgumentValueError(
@@ -302,7 +304,7 @@ def _factories(given: Any) -> Factories:
         if not callable(factory):
             raise ArgumentTypeError(
                 f"mask_factories[{i}] must be a callable that returns a mask, not "
-                f"{type(factory).__name__}: for an array write lambda: array"
+                f"{type(factory).__name__}: for an array, write lambda: array"
             )
     return tuple(given)
 
@@ -326,7 +328,7 @@ def _count(value: Any, factories: Factories) -> int:
         raise ArgumentValueError(f"count must be 0 or more, not {count}")
     if not callable(factories) and count != len(factories):
         raise ArgumentValueError(
-            f"count={count} was given, but there are {len(factories)} mask_factories: correct it, "
-            "or leave it out"
+            f"count={count} was given, but there are {len(factories)} mask_factories: correct "
+            "count, or leave it out"
         )
     return count

@@ -1,4 +1,4 @@
-"""Dot products of tiles on a CUDA device with a stack of masks."""
+"""Compute dot products of tiles on a CUDA device with a stack of masks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from udfdask.masks.stacks.dense_product import MaskProduct
 
 
 class DeviceMaskProduct(MaskProduct):
-    """Adds dot products with masks that are dense matrices on the device.
+    """Add dot products with masks that are dense matrices on the device.
 
-    Each is sent there once, in the dtype in which it is multiplied. `backend` is that of the tiles.
+    Each matrix is copied to the device once, in the dtype of the multiplication. `backend` is the
+    backend of the tiles.
     """
 
     def __init__(self, backend: DenseBackend, *args: Any) -> None:
@@ -27,13 +28,13 @@ class DeviceMaskProduct(MaskProduct):
         super().__init__(*args)
 
     def _choose(self) -> bool:
-        """Return that masks are dense."""
+        """Use dense masks."""
         return False
 
     def add(self, tile: Any, part: Slice, out: Any) -> None:
-        """Add products of a tile, shape (n, *sizes), at `part` of the masks to `out`, (n, masks).
+        """Add the products of a tile, shape (n, *sizes), to `out`, shape (n, masks).
 
-        `part` is a slice of the signal.
+        `part` is the signal slice of the tile.
         """
         matrix, most = self._matrix(part)
         frames = tile.reshape((tile.shape[0], part.shape.size))
@@ -48,7 +49,7 @@ class DeviceMaskProduct(MaskProduct):
         add_exactly(out, found)
 
     def _matrix(self, part: Slice) -> tuple[Any, int | None]:
-        """Return the masks within a part of the signal on the device, shape (pixels, masks)."""
+        """Return a part of the masks on the device, shape (pixels, masks), and its exact length."""
         region = tuple(zip(part.origin, part.shape, strict=True))
         with self._lock:
             if region not in self._there:

@@ -1,4 +1,4 @@
-"""Dot products of tiles with a stack of masks, by way of BLAS or of sparse kernels."""
+"""Compute dot products of tiles with a stack of masks, with BLAS or with sparse kernels."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from udfdask.masks.stacks.tile_matrix import Region, entries
 from udfdask.types import AnyArray
 
 TOGETHER = 1 << 20
-"""Bytes of frames that are moved at a time, one frame at least."""
+"""Bytes of frames that are shifted at a time, at least one frame."""
 
 NARROWEST = 128
-"""Pixels over which a product has to be exact in float32 for it to beat float64."""
+"""Number of pixels over which a product must be exact in float32 to be faster than float64."""
 
 
 LARGEST = 2.0**62
-"""Sums up to this, positive or negative, fit 64 bits."""
+"""Sums with an absolute value up to this fit into 64 bits."""
 
 EXACT, EXACT_SINGLE = 2**53, 2**24
 """Integers up to this are exact in double and in single precision."""
 
 
 def product_dtype(data: np.dtype[Any], masks: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of dot products: sums of integers are wide, floats at least float32."""
+    """Return the dtype of dot products: 64 bits for sums of integers, at least float32."""
     try:
         both = np.result_type(data, masks)
     except TypeError:
@@ -46,7 +46,7 @@ def product_dtype(data: np.dtype[Any], masks: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def check_masks(container: MaskContainer, sig: Shape, wanted: Any = None) -> None:
-    """Compute masks; raise if they do not have the shape of a frame, or lose their dtype's kind."""
+    """Compute masks; raise if their shape is not that of a frame, or their dtype's kind changes."""
     masks = container.computed_masks
     if tuple(masks.shape[1:]) != tuple(sig):
         single = callable(container.mask_factories) and masks.ndim == len(sig)
@@ -55,7 +55,7 @@ def check_masks(container: MaskContainer, sig: Shape, wanted: Any = None) -> Non
             f"{tuple(sig)}: make masks of the shape of a frame"
             + (
                 f". The function returned one array of shape {tuple(masks.shape)}, and its first "
-                "axis counts the masks. For one mask write mask_factories=[lambda: mask]"
+                "axis counts the masks. For one mask, write mask_factories=[lambda: mask]"
                 if single
                 else ""
             )
@@ -68,11 +68,11 @@ def check_masks(container: MaskContainer, sig: Shape, wanted: Any = None) -> Non
 
 
 def pays_sparse(masks: int, values: int, pixels: int) -> bool:
-    """Return whether masks with so many values that are not 0 are faster as sparse ones.
+    """Return whether masks with `values` nonzero values are faster as sparse masks.
 
     Measured on 16-bit frames of 128 x 128 pixels, on one core, in ns for each pixel of a frame:
-    BLAS takes 0.15 to convert it and 0.024 for each mask; sparse kernels take 0.5 for each value,
-    or 0.65 and 0.12 for each value.
+    BLAS takes 0.15 to convert the pixel and 0.024 for each mask; sparse kernels take either 0.5
+    for each value, or 0.65 and 0.12 for each value.
     """
     density = values / max(1, pixels)
     return min(0.5 * density, 0.65 + 0.12 * density) < 0.15 + 0.024 * masks
@@ -84,20 +84,20 @@ class _Cut(NamedTuple):
     masks: Any
     """Dense matrix of shape (pixels, masks), or SparseRows."""
     most: int | None
-    """Pixels over which a product of integers is exact in a dense matrix of floats."""
+    """Number of pixels over which a product of integers is exact in a dense matrix of floats."""
 
 
 class MaskProduct:
-    """Adds dot products of tiles with a stack of masks to rows of results.
+    """Add dot products of tiles with a stack of masks to rows of results.
 
-    It is shared by all threads: nothing of it is changed, but for the masks cut so far.
+    All threads share it. Only the dictionary of cut masks changes.
     """
 
     def __init__(self, container: MaskContainer, data: np.dtype[Any], dtype: np.dtype[Any]) -> None:
         self._container = container
         self._data = data
         self._dtype = dtype
-        # complex masks on real data are two real ones each, neighbours in memory as their results
+        # complex masks on real data are pairs of real masks, adjacent in memory like the results
         self._split = dtype.kind == "c" and data.kind != "c"
         self._real = np.zeros(0, dtype).real.dtype if self._split else dtype
         self.is_sparse = self._choose()
@@ -112,7 +112,7 @@ class MaskProduct:
         return float(np.bincount(found[0], np.abs(values, dtype=np.float64)).max(initial=0))
 
     def _choose(self) -> bool:
-        """Return whether to multiply sparse: as was asked for, or as is faster."""
+        """Return whether to use sparse masks: as the user chose, otherwise the faster way."""
         if self._dtype.char in "gG":  # long doubles, which numba does not have
             return False
         chosen = self._container._use_sparse
@@ -120,15 +120,15 @@ class MaskProduct:
             return chosen is not False
         masks = self._container.computed_masks
         if not isinstance(masks, np.ndarray):
-            return True  # as dense ones they might not fit the memory
+            return True  # dense masks might not fit into memory
         values = int(np.count_nonzero(masks))
         pixels = int(np.prod(masks.shape[1:]))
         return pays_sparse(len(masks) * (1 + self._split), values, pixels)
 
     def add(self, tile: AnyArray, part: Slice, out: AnyArray) -> None:
-        """Add products of a tile, shape (n, *sizes), at `part` of the masks to `out`, (n, masks).
+        """Add the products of a tile, shape (n, *sizes), to `out`, shape (n, masks).
 
-        `part` is a slice of the signal.
+        `part` is the signal slice of the tile.
         """
         frames = tile.reshape(len(tile), part.shape.size)
         if not self._may_wrap:
@@ -145,7 +145,7 @@ class MaskProduct:
         add_exactly(out, found)
 
     def _add_frames(self, frames: AnyArray, part: Slice, out: AnyArray) -> None:
-        """Add products of flat frames; sums of integers are right modulo 2**64."""
+        """Add the products of flat frames; sums of integers are correct modulo 2**64."""
         cut = self._within(part)
         target = out.view(self._real) if self._split else out
         if self.is_sparse:
@@ -158,7 +158,7 @@ class MaskProduct:
     def add_shifted(
         self, tile: AnyArray, part: Slice, shift: tuple[int, ...], out: AnyArray
     ) -> None:
-        """Add products of a tile with masks that are all moved by one shift, in pixels."""
+        """Add the products of a tile with masks that are all shifted equally, in pixels."""
         sig = self._container.computed_masks.shape[1:]
         here, there = overlap(shift, sig)  # in the frame and in the masks
         start = [max(o, h.start) for o, h in zip(part.origin, here, strict=True)]
@@ -173,22 +173,22 @@ class MaskProduct:
         self.add(tile[(slice(None), *window)], Slice(origin, Shape(sizes, len(sizes))), out)
 
     def add_moved(self, frames: AnyArray, shifts: AnyArray, out: AnyArray) -> None:
-        """Add products of whole frames, (n, *sig), with masks shifted for each, (n, sig dims)."""
+        """Add the products of whole frames, (n, *sig), with masks shifted by (n, sig dims)."""
         whole = self._whole
         step = max(1, TOGETHER // max(1, whole.shape.size * frames.itemsize))
         for first in range(0, len(frames), step):
             rows = slice(first, first + step)
-            # moving the frames instead of the masks, one matrix serves all of them
+            # shift the frames instead of the masks: all frames then use the same matrix
             self.add(moved_back(frames[rows], shifts[rows]), whole, out[rows])
 
     @property
     def _whole(self) -> Slice:
-        """All of the signal."""
+        """The whole signal."""
         sizes = self._container.computed_masks.shape[1:]
         return Slice((0,) * len(sizes), Shape(sizes, len(sizes)))
 
     def _within(self, part: Slice) -> Any:
-        """Return the masks within a part, in the form and dtype to multiply with."""
+        """Return a part of the masks in the format and dtype of the multiplication."""
         region = tuple(zip(part.origin, part.shape, strict=True))
         cut = self._cuts.get(region)
         if cut is None:
@@ -197,7 +197,7 @@ class MaskProduct:
         return cut
 
     def _cut_dense(self, part: Slice) -> Any:
-        """Return a dense matrix; products of integers are made by BLAS where that is exact."""
+        """Return a dense matrix; BLAS multiplies integers as floats if that is exact."""
         get = self._container.get
         if self._dtype.kind == "c":
             matrix = get(part, dtype=self._dtype, sparse_backend=False)
@@ -216,7 +216,7 @@ class MaskProduct:
         return _Cut(get(part, dtype=np.float32, sparse_backend=False), most)
 
     def _cut_sparse(self, region: Region) -> Any:
-        """Return what masks hold where they are not 0."""
+        """Return the nonzero values of the masks."""
         from udfdask.kernels.cpu.sparse_mask_products import SparseRows
 
         which, pixels, values = self._entries(region)
@@ -228,12 +228,12 @@ class MaskProduct:
         if self._dtype.kind not in "fc":
             narrow = np.dtype(np.float32) if self._bound(which, values) <= EXACT_SINGLE else wide
         rows = (starts, pixels.astype(np.uint32), values.astype(wide), values.astype(narrow))
-        for array in rows:  # which all threads share
+        for array in rows:  # all threads share them
             array.flags.writeable = False
         return _Cut(SparseRows(*rows), None)
 
     def _entries(self, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Return masks, pixels within a region, and what is not 0 there, in real parts if split."""
+        """Return masks, pixels and nonzero values in a region, complex ones in two if split."""
         which, pixels, values = entries(self._container.computed_masks, region)
         if self._split:
             which = np.concatenate([2 * which, 2 * which + 1])
@@ -242,12 +242,12 @@ class MaskProduct:
         return which, pixels, values
 
     def _bound(self, which: AnyArray, values: AnyArray) -> float:
-        """Return what the product of a frame of integers with any of the masks cannot exceed."""
+        """Return an upper limit of the product of a frame of integers with any of the masks."""
         sums = np.bincount(which, np.abs(values, dtype=np.float64))
         return highest(self._data) * float(sums.max(initial=0))
 
     def _wide(self, which: AnyArray, values: AnyArray) -> np.dtype[Any]:
-        """Return a dtype that holds any sum of products."""
+        """Return a dtype that can hold any sum of products."""
         if self._dtype.kind in "fc" or self._bound(which, values) <= EXACT:
             return np.result_type(self._real, np.float64)
         return self._dtype

@@ -1,4 +1,4 @@
-"""The matrix formats in which masks are handed out."""
+"""Names and checks of the matrix formats of masks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Sparse = Literal[
     "sparse.pydata",
     "sparse.pydata.GCXS",
 ]
-"""Names of sparse formats, LiberTEM's: ``scipy.sparse`` is CSR, ``sparse.pydata`` COO."""
+"""LiberTEM's names of sparse formats: ``scipy.sparse`` is CSR, ``sparse.pydata`` is COO."""
 
 SPARSE: tuple[Sparse, ...] = get_args(Sparse)
 
 
 def sparse_format(name: str, value: Any) -> Sparse:
-    """Return a checked name of a sparse format."""
+    """Return the name of a sparse format, checked."""
     if value not in SPARSE:
         raise ArgumentValueError(
             f"{name} must be one of {', '.join(map(repr, SPARSE))}, not {value!r}"
@@ -29,7 +29,7 @@ def sparse_format(name: str, value: Any) -> Sparse:
 
 
 def choice(name: str, value: Any, default: Sparse) -> Sparse | Literal[False] | None:
-    """Return a checked choice: a format, False for dense, None for no choice."""
+    """Return a choice, checked: a format, False for dense, None for no choice."""
     if value is None:
         return None
     if isinstance(value, str) and value in SPARSE:
@@ -42,13 +42,13 @@ def choice(name: str, value: Any, default: Sparse) -> Sparse | Literal[False] | 
 
 
 def numpy_backend(value: Any) -> None:
-    """Check that masks are asked for where they can be had."""
+    """Raise unless the backend is NumPy."""
     if value is None or value == "numpy":
         return
     if value == "cupy":
         raise ArgumentValueError(
-            "backend='cupy' is not in this version: leave it out and copy the matrix to the "
-            "device, with cupy.asarray"
+            "backend='cupy' is not supported: leave it out and copy the matrix to the device with "
+            "cupy.asarray"
         )
     raise ArgumentValueError(
         f"backend must be None or 'numpy', not {value!r}; for sparse matrices use sparse_backend"

@@ -1,4 +1,4 @@
-"""Dot products of sparse tiles with a stack of masks, out of the pixels that are stored."""
+"""Compute dot products of sparse tiles with a stack of masks from the stored pixels only."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ class _Weights(NamedTuple):
     masks: Any
     """Dense matrix of shape (pixels, masks), or PixelMasks."""
     wide: np.dtype[Any]
-    """Dtype in which products are added up."""
+    """Dtype of the sums of products."""
 
 
 class EntryProduct(MaskProduct):
-    """Adds dot products of sparse tiles with a stack of masks to rows of results.
+    """Add dot products of sparse tiles with a stack of masks to rows of results.
 
-    It multiplies with dense masks or sparse ones as `MaskProduct` does. Whatever these are, pixels
-    that are not stored are not looked at.
+    It chooses dense or sparse masks like `MaskProduct`. In both cases it reads only the stored
+    pixels of the tiles.
     """
 
     def add(self, tile: Any, part: Slice, out: AnyArray) -> None:
-        """Add products of a tile at `part` of the masks to `out`, shape (n, masks)."""
+        """Add the products of a tile at `part` of the signal to `out`, shape (n, masks)."""
         from udfdask.kernels.cpu.sparse_entries import entries_of
 
         self._add(entries_of(tile), part, out)
 
     def add_shifted(self, tile: Any, part: Slice, shift: tuple[int, ...], out: AnyArray) -> None:
-        """Add products of a tile with masks that are all moved by one shift, in pixels."""
+        """Add the products of a tile with masks that are all shifted equally, in pixels."""
         shifts = np.broadcast_to(np.array(shift, np.int64), (len(out), len(shift)))
         self._add_moved(tile, part, shifts, out)
 
     def add_moved(self, frames: Any, shifts: AnyArray, out: AnyArray) -> None:
-        """Add products of whole frames with masks shifted for each, (n, sig dims)."""
+        """Add the products of whole frames with masks; each frame has its shift, (n, sig dims)."""
         self._add_moved(frames, self._whole, shifts, out)
 
     def _add_moved(self, tile: Any, part: Slice, shifts: AnyArray, out: AnyArray) -> None:
-        """Add products of a tile with masks shifted for each frame."""
+        """Add the products of a tile with masks; each frame has its own shift."""
         from udfdask.kernels.cpu.sparse_entries import entries_of
         from udfdask.kernels.cpu.sparse_products import moved_entries
 
@@ -56,7 +56,7 @@ class EntryProduct(MaskProduct):
         self._add(moved, whole, out)
 
     def _add(self, stored: Any, part: Slice, out: AnyArray) -> None:
-        """Add products of what frames store at `part` of the masks."""
+        """Add the products of the stored pixels of frames at `part` of the signal."""
         from udfdask.kernels.cpu.sparse_products import add_entry_products
 
         if self._dtype.char in "gG":
@@ -80,7 +80,7 @@ class EntryProduct(MaskProduct):
         return np.array([values[a:b] @ masks[stored.pixels[a:b]] for a, b in frames])
 
     def _long_products(self, stored: Any, part: Slice) -> AnyArray:
-        """Return products in long double precision, which SciPy has and compiled code has not."""
+        """Return products in long double precision, with SciPy: numba has no long doubles."""
         from scipy.sparse import csr_array
 
         masks = self._container.get(part, dtype=self._dtype, sparse_backend=False)
@@ -90,7 +90,7 @@ class EntryProduct(MaskProduct):
         return products
 
     def _cut_dense(self, part: Slice) -> _Weights:
-        """Return a dense matrix, of integers in a floating dtype where that is exact."""
+        """Return a dense matrix; integers are stored in a floating dtype if that is exact."""
         own = self._container.computed_masks.dtype
         dtype, wide = self._dtype, np.result_type(self._real, np.float64)
         if self._dtype.kind not in "fc":
@@ -105,7 +105,7 @@ class EntryProduct(MaskProduct):
         return _Weights(matrix.view(self._real) if self._split else matrix, wide)
 
     def _cut_sparse(self, region: Region) -> _Weights:
-        """Return what masks hold where they are not 0, pixel by pixel."""
+        """Return the nonzero values of the masks, pixel by pixel."""
         from udfdask.kernels.cpu.sparse_products import PixelMasks
 
         which, pixels, values = self._entries(region)
@@ -115,6 +115,6 @@ class EntryProduct(MaskProduct):
         starts = np.searchsorted(pixels, np.arange(size + 1)).astype(np.int64)
         wide = self._wide(which, values)
         masks = PixelMasks(starts, which.astype(np.uint32), values.astype(wide))
-        for array in masks:  # which all threads share
+        for array in masks:  # all threads share them
             array.flags.writeable = False
         return _Weights(masks, wide)

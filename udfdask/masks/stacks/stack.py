@@ -1,4 +1,4 @@
-"""A stack of masks: computed from factories once, then cut into matrices."""
+"""Compute a stack of masks from factories once per process, and cut it into matrices."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from udfdask.tokens import Identity, identity_of
 Factories = Callable[[], Any] | tuple[Callable[[], Any], ...]
 
 MOST_REGIONS = 2048
-"""Number of matrices that a stack keeps; those of all tiles of a run are as large as the stack."""
+"""Number of matrices that a stack keeps; the matrices of all tiles are as large as the stack."""
 
 
 class MaskStack:
-    """Masks of one shape, and the matrices that were cut from them. Shared: nobody changes it.
+    """Masks of one shape, and the matrices that were cut from them. Threads share it: read-only.
 
     `masks` has the shape (n, *sig) and is a read-only NumPy array or a `sparse.COO`.
     """
@@ -60,14 +60,14 @@ class MaskStack:
 
 
 def _call(factories: Factories) -> list[Any]:
-    """Return stacks (k, *sig) of one shape of masks, each dense or a `sparse.COO`."""
+    """Call the factories; return stacks (k, *sig) of equal masks' shape, dense or `sparse.COO`."""
     if callable(factories):
         stack = _as_array(factories(), "mask_factories")
         if stack.ndim < 2:
             raise ArgumentValueError(
                 "a single callable must return a whole stack of masks, of shape (n, *sig), but "
-                f"mask_factories returned the shape {stack.shape}: for one mask pass a list with "
-                "the callable in it"
+                f"mask_factories returned the shape {stack.shape}. For one mask, pass a list that "
+                "contains the callable"
             )
         return [stack]
     masks = [_as_array(f(), f"mask_factories[{i}]") for i, f in enumerate(factories)]
@@ -75,14 +75,14 @@ def _call(factories: Factories) -> list[Any]:
     for i, mask in enumerate(masks):
         if mask.ndim < 1 or mask.shape != first:
             raise ArgumentValueError(
-                "all masks must have one shape, that of a frame, but mask_factories[0] returned "
+                "all masks must have the shape of a frame, but mask_factories[0] returned "
                 f"{first} and mask_factories[{i}] {mask.shape}"
             )
     return [mask.reshape((1, *first)) for mask in masks]
 
 
 def _as_array(mask: Any, source: str) -> Any:
-    """Return what a factory returned as a NumPy array or a `sparse.COO` that is 0 elsewhere."""
+    """Return a factory's mask as a NumPy array, or as a `sparse.COO` with the fill value 0."""
     if _is_sparse(mask):
         sparse = checks.needs_sparse("a sparse mask")
         mask = sparse.COO(mask)
@@ -102,15 +102,15 @@ def _as_array(mask: Any, source: str) -> Any:
 
 
 def _is_sparse(mask: Any) -> bool:
-    """Return whether an array is one of pydata's sparse ones, or of SciPy's."""
+    """Return whether an array is a sparse array of the package `sparse` or of SciPy."""
     return type(mask).__module__.partition(".")[0] in ("scipy", "sparse")
 
 
 def _join(stacks: Sequence[Any], as_sparse: bool) -> Any:
-    """Return one new stack of several: a read-only array or a `sparse.COO`."""
+    """Join several stacks into a new one: a read-only array or a `sparse.COO`."""
     if not as_sparse:
         dense = [s.todense() if _is_sparse(s) else s for s in stacks]
-        joined = np.concatenate(dense)  # a copy, which the factory's own array cannot change
+        joined = np.concatenate(dense)  # a copy: later changes of a factory's array do not count
         joined.flags.writeable = False
         return joined
     sparse = checks.needs_sparse("a sparse stack of masks")
@@ -122,11 +122,12 @@ _LOCKS = OncePerProcess(64)
 
 
 def shared_stack(factories: Factories, as_sparse: bool | None) -> MaskStack:
-    """Return the stack of some factories, computed by the first thread that asks for it.
+    """Return the stack of some factories; the first thread that needs it computes it.
 
-    A factory may change what it carries, because it counts its calls or draws random numbers. It
-    is still the same to those who make their container later: its stack is kept under what it was
-    before the call and after. No thread may look at it in between, hence the lock.
+    A factory may change its own state when it is called, for example because it counts its calls
+    or draws random numbers. Containers that are made from it later must get the same stack.
+    Therefore the stack is stored under the identity before the call and under the one after it.
+    The lock keeps other threads from reading the state in between.
     """
     fresh: list[MaskStack] = []
 
@@ -142,13 +143,13 @@ def shared_stack(factories: Factories, as_sparse: bool | None) -> MaskStack:
 
 
 def _code_of(factories: Factories) -> Hashable:
-    """Return the code of factories, which stays when they change what they carry."""
+    """Return the code of factories, which is the same even if their state changes."""
     each = factories if isinstance(factories, tuple) else (factories,)
     return tuple(map(_code, each))
 
 
 def _code(factory: Any) -> Hashable:
-    """Return the code of a function, also behind bound arguments; else a type."""
+    """Return the code of a function, without `functools.partial`; otherwise the type."""
     while isinstance(factory, functools.partial):
         factory = factory.func
     return factory.__code__ if isinstance(factory, types.FunctionType) else Identity(type(factory))

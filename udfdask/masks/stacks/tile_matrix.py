@@ -1,4 +1,4 @@
-"""Matrices cut from a stack of masks, for dot products with flattened tiles."""
+"""Cut matrices from a stack of masks, for dot products with flattened tiles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dense_matrix(masks: Any, region: Region, dtype: np.dtype[Any], transpose: bo
         rows, columns, values = entries(masks, region)
         matrix = np.zeros(shape, dtype=dtype)
         matrix[(columns, rows) if transpose else (rows, columns)] = values
-    matrix = matrix.view()  # it may be the stack itself, or a factory's
+    matrix = matrix.view()  # the flag of the stack, or of a factory's array, must not change
     matrix.flags.writeable = False
     return matrix
 
@@ -35,7 +35,7 @@ def dense_matrix(masks: Any, region: Region, dtype: np.dtype[Any], transpose: bo
 def sparse_matrix(
     masks: Any, region: Region, dtype: np.dtype[Any], transpose: bool, wanted: Sparse
 ) -> Any:
-    """Return a sparse matrix of shape (n, pixels), or transposed, in the format asked for."""
+    """Return a sparse matrix of shape (n, pixels), or transposed, in the `wanted` format."""
     rows, columns, values = entries(masks, region)
     n, pixels = len(masks), math.prod(size for _, size in region)
     place, shape = ((columns, rows), (pixels, n)) if transpose else ((rows, columns), (n, pixels))
@@ -53,13 +53,13 @@ def sparse_matrix(
 
 
 def entries(masks: Any, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Return mask numbers, flat pixel numbers within a region, and the values that are not 0."""
+    """Return the nonzero values in a region, with their mask numbers and flat pixel numbers."""
     if isinstance(masks, np.ndarray):
         index = tuple(slice(first, first + size) for first, size in region)
         flat = masks[(slice(None), *index)].reshape(len(masks), math.prod(n for _, n in region))
         rows, columns = np.nonzero(flat)
         return rows, columns, flat[rows, columns]
-    # in NumPy: slicing a COO makes numba compile for seconds in each process
+    # NumPy, because slicing a COO makes numba compile for seconds in each process
     which, *where = masks.coords
     inside = np.ones(len(which), dtype=bool)
     for axis, (first, size) in zip(where, region, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks import DiscTemplate
+from udfdask.masks import DiskTemplate
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
 
@@ -26,13 +26,13 @@ def checked_peaks(given: Any) -> Any:
 
 def checked_template(given: Any) -> Any:
     """Return a description, an array or a lazy array of a template."""
-    if isinstance(given, DiscTemplate):
+    if isinstance(given, DiskTemplate):
         return given
     template = given if _is_lazy(given) else _numbers("template", given)
     if template.ndim != 2 or not all(n > 0 for n in template.shape):
         raise ArgumentValueError(
-            f"template must be a DiscTemplate or an array (height, width), not {given!r:.60}: for "
-            "a disc write DiscTemplate(radius=...)"
+            f"template must be a DiskTemplate or an array (height, width), not {given!r:.60}: for "
+            "a disc write DiskTemplate(radius=...)"
         )
     return template
 

@@ -1,4 +1,4 @@
-"""Which pixels an excluded one is patched from."""
+"""Find the good neighbors from which an excluded pixel is patched."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from udfdask.types import AnyArray
 
 
-def good_neighbours(excluded: AnyArray, shape: Sequence[int]) -> tuple[AnyArray, AnyArray]:
-    """Return the good neighbours of excluded pixels in a frame of a shape, and how many there are.
+def good_neighbors(excluded: AnyArray, shape: Sequence[int]) -> tuple[AnyArray, AnyArray]:
+    """Return the good neighbors of excluded pixels in a frame, and the number for each pixel.
 
-    `excluded` are coordinates, int, (sig dims, k). The neighbours are flat indices, int, shape
-    (k, 3**n - 1), of each pixel in C order; behind the last stands the pixel itself. Their numbers
-    have the shape (k,).
+    `excluded` are coordinates, int, (sig dims, k). The neighbors are flat indices, int, shape
+    (k, 3**n - 1), for each pixel in C order. The entries after the last neighbor contain the pixel
+    itself. The numbers of neighbors have the shape (k,).
     """
     n = len(shape)
     around = [step for step in itertools.product((-1, 0, 1), repeat=n) if any(step)]
@@ -40,11 +40,11 @@ def good_neighbours(excluded: AnyArray, shape: Sequence[int]) -> tuple[AnyArray,
 
 
 def straddles(excluded: AnyArray, shape: Sequence[int], edges: Sequence[Sequence[int]]) -> bool:
-    """Return whether a good neighbour of an excluded pixel lies in another part of the frame.
+    """Return whether an excluded pixel has a good neighbor in another part of the frame.
 
-    `edges` holds the first pixel of each part along each axis, in order.
+    `edges` contains the first pixel of each part along each axis, in order.
     """
-    table, counts = good_neighbours(excluded, shape)
+    table, counts = good_neighbors(excluded, shape)
     if not table.size:
         return False
     used = np.arange(table.shape[1]) < counts[:, np.newaxis]

@@ -1,4 +1,4 @@
-"""Discs and rings, with hard or with soft edges."""
+"""Make disks and rings, with hard or soft edges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from udfdask.masks import checks
-from udfdask.masks.bins import bin_weight, patch_centre
+from udfdask.masks.bins import bin_weight, patch_center
 from udfdask.masks.polar import distance, offsets, reach
 from udfdask.types import AnyArray
 
@@ -20,15 +20,15 @@ def circular(
     radius: float,
     antialiased: bool = False,
 ) -> AnyArray:
-    """Return a disc.
+    """Return a disk.
 
-    With `d` the distance of a pixel from the centre it holds ``d**2 <= radius**2``, with
-    `antialiased` ``clip(radius + 0.5 - d, 0, 1)``.
+    With `d` the distance of a pixel from the center, the mask is ``d**2 <= radius**2``. With
+    `antialiased` it is ``clip(radius + 0.5 - d, 0, 1)``.
 
     Parameters
     ----------
     centerX, centerY : float
-        Centre, in pixels; it may lie between pixels or outside of the frame.
+        Center, in pixels; it can lie between pixels or outside the frame.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float
@@ -44,15 +44,15 @@ def circular(
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer, or something else is no number.
+        If a size is not an integer, or another argument is not a number.
     ArgumentValueError
         If a size is not positive, `radius` is negative or NaN, or another number is not finite.
 
     Examples
     --------
     >>> from udfdask.masks import circular
-    >>> disc = circular(centerX=2, centerY=1, imageSizeX=5, imageSizeY=3, radius=1)
-    >>> print(disc.astype(int))
+    >>> disk = circular(centerX=2, centerY=1, imageSizeX=5, imageSizeY=3, radius=1)
+    >>> print(disk.astype(int))
     [[0 0 1 0 0]
      [0 1 1 1 0]
      [0 0 1 0 0]]
@@ -79,18 +79,18 @@ def ring(
 ) -> AnyArray:
     """Return a ring.
 
-    With `d` the distance of a pixel from the centre it holds ``radius_inner < d <= radius``, so
-    that the centre pixel itself is out even if `radius_inner` is 0. With `antialiased` it is the
-    one bin of `radial_bins` between these radii.
+    With `d` the distance of a pixel from the center, the mask is ``radius_inner < d <= radius``.
+    So the center pixel is never part of the ring, even if `radius_inner` is 0. With `antialiased`
+    the ring is the single bin of `radial_bins` between these radii.
 
     Parameters
     ----------
     centerX, centerY : float
-        Centre, in pixels; it may lie between pixels or outside of the frame.
+        Center, in pixels; it can lie between pixels or outside the frame.
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float
-        Outer radius, in pixels; inf for all that is outside of `radius_inner`.
+        Outer radius, in pixels; inf for all pixels outside `radius_inner`.
     radius_inner : float
         Inner radius, in pixels, 0 or more, smaller than `radius`.
     antialiased : bool
@@ -104,10 +104,10 @@ def ring(
     Raises
     ------
     ArgumentTypeError
-        If a size is no integer, or something else is no number.
+        If a size is not an integer, or another argument is not a number.
     ArgumentValueError
         If a size is not positive, a radius is negative, `radius_inner` is not smaller than
-        `radius`, or another number than `radius` is not finite.
+        `radius`, or a number other than `radius` is not finite.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def ring(
         r = reach(centerX, centerY, imageSizeX, imageSizeY) + ri
     if antialiased:
         d = distance(centerX, centerY, imageSizeX, imageSizeY)
-        return patch_centre(bin_weight(d, (r + ri) / 2, r - ri), d, ri)
+        return patch_center(bin_weight(d, (r + ri) / 2, r - ri), d, ri)
     dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
     squared = dy * dy + dx * dx
     between: AnyArray = (squared > ri * ri) & (squared <= r * r)
