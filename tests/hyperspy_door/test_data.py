@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.udfs import PickUDF, SumSigUDF, SumUDF
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
@@ -64,7 +65,7 @@ def test_equal_data_get_equal_names(lazy):
     assert names[0] == names[1] != other["intensity"].data.name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=5), st.integers(1, 3))
 def test_chunks_of_data_in_memory(shape, sig_dims):
     sig_dims = min(sig_dims, len(shape))

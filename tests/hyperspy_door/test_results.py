@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from signal_cases import EveryKindUDF, ListsUDF, axis_facts, cases, plain
+from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import rois
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -18,7 +19,7 @@ from udfdask.udfs import SumSigUDF, SumUDF
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
 
-few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # of small signal chunks
 
 quiet = {"show_progressbar": False}

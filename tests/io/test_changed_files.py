@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.errors import FileFormatError
 from udfdask.io import from_raw, from_raw_csr, open_file
 from udfdask.io.file_identity import FileIdentity
@@ -322,7 +323,7 @@ def computed(array):
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_right_values_or_an_error_whatever_is_written(data, tmp_path_factory):
     name = data.draw(st.sampled_from(["scan.raw", "scan.npy", "indptr", "indices", "data"]))
     write, open_it = READERS[name]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw
 from udfdask.io.file_identity import FileIdentity
@@ -206,7 +207,7 @@ def test_wrong_arguments(file, wrong, error, match):
         from_raw(file, **(right | wrong))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data())
 def test_any_layout_is_what_fromfile_reads(data, tmp_path_factory):
     shape = data.draw(shapes())

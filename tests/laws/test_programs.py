@@ -19,6 +19,7 @@ from program_strategies import (
     SAME_FORMS,
     cases,
 )
+from suites import examples
 from udf_programs import ATTRIBUTES, make_udf
 from udfdask.testing import run_reference
 
@@ -106,7 +107,7 @@ SUM = Buffer("a")
     Case((Program((SUM,), (Output("here", "here"),)),), (2, 2, 1), 1, ((2,), (1, 1), (1,)))
 )
 @given(case=cases())
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 def test_two_hundred_programs_agree(client, case):
     check(case, client)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import SYNC, compute
+from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, rois
@@ -176,7 +177,7 @@ def cases(draw):
 
 
 @given(cases())
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 def test_chunks_tiles_and_regions_do_not_show(case):
     data, roi, parameters = case["data"], case["roi"], case["parameters"]

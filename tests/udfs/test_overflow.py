@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 SHAPE = (3, 4, 4, 5)
@@ -72,7 +73,7 @@ def long_integers(draw):
     return data
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(long_integers(), st.sampled_from(sorted(UDFS)), st.data())
 def test_right_or_refused(data, name, draw):
     chunks = draw.draw(st.sampled_from([SHAPE, (1, 4, 4, 5), (2, 3, 2, 5), (1, 1, 4, 5)]))

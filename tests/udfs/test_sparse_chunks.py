@@ -22,6 +22,7 @@ from sparse_data import (
     sparse_chunks,
     sprinkled,
 )
+from suites import examples
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.corrections import CorrectionSet
 from udfdask.masks import circular
@@ -104,7 +105,7 @@ def compare(data, x, udfs, **how):
 
 # many signal chunks are too many for some UDFs, which plans say
 @pytest.mark.filterwarnings("ignore:a task takes:udfdask.errors.UDFWarning")
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(data=st.data())
 def test_the_numbers_of_dense_chunks(data):
     shape = data.draw(shapes(min_nav=1, max_side=4))
@@ -123,7 +124,7 @@ def test_the_numbers_of_dense_chunks(data):
 
 
 @pytest.mark.filterwarnings("ignore:a task takes:udfdask.errors.UDFWarning")
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(data=st.data())
 def test_matrices_too(data):
     shape = (data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9)))

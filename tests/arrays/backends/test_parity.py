@@ -12,6 +12,7 @@ import udfdask as ud
 from backend_udfs import Wants, program_on
 from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
 from program_strategies import cases
+from suites import examples
 from udf_programs import make_udf
 from udfdask import udfs
 from udfdask.arrays.backends import names
@@ -26,7 +27,7 @@ METHODS = ("tile", "frame", "partition")
 DTYPES = ("uint16", "int8", "int64", "float32", "float64", "complex64", "bool")
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-few = settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
+few = settings(deadline=None, max_examples=examples(30), suppress_health_check=list(HealthCheck))
 
 offers = st.lists(st.sampled_from(ON_HOST), min_size=1, max_size=3, unique=True).map(tuple)
 
@@ -87,7 +88,7 @@ def wanting(draw):
 
 
 @given(runs(dtypes=DTYPES[:-1]), st.lists(wanting(), min_size=1, max_size=3))
-@settings(few, max_examples=80)
+@settings(few, max_examples=examples(80))
 def test_every_pixel_arrives(run, asked):
     agree(run, asked)
 

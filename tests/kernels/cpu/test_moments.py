@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
+from suites import examples
 from udfdask.kernels.cpu.variance import BLOCK, SQUARE_BLOCK, add_moments, merge_moments
 from udfdask.kernels.moment_arrays import Moments
 
@@ -133,7 +134,7 @@ def offset_values(draw):
     return kept_as.astype(dtype.newbyteorder(draw(st.sampled_from("<>"))))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(offset_values(), st.data())
 def test_an_offset_costs_no_precision(values, data):
     """In any tiles, merged in any order, some of them with no frame or one."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from device_modules import MODULES, cupy_is
 from device_udfs import sent
+from suites import examples
 from udfdask.masks import DiscTemplate, circular, ring
 from udfdask.testing import numpy_standing_in_for_cupy
 from udfdask.udfs import (
@@ -100,7 +101,7 @@ ROIS = {"all": None, "some": np.arange(24).reshape(4, 6) % 5 > 1, "none": np.zer
 @pytest.mark.filterwarnings("ignore::udfdask.errors.UDFWarning")
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("name", UDFS)
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(case=CASES)
 def test_the_same_numbers_on_a_device(name, module, case):
     lazy = da.from_array(data(case["dtype"]), chunks=case["chunks"])

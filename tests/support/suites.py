@@ -1,0 +1,76 @@
+"""Two suites: the default one takes three minutes, the full one (`pytest --full`) has every test.
+
+The default suite leaves out the tests with the mark `full`. Of the parameter sets of a test it has
+at most `SETS`, unless the test has the mark `every_set`. Of what hypothesis generates it has at
+most `EXAMPLES`. A test that is named on the command line (`file.py::test`) runs as in the full
+suite.
+
+pytest has no public way to drop parameter sets before it makes an item of each. So the sets are
+taken from `Metafunc._calls`, which pytest itself makes items of.
+"""
+
+import pytest
+from hypothesis import settings
+
+SETS = 3
+EXAMPLES = 10
+
+
+def pytest_addoption(parser):
+    """Add the option that asks for the full suite."""
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="run every test with all of its parameters, in place of the suite of three minutes",
+    )
+
+
+def pytest_configure(config):
+    """Choose the number of examples before the modules of tests are imported."""
+    # no test depends on time
+    settings.register_profile("default", deadline=None, max_examples=EXAMPLES)
+    settings.register_profile("full", deadline=None)
+    settings.load_profile("full" if is_full(config) else "default")
+
+
+def is_full(config):
+    """Whether this is a run of the full suite, or of tests that are named one by one."""
+    return config.getoption("--full") or any("::" in str(arg) for arg in config.args)
+
+
+def examples(full, default=EXAMPLES):
+    """The number of examples of a test: `full`, in the default suite no more than `default`."""
+    return full if settings.get_current_profile_name() == "full" else min(full, default)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc):
+    """Keep the parameter sets that this suite runs."""
+    result = yield
+    if not is_full(metafunc.config):
+        marks = {mark.name for mark in metafunc.definition.iter_markers()}
+        if "full" in marks:  # one stands for all of them, and is deselected
+            metafunc._calls = metafunc._calls[:1]
+        elif "every_set" not in marks:
+            metafunc._calls = spread(metafunc._calls, SETS)
+    return result
+
+
+def spread(sets, count):
+    """At most `count` of the sets: the first, the last and others at equal distances.
+
+    Where two lists of parameters of equal length are combined, that is the diagonal.
+    """
+    if len(sets) <= count:
+        return sets
+    return [sets[i * (len(sets) - 1) // (count - 1)] for i in range(count)]
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave the tests with the mark `full` to the full suite."""
+    if is_full(config):
+        return
+    left_out = [item for item in items if item.get_closest_marker("full")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
