@@ -49,6 +49,7 @@ def assert_same(found, own):
     assert found.original_metadata.as_dictionary() == own.original_metadata.as_dictionary()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FUNCTIONS)
 @few
 @given(data=st.data())

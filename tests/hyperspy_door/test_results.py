@@ -36,6 +36,7 @@ def data_of(signal):
     return np.asarray(signal.data)
 
 
+@pytest.mark.full
 @few
 @given(st.data())
 def test_values_are_those_of_the_unlabelled_run(data):
@@ -61,6 +62,7 @@ def test_values_are_those_of_the_unlabelled_run(data):
             np.testing.assert_array_equal(done.valid_mask[name].data, np.atleast_1d(valid))
 
 
+@pytest.mark.full
 @few
 @given(cases())
 def test_every_attribute_of_every_axis_is_kept(case):
@@ -86,6 +88,7 @@ def test_every_attribute_of_every_axis_is_kept(case):
         assert found["counts"].axes_manager.navigation_shape == ()
 
 
+@pytest.mark.full
 @few
 @given(cases())
 def test_classes_and_metadata(case):

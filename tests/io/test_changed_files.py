@@ -247,6 +247,7 @@ def test_permissions_and_further_names_are_no_change(recording):
     np.testing.assert_array_equal(array.compute(scheduler="threads"), scan())
 
 
+@pytest.mark.full
 def test_processes_say_it_too(recording, pool):
     path, write, open_it = recording
     total = open_it(path).sum(dtype="i8")
@@ -403,6 +404,7 @@ def descriptors(path):
     return sum(os.path.realpath(entry) == str(path) for entry in Path("/proc/self/fd").iterdir())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(set(READERS) - {"scan.blo"}))  # RosettaSciIO keeps one
 def test_no_descriptor_stays_open(tmp_path, name):
     write, open_it = READERS[name]

@@ -102,6 +102,7 @@ def check(case, client):
 SUM = Buffer("a")
 
 
+@pytest.mark.always
 @example(Case((Program((SUM,)),), (1,), 1, ((1,),), roi=np.array(False)))  # one frame, not chosen
 @example(  # rows in flattened order, chunks not
     Case((Program((SUM,), (Output("here", "here"),)),), (2, 2, 1), 1, ((2,), (1, 1), (1,)))

@@ -12,6 +12,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "asv_bench"
 sys.path.insert(0, str(FOLDER))

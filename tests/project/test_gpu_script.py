@@ -11,6 +11,8 @@ import pytest
 from udfdask.arrays.backends.device import n_devices
 from udfdask.testing import numpy_standing_in_for_cupy
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "asv_bench"))
 try:

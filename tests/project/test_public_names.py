@@ -15,6 +15,7 @@ def test_no_name_is_listed_twice():  # their order is ruff's (RUF022)
     assert len(udfdask.__all__) == len(set(udfdask.__all__))
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("name", udfdask.__all__)
 def test_public_name_has_a_docstring_of_its_own(name):
     value = getattr(udfdask, name)

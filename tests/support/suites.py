@@ -1,9 +1,10 @@
 """Two suites: the default one takes three minutes, the full one (`pytest --full`) has every test.
 
-The default suite leaves out the tests with the mark `full`. Of the parameter sets of a test it has
-at most `SETS`, unless the test has the mark `every_set`. Of what hypothesis generates it has at
-most `EXAMPLES`. A test that is named on the command line (`file.py::test`) runs as in the full
-suite.
+The default suite leaves out the tests with the mark `full`, and those that start processes of dask
+(the fixtures and schedulers of `IN_PROCESSES`). Of the parameter sets of a test it has at most
+`SETS`. A test with the mark `always` is there with all its sets. Of what hypothesis generates there
+are at most `EXAMPLES`. A test that is named on the command line (`file.py::test`) runs as in the
+full suite.
 
 pytest has no public way to drop parameter sets before it makes an item of each. So the sets are
 taken from `Metafunc._calls`, which pytest itself makes items of.
@@ -14,6 +15,7 @@ from hypothesis import settings
 
 SETS = 3
 EXAMPLES = 10
+IN_PROCESSES = {"client", "cluster", "pool", "processes", "distributed"}
 
 
 def pytest_addoption(parser):
@@ -48,12 +50,20 @@ def pytest_generate_tests(metafunc):
     """Keep the parameter sets that this suite runs."""
     result = yield
     if not is_full(metafunc.config):
-        marks = {mark.name for mark in metafunc.definition.iter_markers()}
-        if "full" in marks:  # one stands for all of them, and is deselected
-            metafunc._calls = metafunc._calls[:1]
-        elif "every_set" not in marks:
-            metafunc._calls = spread(metafunc._calls, SETS)
+        if not for_default(metafunc.definition):
+            metafunc._calls = metafunc._calls[:1]  # stands for all of them, and is deselected
+        elif not metafunc.definition.get_closest_marker("always"):
+            here = [call for call in metafunc._calls if IN_PROCESSES.isdisjoint(call.id.split("-"))]
+            metafunc._calls = spread(here or metafunc._calls, SETS)
     return result
+
+
+def for_default(test):
+    """Whether a test is in the default suite."""
+    if test.get_closest_marker("always"):
+        return True
+    in_processes = IN_PROCESSES.intersection(test.fixturenames)
+    return not (in_processes or test.get_closest_marker("full"))
 
 
 def spread(sets, count):
@@ -67,10 +77,13 @@ def spread(sets, count):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave the tests with the mark `full` to the full suite."""
+    """Leave the other tests to the full suite."""
     if is_full(config):
         return
-    left_out = [item for item in items if item.get_closest_marker("full")]
+    kept, left_out = [], []
+    for item in items:
+        is_doctest = not isinstance(item, pytest.Function)
+        (kept if is_doctest or for_default(item) else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        items[:] = kept

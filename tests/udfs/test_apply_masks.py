@@ -73,6 +73,7 @@ def assert_same(got, want):
 
 
 class TestNumbers:
+    @pytest.mark.full
     @pytest.mark.parametrize("mask_dtype", MASK_DTYPES)
     @pytest.mark.parametrize("dtype", DATA_DTYPES)
     def test_dtypes(self, dtype, mask_dtype):
@@ -480,6 +481,7 @@ class TestInARun:
         np.testing.assert_allclose(got[..., 0], want)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "udf",
     [

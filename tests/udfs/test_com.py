@@ -132,6 +132,7 @@ def test_results_follow_the_formulas(parameters, roi):
     assert_close(found, plain(data, mask, **parameters))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "dtype",
     ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "g", "?", ">u2", ">f4"],
@@ -198,6 +199,7 @@ def test_chunks_tiles_and_regions_do_not_show(case):
         assert not {"divergence", "curl", "regression"} & set(found)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("parameters", [{}, {"r": 3, "ri": 1, "cy": 2.3, "regression": 1}], ids=str)
 def test_laws(parameters):
     check_udf(CoMUDF(**parameters))

@@ -128,6 +128,7 @@ def test_schedulers(scheduler):
     np.testing.assert_array_equal(found, run(DATA.astype("u2"), (2, 3, 5, 15)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sig_dims", [2])
 def test_laws(sig_dims):
     check_udf(FEMUDF(center=(3, 4), rad_in=1, rad_out=3), sig_dims=sig_dims)

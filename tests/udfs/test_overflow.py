@@ -73,6 +73,7 @@ def long_integers(draw):
     return data
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=examples(60))
 @given(long_integers(), st.sampled_from(sorted(UDFS)), st.data())
 def test_right_or_refused(data, name, draw):
@@ -105,6 +106,7 @@ def test_a_floating_dtype_holds_any_sum(udf, dtype):
     np.testing.assert_allclose(found["intensity"], data.sum(axis=axes, dtype="f8"), rtol=1e-15)
 
 
+@pytest.mark.full
 def test_masks_with_large_weights():
     """Narrow data do not fit either, if weights are large."""
     data = np.full(SHAPE, 200, "u1")

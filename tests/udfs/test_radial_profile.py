@@ -79,6 +79,7 @@ def test_means_follow_the_formula(parameters, own):
     np.testing.assert_allclose(found, plain(data, centre, **given), rtol=1e-10)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "i8", "f2", "f4", "f8", "g", "?", ">u2"])
 def test_every_real_dtype(dtype):
     data = frames("int64").astype(dtype)

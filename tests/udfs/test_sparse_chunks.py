@@ -104,6 +104,7 @@ def compare(data, x, udfs, **how):
 
 
 # many signal chunks are too many for some UDFs, which plans say
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:a task takes:udfdask.errors.UDFWarning")
 @settings(deadline=None, max_examples=examples(50))
 @given(data=st.data())
@@ -123,6 +124,7 @@ def test_the_numbers_of_dense_chunks(data):
     compare(values, x, picked, sig_dims=shape.sig_dims, roi=roi)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:a task takes:udfdask.errors.UDFWarning")
 @settings(deadline=None, max_examples=examples(25))
 @given(data=st.data())
@@ -138,6 +140,7 @@ def test_matrices_too(data):
     compare(values, x, picked, sig_dims=1, roi=data.draw(rois(shape[:1])))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", KNOWN)
 def test_the_ends_of_each_dtype(dtype):
     values = sprinkled(summable(dtype, (3, 5, 6, 7)), 0.5)
@@ -209,6 +212,7 @@ def test_zeros_count_as_frames_without_a_value():
     assert found["num_frames"] == 64
 
 
+@pytest.mark.full
 def test_stored_zeros_and_frames_without_entries():
     import sparse
 
@@ -222,6 +226,7 @@ def test_stored_zeros_and_frames_without_entries():
 # nothing is made dense
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", [*FORMATS, *MATRIX_FORMATS])
 @pytest.mark.parametrize("roi", [None, np.s_[1:3]])
 def test_nothing_is_made_dense(form, roi, monkeypatch):
@@ -396,6 +401,7 @@ def test_snapshots(scan):
         check(found, wanted, udf, "u2")
 
 
+@pytest.mark.full
 def test_every_scheduler(scan, pool):
     values, x = scan
     udfs = [SumUDF(), CoMUDF(r=2), masks((6, 7))]

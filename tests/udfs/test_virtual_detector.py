@@ -127,6 +127,7 @@ def test_it_says_what_it_is():
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["disk", "ring"])
 def test_laws(name):
     check_udf(DETECTORS[name][0])

@@ -140,6 +140,7 @@ def test_few_frames_are_one_group():
     assert entries.cut(5) == [entries]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "c8"])
 @given(st.data())
 @settings(deadline=None, max_examples=examples(30))

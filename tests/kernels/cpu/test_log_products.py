@@ -31,6 +31,7 @@ def plain(data):
     return np.log(x - lowest + 1).sum(axis=0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("n", [1, 3, 4, 9, 65, 130])
 def test_every_dtype(dtype, n):

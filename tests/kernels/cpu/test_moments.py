@@ -66,6 +66,7 @@ def check(found, data, rtol=1e-13):
     np.testing.assert_allclose(varsum, true_varsum.astype("f8"), rtol=rtol, atol=0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
 @pytest.mark.parametrize("n", [2, 8, 17])
 def test_every_dtype(dtype, n):

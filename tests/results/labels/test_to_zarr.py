@@ -53,6 +53,7 @@ def test_what_is_read_back(data, stores):
     assert found["end"].values.tolist() == ["min", "max"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("zarr_format", [2, 3, None])
 @pytest.mark.parametrize("computed", [False, True])
 def test_formats(x, tmp_path, zarr_format, computed):

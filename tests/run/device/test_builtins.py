@@ -185,6 +185,7 @@ def test_other_numbers(name, dtype, native, module):
             np.testing.assert_allclose(value, wanted[key], rtol=1e-5, atol=1e-6 * size)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 @pytest.mark.parametrize("log_scale", [True, False])

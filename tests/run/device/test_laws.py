@@ -9,6 +9,7 @@ import pytest
 
 import udfdask as ud
 from device_udfs import Both, Frames, Partitions, sent
+from udfdask.arrays.backends.device import to_host
 from udfdask.testing import numpy_standing_in_for_cupy
 
 DATA = np.random.default_rng(5).integers(0, 250, (6, 8, 16, 16)).astype("uint8")
@@ -57,6 +58,27 @@ def test_what_lives_on_the_device_never_leaves_it(cupy, chunks, roi):
     values = dask.compute(*arrays)
     assert all(isinstance(value, cupy.ndarray) for value in values)
     assert cupy.ledger.bytes_to_host == 0
+
+
+@pytest.mark.parametrize("announced", ["numpy", "cupy"])
+@pytest.mark.parametrize("first_on_device", [True, False])
+def test_signal_blocks_of_one_chunk_lie_on_different_devices(cupy, first_on_device, announced):
+    """The announced device decides, else the first block: what is there stays on its stream."""
+    shared, on_shared = cupy.cuda.get_current_stream(), []
+
+    class Where(Resident):
+        def process_tile(self, tile):
+            on_shared.append(cupy.cuda.get_current_stream() is shared)
+            super().process_tile(tile)
+
+    def place(block, block_id):
+        return cupy.asarray(block) if (block_id[3] == 0) == first_on_device else block
+
+    meta = (np if announced == "numpy" else cupy).empty((0,) * 4, dtype="uint8")
+    done = ud.run_udf(chunked(2, 8, 16, 8).map_blocks(place, meta=meta), Where()).compute()
+    assert set(on_shared) == {first_on_device or announced == "cupy"}
+    np.testing.assert_array_equal(to_host(done["rows"]), DATA.sum(axis=(2, 3)))
+    np.testing.assert_array_equal(to_host(done["frame"]), 2.0 * DATA.sum(axis=(0, 1)))
 
 
 def test_only_get_results_sees_the_host(cupy):

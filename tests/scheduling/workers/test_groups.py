@@ -102,6 +102,7 @@ def test_without_buffers(folder):
     check_once(folder, "nothing", "nav")
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 @settings(deadline=None, max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(dataset=datasets(dtype="int16"), order=st.permutations([0, 1, 2, 3]))

@@ -14,6 +14,8 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.scheduling.workers.wait_for_workers import workers_of
 from udfdask.testing import numpy_standing_in_for_cupy
 
+pytestmark = pytest.mark.full
+
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
 
 
