@@ -172,6 +172,7 @@ def test_the_class_shows_what_the_accessor_can():
     assert "run_udf" in dir(da.ones(3).udf)
 
 
+@pytest.mark.full
 def test_nothing_is_added_without_the_import():
     source = "import udfdask, dask.array as da; print(hasattr(da.Array, 'udf'))"
     run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)

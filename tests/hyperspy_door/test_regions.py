@@ -35,6 +35,7 @@ def selected(signal, **region):
 masks = st.lists(st.booleans(), min_size=24, max_size=24).map(lambda m: np.array(m).reshape(NAV))
 
 
+@pytest.mark.full
 @few
 @given(masks)
 def test_signals_of_booleans(mask):

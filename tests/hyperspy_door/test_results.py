@@ -236,6 +236,7 @@ class TestUseInHyperSpy:
         image.axes_manager.indices = (3, 1)
         assert image.get_current_signal().data == data[1, 3].sum()
 
+    @pytest.mark.full
     def test_navigator(self, scan, results):
         plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
         image = results[1]["intensity"]
@@ -381,6 +382,7 @@ def test_no_layer_but_those_of_the_run(data):
         assert set(labelled["intensity"].data.dask.layers) == set(bare["intensity"].dask.layers)
 
 
+@pytest.mark.full
 def test_the_class_of_an_installed_signal_type_is_kept(data, monkeypatch):
     signal = hs.signals.Signal2D(data.astype(complex))
     found = signal.udf.run_udf([SumUDF(), SumSigUDF()], **quiet)

@@ -42,6 +42,7 @@ def file(tmp_path, values):
     return tmp_path / "scan.toml"
 
 
+@pytest.mark.full
 def test_what_is_described_is_read(file, values):
     with raise_if_dask_computes():
         opened = open_file(file, chunks=(1, 3, 4, 5))

@@ -389,6 +389,7 @@ class TestNoFiles:
         with pytest.raises(FileNotFoundError, match="check the path"):
             open_file(tmp_path / "a.npy")
 
+    @pytest.mark.full
     def test_without_permission(self, tmp_path):
         """In another process, which is not root's any more."""
         if os.geteuid() != 0:

@@ -17,8 +17,9 @@ from udfdask.io import open_file
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # readers that fail leave files open
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # readers that fail leave files ope]
 ]
 
 FOLDER = os.environ.get("UDFDASK_TEST_DATA")

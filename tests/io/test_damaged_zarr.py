@@ -115,6 +115,7 @@ def changed(described, path, odd):
     return copy
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", FORMATS)
 def test_each_value_of_the_metadata(stores, tmp_path, kind):
     """Left out, or replaced by something odd; all the odd ones for the grid, three for the rest."""

@@ -136,6 +136,7 @@ def test_a_relative_path_is_found_from_elsewhere(file, scan, tmp_path, monkeypat
     assert_eq(array, scan)
 
 
+@pytest.mark.full
 def test_processes_read_it_too(file, scan):
     array = opened(file, chunks=(2, 7, 6, 4))
     np.testing.assert_array_equal(array.compute(scheduler="processes", num_workers=2), scan)

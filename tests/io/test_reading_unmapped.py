@@ -204,6 +204,7 @@ with dask.config.set({"udfdask.map-files": sys.argv[2] == "mapped", "scheduler":
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="this system has no such signal")
 def test_a_file_that_is_cut_while_a_task_works_on_it(tmp_path):
     """The one thing that only reading prevents; the documentation says so."""

@@ -167,6 +167,7 @@ def test_every_way_to_merge_with_every_method(merge, method, client):
     check(Case((program,), shape, 2, chunks, dtype="int16", roi=roi, tile_bytes=24), client)
 
 
+@pytest.mark.full
 def test_the_strategies_leave_nothing_out():
     seen = set()
     for case in generated(300):

@@ -302,6 +302,7 @@ def test_merge_with_a_region(x, cls):
     assert done["last"].tolist() == [21, 21]
 
 
+@pytest.mark.full
 @pytest.mark.point(24)
 @pytest.mark.parametrize("cls", AUX_UDFS, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("wrap", [np.asarray, da.from_array])

@@ -125,6 +125,7 @@ class TestNumbers:
         data, stack = numbers("i4", NAV + SIG), numbers("i4", (3, *SIG), 0.2)
         assert_same(run(data, ApplyMasksUDF(factories(stack))), reference(data, stack))
 
+    @pytest.mark.full
     @pytest.mark.parametrize("n", [1, 7, 8, 9, 31, 32, 33, 70])
     @pytest.mark.parametrize("fill", [0.02, 0.9])
     @pytest.mark.parametrize("dtype", ["u2", "f8", "c16"])

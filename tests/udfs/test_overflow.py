@@ -96,6 +96,7 @@ def test_each_at_the_limit(name, dtype, chunks):
         assert (outcome(x, name) is None) == (more == 1 and name != "point")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
 @pytest.mark.parametrize("udf", [SumUDF, SumSigUDF])
 def test_a_floating_dtype_holds_any_sum(udf, dtype):

@@ -150,6 +150,7 @@ def test_the_ends_of_each_dtype(dtype):
     compare(values, sparse_chunks(values, chunks, form, 2), udfs)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("dtype", "kind"), [("u2", "?"), ("u8", "u8"), ("i8", "i8"), ("i8", "f4"), ("i4", "c16")]
 )
@@ -166,6 +167,7 @@ def test_long_doubles_are_made_dense_a_tile_at_a_time():
     compare(values, x, [SumUDF()])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMATS)
 def test_shifts_of_each_frame(form):
     values = sprinkled(sample("i2", (3, 4, 6, 7)), 0.4)
@@ -188,6 +190,7 @@ def test_corrected_data_are_dense():
             np.testing.assert_allclose(found[name], numbers, rtol=1e-5, err_msg=f"{udf} {name}")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["GCXS", "COO"])
 def test_nan_where_something_is_stored(form):
     values = sprinkled(sample("f4", (2, 3, 9, 9)), 0.5)
@@ -261,6 +264,7 @@ def test_the_fence_holds(monkeypatch):
         ud.run_udf(x, SumUDF(), backends="numpy").compute(**SYNC)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["GCXS", "csr_array", "COO"])
 def test_memory_in_proportion_to_the_entries(form):
     """Dense, the chunk would take 100 times what is stored; a fifth of that is not allowed."""
@@ -379,6 +383,7 @@ def test_a_method_put_on_the_instance_gets_dense_tiles(scan):
     np.testing.assert_array_equal(found["intensity"], values.sum(axis=(0, 1), dtype="u8"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("udf", [SumUDF(), SumSigUDF(), CoMUDF(), StdDevUDF()], ids=repr)
 def test_backends_restricts(udf, scan):
     values, x = scan

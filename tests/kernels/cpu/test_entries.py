@@ -169,6 +169,7 @@ LARGEST = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("dtype", "value"), LARGEST)
 def test_narrow_sums_hold_as_many_of_the_largest_values_as_they_can(dtype, value):
     """Frames just as many as fit into each, and a few more."""

@@ -98,6 +98,7 @@ CASES = st.fixed_dictionaries(
 ROIS = {"all": None, "some": np.arange(24).reshape(4, 6) % 5 > 1, "none": np.zeros((4, 6), bool)}
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::udfdask.errors.UDFWarning")
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("name", UDFS)
