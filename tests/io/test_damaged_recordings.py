@@ -19,7 +19,7 @@ hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
 pytestmark = [
     pytest.mark.full,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # readers that fail leave files ope]
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # readers that fail leave files open
 ]
 
 FOLDER = os.environ.get("UDFDASK_TEST_DATA")
