@@ -171,6 +171,7 @@ def test_what_is_refused_before_anything_runs(file, values, monkeypatch, options
     assert {p: p.read_bytes() for p in file.parent.rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.full
 def test_a_picture_is_only_replaced_if_asked(file, tmp_path):
     picture = tmp_path / "a.png"
     for more in ([], ["--overwrite"], ["--overwrite", "--live", "--every", 0]):
@@ -191,6 +192,7 @@ def test_one_output_that_fails_keeps_no_other_from_being_written(file, tmp_path,
     assert {path.name for path in tmp_path.iterdir()} == {"scan.npy", "b.npz", "c.png"}
 
 
+@pytest.mark.full
 def test_the_demo_replaces_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "udfdask-demo.png").write_bytes(b"\x89PNG\r\n\x1a\nmine")

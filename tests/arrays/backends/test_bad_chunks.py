@@ -48,6 +48,7 @@ def test_another_type_than_announced(announced, came):
     gives_the_numbers(blocks)
 
 
+@pytest.mark.full
 def test_types_that_change_from_chunk_to_chunk():
     kinds = [*ON_HOST, names.SPARSE_DOK]
 
@@ -263,6 +264,7 @@ def test_indices_in_another_byte_order():
     gives_the_numbers(made_of(make, sp.csr_array((0, 0), dtype="f4")))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["i2", "u1", "u2", "i4", "u4", "i8", "u8"])
 def test_indices_of_any_dtype(dtype):
     def make(block):
@@ -286,6 +288,7 @@ def test_a_format_that_has_the_dtype_is_chosen():
     np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [sparse.COO.from_numpy, sp.csr_array])
 def test_aux_data_out_of_sparse_chunks(make):
     class Weighted(ud.UDF):

@@ -38,6 +38,7 @@ def test_dask(x):
     np.testing.assert_array_equal(ud.map_frames(np.sum, x).compute(**SYNC), DATA.sum(axis=(2, 3)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("order", "sig_dims", "held"),
     [
@@ -118,6 +119,7 @@ def test_explain(x, native):
     assert "backend   numpy chunks; " in str(ud.explain(X, Wants(native)))
 
 
+@pytest.mark.full
 def test_no_warning_of_memory_that_sparse_chunks_need_not(native):
     """A chunk of 8 TiB if it were dense, with nothing in it."""
     shape = (1 << 12, 1 << 15, 1 << 15)

@@ -135,6 +135,7 @@ def offset_values(draw):
     return kept_as.astype(dtype.newbyteorder(draw(st.sampled_from("<>"))))
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=examples(150))
 @given(offset_values(), st.data())
 def test_an_offset_costs_no_precision(values, data):

@@ -61,6 +61,7 @@ def test_nan_and_infinity_stay_where_they_are():
     np.testing.assert_array_equal(total, want)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_no_less_accurate_than_numpy(seed):
     rng = np.random.default_rng(seed)

@@ -148,13 +148,15 @@ def test_threads_share_task_data_that_is_there(cupy):
 class Facts(ud.UDF):
     """What a UDF is told about where it is."""
 
-    def __init__(self, seen, backend):
-        super().__init__(seen=seen, backend=backend)
+    seen = {}  # of the class, since a run copies its parameters
+
+    def __init__(self, backend):
+        super().__init__(backend=backend)
 
     def note(self, method):
         meta = self.meta
         facts = (meta.array_backend, meta.device_class, meta.device_number, self.xp.__name__)
-        self.params.seen.setdefault(method, set()).add(facts)
+        self.seen.setdefault(method, set()).add(facts)
 
     def get_backends(self):
         return (self.params.backend,)
@@ -174,7 +176,7 @@ class Facts(ud.UDF):
 
     def process_tile(self, tile):
         self.note("process")
-        self.params.seen.setdefault("types", set()).add(
+        self.seen.setdefault("types", set()).add(
             (type(tile), type(self.results.there), type(self.results.here))
         )
 
@@ -208,13 +210,14 @@ WITH_CUDA = ("cuda", "cuda", 1, "numpy")
 )
 @pytest.mark.point(25, 27)
 def test_a_udf_knows_where_it_is(native, backend, chunk, merge):
-    seen = {}
+    seen = Facts.seen
+    seen.clear()
     with (
         numpy_standing_in_for_cupy(n_devices=2) as cupy,
         dask.config.set({"udfdask.cuda-device": 1}),
     ):
         x = sent(cupy, chunked()) if native == "cupy" else chunked()
-        dask.compute(*ud.run_udf(x, Facts(seen, backend)).values())
+        dask.compute(*ud.run_udf(x, Facts(backend)).values())
         array = cupy.ndarray if backend == "cupy" else np.ndarray
         assert seen.pop("types") == {(array, array, np.ndarray)}
     assert seen.pop("preprocess") == {chunk, merge}

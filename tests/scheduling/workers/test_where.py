@@ -95,6 +95,7 @@ def test_alone(door, mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_beside_a_udf_for_any_worker(door, mixed, recorded, folder):
     udfs = [Rows(folder, pause=0.02), Cuda(folder), SumSigUDF()]
@@ -118,6 +119,7 @@ def test_plain_dask_tags_all_tasks(mixed, recorded, folder):
     where(folder)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("progress", [False, lambda state: None], ids=["", "progress"])
 def test_progressive_runs(progress, mixed, recorded, folder):
     udfs = [Rows(folder, pause=0.02), Cuda(folder)]
@@ -248,6 +250,7 @@ def test_data_in_the_graph(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["argument", "annotation", "function"])
 def test_resources_of_the_user(how, mixed, recorded, folder):
     results = ud.run_udf(lazy(folder), [Rows(folder), Cuda(folder)])
