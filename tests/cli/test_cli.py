@@ -399,6 +399,7 @@ def test_warnings_of_a_udf_are_told(file, monkeypatch):
     assert output.count("warning: PickUDF holds 48 frames") == 1
 
 
+@pytest.mark.full
 def test_demo(tmp_path):
     figure = tmp_path / "demo.png"
     output = call("demo", "--plot", figure)
@@ -439,6 +440,7 @@ def test_version():
     assert call("--version") == f"udfdask {version}\n"
 
 
+@pytest.mark.full
 def test_loading_the_command_line_is_cheap():
     # dask.array itself loads xarray and scipy where they are installed
     script = (

@@ -120,6 +120,7 @@ def test_arrays_that_cannot_be_read(scan, args, content):
     assert "mask.npy" in refused("run", scan, *(arg.format(path) for arg in args))
 
 
+@pytest.mark.full
 def test_in_a_process_of_its_own(tmp_path):
     (tmp_path / "a.npy").write_bytes(b"")
     command = [sys.executable, "-m", "udfdask", "run", str(tmp_path / "a.npy")]

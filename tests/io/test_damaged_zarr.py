@@ -167,6 +167,7 @@ def test_metadata_that_are_gone(store):
     assert_same(open_file(path, dataset="x").array.compute(), np.arange(4.0))
 
 
+@pytest.mark.full
 @FUZZ
 @given(data=st.data(), kind=st.sampled_from(FORMATS))
 def test_damaged_chunks(stores, tmp_path, data, kind):

@@ -94,6 +94,7 @@ def test_masked_array():
         ud.run_udf(x, Nav())
 
 
+@pytest.mark.full
 def test_expression_arrays():
     code = (
         "import dask.array as da, udfdask as ud\n"

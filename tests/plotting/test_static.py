@@ -143,6 +143,7 @@ def test_a_missing_matplotlib_is_named_with_its_extra(monkeypatch):
         draw([panel(np.eye(3))])
 
 
+@pytest.mark.full
 def test_pyplot_is_not_loaded(tmp_path):
     script = (
         "import sys, numpy as np\n"

@@ -81,6 +81,7 @@ def test_right_or_refused(data, name, draw):
     check(da.from_array(data, chunks=chunks), data, name)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(UDFS))
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
 @pytest.mark.parametrize("chunks", [SHAPE, (1, 2, 4, 5), (2, 4, 2, 5)])

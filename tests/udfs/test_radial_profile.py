@@ -190,6 +190,7 @@ def test_a_frame_without_a_centre_has_no_profile():
         assert {(1, 2), (0, 1), (0, 0)} == set(map(tuple, np.argwhere(nowhere)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", [{"cy": 4, "cx": 4}, {"centers": np.full((*NAV, 2), 4)}], ids=str)
 def test_pixels_outside_of_the_rings_are_not_read(place):
     data = frames("f8")

@@ -117,6 +117,7 @@ NOISE = np.random.default_rng(0).integers(-4000, 4000, (32, 32, 4, 5)) / 1024
 """Noise of about 1, in steps that remain exact beside an offset."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("chunks", [(1, 32), (5, 32), (32, 32), (1, 1)])
 @pytest.mark.parametrize(
     ("dtype", "offset"),

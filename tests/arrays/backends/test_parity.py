@@ -103,6 +103,7 @@ def test_every_pairing_of_chunks_and_wishes(native, write, method):
     agree(run, [Wants(backend, method, write) for backend in ON_HOST])
 
 
+@pytest.mark.full
 @given(runs(), st.data())
 @few
 def test_corrected_data_arrive_too(run, data):

@@ -43,6 +43,7 @@ def runs(draw):
     return chunks, draw(st.lists(regions, min_size=1, max_size=2))
 
 
+@pytest.mark.full
 @settings(max_examples=examples(40), deadline=None)
 @given(runs())
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # of small chunks

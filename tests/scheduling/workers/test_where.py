@@ -164,6 +164,7 @@ def test_whoever_can_do_without_a_device_runs_anywhere(udf, mixed, client, recor
     check(last.buffers[0])
 
 
+@pytest.mark.full
 def test_loading_apart_from_the_chunks(mixed, recorded, folder):
     chunks = (2, 3, 2, 4)
     (done,) = ud.compute(ud.run_udf(lazy(folder, chunks), Cuda(folder)), scheduler=mixed)
@@ -192,6 +193,7 @@ def test_what_the_caller_wants_himself_is_loaded_anywhere(mixed, recorded, folde
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_a_task_for_each_signal_chunk(mixed, recorded, folder):
     chunks = (3, 3, 1, 2)  # 8 signal chunks
     for udfs in ([CudaSum()], [SumSigUDF(), CudaSum()]):
@@ -201,6 +203,7 @@ def test_a_task_for_each_signal_chunk(mixed, recorded, folder):
         check_tags(recorded())
 
 
+@pytest.mark.full
 def test_parameters_are_computed_anywhere(mixed, recorded, folder):
     made = lazy(folder).mean().astype("int64") * 0 + 5
     results = ud.run_udf(lazy(folder), [Cuda(folder, offset=made), Rows(folder)])
@@ -210,6 +213,7 @@ def test_parameters_are_computed_anywhere(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_what_another_udf_has_made_is_made_anywhere(mixed, recorded, folder):
     array = lazy(folder)
     rows = ud.run_udf(array, Rows(folder))
@@ -224,6 +228,7 @@ def test_what_another_udf_has_made_is_made_anywhere(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_data_that_another_udf_has_made(mixed, recorded, folder):
     frames = ud.map_frames(np.negative, lazy(folder), output_shape=(4, 4), output_dtype="int64")
     (done,) = ud.compute(ud.run_udf(frames, Cuda(folder)), scheduler=mixed)
@@ -231,6 +236,7 @@ def test_data_that_another_udf_has_made(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_a_heavy_parameter(mixed, recorded, folder):
     udfs = [Heavy(folder, np.ones(300_000, "int64")), Rows(folder)]
     heavy, rows = ud.compute(*ud.run_udf(lazy(folder), udfs), scheduler=mixed)
@@ -277,6 +283,7 @@ def test_more_than_any_worker_has(mixed, folder):
     assert not counts(folder)
 
 
+@pytest.mark.full
 def test_blocks_that_only_some_workers_may_load(mixed, recorded, folder):
     array = on_workers(lazy(folder), lambda block: ["cpu-0", "cpu-1"][block[0] % 2])
     # the blocks are loaded where they may be, and go to the device from there
