@@ -13,7 +13,7 @@ taken from `Metafunc._calls`, which pytest itself makes items of.
 import pytest
 from hypothesis import settings
 
-SETS = 3
+SETS = 2
 EXAMPLES = 10
 IN_PROCESSES = {"client", "cluster", "pool", "processes", "distributed"}
 
