@@ -144,7 +144,6 @@ def test_picked_frames_are_a_stack_of_images():
 
 
 @pytest.mark.full
-@pytest.mark.slow
 def test_data_in_memory_on_other_processes(pool):
     data = np.arange(4 * 5 * 6 * 7.0).reshape(4, 5, 6, 7)
     with dask.config.set(scheduler="processes", pool=pool):

@@ -132,7 +132,7 @@ def test_computed_results_pass_through(values):
     assert ud.compute(done, done["intensity"]) == (done, done["intensity"])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_on_a_cluster(signal, values, client):
     """Signals come back, also where parameters are a task of their own."""
     with dask.config.set({"udfdask.inline-bytes": 1}):

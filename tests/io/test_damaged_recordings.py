@@ -224,7 +224,6 @@ def test_recordings_cut_short(tmp_path, name):
 
 
 @needs_recordings
-@pytest.mark.slow
 @FUZZ
 @given(data=st.data())
 def test_a_damaged_bcf(tmp_path, data):

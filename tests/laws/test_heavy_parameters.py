@@ -192,7 +192,6 @@ ROUTES = {
 
 
 @pytest.mark.full
-@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_workers_that_hold_it_are_killed(route, mortal, tmp_path):
     """All of them, so that no copy is left."""

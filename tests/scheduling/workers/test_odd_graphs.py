@@ -46,7 +46,6 @@ LINALG = {
 }
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("name", LINALG)
 @pytest.mark.parametrize("tagged", [True, False])
 def test_names_that_depend_on_each_other_both_ways(name, tagged, mixed, folder):

@@ -129,7 +129,6 @@ def test_the_protocol_classes_as_bases(x):
 
 @pytest.mark.full
 @pytest.mark.point(5)
-@pytest.mark.slow
 def test_classes_of_a_notebook_travel(tmp_path):
     """A notebook's classes live in __main__, which no other process can import."""
     script = tmp_path / "notebook.py"
