@@ -203,6 +203,7 @@ def test_formula(case, classes, scheduler):
         np.testing.assert_allclose(frames, expected[roi], rtol=2e-5, atol=2e-4)
 
 
+@pytest.mark.full
 @given(case=cases())
 @fast
 def test_built_in_and_reference(case):

@@ -309,6 +309,7 @@ def test_results_of_every_dtype():
     check_udf(Everything())
 
 
+@pytest.mark.full
 def test_the_report_prints_what_was_checked():
     text = str(check_udf(SumUDF(), skip=["runs"]))
     assert text.startswith("SumUDF keeps 24 laws:")
@@ -330,6 +331,7 @@ def test_bad_arguments():
         check_udf(SumUDF(), skip=["order"])
 
 
+@pytest.mark.full
 def test_hypothesis_is_needed_by_the_strategies_alone():
     code = (
         "import sys; sys.modules['hypothesis'] = None\n"
@@ -370,6 +372,7 @@ class OffersTiles(Offers):
         self.results.sums += np.asarray(tile.reshape((tile.shape[0], -1)).sum(axis=1)).reshape(-1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "udf",
     [
@@ -477,6 +480,7 @@ def test_what_is_lost_after_processing():
             check_udf(Loses("nav", "uint8", assign, where))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("dtype", "assign"),
     [

@@ -44,6 +44,7 @@ def test_every_dtype_and_cut(dtype, chunks, tiles):
     check(found, data.reshape(24, 7, 9))
 
 
+@pytest.mark.full
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_chunks_and_region(data):

@@ -177,6 +177,7 @@ def test_shifts_of_each_frame(form):
         compare(values, x, [masks((6, 7), shifts=each), masks((6, 7), "i4", shifts=each)])
 
 
+@pytest.mark.full
 def test_corrected_data_are_dense():
     values = sprinkled(sample("u1", (3, 4, 6, 7)), 0.4)
     corrections = CorrectionSet(dark=np.arange(42.0).reshape(6, 7))
@@ -398,6 +399,7 @@ def test_masks_in_a_format_that_was_asked_for(name, scan):
     compare(values, x, [masks((6, 7), backends=(name,)), masks((6, 7), backends="numpy")])
 
 
+@pytest.mark.full
 def test_snapshots(scan):
     values, x = scan
     udfs = [SumUDF(), SumSigUDF(), StdDevUDF()]

@@ -42,6 +42,7 @@ def write_and(checked, word, happens):
         happens()
 
 
+@pytest.mark.full
 @unix
 @TARGETS
 @pytest.mark.parametrize("how", ["", "twice"], ids=["swapped", "renamed twice"])

@@ -101,6 +101,7 @@ def wide_indices(block):
     return rows
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "make",
     [twice, twice_in_columns, twice_in_coordinates, backwards, explicit_zeros, wide_indices],

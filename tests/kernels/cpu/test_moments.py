@@ -84,6 +84,7 @@ def test_blocks(dtype, width):
     check(moments(data), data)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u1", "u2", "i1", "i2"])
 @pytest.mark.parametrize("n", [32768, 32769, 100_000])
 def test_more_frames_than_squares_can_be_added_up_of(dtype, n):

@@ -164,6 +164,7 @@ def test_masks_that_stay_on_the_host():
             ud.run_udf(x, udf, backends="cupy")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 @pytest.mark.parametrize("dtype", ["float16", "complex64", "uint64", "int64"])

@@ -87,6 +87,7 @@ def coarse(results, client):
 DOORS = [computed, with_progress, persisted, persisted_with_progress, after_optimize]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("door", [*DOORS, one_by_one], ids=lambda door: door.__name__)
 def test_alone(door, mixed, recorded, folder):
     (done,) = door([ud.run_udf(lazy(folder), Cuda(folder))], mixed)
@@ -140,6 +141,7 @@ def test_progressive_runs(progress, mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_parameters_change_while_a_run_goes_on(mixed, folder):
     udfs = [Rows(folder), Cuda(folder)]
     with ud.run_udf_iter(lazy(folder), udfs, scheduler=mixed) as snapshots:
