@@ -12,6 +12,7 @@ from udfdask.cli import main
 
 # Readers that fail leave files open.
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

@@ -7,6 +7,8 @@ import pytest
 from udfdask.demo import make_recording
 from udfdask.errors import ArgumentValueError
 
+pytestmark = pytest.mark.full
+
 SMALL = {"nav_shape": (12, 16), "sig_shape": (48, 48)}
 
 

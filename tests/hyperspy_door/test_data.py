@@ -13,6 +13,8 @@ import udfdask as ud
 from suites import examples
 from udfdask.udfs import PickUDF, SumSigUDF, SumUDF
 
+pytestmark = pytest.mark.full
+
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
 from udfdask.hyperspy.data import memory_chunks, read_frames  # noqa: E402

@@ -9,6 +9,8 @@ import udfdask as ud
 from counting import CountedData, counts
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
+pytestmark = pytest.mark.full
+
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
 

@@ -11,6 +11,8 @@ from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF
 
+pytestmark = pytest.mark.full
+
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
 

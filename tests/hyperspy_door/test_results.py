@@ -250,6 +250,7 @@ class TestUseInHyperSpy:
             results[0]["intensity"].plot()
             plt.close("all")
 
+    @pytest.mark.full
     @pytest.mark.filterwarnings("ignore:The NestedDirectoryStore:FutureWarning")  # of zarr 2
     @pytest.mark.parametrize("suffix", [".hspy", ".zspy"])
     def test_saved_and_read_back(self, results, tmp_path, suffix):

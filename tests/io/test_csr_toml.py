@@ -9,6 +9,8 @@ from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("sparse", reason="sparse is an extra")
 
 DESCRIPTION = """

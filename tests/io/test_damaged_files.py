@@ -19,6 +19,7 @@ from udfdask.io import from_raw, from_raw_csr, open_file
 
 # Readers that fail leave files open.
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

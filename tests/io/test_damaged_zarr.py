@@ -16,7 +16,7 @@ from udfdask.io import open_file
 from zarr_writing import needs_zarr_3, write_group
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
-pytestmark = needs_zarr_3
+pytestmark = [pytest.mark.full, needs_zarr_3]
 
 VALUES = np.random.default_rng(5).integers(0, 50, (2, 4, 6, 8)).astype(np.uint16)
 FORMATS = ["v2", "v3", "sharded"]

@@ -71,6 +71,7 @@ def owner(array):
     return type(array).__name__
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=examples(40))
 @given(data=st.data())
 def test_what_is_written_is_read(data, tmp_path_factory):

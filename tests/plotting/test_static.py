@@ -10,6 +10,8 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting import Panel, draw, save_png
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
 NM = (Axis(name="y", unit="nm", scale=0.5, offset=10.0), Axis(name="x", unit="nm", scale=0.25))

@@ -1,10 +1,9 @@
 """Two suites: the default one takes three minutes, the full one (`pytest --full`) has every test.
 
 The default suite leaves out the tests with the mark `full`, and those that start processes of dask
-(the fixtures and schedulers of `IN_PROCESSES`). Of the parameter sets of a test it has at most
-`SETS`. A test with the mark `always` is there with all its sets. Of what hypothesis generates there
-are at most `EXAMPLES`. A test that is named on the command line (`file.py::test`) runs as in the
-full suite.
+(the fixtures and schedulers of `IN_PROCESSES`), unless they have the mark `always`. Of the sets of
+parameters of a test it has at most `SETS`, of what hypothesis generates at most `EXAMPLES`. A test
+that is named on the command line (`file.py::test`) runs as in the full suite.
 
 pytest has no public way to drop parameter sets before it makes an item of each. So the sets are
 taken from `Metafunc._calls`, which pytest itself makes items of.
@@ -52,7 +51,7 @@ def pytest_generate_tests(metafunc):
     if not is_full(metafunc.config):
         if not for_default(metafunc.definition):
             metafunc._calls = metafunc._calls[:1]  # stands for all of them, and is deselected
-        elif not metafunc.definition.get_closest_marker("always"):
+        else:
             here = [call for call in metafunc._calls if IN_PROCESSES.isdisjoint(call.id.split("-"))]
             metafunc._calls = spread(here or metafunc._calls, SETS)
     return result

@@ -13,6 +13,8 @@ from suites import examples
 from udfdask.testing import assert_eq, run_reference
 from udfdask.testing.strategies import arrays, chunkings, datasets, rois, shapes
 
+pytestmark = pytest.mark.full
+
 few = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 

@@ -89,6 +89,7 @@ class TestNumbers:
             else:
                 assert got.dtype == (np.float32 if both == np.float16 else both)
 
+    @pytest.mark.full
     @pytest.mark.parametrize("use_sparse", [None, True, False, "scipy.sparse.csc", "sparse.pydata"])
     @pytest.mark.parametrize("chunks", GRIDS)
     @pytest.mark.parametrize("dtype", ["u2", "f4"])
@@ -102,6 +103,7 @@ class TestNumbers:
         assert_same(got[roi], want[roi])
         assert np.isnan(got[~roi]).all()
 
+    @pytest.mark.full
     @pytest.mark.parametrize("tile_bytes", [30, 400])
     @pytest.mark.parametrize("use_sparse", [True, False])
     def test_tiles(self, tile_bytes, use_sparse):

@@ -147,6 +147,7 @@ def test_every_real_dtype(dtype):
     assert all(found[name].dtype == np.float64 for name in NAMES)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u1", "u2", "i1", "i2"])
 def test_sums_of_small_integers_do_not_wrap(dtype):
     info = np.iinfo(dtype)

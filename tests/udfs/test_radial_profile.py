@@ -156,6 +156,7 @@ def test_chunks_tiles_and_regions_do_not_show(case):
     assert not np.count_nonzero(~both & sure)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("own", [False, True])
 def test_laws(own):
     data = np.random.default_rng(1).integers(-30, 60, (4, 6, 6, 8)).astype("int16")

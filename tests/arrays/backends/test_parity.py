@@ -87,6 +87,7 @@ def wanting(draw):
     )
 
 
+@pytest.mark.full
 @given(runs(dtypes=DTYPES[:-1]), st.lists(wanting(), min_size=1, max_size=3))
 @settings(few, max_examples=examples(80))
 def test_every_pixel_arrives(run, asked):
@@ -183,6 +184,7 @@ def _mask():
 SPECTRUM = (12,)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("native", [*NATIVES, *MATRICES])
 @pytest.mark.parametrize("make", BUILT_IN.values(), ids=BUILT_IN)
 def test_built_in_udfs_on_chunks_of_anything(make, native):

@@ -387,6 +387,7 @@ def test_the_example_of_the_specification(cupy, native):
     assert np.isnan(found[~ROI]).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 def test_on_a_cluster(cupy, native):
     distributed = pytest.importorskip("distributed", reason="distributed is an extra")
