@@ -69,6 +69,7 @@ def pieces(draw, sig=SIG):
 @pytest.mark.parametrize("wanted", FORMATS)
 @pytest.mark.parametrize("source", SOURCES)
 class TestFormats:
+    @pytest.mark.full
     @given(key=pieces(), transpose=st.booleans(), dtype=st.sampled_from([None, "float32", "int16"]))
     @settings(max_examples=examples(15), deadline=None)
     def test_same_numbers_in_every_format(self, source, wanted, key, transpose, dtype):
@@ -81,6 +82,7 @@ class TestFormats:
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(dense(got), want)
 
+    @pytest.mark.full
     def test_a_dot_product(self, source, wanted):
         masks = MaskContainer(SOURCES[source], use_sparse=wanted)
         frames = RNG.random((5, *SIG))

@@ -65,6 +65,7 @@ CASES = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("own", [False, True], ids=["common centre", "own centres"])
 @pytest.mark.parametrize("parameters", CASES, ids=str)
 def test_means_follow_the_formula(parameters, own):

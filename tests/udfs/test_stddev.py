@@ -60,6 +60,7 @@ def test_every_dtype_and_cut(dtype, chunks, tiles):
     check(found, data.reshape(24, 7, 9))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u2", ">i2", "f4", "c8"])
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
 @pytest.mark.parametrize("roi", ROIS.values(), ids=ROIS)

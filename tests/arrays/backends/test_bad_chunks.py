@@ -312,6 +312,7 @@ def test_sparse_aux_data_in_memory():
         ud.UDF.aux_data(sparse.COO.from_numpy(DATA), "nav", extra_shape=(20,), dtype="float32")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "options"),
     [("g", {}), ("G", {}), ("g", {"use_sparse": True}), ("g", {"shifts": (3,)})],

@@ -30,6 +30,7 @@ def x(native):
     return chunks_in(X, native, 2)
 
 
+@pytest.mark.full
 def test_dask(x):
     with raise_if_dask_computes():
         lazy = x.udf.run_udf(SumUDF(), sig_dims=2)

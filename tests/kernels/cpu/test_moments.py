@@ -177,6 +177,7 @@ def test_a_drifting_offset(dtype):
     np.testing.assert_allclose(found[2], exact_squares(data), rtol=1e-12)
 
 
+@pytest.mark.full
 @settings(deadline=None)
 @given(st.data())
 def test_any_order_of_merging(data):
