@@ -180,6 +180,14 @@ def test_narrow_sums_hold_as_many_of_the_largest_values_as_they_can(dtype, value
         np.testing.assert_array_equal(total, int(value) * frames)
 
 
+def test_narrow_sums_of_negative_values():
+    """As many frames as the value that is farthest from zero allows."""
+    total = np.zeros(2, "i8")
+    values = np.full((300, 2), -100, "i1")
+    sparse_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
+    np.testing.assert_array_equal(total, -30_000)
+
+
 @pytest.mark.parametrize(
     ("frames", "largest", "dtypes"),
     [
