@@ -227,6 +227,13 @@ def test_stored_zeros_and_frames_without_entries():
     compare(block.todense(), x, udfs_for((1, 3), "i4")[:6])
 
 
+def test_a_task_for_each_of_many_signal_chunks():
+    values = sprinkled(sample("u2", (3, 4, 6, 7)), 0.4)
+    x = sparse_chunks(values, (2, 4, 2, 4), "GCXS", 2)
+    assert "one for each signal chunk" in ud.explain(x, SumSigUDF()).text
+    compare(values, x, [SumSigUDF(), SumUDF()])
+
+
 # nothing is made dense
 
 
