@@ -219,6 +219,7 @@ def test_built_in_and_reference(case):
                 np.testing.assert_allclose(result[name], value, rtol=2e-5, atol=2e-2)
 
 
+@pytest.mark.full
 @given(case=cases())
 @fast
 def test_sums_are_those_of_corrected_frames_in_double_precision(case):

@@ -53,6 +53,7 @@ def edit(piece):
     return replace(piece, value=piece.value + 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_each_holder(namers, holder):
     programs = []

@@ -204,6 +204,7 @@ def test_built_in_udfs_on_chunks_of_anything(make, native):
         agree(run, [make(), Wants(names.SCIPY_CSC, "frame"), make()])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("native", [*NATIVES, names.SCIPY_CSR, names.SCIPY_CSC_ARRAY])
 def test_the_last_snapshot(native):
     data = np.random.default_rng(3).poisson(0.5, (7, 12)).astype("uint16")

@@ -77,6 +77,7 @@ def test_every_dtype(dtype, n):
     check(moments(data[:, :, ::-1]), data[:, :, ::-1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u2", "f4"])
 @pytest.mark.parametrize("width", [1, BLOCK, BLOCK + 1, SQUARE_BLOCK, SQUARE_BLOCK + 1, 9000])
 def test_blocks(dtype, width):

@@ -111,6 +111,7 @@ def test_beside_a_udf_for_any_worker(door, mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_plain_dask_tags_all_tasks(mixed, recorded, folder):
     udfs = [Rows(folder), Cuda(folder)]
     assert ud.get_resources(udfs) == {"CUDA": 1}
@@ -184,6 +185,7 @@ def test_loading_apart_from_the_chunks(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_what_the_caller_wants_himself_is_loaded_anywhere(mixed, recorded, folder):
     array = lazy(folder)
     values, done = ud.compute(array, ud.run_udf(array, Cuda(folder)), scheduler=mixed)
