@@ -5,11 +5,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
-from hypothesis import settings
 
-pytest_plugins = ["backend_fixture", "damaging", "kernel_compiler"]
-settings.register_profile("udfdask", deadline=None)  # no test depends on time
-settings.load_profile("udfdask")
+pytest_plugins = ["suites", "backend_fixture", "damaging", "kernel_compiler"]
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests start
 
 

@@ -88,6 +88,7 @@ def test_config(x, share):
     assert set(done["numba"]) == {min(share, numba.config.NUMBA_NUM_THREADS)}
 
 
+@pytest.mark.full
 def test_processes(x):
     done = ud.run_udf(x, Meet()).compute(scheduler="processes", num_workers=1)
     assert set(done["before"]) == {1}

@@ -172,6 +172,7 @@ def test_what_is_refused_before_anything_runs(file, values, monkeypatch, options
     assert {p: p.read_bytes() for p in file.parent.rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.full
 def test_a_picture_is_only_replaced_if_asked(file, tmp_path):
     picture = tmp_path / "a.png"
     for more in ([], ["--overwrite"], ["--overwrite", "--live", "--every", 0]):
@@ -192,6 +193,7 @@ def test_one_output_that_fails_keeps_no_other_from_being_written(file, tmp_path,
     assert {path.name for path in tmp_path.iterdir()} == {"scan.npy", "b.npz", "c.png"}
 
 
+@pytest.mark.full
 def test_the_demo_replaces_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "udfdask-demo.png").write_bytes(b"\x89PNG\r\n\x1a\nmine")
@@ -406,6 +408,7 @@ def test_warnings_of_a_udf_are_told(file, monkeypatch):
     assert output.count("warning: PickUDF holds 48 frames") == 1
 
 
+@pytest.mark.full
 def test_demo(tmp_path):
     figure = tmp_path / "demo.png"
     output = call("demo", "--plot", figure)
@@ -461,6 +464,7 @@ def test_version():
     assert call("--version") == f"udfdask {version}\n"
 
 
+@pytest.mark.full
 def test_loading_the_command_line_is_cheap():
     # dask.array itself loads xarray and scipy where they are installed
     script = (

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from damaging import LEAVES_FILES_OPEN
 from udfdask.cli import main
 
-pytestmark = LEAVES_FILES_OPEN
+pytestmark = [pytest.mark.full, *LEAVES_FILES_OPEN]
 
 
 VALUES = np.ones((2, 3, 8, 8), np.uint16)
@@ -109,6 +109,7 @@ def test_arrays_that_cannot_be_read(scan, args, content):
     assert "mask.npy" in refused("run", scan, *(arg.format(path) for arg in args))
 
 
+@pytest.mark.full
 def test_in_a_process_of_its_own(tmp_path):
     (tmp_path / "a.npy").write_bytes(b"")
     command = [sys.executable, "-m", "udfdask", "run", str(tmp_path / "a.npy")]

@@ -7,6 +7,8 @@ import pytest
 from udfdask.demo import make_recording
 from udfdask.errors import ArgumentValueError
 
+pytestmark = pytest.mark.full
+
 SMALL = {"nav_shape": (12, 16), "sig_shape": (48, 48)}
 
 
@@ -44,6 +46,7 @@ def test_another_seed_gives_other_counts():
     assert (first != second).mean() > 0.2
 
 
+@pytest.mark.full
 def test_counts_are_poisson_distributed(recording):
     # Outside the particles, in the middle of the central disk: what varies there is noise alone.
     quiet = recording[:4, :4, 46:51, 46:51].astype(float)

@@ -6,6 +6,7 @@ import io
 import shlex
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from fences import read_fences
@@ -36,6 +37,7 @@ def output_of(command):
     return outcome.output if outcome.exit_code else outcome.stdout
 
 
+@pytest.mark.full
 def test_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     checker = doctest.OutputChecker()

@@ -10,6 +10,8 @@ from udfdask.io import open_file
 from udfdask.run.progressive import run_udf_iter
 from udfdask.udfs import NoOpUDF, SumSigUDF
 
+pytestmark = pytest.mark.full
+
 SHAPE = (6, 8, 10, 12)
 BROKEN = """
 def broken(frame):

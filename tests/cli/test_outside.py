@@ -11,6 +11,8 @@ import pytest
 
 from commands import call, tables
 
+pytestmark = pytest.mark.full
+
 INTERRUPTS = """
 import os, signal
 

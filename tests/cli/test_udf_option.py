@@ -95,6 +95,7 @@ def test_frames_are_recorded(folder, values):
     np.testing.assert_array_equal(np.load("rec.npy"), values)
 
 
+@pytest.mark.full
 def test_a_function_out_of_a_file(folder, values):
     (folder / "mine.py").write_text("def peak(frame):\n    return frame.max()\n")
     got = found(folder, "--udf", "auto:mine.py:peak", "--scheduler", "processes")

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from counting import CountedData, counts
+from suites import examples
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import raise_if_dask_computes, run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes
 from udfdask.udfs import NoOpUDF, PickUDF, SumSigUDF, SumUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-fast = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+fast = settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
 class Seen(ud.UDF):
@@ -185,7 +186,7 @@ def run(case, udfs, corrections, **how):
     classes=st.lists(st.sampled_from(ALL), min_size=1, max_size=4),
     scheduler=st.sampled_from(["sync", "threads"]),
 )
-@settings(fast, max_examples=200)
+@settings(fast, max_examples=examples(200))
 def test_formula(case, classes, scheduler):
     data, sig_dims, roi = case["data"], case["sig_dims"], case["roi"]
     corrections = corrections_of(case)
@@ -202,6 +203,7 @@ def test_formula(case, classes, scheduler):
         np.testing.assert_allclose(frames, expected[roi], rtol=2e-5, atol=2e-4)
 
 
+@pytest.mark.full
 @given(case=cases())
 @fast
 def test_built_in_and_reference(case):
@@ -217,6 +219,7 @@ def test_built_in_and_reference(case):
                 np.testing.assert_allclose(result[name], value, rtol=2e-5, atol=2e-2)
 
 
+@pytest.mark.full
 @given(case=cases())
 @fast
 def test_sums_are_those_of_corrected_frames_in_double_precision(case):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 import udfdask.dask
 from counting import CountedData, counts
+from suites import examples
 from udfdask.testing import assert_eq, raise_if_dask_computes
 from udfdask.testing.strategies import datasets
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
@@ -130,7 +131,7 @@ def test_the_scan_that_a_udf_gives_is_the_frame_of_the_next(array, data, folder)
     assert set(counts(folder).values()) == {1}
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(dataset=datasets())
 def test_it_gives_what_the_function_gives(dataset):
     array, sig_dims, roi = dataset
@@ -171,6 +172,7 @@ def test_the_class_shows_what_the_accessor_can():
     assert "run_udf" in dir(da.ones(3).udf)
 
 
+@pytest.mark.full
 def test_nothing_is_added_without_the_import():
     source = "import udfdask, dask.array as da; print(hasattr(da.Array, 'udf'))"
     run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)

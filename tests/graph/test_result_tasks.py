@@ -108,6 +108,7 @@ class Picture(ud.UDF):
         dest.total[:] += src.total
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "make",
     [

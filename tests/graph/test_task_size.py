@@ -78,6 +78,7 @@ def sizes(counts, roi, ragged=False, udfs=None):
 SMALL_BLOCKS = pytest.mark.filterwarnings("ignore:.* blocks of .* tasks:udfdask.UDFWarning")
 
 
+@pytest.mark.full
 @SMALL_BLOCKS
 @pytest.mark.parametrize(
     ("scan", "roi"),

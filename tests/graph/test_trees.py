@@ -157,6 +157,7 @@ def test_a_chain_runs_in_navigation_order(scheduler):
     assert result["count"] == 300
 
 
+@pytest.mark.full
 def test_a_chain_of_ten_thousand_links():
     n = 10_000
     result = ud.run_udf(chunked(n, sig=(1,)), OrderedChain(), sig_dims=1)

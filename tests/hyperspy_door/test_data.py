@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.udfs import PickUDF, SumSigUDF, SumUDF
+
+pytestmark = pytest.mark.full
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
@@ -64,7 +67,7 @@ def test_equal_data_get_equal_names(lazy):
     assert names[0] == names[1] != other["intensity"].data.name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=5), st.integers(1, 3))
 def test_chunks_of_data_in_memory(shape, sig_dims):
     sig_dims = min(sig_dims, len(shape))
@@ -142,7 +145,7 @@ def test_picked_frames_are_a_stack_of_images():
     assert found.axes_manager.signal_dimension == 3
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_data_in_memory_on_other_processes(pool):
     data = np.arange(4 * 5 * 6 * 7.0).reshape(4, 5, 6, 7)
     with dask.config.set(scheduler="processes", pool=pool):

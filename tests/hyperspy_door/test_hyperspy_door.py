@@ -34,6 +34,7 @@ def test_all_that_it_offers_is_documented():
         assert getattr(udfdask.hyperspy, name).__doc__
 
 
+@pytest.mark.full
 def test_without_hyperspy_it_says_what_to_install():
     code = "import sys; sys.modules['hyperspy'] = None; import udfdask.hyperspy"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

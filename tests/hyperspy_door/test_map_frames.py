@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from signal_cases import axis_facts, cases
+from suites import examples
 from udfdask.testing import raise_if_dask_computes
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
@@ -14,7 +15,7 @@ import udfdask.hyperspy  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # of small signal chunks
 
-few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def spread(frame, scale=1.0):
@@ -48,6 +49,7 @@ def assert_same(found, own):
     assert found.original_metadata.as_dictionary() == own.original_metadata.as_dictionary()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FUNCTIONS)
 @few
 @given(data=st.data())

@@ -9,6 +9,8 @@ import udfdask as ud
 from counting import CountedData, counts
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
+pytestmark = pytest.mark.full
+
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
 
@@ -132,7 +134,7 @@ def test_computed_results_pass_through(values):
     assert ud.compute(done, done["intensity"]) == (done, done["intensity"])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_on_a_cluster(signal, values, client):
     """Signals come back, also where parameters are a task of their own."""
     with dask.config.set({"udfdask.inline-bytes": 1}):

@@ -16,6 +16,7 @@ import udfdask.hyperspy  # noqa: E402
 FOLDER = os.environ.get("UDFDASK_TEST_DATA")
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.skipif(FOLDER is None, reason="UDFDASK_TEST_DATA names no folder of recordings"),
 ]
 

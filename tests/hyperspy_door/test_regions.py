@@ -7,13 +7,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import SumSigUDF
+
+pytestmark = pytest.mark.full
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
 
-few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 NAV = (4, 6)
 
 
@@ -34,6 +37,7 @@ def selected(signal, **region):
 masks = st.lists(st.booleans(), min_size=24, max_size=24).map(lambda m: np.array(m).reshape(NAV))
 
 
+@pytest.mark.full
 @few
 @given(masks)
 def test_signals_of_booleans(mask):

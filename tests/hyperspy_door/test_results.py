@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from signal_cases import EveryKindUDF, ListsUDF, axis_facts, cases, plain
+from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import rois
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -18,7 +19,7 @@ from udfdask.udfs import SumSigUDF, SumUDF
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 import udfdask.hyperspy  # noqa: E402
 
-few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # of small signal chunks
 
 quiet = {"show_progressbar": False}
@@ -35,6 +36,7 @@ def data_of(signal):
     return np.asarray(signal.data)
 
 
+@pytest.mark.full
 @few
 @given(st.data())
 def test_values_are_those_of_the_unlabelled_run(data):
@@ -60,6 +62,7 @@ def test_values_are_those_of_the_unlabelled_run(data):
             np.testing.assert_array_equal(done.valid_mask[name].data, np.atleast_1d(valid))
 
 
+@pytest.mark.full
 @few
 @given(cases())
 def test_every_attribute_of_every_axis_is_kept(case):
@@ -85,6 +88,7 @@ def test_every_attribute_of_every_axis_is_kept(case):
         assert found["counts"].axes_manager.navigation_shape == ()
 
 
+@pytest.mark.full
 @few
 @given(cases())
 def test_classes_and_metadata(case):
@@ -232,6 +236,7 @@ class TestUseInHyperSpy:
         image.axes_manager.indices = (3, 1)
         assert image.get_current_signal().data == data[1, 3].sum()
 
+    @pytest.mark.full
     def test_navigator(self, scan, results):
         plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
         image = results[1]["intensity"]
@@ -245,6 +250,7 @@ class TestUseInHyperSpy:
             results[0]["intensity"].plot()
             plt.close("all")
 
+    @pytest.mark.full
     @pytest.mark.filterwarnings("ignore:The NestedDirectoryStore:FutureWarning")  # of zarr 2
     @pytest.mark.parametrize("suffix", [".hspy", ".zspy"])
     def test_saved_and_read_back(self, results, tmp_path, suffix):
@@ -377,6 +383,7 @@ def test_no_layer_but_those_of_the_run(data):
         assert set(labelled["intensity"].data.dask.layers) == set(bare["intensity"].dask.layers)
 
 
+@pytest.mark.full
 def test_the_class_of_an_installed_signal_type_is_kept(data, monkeypatch):
     signal = hs.signals.Signal2D(data.astype(complex))
     found = signal.udf.run_udf([SumUDF(), SumSigUDF()], **quiet)

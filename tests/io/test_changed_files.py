@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.errors import FileFormatError
 from udfdask.io import from_raw, from_raw_csr, open_file
 from udfdask.io.file_identity import FileIdentity
@@ -246,6 +247,7 @@ def test_permissions_and_further_names_are_no_change(recording):
     np.testing.assert_array_equal(array.compute(scheduler="threads"), scan())
 
 
+@pytest.mark.full
 def test_processes_say_it_too(recording, pool):
     path, write, open_it = recording
     total = open_it(path).sum(dtype="i8")
@@ -322,7 +324,7 @@ def computed(array):
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_right_values_or_an_error_whatever_is_written(data, tmp_path_factory):
     name = data.draw(st.sampled_from(["scan.raw", "scan.npy", "indptr", "indices", "data"]))
     write, open_it = READERS[name]
@@ -402,6 +404,7 @@ def descriptors(path):
     return sum(os.path.realpath(entry) == str(path) for entry in Path("/proc/self/fd").iterdir())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(set(READERS) - {"scan.blo"}))  # RosettaSciIO keeps one
 def test_no_descriptor_stays_open(tmp_path, name):
     write, open_it = READERS[name]

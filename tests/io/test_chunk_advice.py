@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import suggest_chunks
 from udfdask.testing import raise_if_dask_computes
@@ -22,7 +23,7 @@ def zeros(shape, chunks, dtype="u2"):
     return da.zeros(shape, chunks=chunks, dtype=dtype)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data())
 def test_suggested_chunks_hold_whole_frames_and_are_suggested_once(data):
     shape = data.draw(shapes(max_side=9))

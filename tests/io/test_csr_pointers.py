@@ -10,6 +10,8 @@ import pytest
 from udfdask.errors import FileFormatError
 from udfdask.io import from_raw_csr
 
+pytestmark = pytest.mark.full
+
 scipy_sparse = pytest.importorskip("scipy.sparse", reason="scipy comes with sparse")
 pytest.importorskip("sparse", reason="sparse is an extra")
 

@@ -9,6 +9,8 @@ from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("sparse", reason="sparse is an extra")
 
 DESCRIPTION = """
@@ -42,6 +44,7 @@ def file(tmp_path, values):
     return tmp_path / "scan.toml"
 
 
+@pytest.mark.full
 def test_what_is_described_is_read(file, values):
     with raise_if_dask_computes():
         opened = open_file(file, chunks=(1, 3, 4, 5))

@@ -16,7 +16,7 @@ from damaging import FUZZ, LEAVES_FILES_OPEN, assert_same, damaged, outcome
 from udfdask.errors import ArgumentTypeError, FileFormatError
 from udfdask.io import from_raw, from_raw_csr, open_file
 
-pytestmark = LEAVES_FILES_OPEN
+pytestmark = [pytest.mark.full, *LEAVES_FILES_OPEN]
 
 
 VALUES = np.arange(2 * 3 * 4 * 5, dtype=np.uint16).reshape(2, 3, 4, 5)
@@ -377,6 +377,7 @@ class TestNoFiles:
         with pytest.raises(FileNotFoundError, match="check the path"):
             open_file(tmp_path / "a.npy")
 
+    @pytest.mark.full
     def test_without_permission(self, tmp_path):
         """In another process, which is not root's any more."""
         if os.geteuid() != 0:

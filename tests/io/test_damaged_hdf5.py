@@ -12,6 +12,8 @@ from damaging import assert_same, outcome
 from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 
+pytestmark = pytest.mark.full
+
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
 
 VALUES = np.random.default_rng(6).integers(0, 50, (3, 4, 6, 8)).astype(np.uint16)

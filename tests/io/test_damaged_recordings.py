@@ -15,7 +15,7 @@ from udfdask.errors import FileFormatError
 from udfdask.io import open_file
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
-pytestmark = LEAVES_FILES_OPEN
+pytestmark = [pytest.mark.full, *LEAVES_FILES_OPEN]
 
 FOLDER = os.environ.get("UDFDASK_TEST_DATA")
 needs_recordings = pytest.mark.skipif(
@@ -212,7 +212,6 @@ def test_recordings_cut_short(tmp_path, name):
 
 
 @needs_recordings
-@pytest.mark.slow
 @FUZZ
 @given(data=st.data())
 def test_a_damaged_bcf(tmp_path, data):

@@ -16,7 +16,7 @@ from udfdask.io import open_file
 from zarr_writing import needs_zarr_3, write_group
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
-pytestmark = needs_zarr_3
+pytestmark = [pytest.mark.full, needs_zarr_3]
 
 VALUES = np.random.default_rng(5).integers(0, 50, (2, 4, 6, 8)).astype(np.uint16)
 FORMATS = ["v2", "v3", "sharded"]
@@ -115,6 +115,7 @@ def changed(described, path, odd):
     return copy
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", FORMATS)
 def test_each_value_of_the_metadata(stores, tmp_path, kind):
     """Left out, or replaced by something odd; all the odd ones for the grid, three for the rest."""
@@ -166,6 +167,7 @@ def test_metadata_that_are_gone(store):
     assert_same(open_file(path, dataset="x").array.compute(), np.arange(4.0))
 
 
+@pytest.mark.full
 @FUZZ
 @given(data=st.data(), kind=st.sampled_from(FORMATS))
 def test_damaged_chunks(stores, tmp_path, data, kind):

@@ -64,6 +64,7 @@ def test_the_file_is_not_kept_open(file):
         assert "more" in f["entry"]
 
 
+@pytest.mark.full
 def test_processes_read_it_too(file, values):
     array = open_file(file, chunks=(2, 6, 8, 10)).array
     total = array.sum(dtype=np.int64).compute(scheduler="processes", num_workers=2)

@@ -38,6 +38,7 @@ def few_descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.full
 def test_more_blocks_than_descriptors(frames, few_descriptors):
     before = descriptors()
     kept = frames.persist(scheduler="threads")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import from_raw
 from udfdask.io.file_identity import FileIdentity
@@ -135,6 +136,7 @@ def test_a_relative_path_is_found_from_elsewhere(file, scan, tmp_path, monkeypat
     assert_eq(array, scan)
 
 
+@pytest.mark.full
 def test_processes_read_it_too(file, scan):
     array = opened(file, chunks=(2, 7, 6, 4))
     np.testing.assert_array_equal(array.compute(scheduler="processes", num_workers=2), scan)
@@ -206,7 +208,7 @@ def test_wrong_arguments(file, wrong, error, match):
         from_raw(file, **(right | wrong))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data())
 def test_any_layout_is_what_fromfile_reads(data, tmp_path_factory):
     shape = data.draw(shapes())

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.arrays.backends.pydata_sparse import gcxs_to_csr
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io import csr_reader, from_raw_csr
@@ -70,7 +71,8 @@ def owner(array):
     return type(array).__name__
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.full
+@settings(deadline=None, max_examples=examples(40))
 @given(data=st.data())
 def test_what_is_written_is_read(data, tmp_path_factory):
     shape = data.draw(shapes(min_nav=1))

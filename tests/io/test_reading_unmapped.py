@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.errors import ArgumentValueError, FileFormatError
 from udfdask.io import from_raw, memmap, open_file
 from udfdask.io.file_identity import FileIdentity
@@ -38,7 +39,7 @@ def opened(file, **kwargs):
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_any_part_of_any_layout_is_what_mapping_gives(data, tmp_path_factory):
     shape = data.draw(st.lists(st.integers(1, 6), max_size=4).map(tuple))
     order = data.draw(st.permutations(range(len(shape))))
@@ -203,6 +204,7 @@ with dask.config.set({"udfdask.map-files": sys.argv[2] == "mapped", "scheduler":
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="this system has no such signal")
 def test_a_file_that_is_cut_while_a_task_works_on_it(tmp_path):
     """The one thing that only reading prevents; the documentation says so."""

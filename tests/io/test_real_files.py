@@ -97,6 +97,7 @@ def test_through_the_api(recording, chunks):
     np.testing.assert_array_equal(each["intensity"], each_expected)
 
 
+@pytest.mark.full
 def test_through_the_command_line(recording, chunks, tmp_path):
     xr = pytest.importorskip("xarray", reason="xarray is in the io extra")
     path = Path(FOLDER) / recording.name

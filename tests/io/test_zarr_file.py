@@ -49,6 +49,7 @@ def test_opening_computes_nothing(group):
         assert is_dask_collection(open_file(group).array)
 
 
+@pytest.mark.full
 def test_processes_read_it_too(group, values):
     total = open_file(group).array.sum(dtype=np.int64)
     assert total.compute(scheduler="processes", num_workers=2) == values.sum(dtype=np.int64)

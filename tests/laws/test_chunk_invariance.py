@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 import udf_zoo
 import udfdask as ud
+from suites import examples
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 
 # process_frame of a frame without rows and medians of nothing are not what is tested here
-fast = settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
+fast = settings(deadline=None, max_examples=examples(20), suppress_health_check=list(HealthCheck))
 
 
 @st.composite
@@ -71,7 +72,7 @@ def test_each_udf_alone(cls, case):
     classes=st.lists(st.sampled_from(udf_zoo.ZOO), min_size=2, max_size=4),
     scheduler=st.sampled_from(["sync", "threads"]),
 )
-@settings(fast, max_examples=60)
+@settings(fast, max_examples=examples(60))
 def test_several_at_once(case, classes, scheduler):
     check(case, [cls() for cls in classes], scheduler=scheduler)
 
@@ -83,19 +84,19 @@ def test_any_number_of_nav_axes(case):
 
 
 @given(case=cases(), classes=st.lists(st.sampled_from(udf_zoo.ZOO), min_size=1, max_size=4))
-@settings(fast, max_examples=12)
+@settings(fast, max_examples=examples(12))
 def test_on_processes(pool, case, classes):
     check(case, [cls() for cls in classes], scheduler="processes", pool=pool)
 
 
 @given(case=cases(), tile=st.integers(1, 200))
-@settings(fast, max_examples=20)
+@settings(fast, max_examples=examples(20))
 def test_tile_size_does_not_show(case, tile):
     check({**case, "tile": tile}, [udf_zoo.Chain(), udf_zoo.ExtraShapes()], scheduler="sync")
 
 
 @given(case=cases(), split_every=st.sampled_from([2, 3, 8, False]))
-@settings(fast, max_examples=20)
+@settings(fast, max_examples=examples(20))
 def test_fan_in_does_not_show(case, split_every):
     array = da.from_array(case["data"], chunks=case["chunks"])
     udfs = [udf_zoo.TileTree(), udf_zoo.MergeAllNav()]

@@ -78,6 +78,7 @@ class Minus(ud.UDF):
 MIDDLE = np.repeat((np.arange(8) >= 2) & (np.arange(8) < 6), 3).reshape(8, 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("roi", [None, MIDDLE])
 def test_aux_of_a_run_with_a_roi_loads_each_chunk_once(roi):
     loads = Loads()

@@ -105,6 +105,7 @@ DOORS = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("door", DOORS)
 def test_a_heavy_parameter_travels_once(door, client, tmp_path):
     """To the scheduler, to a worker, and from there to the other one; not with 40 tasks."""
@@ -190,7 +191,7 @@ ROUTES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("route", ROUTES)
 def test_workers_that_hold_it_are_killed(route, mortal, tmp_path):
     """All of them, so that no copy is left."""

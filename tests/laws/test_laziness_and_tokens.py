@@ -178,6 +178,7 @@ class TestEqual:
         )
         assert name_of(plain) == name_of(moved)
 
+    @pytest.mark.full
     def test_in_another_process(self):
         script = textwrap.dedent(
             """

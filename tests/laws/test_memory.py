@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "asv_bench" / "memory.py"
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the resource module is POSIX only")
 @pytest.mark.parametrize("layout", ["frames", "signal"])
 def test_peak_is_below_a_gigabyte(layout):

@@ -19,6 +19,7 @@ from program_strategies import (
     SAME_FORMS,
     cases,
 )
+from suites import examples
 from udf_programs import ATTRIBUTES, make_udf
 from udfdask.testing import run_reference
 
@@ -101,12 +102,13 @@ def check(case, client):
 SUM = Buffer("a")
 
 
+@pytest.mark.always
 @example(Case((Program((SUM,)),), (1,), 1, ((1,),), roi=np.array(False)))  # one frame, not chosen
 @example(  # rows in flattened order, chunks not
     Case((Program((SUM,), (Output("here", "here"),)),), (2, 2, 1), 1, ((2,), (1, 1), (1,)))
 )
 @given(case=cases())
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 def test_two_hundred_programs_agree(client, case):
     check(case, client)
 
@@ -165,6 +167,7 @@ def test_every_way_to_merge_with_every_method(merge, method, client):
     check(Case((program,), shape, 2, chunks, dtype="int16", roi=roi, tile_bytes=24), client)
 
 
+@pytest.mark.full
 def test_the_strategies_leave_nothing_out():
     seen = set()
     for case in generated(300):

@@ -12,6 +12,7 @@ import sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError, Shape, Slice
 from udfdask.masks import MaskContainer, circular, gradient_x, radial_bins, window
 
@@ -68,8 +69,9 @@ def pieces(draw, sig=SIG):
 @pytest.mark.parametrize("wanted", FORMATS)
 @pytest.mark.parametrize("source", SOURCES)
 class TestFormats:
+    @pytest.mark.full
     @given(key=pieces(), transpose=st.booleans(), dtype=st.sampled_from([None, "float32", "int16"]))
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples(15), deadline=None)
     def test_same_numbers_in_every_format(self, source, wanted, key, transpose, dtype):
         masks = MaskContainer(SOURCES[source], use_sparse=wanted)
         got = masks.get(key, transpose=transpose, dtype=dtype)
@@ -80,6 +82,7 @@ class TestFormats:
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(dense(got), want)
 
+    @pytest.mark.full
     def test_a_dot_product(self, source, wanted):
         masks = MaskContainer(SOURCES[source], use_sparse=wanted)
         frames = RNG.random((5, *SIG))

@@ -221,6 +221,7 @@ class TestInARun:
         np.testing.assert_allclose(res["dots"], self.want()[..., :1], rtol=1e-5)
         assert calls(label) == 1
 
+    @pytest.mark.full
     @pytest.mark.parametrize("parameter", [False, True])
     def test_on_processes(self, tmp_path, parameter):
         masks = MaskContainer(

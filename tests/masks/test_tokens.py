@@ -36,6 +36,7 @@ print(tokenize_value(masks))
 """
 
 
+@pytest.mark.full
 def test_equal_in_every_process():
     seen = set()
     for seed in ("0", "1"):

@@ -672,6 +672,7 @@ def test_no_warning_for_four_signal_blocks(recwarn):
     assert not result.explain().warnings
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("shape", "chunks", "message", "advised"),
     [

@@ -190,6 +190,7 @@ def test_names_of_axes(names):
         ud.run_udf(LAZY, SumUDF(), sig_dims=names)
 
 
+@pytest.mark.full
 def test_parts_need_no_import_of_their_own():
     code = (
         "import udfdask as ud\n"

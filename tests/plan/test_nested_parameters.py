@@ -97,6 +97,7 @@ def test_each_is_computed_once(x, lazy, tmp_path, table, scheduler):
     np.testing.assert_allclose(done, want)
 
 
+@pytest.mark.full
 def test_on_processes(x, lazy, tmp_path):
     result = ud.run_udf(x, Nested(TABLES["subclasses"](*lazy)))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:

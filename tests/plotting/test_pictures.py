@@ -26,6 +26,8 @@ from matplotlib.text import Text
 
 from udfdask.plotting.drawing import MISSING
 
+pytestmark = pytest.mark.full
+
 DPI = 80
 NM = tuple(ud.Axis(name=name, unit="nm", scale=0.5) for name in "yx")
 PER_NM = tuple(ud.Axis(name=name, unit="1/nm", scale=0.1, offset=-2.4) for name in ("ky", "kx"))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from picture_udfs import ManyUDF, NoPictureUDF
+from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
@@ -42,7 +43,7 @@ def test_every_kind_is_drawn(computed):
     assert figure.get_suptitle() == "ManyUDF"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(data=st.data())
 def test_any_chunks_and_roi_give_the_picture_of_the_whole(data):
     chunks = tuple(data.draw(st.integers(1, n)) for n in DATA.shape)

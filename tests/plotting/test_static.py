@@ -10,6 +10,8 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting import Panel, draw, save_png
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
 NM = (Axis(name="y", unit="nm", scale=0.5, offset=10.0), Axis(name="x", unit="nm", scale=0.25))
@@ -143,6 +145,7 @@ def test_a_missing_matplotlib_is_named_with_its_extra(monkeypatch):
         draw([panel(np.eye(3))])
 
 
+@pytest.mark.full
 def test_pyplot_is_not_loaded(tmp_path):
     script = (
         "import sys, numpy as np\n"

@@ -12,6 +12,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "asv_bench"
 sys.path.insert(0, str(FOLDER))
@@ -56,7 +58,6 @@ def test_udfdask_and_dask_agree(name, folder):
     assert outcome.seconds["udfdask"] > 0
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not by_libertem.INSTALLED, reason="LiberTEM is not installed")
 @pytest.mark.filterwarnings("default")  # those of LiberTEM and its dependencies
 def test_libertem_agrees_too(folder, monkeypatch):
@@ -261,7 +262,6 @@ def test_a_difference_between_doors_is_seen(monkeypatch):
     assert not agree
 
 
-@pytest.mark.slow
 def test_first_calls_in_fresh_processes(tmp_path):
     options = ["--gigabytes", str(TINY), "--repeats", "1", "--no-libertem"]
     options += ["--cases", "first-call"]

@@ -11,6 +11,8 @@ import pytest
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.arrays.backends.device import n_devices
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "asv_bench"))
 try:

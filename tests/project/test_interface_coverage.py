@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / ".ci" / "interface_coverage.py"
 NUMBERS = [n for n in range(1, 33) if n not in (25, 26, 27)]

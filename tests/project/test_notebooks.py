@@ -14,6 +14,8 @@ import pytest
 from udfdask.demo import make_recording
 from udfdask.plotting.drawing import MISSING
 
+pytestmark = pytest.mark.full
+
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 

@@ -2,8 +2,8 @@
 
 The rule: a test in `tests/udfs` or `tests/udf/interface` has all sets of its parameters on NumPy
 chunks, as it is written. On each other backend it has one set, another one on each, so that every
-function meets every backend and the suite does not take ten times as long. `--every-backend` runs
-all sets on all.
+function meets every backend and the suite does not take ten times as long. The default suite has
+NumPy chunks alone here. `--every-backend` runs all sets on all.
 
 It works at the doors: `run_udf`, `run_udf_iter` and `explain` are given the array of the test in
 other chunks, while the test computes what it expects from its own. Chunks that are matrices exist
@@ -14,7 +14,6 @@ neither there nor brings an array to a door fails, since it would show nothing.
 
 import functools
 import sys
-from collections import defaultdict
 from importlib import import_module
 
 import dask.array as da
@@ -31,6 +30,7 @@ from chunk_backends import (
     why_no_device,
 )
 from stand_in import numpy_standing_in_for_cupy
+from suites import is_full
 from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.backends.table import backend_of
 
@@ -51,12 +51,30 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc):
     """Give the tests that the rule is about a parameter more, which they need not name."""
     here = metafunc.definition.path
-    if here.parent.name in ROOMS:
-        backends = backends_of(f"{here.parent.name}/{here.stem}::{metafunc.function.__name__}")
-        metafunc.parametrize("chunk_backend", [_param(b) for b in backends], indirect=True)
+    if here.parent.name not in ROOMS:
+        return (yield)
+    test = f"{here.parent.name}/{here.stem}::{metafunc.function.__name__}"
+    backends = backends_of(test) if is_full(metafunc.config) else ("numpy",)
+    metafunc.parametrize("chunk_backend", [_param(b) for b in backends], indirect=True)
+    result = yield
+    if not metafunc.config.getoption("--every-backend"):
+        metafunc._calls = one_set_each(metafunc._calls, backends[1:])
+    return result
+
+
+def one_set_each(calls, backends):
+    """All sets of parameters on NumPy chunks, and one on chunks of each of the others."""
+    kept = [call for call in calls if call.params["chunk_backend"] == "numpy"]
+    for place, backend in enumerate(backends):
+        same = [call for call in calls if call.params["chunk_backend"] == backend]
+        # starting processes takes seconds
+        usable = [call for call in same if "processes" not in call.id] or same
+        kept.append(usable[place * len(usable) // len(backends)])
+    return kept
 
 
 def backends_of(test):
@@ -73,27 +91,6 @@ def _param(backend):
     """A backend, with the last part of its name, and with the mark of those on a device."""
     short = backend.removeprefix("scipy.").removeprefix("sparse.").replace("scipy.sparse.", "")
     return pytest.param(backend, id=short, marks=[pytest.mark.gpu] if backend in ON_DEVICE else [])
-
-
-def pytest_collection_modifyitems(config, items):
-    """Leave one set of parameters of a test on each backend but NumPy."""
-    if config.getoption("--every-backend"):
-        return
-    sets = defaultdict(lambda: defaultdict(list))
-    for item in items:
-        backend = getattr(item, "callspec", None) and item.callspec.params.get("chunk_backend")
-        if backend and backend != "numpy":
-            sets[item.nodeid.partition("[")[0]][backend].append(item)
-    left_out = set()
-    for of_test in sets.values():
-        for place, same in enumerate(of_test.values()):
-            # starting processes takes seconds
-            usable = [item for item in same if "processes" not in item.callspec.id] or same
-            kept = usable[place * len(usable) // len(of_test)]
-            left_out.update(item for item in same if item is not kept)
-    if left_out:
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(autouse=True)

@@ -123,6 +123,7 @@ def lawful():
     yield udf_zoo.MergeAllNav()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("udf", list(lawful()), ids=lambda udf: type(udf).__name__)
 def test_no_false_alarm(udf):
     report = check_udf(udf)
@@ -131,6 +132,7 @@ def test_no_false_alarm(udf):
     assert not report.notes
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cls", [udf_zoo.MergeAllWhole, udf_zoo.MergeAllOnce])
 def test_a_merge_that_is_not_what_merge_all_is(cls):
     # the one raises in merge, the other inherits a merge that knows nothing of its median
@@ -140,6 +142,7 @@ def test_a_merge_that_is_not_what_merge_all_is(cls):
     assert report.skipped == ("merge_agrees_with_merge_all",)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sig_dims", [1, 2, 3])
 @pytest.mark.parametrize("cls", [SumUDF, SumSigUDF, PickUDF, udf_zoo.Chain, udf_zoo.ExtraShapes])
 def test_signals_of_any_dimension(cls, sig_dims):
@@ -156,17 +159,20 @@ ARRAYS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
 @pytest.mark.parametrize("cls", [SumUDF, SumSigUDF, PickUDF])
 def test_given_arrays(cls, array):
     check_udf(cls(), array)
 
 
+@pytest.mark.full
 def test_floats_that_cancel_raise_no_false_alarm():
     data = np.random.default_rng(1).normal(size=(6, 7, 8, 8)).astype("float32")
     check_udf(udf_zoo.Floats(factor=0.1), 1e4 * (data - data.mean()))
 
 
+@pytest.mark.full
 def test_a_narrow_dtype_is_told_apart_from_a_fault():
     class Variance(ud.UDF):
         def get_result_buffers(self):
@@ -197,6 +203,7 @@ def test_a_narrow_dtype_is_told_apart_from_a_fault():
         check_udf(Variance(), data + 1000)
 
 
+@pytest.mark.full
 def test_a_dtype_it_does_not_work_on_is_a_note():
     class SignedOnly(broken.Rows):
         def get_preferred_input_dtype(self):
@@ -211,6 +218,7 @@ def test_a_dtype_it_does_not_work_on_is_a_note():
     assert [note.split(":")[0] for note in notes] == ["dtype uint16", "dtype >u2", "dtype uint8"]
 
 
+@pytest.mark.full
 def test_lazy_parameters():
     class Weighted(broken.Rows):
         def __init__(self, weights):
@@ -222,6 +230,7 @@ def test_lazy_parameters():
     check_udf(Weighted(da.arange(8, chunks=4)))
 
 
+@pytest.mark.full
 def test_aux_data_of_a_udf_without_results_of_its_own():
     class Weighted(broken.Rows):
         def __init__(self, weight):
@@ -233,6 +242,7 @@ def test_aux_data_of_a_udf_without_results_of_its_own():
     check_udf(Weighted(ud.UDF.aux_data(np.arange(24.0), kind="nav", dtype="float64")))
 
 
+@pytest.mark.full
 def test_parameters_that_fit_one_scan_shape():
     class Reference(broken.Rows):
         def __init__(self, where):
@@ -246,6 +256,7 @@ def test_parameters_that_fit_one_scan_shape():
     check_udf(Reference(np.arange(24).reshape(4, 6)))
 
 
+@pytest.mark.full
 def test_a_cache_on_the_class_that_does_not_show():
     class Cached(broken.Rows):
         cache = {}
@@ -298,6 +309,7 @@ def test_results_of_every_dtype():
     check_udf(Everything())
 
 
+@pytest.mark.full
 def test_the_report_prints_what_was_checked():
     text = str(check_udf(SumUDF(), skip=["runs"]))
     assert text.startswith("SumUDF keeps 31 laws:")
@@ -319,6 +331,7 @@ def test_bad_arguments():
         check_udf(SumUDF(), skip=["order"])
 
 
+@pytest.mark.full
 def test_hypothesis_is_needed_by_the_strategies_alone():
     code = (
         "import sys; sys.modules['hypothesis'] = None\n"
@@ -359,6 +372,7 @@ class OffersTiles(Offers):
         self.results.sums += np.asarray(tile.reshape((tile.shape[0], -1)).sum(axis=1)).reshape(-1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "udf",
     [
@@ -466,6 +480,7 @@ def test_what_is_lost_after_processing():
             check_udf(Loses("nav", "uint8", assign, where))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("dtype", "assign"),
     [

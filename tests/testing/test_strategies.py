@@ -9,10 +9,13 @@ from hypothesis.errors import NoSuchExample
 
 import udf_zoo
 import udfdask as ud
+from suites import examples
 from udfdask.testing import assert_eq, run_reference
 from udfdask.testing.strategies import arrays, chunkings, datasets, rois, shapes
 
-few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+pytestmark = pytest.mark.full
+
+few = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @given(data=arrays())
@@ -50,7 +53,7 @@ def test_sums_of_floats_are_exact():
         return a.astype("f4").sum() != a.astype("f8").sum()
 
     with pytest.raises(NoSuchExample):
-        find(arrays((4, 4), dtype="f4"), inexact, settings=settings(max_examples=50))
+        find(arrays((4, 4), dtype="f4"), inexact, settings=settings(max_examples=examples(50)))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +67,7 @@ def test_sums_of_floats_are_exact():
     ],
 )
 def test_datasets_reach_corners(wanted):
-    assert find(datasets(), wanted, settings=settings(max_examples=2000)) is not None
+    assert find(datasets(), wanted, settings=settings(max_examples=examples(2000))) is not None
 
 
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # chunks of a pixel are not good ones

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generated_programs import HOLDERS, LINKS, Namer, Piece, write
+from suites import examples
 
 PIECES = st.builds(
     Piece,
@@ -52,6 +53,7 @@ def edit(piece):
     return replace(piece, value=piece.value + 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_each_holder(namers, holder):
     programs = []
@@ -70,7 +72,7 @@ def test_each_link(namers, link):
     check(namers, programs)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.lists(PIECES, min_size=1, max_size=5), st.integers(0)), max_size=6))
 def test_any_program(namers, drawn):
     programs = []

@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import udf_zoo
 import udfdask as ud
 from udfdask import udfs
+
+pytestmark = pytest.mark.full
 
 SCRIPT = """
 import dataclasses, enum, functools, json, logging, sys, threading, types

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from aux_udfs import AUX_UDFS, SeenByFrames, SeenByTiles, SeenInTree, Subtract, aux_of
 from counting import CountedChain, CountedData, CountedNav, MeanFrame, counts
+from suites import examples
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.testing import check_udf, raise_if_dask_computes, run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes
@@ -20,7 +21,7 @@ from udfdask.udfs import SumSigUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 
-fast = settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+fast = settings(deadline=None, max_examples=examples(15), suppress_health_check=list(HealthCheck))
 SYNC = {"scheduler": "synchronous"}
 
 
@@ -301,6 +302,7 @@ def test_merge_with_a_region(x, cls):
     assert done["last"].tolist() == [21, 21]
 
 
+@pytest.mark.full
 @pytest.mark.point(24)
 @pytest.mark.parametrize("cls", AUX_UDFS, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("wrap", [np.asarray, da.from_array])

@@ -73,6 +73,7 @@ def assert_same(got, want):
 
 
 class TestNumbers:
+    @pytest.mark.full
     @pytest.mark.parametrize("mask_dtype", MASK_DTYPES)
     @pytest.mark.parametrize("dtype", DATA_DTYPES)
     def test_dtypes(self, dtype, mask_dtype):
@@ -88,6 +89,7 @@ class TestNumbers:
             else:
                 assert got.dtype == (np.float32 if both == np.float16 else both)
 
+    @pytest.mark.full
     @pytest.mark.parametrize("use_sparse", [None, True, False, "scipy.sparse.csc", "sparse.pydata"])
     @pytest.mark.parametrize("chunks", GRIDS)
     @pytest.mark.parametrize("dtype", ["u2", "f4"])
@@ -101,6 +103,7 @@ class TestNumbers:
         assert_same(got[roi], want[roi])
         assert np.isnan(got[~roi]).all()
 
+    @pytest.mark.full
     @pytest.mark.parametrize("tile_bytes", [30, 400])
     @pytest.mark.parametrize("use_sparse", [True, False])
     def test_tiles(self, tile_bytes, use_sparse):
@@ -124,6 +127,7 @@ class TestNumbers:
         data, stack = numbers("i4", NAV + SIG), numbers("i4", (3, *SIG), 0.2)
         assert_same(run(data, ApplyMasksUDF(factories(stack))), reference(data, stack))
 
+    @pytest.mark.full
     @pytest.mark.parametrize("n", [1, 7, 8, 9, 31, 32, 33, 70])
     @pytest.mark.parametrize("fill", [0.02, 0.9])
     @pytest.mark.parametrize("dtype", ["u2", "f8", "c16"])
@@ -480,6 +484,7 @@ class TestInARun:
         np.testing.assert_allclose(got[..., 0], want)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "udf",
     [

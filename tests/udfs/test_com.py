@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import SYNC, compute
+from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, rois
@@ -131,6 +132,7 @@ def test_results_follow_the_formulas(parameters, roi):
     assert_close(found, plain(data, mask, **parameters))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "dtype",
     ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "g", "?", ">u2", ">f4"],
@@ -145,6 +147,7 @@ def test_every_real_dtype(dtype):
     assert all(found[name].dtype == np.float64 for name in NAMES)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u1", "u2", "i1", "i2"])
 def test_sums_of_small_integers_do_not_wrap(dtype):
     info = np.iinfo(dtype)
@@ -176,7 +179,7 @@ def cases(draw):
 
 
 @given(cases())
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 def test_chunks_tiles_and_regions_do_not_show(case):
     data, roi, parameters = case["data"], case["roi"], case["parameters"]
@@ -197,6 +200,7 @@ def test_chunks_tiles_and_regions_do_not_show(case):
         assert not {"divergence", "curl", "regression"} & set(found)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("parameters", [{}, {"r": 3, "ri": 1, "cy": 2.3, "regression": 1}], ids=str)
 def test_laws(parameters):
     check_udf(CoMUDF(**parameters))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, GuessResult, apply_correction, guess_corrections, to_beam_shift
@@ -49,7 +50,7 @@ def atoms(seed=0, shape=(24, 30)):
 
 
 @given(st.integers(-179, 180), st.booleans(), st.integers(0, 5))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 def test_a_guess_undoes_what_was_done(angle, flip, seed):
     fy, fx = atoms(seed)
     y, x = apply_correction(fy, fx, scan_rotation=angle, flip_y=flip, forward=False)

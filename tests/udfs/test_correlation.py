@@ -146,6 +146,7 @@ def test_any_number_of_navigation_axes(nav):
     assert_close(got.raw, correlate(data.reshape((-1, *SIG)), PEAKS, RING.array(), 2))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("radius_outer", [None, 8])
 @pytest.mark.parametrize("log_scale", [True, False])
 def test_discs_are_found_between_pixels(radius_outer, log_scale):

@@ -45,6 +45,7 @@ def run(data, chunks, ring=RING, **options):
     return lazy["intensity"].compute(scheduler="sync")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("chunks", CHUNKS, ids=str)
 @pytest.mark.parametrize("tile", ["1 MiB", 600, 64])
 def test_cuts(chunks, tile):
@@ -54,6 +55,7 @@ def test_cuts(chunks, tile):
     np.testing.assert_allclose(found, expected(DATA, **RING), rtol=1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "dtype", ["?", "i1", "u1", "i2", ">u2", "i4", "u8", "f2", "f4", ">f8", "g", "c8", ">c16", "G"]
 )
@@ -128,6 +130,7 @@ def test_schedulers(scheduler):
     np.testing.assert_array_equal(found, run(DATA.astype("u2"), (2, 3, 5, 15)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sig_dims", [2])
 def test_laws(sig_dims):
     check_udf(FEMUDF(center=(3, 4), rad_in=1, rad_out=3), sig_dims=sig_dims)

@@ -33,6 +33,7 @@ def check(found, frames):
     np.testing.assert_allclose(found, np.log(wide - lowest + 1).sum(axis=0), rtol=2e-7, atol=1e-12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
 @pytest.mark.parametrize("tiles", ["1 MiB", "100 B"])
@@ -43,6 +44,7 @@ def test_every_dtype_and_cut(dtype, chunks, tiles):
     check(found, data.reshape(24, 7, 9))
 
 
+@pytest.mark.full
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_chunks_and_region(data):
@@ -55,6 +57,7 @@ def test_any_chunks_and_region(data):
     check(found, array[chosen])
 
 
+@pytest.mark.full
 def test_laws():
     assert not check_udf(LogsumUDF()).notes
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import udfdask as ud
+from suites import examples
 from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 SHAPE = (3, 4, 4, 5)
@@ -72,13 +73,15 @@ def long_integers(draw):
     return data
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.full
+@settings(deadline=None, max_examples=examples(60))
 @given(long_integers(), st.sampled_from(sorted(UDFS)), st.data())
 def test_right_or_refused(data, name, draw):
     chunks = draw.draw(st.sampled_from([SHAPE, (1, 4, 4, 5), (2, 3, 2, 5), (1, 1, 4, 5)]))
     check(da.from_array(data, chunks=chunks), data, name)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(UDFS))
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
 @pytest.mark.parametrize("chunks", [SHAPE, (1, 2, 4, 5), (2, 4, 2, 5)])
@@ -94,6 +97,7 @@ def test_each_at_the_limit(name, dtype, chunks):
         assert (outcome(x, name) is None) == (more == 1 and name != "point")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
 @pytest.mark.parametrize("udf", [SumUDF, SumSigUDF])
 def test_a_floating_dtype_holds_any_sum(udf, dtype):
@@ -104,6 +108,7 @@ def test_a_floating_dtype_holds_any_sum(udf, dtype):
     np.testing.assert_allclose(found["intensity"], data.sum(axis=axes, dtype="f8"), rtol=1e-15)
 
 
+@pytest.mark.full
 def test_masks_with_large_weights():
     """Narrow data do not fit either, if weights are large."""
     data = np.full(SHAPE, 200, "u1")

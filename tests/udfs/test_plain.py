@@ -12,6 +12,7 @@ from udfdask.testing import check_udf
 from udfdask.udfs import AutoUDF, NoOpUDF, PickUDF
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "udf",
     [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import compute
+from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import check_udf
 from udfdask.testing.strategies import chunkings, rois
@@ -92,7 +93,7 @@ def cases(draw):
 
 
 @given(cases())
-@settings(deadline=None, max_examples=50, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(50), suppress_health_check=list(HealthCheck))
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 def test_chunks_tiles_and_regions_do_not_show(case):
     data, roi = case["data"], case["roi"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from making import compute
+from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, rois
@@ -64,6 +65,7 @@ CASES = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("own", [False, True], ids=["common centre", "own centres"])
 @pytest.mark.parametrize("parameters", CASES, ids=str)
 def test_means_follow_the_formula(parameters, own):
@@ -78,6 +80,7 @@ def test_means_follow_the_formula(parameters, own):
     np.testing.assert_allclose(found, plain(data, centre, **given), rtol=1e-10)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "i8", "f2", "f4", "f8", "g", "?", ">u2"])
 def test_every_real_dtype(dtype):
     data = frames("int64").astype(dtype)
@@ -133,7 +136,7 @@ def cases(draw):
 
 
 @given(cases())
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 def test_chunks_tiles_and_regions_do_not_show(case):
     data, centers, rings, roi = (case[k] for k in ("data", "centers", "rings", "roi"))
@@ -154,6 +157,7 @@ def test_chunks_tiles_and_regions_do_not_show(case):
     assert not np.count_nonzero(~both & sure)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("own", [False, True])
 def test_laws(own):
     data = np.random.default_rng(1).integers(-30, 60, (4, 6, 6, 8)).astype("int16")
@@ -188,6 +192,7 @@ def test_a_frame_without_a_centre_has_no_profile():
         assert {(1, 2), (0, 1), (0, 0)} == set(map(tuple, np.argwhere(nowhere)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", [{"cy": 4, "cx": 4}, {"centers": np.full((*NAV, 2), 4)}], ids=str)
 def test_pixels_outside_of_the_rings_are_not_read(place):
     data = frames("f8")

@@ -57,6 +57,7 @@ def test_region(tmp_path, chunks):
     np.testing.assert_array_equal(found, DATA[roi])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("share", [1, 0.5])
 def test_processes(tmp_path, share):
     np.save(tmp_path / "a.npy", np.arange(7))

@@ -22,6 +22,7 @@ from sparse_data import (
     sparse_chunks,
     sprinkled,
 )
+from suites import examples
 from udfdask.arrays.backends.table import backend_named
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.corrections import CorrectionSet
@@ -104,8 +105,9 @@ def compare(data, x, udfs, **how):
 
 
 # many signal chunks are too many for some UDFs, which plans say
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:a task takes:udfdask.errors.UDFWarning")
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(data=st.data())
 def test_the_numbers_of_dense_chunks(data):
     shape = data.draw(shapes(min_nav=1, max_side=4))
@@ -123,8 +125,9 @@ def test_the_numbers_of_dense_chunks(data):
     compare(values, x, picked, sig_dims=shape.sig_dims, roi=roi)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:a task takes:udfdask.errors.UDFWarning")
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(data=st.data())
 def test_matrices_too(data):
     shape = (data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9)))
@@ -138,6 +141,7 @@ def test_matrices_too(data):
     compare(values, x, picked, sig_dims=1, roi=data.draw(rois(shape[:1])))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", KNOWN)
 def test_the_ends_of_each_dtype(dtype):
     values = sprinkled(summable(dtype, (3, 5, 6, 7)), 0.5)
@@ -147,6 +151,7 @@ def test_the_ends_of_each_dtype(dtype):
     compare(values, sparse_chunks(values, chunks, form, 2), udfs)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("dtype", "kind"), [("u2", "?"), ("u8", "u8"), ("i8", "i8"), ("i8", "f4"), ("i4", "c16")]
 )
@@ -163,6 +168,7 @@ def test_long_doubles_are_made_dense_a_tile_at_a_time():
     compare(values, x, [SumUDF()])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMATS)
 def test_shifts_of_each_frame(form):
     values = sprinkled(sample("i2", (3, 4, 6, 7)), 0.4)
@@ -172,6 +178,7 @@ def test_shifts_of_each_frame(form):
         compare(values, x, [masks((6, 7), shifts=each), masks((6, 7), "i4", shifts=each)])
 
 
+@pytest.mark.full
 def test_corrected_data_are_dense():
     values = sprinkled(sample("u1", (3, 4, 6, 7)), 0.4)
     corrections = CorrectionSet(dark=np.arange(42.0).reshape(6, 7))
@@ -185,6 +192,7 @@ def test_corrected_data_are_dense():
             np.testing.assert_allclose(found[name], numbers, rtol=1e-5, err_msg=f"{udf} {name}")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["GCXS", "COO"])
 def test_nan_where_something_is_stored(form):
     values = sprinkled(sample("f4", (2, 3, 9, 9)), 0.5)
@@ -209,6 +217,7 @@ def test_zeros_count_as_frames_without_a_value():
     assert found["num_frames"] == 64
 
 
+@pytest.mark.full
 def test_stored_zeros_and_frames_without_entries():
     import sparse
 
@@ -219,9 +228,17 @@ def test_stored_zeros_and_frames_without_entries():
     compare(block.todense(), x, udfs_for((1, 3), "i4")[:6])
 
 
+def test_a_task_for_each_of_many_signal_chunks():
+    values = sprinkled(sample("u2", (3, 4, 6, 7)), 0.4)
+    x = sparse_chunks(values, (2, 4, 2, 4), "GCXS", 2)
+    assert "one for each signal chunk" in ud.explain(x, SumSigUDF()).text
+    compare(values, x, [SumSigUDF(), SumUDF()])
+
+
 # nothing is made dense
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", [*FORMATS, *MATRIX_FORMATS])
 @pytest.mark.parametrize("roi", [None, np.s_[1:3]])
 def test_nothing_is_made_dense(form, roi, monkeypatch):
@@ -256,6 +273,7 @@ def test_the_fence_holds(monkeypatch):
         ud.run_udf(x, SumUDF(), backends="numpy").compute(**SYNC)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["GCXS", "csr_array", "COO"])
 def test_memory_in_proportion_to_the_entries(form):
     """Dense, the chunk would take 100 times what is stored; a fifth of that is not allowed."""
@@ -378,6 +396,7 @@ def test_a_method_put_on_the_instance_gets_dense_tiles(scan):
     np.testing.assert_array_equal(found["intensity"], values.sum(axis=(0, 1), dtype="u8"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("udf", [SumUDF(), SumSigUDF(), CoMUDF(), StdDevUDF()], ids=repr)
 def test_backends_restricts(udf, scan):
     values, x = scan
@@ -392,6 +411,7 @@ def test_masks_in_a_format_that_was_asked_for(name, scan):
     compare(values, x, [masks((6, 7), backends=(name,)), masks((6, 7), backends="numpy")])
 
 
+@pytest.mark.full
 def test_snapshots(scan):
     values, x = scan
     udfs = [SumUDF(), SumSigUDF(), StdDevUDF()]
@@ -400,6 +420,7 @@ def test_snapshots(scan):
         check(found, wanted, udf, "u2")
 
 
+@pytest.mark.full
 def test_every_scheduler(scan, pool):
     values, x = scan
     udfs = [SumUDF(), CoMUDF(r=2), masks((6, 7))]

@@ -49,6 +49,7 @@ def check(found, frames, rtol=1e-12):
     close(found["std"], wide.std(axis=0), rtol=rtol, atol=scale * 1e-14)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
 @pytest.mark.parametrize("tiles", ["1 MiB", "100 B"])
@@ -59,6 +60,7 @@ def test_every_dtype_and_cut(dtype, chunks, tiles):
     check(found, data.reshape(24, 7, 9))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u2", ">i2", "f4", "c8"])
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
 @pytest.mark.parametrize("roi", ROIS.values(), ids=ROIS)
@@ -68,6 +70,7 @@ def test_regions(dtype, chunks, roi):
     check(found, data[np.ones(SHAPE[:2], dtype=bool) if roi is None else roi])
 
 
+@pytest.mark.full
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(datasets(), st.sampled_from(["1 MiB", "40 B"]))
 def test_any_chunks_and_region(data, tiles):
@@ -82,11 +85,13 @@ def test_any_chunks_and_region(data, tiles):
         assert np.isnan(found["var"]).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("udf", [StdDevUDF(), StdDevUDF(dtype="float32")], ids=repr)
 def test_laws(udf):
     assert not check_udf(udf).notes
 
 
+@pytest.mark.full
 def test_laws_with_complex_data():
     check_udf(StdDevUDF(), sample("c8", (4, 6, 5, 7)))
 
@@ -113,6 +118,7 @@ NOISE = np.random.default_rng(0).integers(-4000, 4000, (32, 32, 4, 5)) / 1024
 """Noise of about 1, in steps that remain exact beside an offset."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("chunks", [(1, 32), (5, 32), (32, 32), (1, 1)])
 @pytest.mark.parametrize(
     ("dtype", "offset"),

@@ -51,6 +51,7 @@ def same(got, want, dtype, rounded=1):
         np.testing.assert_allclose(got, want, rtol=eps * rounded, atol=atol)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
 @pytest.mark.parametrize("tiles", TILES)
@@ -77,6 +78,7 @@ def test_regions(dtype, chunks, roi):
     same(each[chosen], wide[chosen].sum(axis=(1, 2)), dtype, x.numblocks[2] * x.numblocks[3])
 
 
+@pytest.mark.full
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(datasets(), st.sampled_from(["1 MiB", "40 B"]))
 def test_any_chunks_and_region(data, tiles):
@@ -93,11 +95,13 @@ def test_any_chunks_and_region(data, tiles):
     np.testing.assert_array_equal(each[roi], frames.sum(axis=axes, dtype=dtype))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("udf", [SumUDF(), SumSigUDF(), SumUDF("f4"), SumSigUDF("f8")], ids=repr)
 def test_laws(udf):
     assert not check_udf(udf).notes
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cls", [SumUDF, SumSigUDF])
 def test_laws_with_complex_data(cls):
     check_udf(cls(), sample("c8", (4, 6, 5, 7)))

@@ -15,6 +15,7 @@ class SumThatWritesToSrc(SumUDF):
         src.intensity[:] = 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("builtin", [SumUDF, StdDevUDF, LogsumUDF])
 def test_what_built_in_udfs_merge_stays_as_it_is(builtin):
     """It is not copied for them, unlike for their subclasses."""

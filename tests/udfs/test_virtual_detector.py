@@ -38,6 +38,7 @@ DETECTORS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("chunks", [(4, 5, 12, 15), (2, 3, 5, 15), (4, 5, 4, 2)])
 @pytest.mark.parametrize("name", DETECTORS)
 @pytest.mark.parametrize("dtype", ["u2", "f4", "c8"])
@@ -127,6 +128,7 @@ def test_it_says_what_it_is():
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["disk", "ring"])
 def test_laws(name):
     check_udf(DETECTORS[name][0])

@@ -42,6 +42,7 @@ def write_and(checked, word, happens):
         happens()
 
 
+@pytest.mark.full
 @unix
 @TARGETS
 @pytest.mark.parametrize("how", ["", "twice"], ids=["swapped", "renamed twice"])
@@ -62,6 +63,7 @@ def test_killed_at_every_step(tmp_path, name, how, first):
     assert found[-1][0] == new
 
 
+@pytest.mark.full
 @unix
 @TARGETS
 def test_whoever_looks_never_finds_it_missing_or_half(tmp_path, name):
@@ -83,6 +85,7 @@ def test_whoever_looks_never_finds_it_missing_or_half(tmp_path, name):
     assert hidden(tmp_path) == []
 
 
+@pytest.mark.full
 @unix
 @pytest.mark.parametrize("how", ["", "twice"], ids=["swapped", "renamed twice"])
 @TARGETS

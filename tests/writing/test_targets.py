@@ -317,6 +317,7 @@ except PermissionError as error:
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="only root can be another")
 @pytest.mark.parametrize("mode", [0o755, 0o700, 0o311])
 def test_a_folder_without_permission(mode):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from labelled_data import Kinds, cases, expected_coords
 from making import SYNC
+from suites import examples
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import NoOpUDF, RadialProfileUDF, StdDevUDF, SumSigUDF, SumUDF
 
@@ -28,7 +29,7 @@ def run(case, udf, **options):
 
 
 @given(case=cases())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_values_are_those_of_the_unlabelled_run(case):
     labelled = run(case, Kinds(), roi=case.roi, valid_masks=True)
     plain = ud.run_udf(case.ordered, Kinds(), sig_dims=len(case.sig), roi=case.roi)
@@ -44,7 +45,7 @@ def test_values_are_those_of_the_unlabelled_run(case):
 
 
 @given(case=cases())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_every_coordinate_and_attribute_is_kept(case):
     labelled = run(case, Kinds())
     coords = expected_coords(case.array, case.array.dims)
@@ -59,7 +60,7 @@ def test_every_coordinate_and_attribute_is_kept(case):
 
 
 @given(case=cases())
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_results_of_one_kind_have_its_coordinates_only(case):
     for udf, dims in [(SumUDF(), case.sig), (SumSigUDF(), case.nav)]:
         labelled = run(case, udf)
@@ -68,7 +69,7 @@ def test_results_of_one_kind_have_its_coordinates_only(case):
 
 
 @given(case=cases(), data=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_the_order_of_names_is_the_order_of_frame_axes(case, data):
     sig = tuple(data.draw(st.permutations(case.sig)))
     total = case.array.udf.run_udf(SumUDF(), sig_dims=sig)["intensity"]
@@ -78,7 +79,7 @@ def test_the_order_of_names_is_the_order_of_frame_axes(case, data):
 
 
 @given(case=cases())
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_data_in_memory_give_the_same_computed(case):
     lazy = run(case, Kinds(), roi=case.roi, valid_masks=True)
     loaded = case.array.compute(**SYNC)

@@ -15,9 +15,10 @@ pytest.importorskip("udfdask.xarray")
 
 FOLDER = os.environ.get("UDFDASK_TEST_DATA")
 
-pytestmark = pytest.mark.skipif(
-    FOLDER is None, reason="UDFDASK_TEST_DATA names no folder of recordings"
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(FOLDER is None, reason="UDFDASK_TEST_DATA names no folder of recordings"),
+]
 
 
 def labelled(name):

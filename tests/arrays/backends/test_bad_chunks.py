@@ -53,6 +53,7 @@ def test_another_type_than_announced(announced, came):
     gives_the_numbers(blocks)
 
 
+@pytest.mark.full
 def test_types_that_change_from_chunk_to_chunk():
     kinds = [*ON_HOST, ud.UDF.BACKEND_SPARSE_DOK]
 
@@ -105,6 +106,7 @@ def wide_indices(block):
     return rows
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "make",
     [twice, twice_in_columns, twice_in_coordinates, backwards, explicit_zeros, wide_indices],
@@ -271,6 +273,7 @@ def test_indices_in_another_byte_order():
     gives_the_numbers(made_of(make, sp.csr_array((0, 0), dtype="f4")))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["i2", "u1", "u2", "i4", "u4", "i8", "u8"])
 def test_indices_of_any_dtype(dtype):
     def make(block):
@@ -294,6 +297,7 @@ def test_a_format_that_has_the_dtype_is_chosen():
     np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [sparse.COO.from_numpy, sp.csr_array])
 def test_aux_data_out_of_sparse_chunks(make):
     class Weighted(ud.UDF):
@@ -316,6 +320,7 @@ def test_sparse_aux_data_in_memory():
         ud.UDF.aux_data(sparse.COO.from_numpy(DATA), "nav", extra_shape=(20,), dtype="float32")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "options"),
     [("g", {}), ("G", {}), ("g", {"use_sparse": True}), ("g", {"shifts": (3,)})],

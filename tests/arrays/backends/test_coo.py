@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites import examples
 from udfdask.arrays.backends.pydata_sparse import coo_rows, coo_starts, coo_take
 
 sparse = pytest.importorskip("sparse")
 
-fast = settings(deadline=None, max_examples=60)
+fast = settings(deadline=None, max_examples=examples(60))
 
 
 @st.composite

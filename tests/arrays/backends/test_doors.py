@@ -31,6 +31,7 @@ def x(native):
     return chunks_in(X, native, 2)
 
 
+@pytest.mark.full
 def test_dask(x):
     with raise_if_dask_computes():
         lazy = x.udf.run_udf(SumUDF(), sig_dims=2)
@@ -39,6 +40,7 @@ def test_dask(x):
     np.testing.assert_array_equal(ud.map_frames(x, np.sum).compute(**SYNC), DATA.sum(axis=(2, 3)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("order", "sig_dims", "held"),
     [
@@ -121,6 +123,7 @@ def test_explain(x, native):
     assert "backend   numpy chunks; " in str(ud.explain(X, Wants(native)))
 
 
+@pytest.mark.full
 def test_no_warning_of_memory_that_sparse_chunks_need_not(native):
     """A chunk of 8 TiB if it were dense, with nothing in it."""
     shape = (1 << 12, 1 << 15, 1 << 15)

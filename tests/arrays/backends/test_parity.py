@@ -12,6 +12,7 @@ import udfdask as ud
 from backend_udfs import Wants, program_on
 from chunk_backends import ANY_SHAPE, MATRICES, can_hold, chunks_in
 from program_strategies import cases
+from suites import examples
 from udf_programs import make_udf
 from udfdask import udfs
 from udfdask.corrections import CorrectionSet
@@ -25,7 +26,7 @@ METHODS = ("tile", "frame", "partition")
 DTYPES = ("uint16", "int8", "int64", "float32", "float64", "complex64", "bool")
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-few = settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
+few = settings(deadline=None, max_examples=examples(30), suppress_health_check=list(HealthCheck))
 
 offers = st.lists(st.sampled_from(ON_HOST), min_size=1, max_size=3, unique=True).map(tuple)
 
@@ -85,8 +86,9 @@ def wanting(draw):
     )
 
 
+@pytest.mark.full
 @given(runs(dtypes=DTYPES[:-1]), st.lists(wanting(), min_size=1, max_size=3))
-@settings(few, max_examples=80)
+@settings(few, max_examples=examples(80))
 def test_every_pixel_arrives(run, asked):
     agree(run, asked)
 
@@ -101,6 +103,7 @@ def test_every_pairing_of_chunks_and_wishes(native, write, method):
     agree(run, [Wants(backend, method, write) for backend in ON_HOST])
 
 
+@pytest.mark.full
 @given(runs(), st.data())
 @few
 def test_corrected_data_arrive_too(run, data):
@@ -184,6 +187,7 @@ def _mask():
 SPECTRUM = (12,)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("native", [*NATIVES, *MATRICES])
 @pytest.mark.parametrize("make", BUILT_IN.values(), ids=BUILT_IN)
 def test_built_in_udfs_on_chunks_of_anything(make, native):
@@ -203,6 +207,7 @@ def test_built_in_udfs_on_chunks_of_anything(make, native):
         agree(run, [make(), Wants(ud.UDF.BACKEND_SCIPY_CSC, "frame"), make()])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "native", [*NATIVES, ud.UDF.BACKEND_SCIPY_CSR, ud.UDF.BACKEND_SCIPY_CSC_ARRAY]
 )

@@ -7,12 +7,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites import examples
 from udfdask.arrays.geometry.chunk_grid import Grid
 
 axes = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(axes, max_size=3), st.sampled_from([None, 0.0, 0.3, 1.0]), st.booleans())
 def test_chunks_and_rows(nav_chunks, share, pickled):
     shape = tuple(map(sum, nav_chunks))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 import udf_zoo
 import udfdask as ud
 from counting import CountedData, counts
+from suites import examples
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import rois
 from udfdask.udfs import PickUDF, SumSigUDF, SumUDF
@@ -337,7 +338,7 @@ class TestEmpty:
 @pytest.mark.point(12)
 class TestRawAndMasks:
     @given(roi=rois(NAV))
-    @settings(deadline=None, max_examples=25)
+    @settings(deadline=None, max_examples=examples(25))
     def test_lazy_and_computed_agree(self, roi):
         lazy = ud.run_udf(ARRAY, [udf_zoo.ExtraShapes(), udf_zoo.ElementwiseWithWhole()], roi=roi)
         done = dask.compute(*lazy, scheduler="sync")
@@ -401,7 +402,7 @@ class TestRawAndMasks:
 
 
 @given(roi=rois(NAV))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 def test_a_roi_is_a_full_run_and_then_a_mask(roi):
     flat = np.ones(NAV, bool) if roi is None else roi
     full, part = dask.compute(

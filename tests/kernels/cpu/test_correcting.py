@@ -43,6 +43,7 @@ def planes_of(part, dtype, **given):
 WHOLE = Slice((0, 0), Shape(SIG, sig_dims=2))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("native", "dtype"),
     [

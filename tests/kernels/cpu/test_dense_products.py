@@ -16,6 +16,7 @@ def check(frames, matrix, out, most=None):
     assert (np.abs(out - want) <= 8 * eps * scale + 1e-300).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
 @pytest.mark.parametrize("masks", ["f4", "f8"])
 def test_every_dtype(dtype, masks):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparse_data import FORMATS, MATRIX_FORMATS, as_matrix, maker, sprinkled
+from suites import examples
 from udfdask.kernels.cpu import sparse_sums
 from udfdask.kernels.cpu.sparse_entries import Entries, entries_of, in_order, values_of
 from udfdask.kernels.cpu.sparse_products import moved_entries
@@ -105,7 +106,7 @@ def test_groups_of_frames_hold_all_entries(most, frames):
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_moved_entries_are_those_of_moved_frames(draw):
     sig = draw.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     frames = draw.draw(st.integers(0, 4))
@@ -139,9 +140,10 @@ def test_few_frames_are_one_group():
     assert entries.cut(5) == [entries]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "c8"])
 @given(st.data())
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_sums_of_frames_are_those_of_their_values(dtype, draw):
     """Whatever is added up in a narrow dtype first, and however often that is full."""
     frames, pixels = draw.draw(st.integers(0, 700)), draw.draw(st.integers(0, 5))
@@ -167,6 +169,7 @@ LARGEST = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("dtype", "value"), LARGEST)
 def test_narrow_sums_hold_as_many_of_the_largest_values_as_they_can(dtype, value):
     """Frames just as many as fit into each, and a few more."""
@@ -175,6 +178,14 @@ def test_narrow_sums_hold_as_many_of_the_largest_values_as_they_can(dtype, value
         total = np.zeros(2, "u8" if dtype[0] == "u" else "i8")
         sparse_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
         np.testing.assert_array_equal(total, int(value) * frames)
+
+
+def test_narrow_sums_of_negative_values():
+    """As many frames as the value that is farthest from zero allows."""
+    total = np.zeros(2, "i8")
+    values = np.full((300, 2), -100, "i1")
+    sparse_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
+    np.testing.assert_array_equal(total, -30_000)
 
 
 @pytest.mark.parametrize(

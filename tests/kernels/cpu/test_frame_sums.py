@@ -26,6 +26,7 @@ def check(tile, dtype):
         np.testing.assert_allclose(total, want, rtol=1e-14, atol=1e-10)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 16, 21])
 def test_every_dtype(dtype, n):

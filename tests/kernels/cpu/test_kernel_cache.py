@@ -12,6 +12,8 @@ import pytest
 import udfdask
 from udfdask.kernels.cpu.kernel_cache import DIGEST, KernelFiles
 
+pytestmark = pytest.mark.full
+
 PACKAGE = Path(udfdask.__file__).parent
 
 KERNELS = """

@@ -55,6 +55,7 @@ def test_each_pixel_of_a_mask_is_covered_once(height, width, density, seed):
     assert not again[:, :left].any()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2"])
 def test_extreme_values_of_tall_frames_do_not_overflow(dtype):
     limits = np.iinfo(dtype)

@@ -31,6 +31,7 @@ def plain(data):
     return np.log(x - lowest + 1).sum(axis=0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("n", [1, 3, 4, 9, 65, 130])
 def test_every_dtype(dtype, n):
@@ -50,6 +51,7 @@ def test_blocks(width):
     np.testing.assert_allclose(log_of(*products(data)), plain(data), rtol=1e-13)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_factors_near_the_end_of_the_range(dtype):
     data = np.zeros((9, 4), dtype=dtype)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
+from suites import examples
 from udfdask.kernels.cpu.variance import BLOCK, SQUARE_BLOCK, add_moments, merge_moments
 from udfdask.kernels.moment_arrays import Moments
 
@@ -65,6 +66,7 @@ def check(found, data, rtol=1e-13):
     np.testing.assert_allclose(varsum, true_varsum.astype("f8"), rtol=rtol, atol=0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
 @pytest.mark.parametrize("n", [2, 8, 17])
 def test_every_dtype(dtype, n):
@@ -75,6 +77,7 @@ def test_every_dtype(dtype, n):
     check(moments(data[:, :, ::-1]), data[:, :, ::-1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u2", "f4"])
 @pytest.mark.parametrize("width", [1, BLOCK, BLOCK + 1, SQUARE_BLOCK, SQUARE_BLOCK + 1, 9000])
 def test_blocks(dtype, width):
@@ -82,6 +85,7 @@ def test_blocks(dtype, width):
     check(moments(data), data)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u1", "u2", "i1", "i2"])
 @pytest.mark.parametrize("n", [32768, 32769, 100_000])
 def test_more_frames_than_squares_can_be_added_up_of(dtype, n):
@@ -133,7 +137,8 @@ def offset_values(draw):
     return kept_as.astype(dtype.newbyteorder(draw(st.sampled_from("<>"))))
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.full
+@settings(deadline=None, max_examples=examples(150))
 @given(offset_values(), st.data())
 def test_an_offset_costs_no_precision(values, data):
     """In any tiles, merged in any order, some of them with no frame or one."""
@@ -173,6 +178,7 @@ def test_a_drifting_offset(dtype):
     np.testing.assert_allclose(found[2], exact_squares(data), rtol=1e-12)
 
 
+@pytest.mark.full
 @settings(deadline=None)
 @given(st.data())
 def test_any_order_of_merging(data):

@@ -26,6 +26,7 @@ def check(tile, dtype):
         np.testing.assert_allclose(total, want, rtol=1e-14, atol=1e-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", KNOWN + FOREIGN)
 @pytest.mark.parametrize("n", [1, 5])
 def test_every_dtype(dtype, n):
@@ -60,6 +61,7 @@ def test_nan_and_infinity_stay_where_they_are():
     np.testing.assert_array_equal(total, want)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_no_less_accurate_than_numpy(seed):
     rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 import udfdask as ud
 from labelled_data import Kinds
 from making import SYNC, make
+from suites import examples
 from udfdask.errors import ArgumentValueError
 from udfdask.testing import raise_if_dask_computes
 from udfdask.testing.strategies import datasets
@@ -17,7 +18,7 @@ xr = pytest.importorskip("xarray", reason="xarray is an extra")
 
 
 @given(data=datasets(min_nav=0, dtype="int16"))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @pytest.mark.filterwarnings("ignore:a task takes .* signal chunks:udfdask.UDFWarning")
 def test_values_masks_and_laziness(data):
     how = {"sig_dims": data.sig_dims, "roi": data.roi}

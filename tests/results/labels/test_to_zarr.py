@@ -12,6 +12,7 @@ import udfdask as ud
 from counting import CountedChain, CountedData, CountedNav, counts
 from labelled_data import Kinds
 from making import SYNC, make
+from suites import examples
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io import open_file
 from udfdask.testing.strategies import datasets
@@ -39,7 +40,7 @@ def stores(tmp_path_factory):
 
 
 @given(data=datasets(min_nav=0, dtype="int16"))
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
 @pytest.mark.filterwarnings("ignore:a task takes .* signal chunks:udfdask.UDFWarning")
 def test_what_is_read_back(data, stores):
     result = ud.run_udf(data.array, Kinds(), sig_dims=data.sig_dims, roi=data.roi)
@@ -52,6 +53,7 @@ def test_what_is_read_back(data, stores):
     assert found["end"].values.tolist() == ["min", "max"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("zarr_format", [2, 3, None])
 @pytest.mark.parametrize("computed", [False, True])
 def test_formats(x, tmp_path, zarr_format, computed):

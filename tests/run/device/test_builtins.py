@@ -13,6 +13,7 @@ import udfdask as ud
 from device_modules import MODULES, cupy_is
 from device_udfs import sent
 from stand_in import numpy_standing_in_for_cupy
+from suites import examples
 from udfdask.masks import DiskTemplate, circular, ring
 from udfdask.udfs import (
     FEMUDF,
@@ -97,10 +98,11 @@ CASES = st.fixed_dictionaries(
 ROIS = {"all": None, "some": np.arange(24).reshape(4, 6) % 5 > 1, "none": np.zeros((4, 6), bool)}
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::udfdask.errors.UDFWarning")
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("name", UDFS)
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(case=CASES)
 def test_the_same_numbers_on_a_device(name, module, case):
     lazy = da.from_array(data(case["dtype"]), chunks=case["chunks"])
@@ -162,6 +164,7 @@ def test_masks_that_stay_on_the_host():
             ud.run_udf(x, udf, backends="cupy")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 @pytest.mark.parametrize("dtype", ["float16", "complex64", "uint64", "int64"])
@@ -184,6 +187,7 @@ def test_other_numbers(name, dtype, native, module):
             np.testing.assert_allclose(value, wanted[key], rtol=1e-5, atol=1e-6 * size)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 @pytest.mark.parametrize("log_scale", [True, False])

@@ -10,6 +10,7 @@ import pytest
 import udfdask as ud
 from device_udfs import Both, Frames, Partitions, sent
 from stand_in import numpy_standing_in_for_cupy
+from udfdask.arrays.backends.convert import to_host
 
 DATA = np.random.default_rng(5).integers(0, 250, (6, 8, 16, 16)).astype("uint8")
 ROI = np.random.default_rng(6).random((6, 8)) > 0.5
@@ -57,6 +58,27 @@ def test_what_lives_on_the_device_never_leaves_it(cupy, chunks, roi):
     values = dask.compute(*arrays)
     assert all(isinstance(value, cupy.ndarray) for value in values)
     assert cupy.ledger.bytes_to_host == 0
+
+
+@pytest.mark.parametrize("announced", ["numpy", "cupy"])
+@pytest.mark.parametrize("first_on_device", [True, False])
+def test_signal_blocks_of_one_chunk_lie_on_different_devices(cupy, first_on_device, announced):
+    """The announced device decides, else the first block: what is there stays on its stream."""
+    shared, on_shared = cupy.cuda.get_current_stream(), []
+
+    class Where(Resident):
+        def process_tile(self, tile):
+            on_shared.append(cupy.cuda.get_current_stream() is shared)
+            super().process_tile(tile)
+
+    def place(block, block_id):
+        return cupy.asarray(block) if (block_id[3] == 0) == first_on_device else block
+
+    meta = (np if announced == "numpy" else cupy).empty((0,) * 4, dtype="uint8")
+    done = ud.run_udf(chunked(2, 8, 16, 8).map_blocks(place, meta=meta), Where()).compute()
+    assert set(on_shared) == {first_on_device or announced == "cupy"}
+    np.testing.assert_array_equal(to_host(done["rows"]), DATA.sum(axis=(2, 3)))
+    np.testing.assert_array_equal(to_host(done["frame"]), 2.0 * DATA.sum(axis=(0, 1)))
 
 
 def test_only_get_results_sees_the_host(cupy):
@@ -126,13 +148,15 @@ def test_threads_share_task_data_that_is_there(cupy):
 class Facts(ud.UDF):
     """What a UDF is told about where it is, in the dictionary that a function gives."""
 
-    def __init__(self, seen, backend):
-        super().__init__(seen=seen, backend=backend)
+    seen = {}  # of the class, since a run copies its parameters
+
+    def __init__(self, backend):
+        super().__init__(backend=backend)
 
     def note(self, method):
         meta = self.meta
         facts = (meta.array_backend, meta.device_class, meta.device_number, self.xp.__name__)
-        self.params.seen().setdefault(method, set()).add(facts)
+        self.seen.setdefault(method, set()).add(facts)
 
     def get_backends(self):
         return (self.params.backend,)
@@ -152,7 +176,7 @@ class Facts(ud.UDF):
 
     def process_tile(self, tile):
         self.note("process")
-        self.params.seen().setdefault("types", set()).add(
+        self.seen.setdefault("types", set()).add(
             (type(tile), type(self.results.there), type(self.results.here))
         )
 
@@ -186,13 +210,14 @@ WITH_CUDA = ("cuda", "cuda", 1, "numpy")
 )
 @pytest.mark.point(25, 27)
 def test_a_udf_knows_where_it_is(native, backend, chunk, merge):
-    seen = {}
+    seen = Facts.seen
+    seen.clear()
     with (
         numpy_standing_in_for_cupy(n_devices=2) as cupy,
         dask.config.set({"udfdask.cuda-device": 1}),
     ):
         x = sent(cupy, chunked()) if native == "cupy" else chunked()
-        dask.compute(*ud.run_udf(x, Facts(lambda: seen, backend)).values())
+        dask.compute(*ud.run_udf(x, Facts(backend)).values())
         array = cupy.ndarray if backend == "cupy" else np.ndarray
         assert seen.pop("types") == {(array, array, np.ndarray)}
     assert seen.pop("preprocess") == {chunk, merge}
@@ -362,6 +387,7 @@ def test_the_example_of_the_specification(cupy, native):
     assert np.isnan(found[~ROI]).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("native", ["numpy", "cupy"])
 def test_on_a_cluster(cupy, native):
     distributed = pytest.importorskip("distributed", reason="distributed is an extra")

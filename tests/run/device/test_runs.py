@@ -56,6 +56,7 @@ CASES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::udfdask.errors.UDFWarning")  # chunks that are no good
 @pytest.mark.parametrize("module", MODULES)
 @settings(deadline=None)

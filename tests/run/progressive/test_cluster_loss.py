@@ -16,7 +16,7 @@ import udfdask as ud
 
 distributed = pytest.importorskip("distributed")
 
-pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")]
 
 CLI = [sys.executable, "-m"]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -77,6 +77,7 @@ class TestProgress:
             peaks.append(data.peak)
         assert max(peaks) <= 2 * local.get("num_workers", 1) + 4
 
+    @pytest.mark.full
     def test_payloads_are_let_go(self):
         """The scheduler keeps none of what the consumer has merged."""
         n = 60
@@ -90,6 +91,7 @@ class TestProgress:
             gc.enable()
         assert max(alive) - min(alive) <= 8
 
+    @pytest.mark.full
     @pytest.mark.parametrize("shared", [False, True])
     def test_a_cluster_keeps_nothing(self, cluster, shared):
         def tasks(others=frozenset()):

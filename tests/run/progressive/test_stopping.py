@@ -179,6 +179,7 @@ class TestStopping:
         (tmp_path / "go").touch()
         assert list(iterator) == []
 
+    @pytest.mark.full
     @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
     def test_python_ends_with_a_run_half_way(self, scheduler):
         code = f"""

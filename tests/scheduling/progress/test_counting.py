@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import udfdask as ud
 from progress_reporters import Gated, Kept, OpensGate, Sums, Weighs
+from suites import examples
 from udfdask.udfs import LogsumUDF, RadialProfileUDF, SumSigUDF, SumUDF
 
 NAV, SIG = (4, 6), (8, 9)
@@ -42,7 +43,8 @@ def runs(draw):
     return chunks, draw(st.lists(regions, min_size=1, max_size=2))
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.full
+@settings(max_examples=examples(40), deadline=None)
 @given(runs())
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")  # of small chunks
 def test_each_selected_frame_counts_once(drawn):

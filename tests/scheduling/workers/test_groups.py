@@ -11,6 +11,7 @@ import udfdask as ud
 from counting import CountedChain, CountedNav, CountedNothing, counted_block, counts
 from cuda_udfs import Added, Cuda, Rows, numbers
 from stand_in import numpy_standing_in_for_cupy
+from suites import examples
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.testing import raise_if_dask_computes
@@ -102,8 +103,9 @@ def test_without_buffers(folder):
     check_once(folder, "nothing", "nav")
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(dataset=datasets(dtype="int16"), order=st.permutations([0, 1, 2, 3]))
 def test_the_same_numbers_as_in_one_group(dataset, order, tmp_path_factory):
     array, sig_dims, roi = dataset

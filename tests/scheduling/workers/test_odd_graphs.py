@@ -12,6 +12,8 @@ from counting import counts
 from cuda_udfs import Added, Cuda, Rows, loaded, numbers
 from udfdask.io import on_workers
 
+pytestmark = pytest.mark.full
+
 DATA = np.random.default_rng(3).integers(0, 99, (12, 3, 4, 4))
 
 

@@ -16,6 +16,8 @@ from stand_in import numpy_standing_in_for_cupy
 from udfdask.errors import ArgumentValueError, DeviceError, UDFError, UDFWarning
 from udfdask.io import on_workers
 
+pytestmark = pytest.mark.full
+
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
 
 DATA = np.random.default_rng(4).integers(0, 99, (6, 3, 4, 4))

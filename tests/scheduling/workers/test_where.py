@@ -87,6 +87,7 @@ def coarse(results, client):
 DOORS = [computed, with_progress, persisted, persisted_with_progress, after_optimize]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("door", [*DOORS, one_by_one], ids=lambda door: door.__name__)
 def test_alone(door, mixed, recorded, folder):
     (done,) = door([ud.run_udf(lazy(folder), Cuda(folder))], mixed)
@@ -95,6 +96,7 @@ def test_alone(door, mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_beside_a_udf_for_any_worker(door, mixed, recorded, folder):
     udfs = [Rows(folder, pause=0.02), Cuda(folder), SumSigUDF()]
@@ -109,6 +111,7 @@ def test_beside_a_udf_for_any_worker(door, mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_plain_dask_tags_all_tasks(mixed, recorded, folder):
     udfs = [Rows(folder), Cuda(folder)]
     assert ud.get_resources(udfs) == {"CUDA": 1}
@@ -118,6 +121,7 @@ def test_plain_dask_tags_all_tasks(mixed, recorded, folder):
     where(folder)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("progress", [False, lambda state: None], ids=["", "progress"])
 def test_progressive_runs(progress, mixed, recorded, folder):
     udfs = [Rows(folder, pause=0.02), Cuda(folder)]
@@ -138,6 +142,7 @@ def test_progressive_runs(progress, mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_parameters_change_while_a_run_goes_on(mixed, folder):
     udfs = [Rows(folder), Cuda(folder)]
     with ud.run_udf_iter(lazy(folder), udfs, scheduler=mixed) as snapshots:
@@ -162,6 +167,7 @@ def test_whoever_can_do_without_a_device_runs_anywhere(udf, mixed, client, recor
     check(last.buffers[0])
 
 
+@pytest.mark.full
 def test_loading_apart_from_the_chunks(mixed, recorded, folder):
     chunks = (2, 3, 2, 4)
     (done,) = ud.compute(ud.run_udf(lazy(folder, chunks), Cuda(folder)), scheduler=mixed)
@@ -179,6 +185,7 @@ def test_loading_apart_from_the_chunks(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_what_the_caller_wants_himself_is_loaded_anywhere(mixed, recorded, folder):
     array = lazy(folder)
     values, done = ud.compute(array, ud.run_udf(array, Cuda(folder)), scheduler=mixed)
@@ -190,6 +197,7 @@ def test_what_the_caller_wants_himself_is_loaded_anywhere(mixed, recorded, folde
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_a_task_for_each_signal_chunk(mixed, recorded, folder):
     chunks = (3, 3, 1, 2)  # 8 signal chunks
     for udfs in ([CudaSum()], [SumSigUDF(), CudaSum()]):
@@ -199,6 +207,7 @@ def test_a_task_for_each_signal_chunk(mixed, recorded, folder):
         check_tags(recorded())
 
 
+@pytest.mark.full
 def test_parameters_are_computed_anywhere(mixed, recorded, folder):
     made = lazy(folder).mean().astype("int64") * 0 + 5
     results = ud.run_udf(lazy(folder), [Cuda(folder, offset=made), Rows(folder)])
@@ -208,6 +217,7 @@ def test_parameters_are_computed_anywhere(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_what_another_udf_has_made_is_made_anywhere(mixed, recorded, folder):
     array = lazy(folder)
     rows = ud.run_udf(array, Rows(folder))
@@ -222,6 +232,7 @@ def test_what_another_udf_has_made_is_made_anywhere(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_data_that_another_udf_has_made(mixed, recorded, folder):
     frames = ud.map_frames(lazy(folder), np.negative, output_shape=(4, 4), output_dtype="int64")
     (done,) = ud.compute(ud.run_udf(frames, Cuda(folder)), scheduler=mixed)
@@ -229,6 +240,7 @@ def test_data_that_another_udf_has_made(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 def test_a_heavy_parameter(mixed, recorded, folder):
     udfs = [Heavy(folder, np.ones(300_000, "int64")), Rows(folder)]
     heavy, rows = ud.compute(*ud.run_udf(lazy(folder), udfs), scheduler=mixed)
@@ -248,6 +260,7 @@ def test_data_in_the_graph(mixed, recorded, folder):
     check_tags(recorded())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["argument", "annotation", "function"])
 def test_resources_of_the_user(how, mixed, recorded, folder):
     results = ud.run_udf(lazy(folder), [Rows(folder), Cuda(folder)])
@@ -274,6 +287,7 @@ def test_more_than_any_worker_has(mixed, folder):
     assert not counts(folder)
 
 
+@pytest.mark.full
 def test_blocks_that_only_some_workers_may_load(mixed, recorded, folder):
     array = on_workers(lazy(folder), lambda block: ["cpu-0", "cpu-1"][block[0] % 2])
     # the blocks are loaded where they may be, and go to the device from there

@@ -14,6 +14,8 @@ from udfdask.cluster import visible_devices, worker_commands, worker_spec
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.scheduling.workers.wait_for_workers import workers_of
 
+pytestmark = pytest.mark.full
+
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
 
 

@@ -33,6 +33,7 @@ def test_attributes_of_init(x, scheduler):
     assert (done["v"] == 23).all()
 
 
+@pytest.mark.full
 @pytest.mark.point(5)
 def test_mixins_and_lambdas_made_in_a_function(x):
     """Cooperative declarations, hooks found by name; all of it travels to other processes."""
@@ -126,8 +127,8 @@ def test_the_protocol_classes_as_bases(x):
     np.testing.assert_allclose(compute(x, udf)["v"], 2 * x.sum(axis=(0, 1)).compute(**SYNC))
 
 
+@pytest.mark.full
 @pytest.mark.point(5)
-@pytest.mark.slow
 def test_classes_of_a_notebook_travel(tmp_path):
     """A notebook's classes live in __main__, which no other process can import."""
     script = tmp_path / "notebook.py"

@@ -10,6 +10,7 @@ from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import AutoUDF
 
 
+@pytest.mark.full
 def test_mixins_and_lambdas_made_in_a_function(x):
     """Cooperative declarations, hooks found by name; all of it travels to other processes."""
 

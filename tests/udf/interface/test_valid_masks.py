@@ -1,11 +1,13 @@
 """Point 14: valid masks, by default and by with_mask."""
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
 
 import udfdask as ud
 from making import NAV, SIG, SYNC, compute, make, mask_of
+from udfdask.udfs import SumSigUDF
 
 
 @pytest.mark.point(14)
@@ -32,6 +34,13 @@ def test_default_masks(x, roi, lazy):
     for name in "so":
         assert masks[name].shape == result[name].shape
         assert masks[name].all()
+
+
+def test_default_masks_of_a_lazy_result_are_lazy(x):
+    result = ud.run_udf(x, SumSigUDF(), roi=np.s_[:3])
+    mask = result.valid_mask["intensity"]
+    assert isinstance(mask, da.Array)
+    assert mask.chunks == result["intensity"].chunks
 
 
 ROI = mask_of((1, 2), (1, 3), np.s_[3:, 3:])  # five frames

@@ -1,0 +1,88 @@
+"""Two suites: the default one takes three minutes, the full one (`pytest --full`) has every test.
+
+The default suite leaves out the tests with the mark `full`, and those that start processes of dask
+(the fixtures and schedulers of `IN_PROCESSES`), unless they have the mark `always`. Of the sets of
+parameters of a test it has at most `SETS`, of what hypothesis generates at most `EXAMPLES`. A test
+that is named on the command line (`file.py::test`) runs as in the full suite.
+
+pytest has no public way to drop parameter sets before it makes an item of each. So the sets are
+taken from `Metafunc._calls`, which pytest itself makes items of.
+"""
+
+import pytest
+from hypothesis import settings
+
+SETS = 2
+EXAMPLES = 10
+IN_PROCESSES = {"client", "cluster", "pool", "processes", "distributed"}
+
+
+def pytest_addoption(parser):
+    """Add the option that asks for the full suite."""
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="run every test with all of its parameters, in place of the suite of three minutes",
+    )
+
+
+def pytest_configure(config):
+    """Choose the number of examples before the modules of tests are imported."""
+    # no test depends on time
+    settings.register_profile("default", deadline=None, max_examples=EXAMPLES)
+    settings.register_profile("full", deadline=None)
+    settings.load_profile("full" if is_full(config) else "default")
+
+
+def is_full(config):
+    """Whether this is a run of the full suite, or of tests that are named one by one."""
+    return config.getoption("--full") or any("::" in str(arg) for arg in config.args)
+
+
+def examples(full, default=EXAMPLES):
+    """The number of examples of a test: `full`, in the default suite no more than `default`."""
+    return full if settings.get_current_profile_name() == "full" else min(full, default)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc):
+    """Keep the parameter sets that this suite runs."""
+    result = yield
+    if not is_full(metafunc.config):
+        if not for_default(metafunc.definition):
+            metafunc._calls = metafunc._calls[:1]  # stands for all of them, and is deselected
+        else:
+            here = [call for call in metafunc._calls if IN_PROCESSES.isdisjoint(call.id.split("-"))]
+            metafunc._calls = spread(here or metafunc._calls, SETS)
+    return result
+
+
+def for_default(test):
+    """Whether a test is in the default suite."""
+    if test.get_closest_marker("always"):
+        return True
+    in_processes = IN_PROCESSES.intersection(test.fixturenames)
+    return not (in_processes or test.get_closest_marker("full"))
+
+
+def spread(sets, count):
+    """At most `count` of the sets: the first, the last and others at equal distances.
+
+    Where two lists of parameters of equal length are combined, that is the diagonal.
+    """
+    if len(sets) <= count:
+        return sets
+    return [sets[i * (len(sets) - 1) // (count - 1)] for i in range(count)]
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave the other tests to the full suite."""
+    if is_full(config):
+        return
+    kept, left_out = [], []
+    for item in items:
+        is_doctest = not isinstance(item, pytest.Function)
+        (kept if is_doctest or for_default(item) else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
