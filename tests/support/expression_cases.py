@@ -159,7 +159,7 @@ def corrections():
 
 @case
 def map_frames():
-    return same(ud.map_frames(np.max, X, axis=(-1, -2)).compute(), DATA.max((2, 3)))
+    return same(ud.map_frames(X, np.max, axis=(-1, -2)).compute(), DATA.max((2, 3)))
 
 
 @case

@@ -217,7 +217,10 @@ def test_what_is_there_stays(x, tmp_path):
             pytest.raises(FileExistsError, match=r"notes\.txt already exists and is not a zarr"),
         ):
             result.to_zarr(tmp_path / "notes.txt", **options)
-    with _nothing_runs(), pytest.raises(FileExistsError, match="choose another name, or ask"):
+    with (
+        _nothing_runs(),
+        pytest.raises(FileExistsError, match="choose another name, or overwrite it"),
+    ):
         result.to_zarr(tmp_path / "a.zarr")
 
 

@@ -300,6 +300,22 @@ def test_keeps_units(x, names):
     assert found["w"].attrs == {"beam": 200}
 
 
+def test_promises(values):
+    """A UDF that promises `adds_signal_parts` runs one of many signal chunks at a time."""
+
+    def process_tile(self, tile):
+        self.results.v += tile.sum(axis=(1, 2))
+
+    declared = {"v": {"kind": "nav", "dtype": "float64"}}
+    promising = make(
+        declared, process_tile=process_tile, promises=ud.Promises(adds_signal_parts=True)
+    )()
+    array = da.from_array(values, chunks=(*NAV, 1, 2))
+    np.testing.assert_allclose(compute(array, promising)["v"], values.sum(axis=(2, 3)))
+    with pytest.warns(ud.UDFWarning, match="cannot go on from one signal chunk to the next"):
+        compute(array, make(declared, process_tile=process_tile)())
+
+
 @pytest.mark.point(32)
 def test_every_attribute_has_a_how_to():
     """A section of its own on the page of class attributes, and a test that is named after it."""
@@ -308,7 +324,7 @@ def test_every_attribute_has_a_how_to():
         for name, value in vars(ud.UDF).items()
         if name.islower()
         and not name.startswith("_")
-        and (value is None or value is False or value == ())
+        and (value in (None, False, ()) or value == ud.Promises())
     }
     assert len(attributes) >= 7
     page = Path(__file__).resolve().parents[3] / "docs" / "class-attributes.md"
