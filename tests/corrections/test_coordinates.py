@@ -60,8 +60,12 @@ def test_any_product_comes_back(parts):
     ("matrix", "error", "message"),
     [
         (np.diag([1, 2]), ArgumentValueError, "scales y by 1 and x by 2"),
-        ([[1, 0.6], [0, 0.8]], ArgumentValueError, r"shears.*enclose 53\.13 degrees"),
-        ([[1, 1], [0, 0]], ArgumentValueError, "shears.*enclose 0 degrees"),
+        (
+            [[1, 0.6], [0, 0.8]],
+            ArgumentValueError,
+            r"shears.*angle between them becomes 53\.13 degrees",
+        ),
+        ([[1, 1], [0, 0]], ArgumentValueError, "shears.*angle between them becomes 0 degrees"),
         (np.zeros((2, 2)), ArgumentValueError, "maps everything to 0"),
         (np.eye(3), ArgumentValueError, r"of shape \(2, 2\)"),
         (np.full((2, 2), np.nan), ArgumentValueError, "finite matrix"),

@@ -162,7 +162,10 @@ WRONG_TYPES = {
     "complex": ({"gain": GAIN * 1j}, r"gain is complex128, but the data are uint16"),
     "float mask": ({"excluded_pixels": MASK * 1.0}, r"mask, a sparse .*not float64"),
     "text mask": ({"excluded_pixels": "beamstop"}, r"mask, a sparse .*not <U8"),
-    "ragged places": ({"excluded_pixels": ([1, 2], [3])}, r"excluded_pixels cannot be made"),
+    "ragged places": (
+        {"excluded_pixels": ([1, 2], [3])},
+        r"excluded_pixels cannot be converted to an array",
+    ),
     "lazy mask": ({"excluded_pixels": da.from_array(MASK)}, r"known when the run is planned"),
     "allow": ({"allow_empty": None}, r"allow_empty must be True or False, not None"),
 }

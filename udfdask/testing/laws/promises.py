@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 import tracemalloc
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -28,6 +27,7 @@ from udfdask.testing.laws.construction import is_cached
 from udfdask.testing.mutable_state import freeze, take_picture
 from udfdask.testing.sample_data import sig_cut, whole_cuts
 from udfdask.testing.udf_under_test import Subject, varied
+from udfdask.testing.working_threads import helpers_of
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.promises import Promises
@@ -40,9 +40,6 @@ DATA_PIXELS = 1 << 21
 
 THREADS = 2
 """Threads that libraries may start while they are watched, however few cores there are."""
-
-OTHERS = 0.1
-"""Part of a task's time that other threads may take meanwhile. One that helps takes as long."""
 
 Runs = Callable[[UDF], dict[str, AnyArray]]
 """Gives the results of a UDF."""
@@ -211,21 +208,14 @@ def starts_no_threads(subject: Subject) -> None:
     """The promise `starts_no_threads` is true: no other thread works while the UDF does."""
     data = _enlarged(subject)
     udf = _relying_on(subject, "starts_no_threads")
-    subject.results_of(subject.run(udf=udf, data=data))  # kernels are compiled
-    shares = []
-    for _ in range(3):  # the least: something else may go on in this process
-        with threadpool_limits(THREADS):
-            everybody, here = time.process_time_ns(), time.thread_time_ns()
-            subject.results_of(subject.run(udf=udf, data=data))
-            here = time.thread_time_ns() - here
-            shares.append((time.process_time_ns() - everybody) / max(1, here) - 1)
-    if min(shares) > OTHERS:
+    with threadpool_limits(THREADS):
+        helpers = helpers_of(lambda: subject.results_of(subject.run(udf=udf, data=data)))
+    if helpers:
         _fail(
             subject,
             "starts_no_threads",
-            f"while it ran over data of shape {data.shape}, other threads worked "
-            f"{min(shares):.0%} as long as its own: matrix products, parallel kernels and thread "
-            "pools start them",
+            f"while it ran over data of shape {data.shape}, {helpers} other threads worked: matrix "
+            "products, parallel kernels and thread pools start them",
         )
 
 
