@@ -170,8 +170,8 @@ class Gated(Looked):
 @pytest.fixture(scope="module")
 def mortal():
     """A client of a cluster of two processes, which are started again when they are killed."""
-    # 15 s after a worker is lost, the cluster drops it if no worker has its name just then: one that
-    # the next test has killed again would be gone for good.
+    # 15 s after a worker is lost, the cluster drops it if no worker has its name just then: a
+    # worker that the next test has killed again would never come back
     patience = {"distributed.deploy.lost-worker-timeout": "1 hour"}
     with (
         dask.config.set(patience),
