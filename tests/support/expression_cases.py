@@ -1,4 +1,6 @@
-"""What udfdask does with expression arrays: for a process of its own, which has one kind only.
+"""What udfdask does with expression arrays, in a process that has no other kind.
+
+dask chooses the kind when `dask.array` is imported: `DASK_ARRAY__QUERY_PLANNING=True` chooses this.
 
 Each case returns whether it is right. `main` prints a line of JSON: by case, that and the number of
 blocks that were loaded.
@@ -8,20 +10,16 @@ import json
 import traceback
 import warnings
 
-import dask
+import dask.array as da
+import numpy as np
+import xarray as xr
 
-dask.config.set({"array.query-planning": True})
-
-import dask.array as da  # noqa: E402
-import numpy as np  # noqa: E402
-import xarray as xr  # noqa: E402
-
-import udfdask as ud  # noqa: E402
-import udfdask.dask  # noqa: E402
-import udfdask.xarray  # noqa: E402
-from udfdask.corrections import CorrectionSet  # noqa: E402
-from udfdask.io import on_workers  # noqa: E402
-from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF  # noqa: E402
+import udfdask as ud
+import udfdask.dask
+import udfdask.xarray
+from udfdask.corrections import CorrectionSet
+from udfdask.io import on_workers
+from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 DATA = np.random.default_rng(0).integers(0, 100, (4, 6, 8, 8)).astype("float64")
 ROI = np.eye(4, 6, dtype=bool)
