@@ -10,6 +10,7 @@ import json
 import traceback
 import warnings
 
+import dask
 import dask.array as da
 import numpy as np
 import xarray as xr
@@ -220,6 +221,7 @@ def cluster():
 
 
 def main():
+    assert "expr" in da.Array.__module__, "dask has chosen the other kind of arrays"
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", category=ResourceWarning)
     outcomes = {}
