@@ -1,12 +1,12 @@
-"""Built-in UDFs on a CUDA device beside what the device and its link can do at most.
+"""Compare built-in UDFs on a CUDA device with the limits of the device and its link.
 
     python asv_bench/gpu.py [--gigabytes 4] [--repeats 5]
 
 prints versions, the device and a table, and with ``--write docs/performance.md`` replaces the
-marked part of that page. Chunks on the device are measured against a copy on the device, or
-against the products of matrices that CuPy makes of the same numbers; chunks of NumPy against a
-transfer from pinned memory. All are measured in one run, in turns, and results are compared with
-those of the CPU. It ends with status 1 if results differ, and 2 without a device.
+marked part of that page. Runs over chunks on the device are compared with a copy on the device, or
+with CuPy's matrix product of the same size; runs over NumPy chunks with a transfer from pinned
+memory. All are measured in one run, in turns, and results are compared with those of the CPU. The
+exit status is 1 if results differ, and 2 without a device.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ HEAD = "| chunks | UDF | time | rate | at most | of that | asked | results |"
 SIG = (256, 256)
 CHUNK_FRAMES = 2048
 MOVED = 2**30
-"""Bytes that are copied on the device, and to it, to find out how fast that is."""
+"""Bytes that are copied on the device, and to the device, to measure the rates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What is measured, and what it is measured against."""
+    """One line of the table: a UDF, and the limit that it is compared with."""
 
     chunks: str
     title: str
@@ -50,11 +50,11 @@ class Row:
     dtype: str
     """Dtype of the data."""
     most: Callable[[Any, int], Callable[[], float]]
-    """Takes CuPy and the number of masks; returns what gives the highest rate there can be."""
+    """Takes CuPy and the number of masks; returns a function that measures the highest rate."""
     masks: int = 0
-    """Number of masks: rates are in 10^12 operations a second then, else in 10^9 bytes."""
+    """Number of masks: with masks, rates are in 10^12 operations/s, otherwise in 10^9 bytes/s."""
     asked: float | None = None
-    """The part of that rate which is asked for."""
+    """The required fraction of that rate."""
 
 
 def stack(number: int) -> np.ndarray:
@@ -63,20 +63,20 @@ def stack(number: int) -> np.ndarray:
 
 
 def copy_rate(cupy: Any, masks: int) -> Callable[[], float]:
-    """Return what measures a copy on the device, in bytes read a second."""
+    """Return a function that measures a copy on the device, in bytes/s."""
     source = cupy.ones(MOVED, dtype=cupy.uint8)
     target = cupy.empty_like(source)
 
     def measure() -> float:
         seconds = on_device(cupy, lambda: cupy.copyto(target, source))
-        # a copy reads and writes; what only reads may take both
+        # a copy reads and writes each byte; a UDF that only reads can use the rate of both
         return 2 * source.nbytes / seconds
 
     return measure
 
 
 def link_rate(cupy: Any, masks: int) -> Callable[[], float]:
-    """Return what measures a transfer from pinned memory, in bytes a second."""
+    """Return a function that measures a transfer from pinned memory, in bytes/s."""
     pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(MOVED), np.uint8, MOVED)
     target = cupy.empty(MOVED, dtype=cupy.uint8)
 
@@ -87,7 +87,7 @@ def link_rate(cupy: Any, masks: int) -> Callable[[], float]:
 
 
 def product_rate(cupy: Any, masks: int) -> Callable[[], float]:
-    """Return what measures a product of matrices of that shape, in operations a second."""
+    """Return a function that measures a matrix product of that shape, in operations/s."""
     frames = cupy.ones((CHUNK_FRAMES, math.prod(SIG)), dtype=cupy.float32)
     matrix = cupy.ones((math.prod(SIG), masks), dtype=cupy.float32)
     operations = 2 * frames.size * masks
@@ -99,7 +99,7 @@ def product_rate(cupy: Any, masks: int) -> Callable[[], float]:
 
 
 def on_device(cupy: Any, function: Callable[[], Any]) -> float:
-    """Return the seconds that some work of the device takes, with all that it waits for."""
+    """Return the time of some work on the device in seconds, until the device is finished."""
     function()
     cupy.cuda.runtime.deviceSynchronize()
     start = time.perf_counter()
@@ -110,7 +110,7 @@ def on_device(cupy: Any, function: Callable[[], Any]) -> float:
 
 
 def masks_udf(number: int) -> ApplyMasksUDF:
-    """Return the UDF that multiplies with so many dense masks."""
+    """Return the UDF that multiplies with a number of dense masks."""
     return ApplyMasksUDF(partial(stack, number), mask_count=number, mask_dtype="float32")
 
 
@@ -127,7 +127,7 @@ ROWS = [
         for name, make in {
             "sum": SumUDF,
             "sum of each frame": SumSigUDF,
-            "centre of mass": CoMUDF,
+            "center of mass": CoMUDF,
             "deviation": StdDevUDF,
         }.items()
     ),
@@ -151,7 +151,7 @@ ROWS = [
 
 
 def make_chunks(row: Row, cupy: Any, gigabytes: float) -> da.Array:
-    """Return data whose chunks lie where the row says, the same for all rows of a dtype."""
+    """Return data with chunks on the device or the host; equal for all rows with the same dtype."""
     itemsize = np.dtype(row.dtype).itemsize
     frames = max(2 * CHUNK_FRAMES, int(gigabytes * 1e9 / math.prod(SIG) / itemsize))
     rng = np.random.default_rng(1)
@@ -162,7 +162,7 @@ def make_chunks(row: Row, cupy: Any, gigabytes: float) -> da.Array:
 
 
 def measure(row: Row, cupy: Any, gigabytes: float, repeats: int) -> Iterator[tuple[float, float]]:
-    """Yield seconds of a run and the highest rate, in turns."""
+    """Yield the time of a run in seconds and the highest rate, in turns."""
     array = make_chunks(row, cupy, gigabytes)
     best = row.most(cupy, row.masks)
 
@@ -179,7 +179,7 @@ def measure(row: Row, cupy: Any, gigabytes: float, repeats: int) -> Iterator[tup
 
 
 def agrees(row: Row, cupy: Any) -> bool:
-    """Return whether a short run finds what the CPU finds."""
+    """Return whether a short run has the same results as a run on the CPU."""
     array = make_chunks(row, cupy, 0)[: CHUNK_FRAMES // 8]
     backends = None if row.chunks == "on the device" else "cupy"
     found = ud.run_udf(array, row.make(), backends=backends).compute()
@@ -187,7 +187,7 @@ def agrees(row: Row, cupy: Any) -> bool:
     wanted = ud.run_udf(host, row.make(), backends="numpy").compute()
     return all(
         np.allclose(to_host(found[name]), wanted[name], rtol=1e-4, equal_nan=True)
-        for name in wanted.keys()  # noqa: SIM118  # a Result is no mapping
+        for name in wanted.keys()  # noqa: SIM118  # a Result is not a mapping
     )
 
 
@@ -208,7 +208,7 @@ def line(row: Row, cupy: Any, gigabytes: float, repeats: int) -> tuple[str, bool
 
 
 def about(cupy: Any) -> str:
-    """Return versions and the device in words."""
+    """Return the versions and the name of the device as text."""
     properties = cupy.cuda.runtime.getDeviceProperties(device.device_number())
     name = properties["name"]
     packages = ", ".join(
@@ -224,11 +224,11 @@ def about(cupy: Any) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what was asked for; return the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--gigabytes", type=float, default=4, help="size of the data")
     parser.add_argument("--repeats", type=int, default=5, help="rounds; the best counts")
-    parser.add_argument("--about", action="store_true", help="print versions and the device alone")
+    parser.add_argument("--about", action="store_true", help="only print versions and the device")
     parser.add_argument("--write", type=Path, help="page whose marked part is replaced")
     options = parser.parse_args(arguments)
     try:

@@ -1,15 +1,15 @@
-"""Event-sparse data: udfdask beside LiberTEM on the same raw CSR files, and beside dense frames.
+"""Compare udfdask with LiberTEM on the same raw CSR files of events, and with dense frames.
 
     python asv_bench/sparse_events.py [--frames 100000] [--cases sum,com] [--repeats 5]
 
 prints its tables, and with ``--write docs/performance.md`` replaces the marked part of that page.
-About 1 % of the pixels of 256 x 256 are stored. All read files from the page cache, with as many
-threads, and take turns; each turn opens the files, builds what is to be computed, and computes it.
-Results are compared. It ends with status 1 if they differ.
+About 1 % of the pixels of 256 x 256 are stored. All libraries read files from the page cache, with
+the same number of threads, and take turns. Each turn opens the files, builds the computation, and
+computes it. The results are compared; the exit status is 1 if they differ.
 
 *Made dense* are the same sparse chunks with ``backends="numpy"``. The *dense file* is read by
-udfdask, by plain dask expressions and by LiberTEM. These have fewer frames: their times are given
-for as many.
+udfdask, by plain dask expressions and by LiberTEM. These have fewer frames: their times are scaled
+to the same number of frames.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from peers import versions
 
 START, STOP = "<!-- sparse: start -->", "<!-- sparse: stop -->"
 OTHERS = ("LiberTEM", "made dense", "dense file", "dense file, dask", "dense file, LiberTEM")
-"""Who else does the work, as the tables call them."""
+"""The names of the other contestants in the tables."""
 HEAD = f"| work | udfdask | events/s | {' | '.join(OTHERS)} | results |"
 CASES = {
     "sum": "sum over the frames",
     "sumsig": "sum over the pixels",
-    "com": "centre of mass",
+    "com": "center of mass",
     "stddev": "variance over the frames",
     "masks": "16 dense float32 masks",
 }
 TIMES = {name: 3.0 if name == "LiberTEM" else 20.0 for name in OTHERS}
 GOALS = dict.fromkeys(("sum", "sumsig", "com"), TIMES)
-"""At least so many times faster udfdask sets out to be."""
+"""By how many times udfdask aims to be faster, at least."""
 PART = 2
-"""Chunks for each thread that are made dense."""
+"""Number of chunks per thread that are made dense."""
 EXECUTORS = ("threads", "dask")
 
 Results = dict[str, np.ndarray]
@@ -57,7 +57,7 @@ Results = dict[str, np.ndarray]
 def contestants(
     case: str, events: Events, threads: int, peer: LiberTEM | None
 ) -> dict[str, Callable[[], Results]]:
-    """Return who does a piece of work; each opens its data anew."""
+    """Return a function for each contestant; each call opens its data again."""
 
     def compute(lazy: dict) -> Results:
         return dask.compute(lazy, scheduler="threads", num_workers=threads)[0]
@@ -80,7 +80,7 @@ def contestants(
 
 
 def _by_libertem(case: str, options: dict[str, Any], peer: LiberTEM, executor: str) -> Results:
-    """Return what LiberTEM finds in a data set that it loads with some options."""
+    """Return LiberTEM's results for a data set that it loads with some options."""
     context = peer.context(executor)
     dataset = context.load(**options)
     (work,) = by_libertem.WORK[case]
@@ -90,7 +90,7 @@ def _by_libertem(case: str, options: dict[str, Any], peer: LiberTEM, executor: s
 def take_turns(
     turns: dict[str, Callable[[], Results]], repeats: int
 ) -> tuple[dict[str, float], dict[str, Results]]:
-    """Return the best time of each, in seconds, and what each found in a first, untimed turn."""
+    """Return the best time of each in seconds, and its results in a first turn without timing."""
     found = {name: turn() for name, turn in turns.items()}
     best = dict.fromkeys(turns, np.inf)
     for _ in range(repeats):
@@ -102,14 +102,14 @@ def take_turns(
 
 
 def lines_of(name: str, sizes: dict[str, int]) -> int:
-    """Return how many lines of the scan somebody had; `sizes` go by beginnings of names."""
+    """Return the number of scan lines of a contestant; `sizes` has beginnings of names."""
     return next((n for start, n in sizes.items() if name.startswith(start)), sizes["udfdask"])
 
 
 def differences(found: dict[str, Results], sizes: dict[str, int]) -> list[str]:
-    """Return who found something else than udfdask, which had all lines of the scan.
+    """Return the contestants whose results differ from those of udfdask, which has all lines.
 
-    `sizes` are the lines that each had, as `lines_of` takes them.
+    `sizes` is the number of lines of each, as in `lines_of`.
     """
     ours, lines = found["udfdask"], sizes["udfdask"]
     wrong = []
@@ -138,7 +138,7 @@ def row(case: str, seconds: dict[str, float], entries: int, wrong: list[str]) ->
 
 
 def goals_table(outcomes: dict[str, dict[str, float]]) -> str:
-    """Return the table of all goals beside those who took part."""
+    """Return the table of all goals for the contestants that took part."""
     lines = ["| beside what | at least | found | |", "|---|---|---|---|"]
     for case, least in GOALS.items():
         for name, times in least.items():
@@ -152,15 +152,17 @@ def goals_table(outcomes: dict[str, dict[str, float]]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what was asked for; return the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--dense-frames", type=int, default=10_000)
-    parser.add_argument("--cases", help="names with commas between them; all by default")
+    parser.add_argument("--cases", help="names, separated by commas; all by default")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=dask.system.CPU_COUNT)
     parser.add_argument("--no-libertem", action="store_true")
-    parser.add_argument("--folder", type=Path, help="where the data stay; else a temporary folder")
+    parser.add_argument(
+        "--folder", type=Path, help="folder of the data; a temporary folder by default"
+    )
     parser.add_argument("--write", type=Path, help="page whose marked part is replaced")
     args = parser.parse_args(arguments)
     cases = list(CASES) if args.cases is None else args.cases.split(",")

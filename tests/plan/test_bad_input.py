@@ -154,7 +154,9 @@ def test_ragged_roi(x):
 
 
 def test_roi_that_is_lazy(x):
-    with pytest.raises(ud.ArgumentTypeError, match=r"lazy dask collection: compute it first"):
+    with pytest.raises(
+        ud.ArgumentTypeError, match=r"lazy dask collection: pass roi.compute\(\) instead"
+    ):
         ud.run_udf(x, Nav(), roi=da.ones((4, 6), dtype=bool))
 
 

@@ -86,7 +86,7 @@ RAISED = {
     ),
     "DeviceError": (
         RuntimeError,
-        r"CuPy has no arrays of dtype .*, only of .*: convert the data, or leave CuPy out with",
+        r"CuPy has no arrays of dtype .*, only of .*: convert the data, or run without CuPy: ",
         lambda _: ud.run_udf(
             X,
             idle(

@@ -73,5 +73,5 @@ def test_the_script_says_what_is_missing():
         check=False,
     )
     assert done.returncode == 2
-    assert "CuPy was asked for" in done.stderr
+    assert "a UDF needs CuPy" in done.stderr
     assert "###" not in done.stdout

@@ -1,1 +1,1 @@
-"""Geometry of chunks, and the types of arrays that blocks are made of."""
+"""The geometry of chunks, and the array types of blocks."""

@@ -1,1 +1,1 @@
-"""Arithmetic on plain arrays, compiled by numba or in CuPy: no UDFs, no dask."""
+"""Arithmetic on plain arrays, compiled by numba or written in CuPy, without UDFs and dask."""

@@ -1,4 +1,4 @@
-"""The dtypes that compiled code knows."""
+"""The dtypes that compiled code supports."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-_OTHERS = {"e": "f4", "g": "f8", "G": "c16"}
-"""Codes of the numbers that numba does not know, with those that stand in for them."""
+_REPLACEMENTS = {"e": "f4", "g": "f8", "G": "c16"}
+"""Replacements for the dtypes that numba does not support: float16 and long double precision."""
 
 
 def compiled_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype in which numbers go into compiled code, in native byte order.
-
-    It is their own, but float32 for float16 and double for long double precision.
-    """
-    return np.dtype(_OTHERS.get(dtype.char, dtype)).newbyteorder("=")
+    """Return the nearest dtype that compiled code supports, in native byte order."""
+    return np.dtype(_REPLACEMENTS.get(dtype.char, dtype)).newbyteorder("=")

@@ -1,4 +1,4 @@
-"""The moments of pixels over frames, as arrays that kernels and devices share."""
+"""The moments of pixels over frames, as arrays for kernels on the CPU and on a device."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any, NamedTuple
 
 
 class Moments(NamedTuple):
-    """Moments of each pixel over n frames, all of one shape, contiguous.
+    """Moments of each pixel over n frames: contiguous arrays of the same shape.
 
-    The sum of the frames is ``n * origin + excess``. A sum alone has too few digits for the
-    variance of values that differ by a millionth of themselves: the difference of two means would
-    be lost in their rounding.
+    The sum of the frames is ``n * origin + excess``. The origin keeps the precision of a small
+    variance with a large offset: if values differ by a millionth of their size, the difference of
+    two means, computed from plain sums, would vanish in rounding errors.
     """
 
     origin: Any
-    """A value near those of the pixel, or 0, float64 or complex128."""
+    """A value close to the values of the pixel, or 0; float64 or complex128."""
     excess: Any
-    """Sum of the values less the origin each, in the same dtype."""
+    """Sum of (value - origin), in the same dtype."""
     varsum: Any
     """Sum of squared deviations from the mean, float64."""
 
 
 LARGEST_ORIGIN = 1e300
-"""Largest value from which deviations are taken: those of two such values are finite."""
+"""Largest absolute value of an origin: the difference of two such values is finite."""

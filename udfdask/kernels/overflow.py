@@ -1,4 +1,4 @@
-"""Finds sums of 64-bit integers that have wrapped around, on NumPy and CuPy arrays."""
+"""Detect sums of 64-bit integers that wrapped around, in NumPy and CuPy arrays."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import numpy as np
 
 from udfdask.errors import SumOverflowError
 
-ROOM = 2.0**62
-"""How far a sum that fits may be from one in double precision; a wrapped one is farther off."""
+TOLERANCE = 2.0**62
+"""Largest difference from a sum in double precision: rounding stays below, wrapping is above."""
 
 REMEDY = (
-    "convert the data, array.astype('float64'), or ask for a floating dtype where there is one, as "
-    "in SumUDF(dtype='float64')"
+    "convert the data, array.astype('float64'), or choose a floating dtype if the UDF has such a "
+    "parameter, as in SumUDF(dtype='float64')"
 )
 
 
 def is_long(dtype: Any) -> bool:
-    """Return whether sums of values of a dtype may need more than 64 bits."""
+    """Return whether a dtype is a 64-bit integer, whose sums may need more than 64 bits."""
     return dtype.kind in "iu" and dtype.itemsize == 8
 
 
 def require(fits: bool, dtype: Any) -> None:
-    """Raise if sums of integers of a dtype do not fit it."""
+    """Raise unless all sums of integers fit their dtype."""
     if not fits:
         raise SumOverflowError(f"a sum of integers does not fit {dtype}: {REMEDY}")
 
 
 def require_near(sums: Any, approximate: Any) -> None:
-    """Raise if sums, modulo 2**64, are not those that have been added up in double precision."""
-    require(not (abs(sums.astype(np.float64) - approximate) > ROOM).any(), sums.dtype)
+    """Raise if sums modulo 2**64 differ from the same sums in double precision."""
+    require(not (abs(sums.astype(np.float64) - approximate) > TOLERANCE).any(), sums.dtype)
 
 
 def add_exactly(total: Any, more: Any) -> None:
-    """Add sums to others, both of one dtype; raise if integers of 64 bits do not fit them."""
+    """Add sums in place, both in the same dtype; raise if a 64-bit integer overflows."""
     if not is_long(total.dtype):
         total += more
         return

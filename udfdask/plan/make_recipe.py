@@ -22,7 +22,7 @@ from udfdask.arrays.geometry.tiling import (
     DEVICE_TILE_BYTES,
     TILE_BYTES,
     choose_tiling,
-    whole_tiling,
+    sparse_tiling,
 )
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_sum import precise
@@ -116,7 +116,7 @@ def make_recipe(
         dtype=dt,
         sig_chunks=sigs,
         tiling=tiling,
-        sparse_tiling=whole_tiling(sigs, **limits),
+        sparse_tiling=sparse_tiling(sigs, **limits),
         by_sig_chunk=by_sig_chunk,
         threads=threads,
         guarded=not all(p.promises.starts_no_threads for p in parts),

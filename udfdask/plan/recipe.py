@@ -19,7 +19,7 @@ from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
-from udfdask.arrays.geometry.tiling import TilingScheme, uncached
+from udfdask.arrays.geometry.tiling import TilingScheme, without_caches
 from udfdask.corrections import CorrectionSet
 from udfdask.corrections.validate import PLANES, lazy_planes, with_planes
 from udfdask.plan.merge_tree import MergeTree
@@ -73,7 +73,7 @@ class UDFRecipe:
     """The one that it is given, where chunks are what the dask array announces."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return uncached(self)
+        return without_caches(self)
 
     @property
     def name(self) -> str:

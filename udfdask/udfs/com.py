@@ -298,12 +298,12 @@ class CoMUDF(UDF):
     def _add_entries(self, tile: Any) -> None:
         """Add sums and moments of a sparse tile."""
         from udfdask.kernels.cpu.sparse_entries import entries_of
-        from udfdask.kernels.cpu.sparse_first_moments import add_entry_centres
+        from udfdask.kernels.cpu.sparse_first_moments import add_entry_first_moments
 
         part, data = self.meta.sig_slice, self.task_data
         inside = data.cut.get(part, lambda: inside_of(data.mask[part.get()]))
         place = part.origin, part.shape[1]
-        add_entry_centres(entries_of(tile), *place, inside, self.results.moments)
+        add_entry_first_moments(entries_of(tile), *place, inside, self.results.moments)
 
     def _add_pixels(self, tile: Any) -> None:
         """Add sums and moments of a dense tile on the host."""
@@ -325,7 +325,7 @@ class CoMUDF(UDF):
         valid = self.meta.get_valid_nav_mask()
         assert valid is not None  # only where a chunk is processed
         with np.errstate(invalid="ignore", over="ignore"):  # of frames that hold NaN or infinity
-            raw_com, raw_shifts = vector_field.centres(self.results.moments, cy, cx)
+            raw_com, raw_shifts = vector_field.centers(self.results.moments, cy, cx)
             raw_com[~valid] = np.nan
             raw_shifts[~valid] = np.nan
             field = raw_shifts @ correction_matrix(p.scan_rotation, bool(p.flip_y)).T

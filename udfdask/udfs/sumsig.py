@@ -80,10 +80,10 @@ class SumSigUDF(UDF):
         if self.meta._backend.on_device:
             on_device.add_pixels(tile, total)
         elif self.meta._backend.is_sparse:
-            from udfdask.kernels.cpu.pixel_sums import add_pieces
+            from udfdask.kernels.cpu.pixel_sums import add_ragged
             from udfdask.kernels.cpu.sparse_entries import values_of
 
-            add_pieces(*values_of(tile), total)
+            add_ragged(*values_of(tile), total)
         else:
             from udfdask.kernels.cpu.pixel_sums import add_pixels
 

@@ -1,4 +1,4 @@
-"""Chunks that are not what was announced, or that cannot be processed: an error, or the numbers."""
+"""Chunks that differ from the announcement, or are unusual: correct results or an error."""
 
 import dask
 import dask.array as da
@@ -26,7 +26,7 @@ MATRIX_KINDS = [
 
 
 def made_of(make, meta=NOTHING, array=X):
-    """The array with blocks that a function makes."""
+    """Return an array whose blocks are made by a function."""
     return array.map_blocks(make, meta=meta)
 
 
@@ -35,7 +35,7 @@ def run(array, *udfs, **options):
 
 
 def gives_the_numbers(array):
-    """Whether UDFs that want anything see what is in `DATA`."""
+    """Check that UDFs with any backend get the values of `DATA`."""
     wishes = [Wants(b, m) for b in ("numpy", *MATRIX_KINDS) for m in ("tile", "frame", "partition")]
     total, sums, *seen = run(array, SumUDF(), SumSigUDF(), *wishes)
     np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
@@ -66,7 +66,7 @@ def test_types_that_change_from_chunk_to_chunk():
 
 
 def twice(block):
-    """CSR with every entry in two halves."""
+    """Return a CSR matrix that stores every value as two halves."""
     rows = sp.csr_array(block)
     entries = (np.repeat(rows.data / 2, 2), np.repeat(rows.indices, 2), 2 * rows.indptr)
     return sp.csr_array(entries, shape=block.shape)
@@ -85,7 +85,7 @@ def twice_in_coordinates(block):
 
 
 def backwards(block):
-    """CSR with the pixels of each frame from the last to the first."""
+    """Return a CSR matrix with the pixels of each frame in decreasing order."""
     rows = sp.csr_array(block)
     for start, stop in zip(rows.indptr, rows.indptr[1:], strict=False):
         rows.indices[start:stop] = rows.indices[start:stop][::-1].copy()
@@ -132,7 +132,7 @@ def test_a_fill_value_that_is_announced(make, fill):
 @pytest.mark.parametrize("fill", [1, np.nan])
 @pytest.mark.parametrize("others", ["numpy", ud.UDF.BACKEND_SPARSE_GCXS, ud.UDF.BACKEND_SCIPY_CSR])
 def test_a_fill_value_that_only_comes(others, fill):
-    """In the first chunk, and in one that stands beside others."""
+    """Test it in the first chunk, and in a later one."""
 
     def make(block, block_info):
         if block_info[0]["chunk-location"][1] == place:
@@ -215,7 +215,7 @@ def test_sparse_dates():
 
 
 def test_half_precision():
-    """SciPy has none: UDFs are given it where they ask for it, by default single precision."""
+    """SciPy does not have it: UDFs get it if they ask for it, otherwise single precision."""
     x = made_of(sparse.COO, sparse.COO(NOTHING.astype("e")), X.astype("e"))
     total, seen, rows = run(
         x, SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_COO), Wants(ud.UDF.BACKEND_SCIPY_CSR, dtype="f4")
@@ -248,7 +248,7 @@ def test_nothing_in_common():
 @pytest.mark.parametrize("place", [20, 10**9, -1])
 @pytest.mark.parametrize("cls", [sp.csr_array, sp.csc_matrix, sp.coo_array])
 def test_places_outside_of_a_matrix(cls, place):
-    """SciPy takes them, and kernels would read or write there."""
+    """SciPy accepts such indices, and compiled code would read and write there."""
 
     def make(block):
         made = cls(np.asarray(block))
@@ -260,7 +260,7 @@ def test_places_outside_of_a_matrix(cls, place):
 
     whole = da.from_array(DATA, chunks=-1)
     for udf in (SumUDF(), SumSigUDF(), Wants("numpy", "frame")):
-        with pytest.raises(UDFError, match="whose places do not fit its shape"):
+        with pytest.raises(UDFError, match="whose indices do not fit its shape"):
             run(made_of(make, cls((1, 1), dtype="f4")[:0, :0], whole), udf)
 
 
@@ -291,7 +291,7 @@ def test_half_precision_in_every_method(method):
 
 
 def test_a_format_that_has_the_dtype_is_chosen():
-    """Nearest to DOK are SciPy's, which have no half precision."""
+    """The formats closest to DOK are SciPy's, which have no half precision."""
     x = made_of(sparse.DOK.from_numpy, sparse.DOK((0, 0), dtype="e"), X.astype("e"))
     (total,) = run(x, SumUDF())
     np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
@@ -338,7 +338,7 @@ def masked(block):
 
 
 class Masked(np.ndarray):
-    """Blocks of another package that has masks, such as astropy."""
+    """A block type of another package with masks, such as astropy."""
 
     @property
     def mask(self):

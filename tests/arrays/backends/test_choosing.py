@@ -1,4 +1,4 @@
-"""The choice of backends: laws over all names, against trying all sets of backends."""
+"""The choice of backends, compared with a search over all sets of backends."""
 
 import itertools
 
@@ -29,13 +29,13 @@ def makes_dense(native, name):
 
 
 def cost(native, chosen):
-    """What it takes to make each of some backends once."""
+    """Return the cost of converting to each of the chosen backends once."""
     others = set(chosen) - {native}
     return sum(sparseconverter.conversion_cost(native.name, name.name) for name in others)
 
 
 def near(native, offer):
-    """What an offer leaves of backends when those farther away are struck out."""
+    """Return the backends of an offer without those that are farther away than others."""
     for is_far in (changes_device, makes_dense):
         offer = [n for n in offer if not is_far(native, n)] or offer
     return offer
@@ -68,7 +68,7 @@ def test_nothing_is_cheaper(native, offers):
 
 @given(natives, few_offers)
 def test_one_alone(native, offer):
-    """The cheapest one that is near, the device last, then the first of its own words."""
+    """A single UDF gets its cheapest near backend; ties: no device, then its preference."""
     (chosen,) = choose_backends(native, [tuple(offer)], corrected=False)
     candidates = [native] if native in offer else near(native, offer)
     best = min(candidates, key=lambda n: (cost(native, [n]), n.device != "cpu", offer.index(n)))
@@ -104,7 +104,7 @@ def test_every_pairing(native):
 
 
 def test_the_more_popular_of_equally_cheap_ones(monkeypatch):
-    """Each UDF counts, also where several offer the same; then what needs no device."""
+    """Each UDF counts, even if several offer the same; then a backend without a device wins."""
     monkeypatch.setattr(choosing, "_cost", lambda native, name: 1.0)
     monkeypatch.setattr(choosing, "_choose", choosing._choose.__wrapped__)  # not cached
     coo, csr, csc, gcxs = COO, SCIPY_CSR, SCIPY_CSC, GCXS

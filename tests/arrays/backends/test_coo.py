@@ -1,4 +1,4 @@
-"""Frames cut out of coordinates, beside NumPy's."""
+"""Frames taken out of sparse.COO arrays, compared with NumPy."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ fast = settings(deadline=None, max_examples=examples(60))
 
 @st.composite
 def frames(draw):
-    """A dense array with many zeros, and the same as coordinates, of a narrow dtype too."""
+    """Draw a dense array with many zeros, and the same as COO, also with narrow coordinates."""
     n = draw(st.integers(1, 300))
     sig = tuple(draw(st.lists(st.integers(1, 4), max_size=2)))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
@@ -28,7 +28,7 @@ def frames(draw):
 
 @fast
 @given(frames(), st.data())
-def test_neighbouring_frames(both, data):
+def test_neighboring_frames(both, data):
     dense, coo = both
     first, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(dense))] * 2)))
     cut = coo_rows(coo, coo_starts(coo), first, stop)

@@ -17,7 +17,7 @@ from udfdask.errors import ArgumentValueError, DeviceError
 
 @pytest.fixture
 def no_device(monkeypatch):
-    """A process without a CUDA device; the count is made anew."""
+    """Simulate a process without a CUDA device, whose devices are counted again."""
 
     def fail():
         raise OSError("no driver")
@@ -30,7 +30,7 @@ def no_device(monkeypatch):
 
 
 def test_without_cupy_the_error_says_what_to_install(no_device):
-    with pytest.raises(DeviceError, match=r"not installed: pip install 'udfdask\[cupy\]'"):
+    with pytest.raises(DeviceError, match=r"CuPy is not installed: pip install 'udfdask\[cupy\]'"):
         device.cupy()
 
 
@@ -119,7 +119,7 @@ def test_nothing_is_imported_for_arrays_of_the_host(monkeypatch):
     assert to_host([1, 2]).tolist() == [1, 2]
 
 
-def test_bytes_are_turned_round_on_the_way():
+def test_bytes_are_swapped_during_the_transfer():
     with numpy_standing_in_for_cupy():
         there = CUPY.from_host(np.arange(5, dtype=">u2"))
         assert there.dtype == np.uint16

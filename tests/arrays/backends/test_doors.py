@@ -1,4 +1,4 @@
-"""Sparse chunks through every door; names and words of a run that say what backends it has."""
+"""Sparse chunks through every entry point; task names and `explain` include the backends."""
 
 import dask
 import dask.array as da
@@ -50,7 +50,7 @@ def test_dask(x):
     ],
 )
 def test_xarray(x, order, sig_dims, held):
-    """Dims out of order are transposed, sparse data in memory are one chunk."""
+    """Dims in another order are transposed; sparse data in memory become one chunk."""
     array = xr.DataArray(x, dims=("y", "x", "ky", "kx")).transpose(*order.split())
     if held == "memory":
         array = array.copy(data=array.data.compute(**SYNC))
@@ -88,7 +88,7 @@ def test_watching(x):
 
 
 def test_names(x, native):
-    """Law 8: what UDFs are given is part of the names of tasks."""
+    """Law 8: task names depend on the backend that a UDF gets."""
 
     def name(array, udf, **options):
         return ud.run_udf(array, udf, **options)["total"].name
@@ -105,7 +105,7 @@ def test_names(x, native):
 
 
 def test_explain(x, native):
-    """What each UDF is given, and that bytes are those of dense data."""
+    """It shows the backend of each UDF, and says that sizes are those of dense data."""
     asked = [SumUDF(), Wants(native), Wants(ud.UDF.BACKEND_SCIPY_CSR), Wants("numpy")]
     text = str(ud.explain(x, asked[1:]))
     assert f"backend   {native} chunks; Wants is given {native} as it is; " in text
@@ -125,7 +125,7 @@ def test_explain(x, native):
 
 @pytest.mark.full
 def test_no_warning_of_memory_that_sparse_chunks_need_not(native):
-    """A chunk of 8 TiB if it were dense, with nothing in it."""
+    """A chunk without entries that would take 8 TiB if it were dense."""
     shape = (1 << 12, 1 << 15, 1 << 15)
     block = sparse.COO(np.empty((3, 0), "i8"), np.empty(0, "u2"), shape=shape)
     if native == ud.UDF.BACKEND_SPARSE_GCXS:

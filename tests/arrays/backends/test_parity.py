@@ -1,4 +1,4 @@
-"""The same UDF gives the same numbers whatever chunks are made of and whatever it is given."""
+"""A UDF gives the same numbers for every type of chunks and every backend that it gets."""
 
 import dask
 import dask.array as da
@@ -33,7 +33,7 @@ offers = st.lists(st.sampled_from(ON_HOST), min_size=1, max_size=3, unique=True)
 
 @st.composite
 def runs(draw, dtypes=DTYPES):
-    """An array with its chunks of some backend, a ROI and a tile size."""
+    """Draw an array with chunks of some backend, a ROI and a tile size."""
     native = draw(st.sampled_from((*NATIVES, *MATRICES)))
     matrix = native in MATRICES
     one = {"min_nav": 1, "max_nav": 1, "max_sig": 1} if matrix else {}
@@ -52,7 +52,7 @@ def runs(draw, dtypes=DTYPES):
 
 
 def agree(run, asked, **how):
-    """Run UDFs in one pass over the chunks, and each by itself over plain NumPy."""
+    """Compare UDFs in one pass over the chunks with the reference run over NumPy."""
     options = {"sig_dims": run["sig_dims"], "roi": run["roi"]}
     with dask.config.set({"udfdask.tile-bytes": run["tile"]}):
         lazy = ud.run_udf(run["array"], asked, **options, **how)
@@ -67,7 +67,7 @@ def agree(run, asked, **how):
 
 
 def same(found, wanted, where=""):
-    """Equal dtype and shape; floats to rounding, all else exactly."""
+    """Check dtype and shape, floats except for rounding, other values exactly."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), where
     if wanted.dtype.kind in "fc":
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-3, err_msg=where)
@@ -77,7 +77,7 @@ def same(found, wanted, where=""):
 
 @st.composite
 def wanting(draw):
-    """A UDF that wants its data somehow."""
+    """Draw a UDF with some backends, method, and preferred dtype."""
     return Wants(
         draw(offers),
         draw(st.sampled_from(METHODS)),
@@ -177,7 +177,7 @@ BUILT_IN = {
     "masks": lambda: udfs.ApplyMasksUDF([_mask, _mask]),
     "sparse masks": lambda: udfs.ApplyMasksUDF([_mask], use_sparse=True),
 }
-"""Those that take frames of any shape; `backend_fixture` runs the tests of all others."""
+"""UDFs that accept frames of any shape; `backend_fixture` runs the tests of the others."""
 
 
 def _mask():
@@ -233,7 +233,7 @@ def test_the_last_snapshot(native):
 def test_schedulers(native, where, client, pool):
     data = np.random.default_rng(4).poisson(0.5, (7, 12)).astype("uint16")
     array = chunks_in(da.from_array(data, chunks=(2, 5)), native, 1)
-    # conversions that `sparse` would compile anew in each process are left to threads
+    # no conversions that `sparse` would compile again in each process
     asked = [
         udfs.SumUDF(),
         udfs.StdDevUDF(),

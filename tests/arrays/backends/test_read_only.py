@@ -1,4 +1,4 @@
-"""Law 9 for sparse data: nobody alters what another sees, whatever is done to a tile."""
+"""Law 9 for sparse data: a UDF that changes its tile does not change those of other UDFs."""
 
 import contextlib
 import itertools
@@ -31,7 +31,7 @@ def other_values(tile):
 
 
 def in_place(name, *arguments):
-    """Calls a method of SciPy that works in place."""
+    """Return a function that calls a method of SciPy that works in place."""
 
     def call(tile):
         getattr(tile, name)(*arguments)
@@ -41,7 +41,7 @@ def in_place(name, *arguments):
 
 
 def zeros_in(part):
-    """Writes to an array that a sparse array is made of."""
+    """Return a function that writes to an array inside a sparse array."""
 
     def write(tile):
         arrays = getattr(tile, part)
@@ -67,13 +67,13 @@ ATTACKS = [
 
 
 class Attacks(Wants):
-    """Does its worst to what it is given, once: SciPy may leave it beyond use."""
+    """Attack the first tile only: SciPy may leave it in an invalid state."""
 
     def __init__(self, offers, method="tile", attack=None, **same):
         ud.UDF.__init__(self, offers=offers, method=method, write=False, dtype=None, attack=attack)
 
     def _look(self, data, by_frame):
-        # what a format has no such operation for is as good as what is refused
+        # if a format does not have the operation, the attack has failed as well
         with contextlib.suppress(
             AttributeError, TypeError, ValueError, LookupError, NotImplementedError
         ):
@@ -100,7 +100,7 @@ def test_whatever_is_done_to_a_tile(native, attack):
 
 
 def block_in_numpy(block):
-    """A block as a NumPy array."""
+    """Return a block as a NumPy array."""
     if isinstance(block, np.ndarray):
         return block
     return block.todense() if hasattr(block, "fill_value") else block.toarray()

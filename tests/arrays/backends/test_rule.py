@@ -1,4 +1,4 @@
-"""The lists of `backend_exceptions` name tests that there are."""
+"""The lists of `backend_exceptions` only name tests that exist."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""NumPy standing in for CuPy is as strict as CuPy is."""
+"""The stand-in for CuPy is as strict as CuPy."""
 
 import pickle
 

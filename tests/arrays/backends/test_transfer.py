@@ -1,4 +1,4 @@
-"""Tiles reach the device as they are, however late it takes them out of pinned memory."""
+"""Tiles reach the device unchanged, however late it copies from pinned memory."""
 
 import threading
 
@@ -32,7 +32,7 @@ def small_buffers(monkeypatch):
 @pytest.mark.parametrize("pinned", [None, 0, 90])
 @given(tiles=TILES, cut=st.booleans())
 def test_tiles_arrive_as_they_are(pinned, tiles, cut):
-    """Nothing is looked at before all are on their way: what is overwritten too early is lost."""
+    """Check after all transfers were started: a buffer overwritten too early gives an error."""
     if cut:
         tiles = [tile[..., ::-1] for tile in tiles]
     with numpy_standing_in_for_cupy(pinned=pinned) as cupy, using_device(own_stream=True):
@@ -82,7 +82,7 @@ def test_what_cannot_go_there_is_refused():
 @pytest.mark.gpu
 @pytest.mark.parametrize("size", [1 << 16, 8 << 20])
 def test_tiles_arrive_on_a_device(monkeypatch, size):
-    """While it is busy with others."""
+    """Start many transfers before the device finishes the first one."""
     monkeypatch.setattr(device_transfer, "STAGING_BYTES", size)
     rng = np.random.default_rng(2)
     tiles = [rng.integers(0, 1000, (n, 300, 301), dtype="uint16")[..., 1:] for n in range(1, 30)]

@@ -1,4 +1,4 @@
-"""The chunk grid against counting frames one by one; it pickles to a few bytes."""
+"""The chunk grid, compared with counting frames one by one; its pickled size."""
 
 import itertools
 import pickle

@@ -1,4 +1,4 @@
-"""Regions of interest: every form of them, what they cost, and what stands outside them."""
+"""Regions of interest: every form, their cost, and the values outside."""
 
 import itertools
 
@@ -99,7 +99,7 @@ def test_another_dtype_warns_and_casts(dtype):
         ((-5, 0), ud.ArgumentValueError, "outside the scan"),
         (np.s_[1:2, 1:2, 1:2], ud.ArgumentValueError, "does not index"),
         ("all", ud.ArgumentTypeError, "cannot use str"),
-        (da.ones(NAV, dtype=bool), ud.ArgumentTypeError, "compute it first"),
+        (da.ones(NAV, dtype=bool), ud.ArgumentTypeError, r"pass roi\.compute\(\) instead"),
         ([((9, 9), True)], ud.ArgumentValueError, "outside the scan"),
     ],
 )
@@ -109,14 +109,14 @@ def test_what_is_no_roi(roi, error, match):
 
 
 def shapes_of_20():
-    """All shapes of at most four axes that hold 20 positions, axes of one position included."""
+    """Return all shapes with at most four axes and 20 positions, with axes of extent 1."""
     sizes = (1, 2, 4, 5, 10, 20)
     every = itertools.chain.from_iterable(itertools.product(sizes, repeat=n) for n in range(1, 5))
     return [shape for shape in every if np.prod(shape) == 20]
 
 
 def sparse_forms(mask):
-    """The mask in the sparse formats that have its number of axes."""
+    """Return the mask in the sparse formats that support its number of axes."""
     sparse = pytest.importorskip("sparse")
     scipy_sparse = pytest.importorskip("scipy.sparse")
     yield sparse.COO.from_numpy(mask)
@@ -129,7 +129,7 @@ def sparse_forms(mask):
 @pytest.mark.point(22)
 @pytest.mark.parametrize("shape", shapes_of_20())
 def test_a_mask_is_flat_or_has_the_shape_of_the_scan(shape):
-    """A transposed mask would select other frames than those that were meant."""
+    """A transposed mask would select the wrong frames."""
     mask = mask_of((0, 1), (3, 4)).reshape(shape)
     axes = tuple(n for n in shape if n != 1)
     forms = [mask, mask.tolist(), *sparse_forms(mask)]
@@ -152,8 +152,8 @@ def test_a_transposed_mask_names_the_remedy():
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [
-        (lambda m: np.where(m, 1.0, np.nan), ud.ArgumentValueError, "holds NaN"),
-        (lambda m: np.where(m, 1j, np.nan), ud.ArgumentValueError, "holds NaN"),
+        (lambda m: np.where(m, 1.0, np.nan), ud.ArgumentValueError, "contains NaN"),
+        (lambda m: np.where(m, 1j, np.nan), ud.ArgumentValueError, "contains NaN"),
         (lambda m: np.ma.masked_array(m, ~m), ud.ArgumentTypeError, r"masked array.*\.filled"),
         (lambda m: m.astype("m8[s]"), ud.ArgumentTypeError, "dtype timedelta64"),
         (lambda m: m.astype("M8[s]"), ud.ArgumentTypeError, "dtype datetime64"),
@@ -221,7 +221,7 @@ class TestCost:
 
 
 class Kinds(ud.UDF):
-    """Nav buffers of every kind of dtype, set to something that is not the fill."""
+    """Nav buffers of every kind of dtype, with values that differ from the fill value."""
 
     DTYPES = {
         "boolean": bool,
@@ -287,7 +287,7 @@ FILLS = {
 @pytest.mark.point(12)
 @pytest.mark.parametrize("name", FILLS)
 def test_fill_of_each_kind_of_dtype(name):
-    # a chunk in part, a whole one, and one without a selected frame
+    # a chunk with some, one with all, and one with no selected frames
     mask = mask_of((0, 0), (0, 4), np.s_[2:, :3])
     lazy = ud.run_udf(ARRAY, Kinds(), roi=mask)
     done = lazy.compute(scheduler="sync")

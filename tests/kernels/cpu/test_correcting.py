@@ -1,4 +1,4 @@
-"""The walk that corrects a tile: whatever the dtype and the layout in memory, the definition."""
+"""The correction of a tile agrees with its definition for every dtype and memory layout."""
 
 import itertools
 
@@ -19,7 +19,7 @@ BROKEN[:2, :2] = True  # the corner has no good neighbour
 
 
 def corrected(frames, dark, gain, broken):
-    """The definition, in double precision."""
+    """Return the definition, in double precision."""
     wide = np.complex128 if frames.dtype.kind == "c" else np.float64
     good = (frames.astype(wide) - dark) * gain
     out = good.copy()
@@ -151,7 +151,7 @@ def test_no_copy_where_lines_are_contiguous():
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (3, 6), (7, 1), (4, 4)])
 def test_parts_look_beyond_themselves(size):
-    """To the bit what the whole frame gives."""
+    """The values are identical to those of the full frame, to the bit."""
     frames = RNG.integers(0, 900, (FRAMES, *SIG)).astype("u2")
     corrections = CorrectionSet(dark=DARK, gain=GAIN, excluded_pixels=np.nonzero(BROKEN))
     whole = correct_tile(frames, tile_planes(corrections, WHOLE, np.dtype("f4"), SIG))

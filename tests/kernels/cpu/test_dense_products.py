@@ -1,4 +1,4 @@
-"""Frames times dense masks, whatever the dtypes, sizes and steps in memory."""
+"""Products of frames with dense masks, for many dtypes, sizes and steps in memory."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_every_size(n, pixels, masks):
 
 @pytest.mark.parametrize("most", [128, 200, 10_000])
 def test_whole_numbers_are_exact(most):
-    """The largest values for which `most` products are exact in float32."""
+    """Use the largest values for which `most` products are exact in float32."""
     frames = np.full((9, 20_000), 255, dtype="u1")
     matrix = np.full((20_000, 2), 2**24 // (255 * most), dtype="f4")
     out = np.zeros((9, 2), dtype="i8")

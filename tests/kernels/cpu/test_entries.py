@@ -1,4 +1,4 @@
-"""What sparse tiles store, as kernels read it: every format, without copies, and moved about."""
+"""The entries of sparse tiles: from every format, without copies, moved, and summed."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def tile_of(form, values):
 
 
 def dense(entries, shape):
-    """The frames again, entries of one pixel added up."""
+    """Return dense frames; entries of the same pixel are added up."""
     out = np.zeros((shape[0], int(np.prod(shape[1:]))), entries.values.dtype)
     frames = np.repeat(np.arange(entries.frames), np.diff(entries.starts))
     np.add.at(out, (frames, entries.pixels.astype(int)), entries.values)
@@ -70,7 +70,7 @@ def test_nothing_stored(form, shape):
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "i8"])
 def test_narrow_coordinates(dtype):
-    """Frames and pixels beyond what a coordinate's dtype could count."""
+    """Test more frames and pixels than the dtype of the coordinates can count."""
     values = np.zeros((255, 200), "f4")
     values[254, 199], values[3, 5] = 7, 8
     whole = sparse.COO.from_numpy(values)
@@ -145,7 +145,7 @@ def test_few_frames_are_one_group():
 @given(st.data())
 @settings(deadline=None, max_examples=examples(30))
 def test_sums_of_frames_are_those_of_their_values(dtype, draw):
-    """Whatever is added up in a narrow dtype first, and however often that is full."""
+    """Test intermediate sums in every narrow dtype, also if they are full several times."""
     frames, pixels = draw.draw(st.integers(0, 700)), draw.draw(st.integers(0, 5))
     largest = 1 if dtype == "?" else draw.draw(st.sampled_from([1, 2, 3, 50, 127]))
     kind = np.dtype(dtype).kind
@@ -172,7 +172,7 @@ LARGEST = [
 @pytest.mark.full
 @pytest.mark.parametrize(("dtype", "value"), LARGEST)
 def test_narrow_sums_hold_as_many_of_the_largest_values_as_they_can(dtype, value):
-    """Frames just as many as fit into each, and a few more."""
+    """Test the largest number of frames that fits each dtype, and a few more."""
     for frames in (1, 127, 128, 255, 256, 32768, 65537):
         values = np.full((frames, 2), value, dtype)
         total = np.zeros(2, "u8" if dtype[0] == "u" else "i8")
@@ -181,7 +181,7 @@ def test_narrow_sums_hold_as_many_of_the_largest_values_as_they_can(dtype, value
 
 
 def test_narrow_sums_of_negative_values():
-    """As many frames as the value that is farthest from zero allows."""
+    """The number of frames depends on the value that is farthest from zero."""
     total = np.zeros(2, "i8")
     values = np.full((300, 2), -100, "i1")
     sparse_sums.add_entries(entries_of(maker("csr_array", 1)(values)), total)
@@ -200,7 +200,7 @@ def test_narrow_sums_of_negative_values():
     ],
 )
 def test_narrow_dtypes_are_those_that_are_not_full_at_once(frames, largest, dtypes):
-    """One of 100 pixels in each frame, and no wider dtype than holds all of them."""
+    """Store one of 100 pixels in each frame; no dtype is wider than necessary."""
     starts = np.arange(frames + 1)
     entries = Entries(starts, np.zeros(frames, "u4"), np.full(frames, largest, "u4"))
     assert [np.dtype(dtype).name for dtype, _ in sparse_sums._steps(entries, 100)] == dtypes

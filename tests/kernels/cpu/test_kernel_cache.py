@@ -36,7 +36,7 @@ with warnings.catch_warnings(record=True) as seen:
     numbers = [int(a) if a.isdigit() else float(a) for a in sys.argv[1:]] or [4, 1.5]
     values = [f(x) for x in numbers for f in (kernels.double, kernels.halve)]
 hits = sum(sum(f.stats.cache_hits.values()) for f in (kernels.double, kernels.halve))
-told = [str(w.message) for w in seen if "cannot be kept" in str(w.message)]
+told = [str(w.message) for w in seen if "cannot be saved" in str(w.message)]
 print(json.dumps({"values": values, "hits": hits, "told": told, "others": len(seen) - len(told)}))
 """
 
@@ -57,7 +57,7 @@ EXPECTED = [8, 2.0, 3.0, 0.75]
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with kernels and a script that calls each of them with two types."""
+    """Make a folder with kernels, and a script that calls each of them with two types."""
     (tmp_path / "kernels.py").write_text(KERNELS)
     (tmp_path / "calls.py").write_text(CALLS)
     (tmp_path / "run.py").write_text(RUN)
@@ -72,7 +72,7 @@ def environment(folder, **more):
 
 
 def call(folder, script="calls.py", **more):
-    """What the script says, in a process of its own."""
+    """Run the script in a separate process and return its output."""
     command = [sys.executable, str(folder / script)]
     done = subprocess.run(
         command,
@@ -87,7 +87,7 @@ def call(folder, script="calls.py", **more):
 
 
 def call_mounted(folder, mounts, script="calls.py", **more):
-    """The same after shell commands that mount something, which no other process sees."""
+    """Do the same after shell commands that mount something for this process only."""
     if sys.platform != "linux":
         pytest.skip("mounts of one process are Linux's")
     shell = f"{mounts}\nexec {sys.executable} {folder / script}"
@@ -113,7 +113,7 @@ def call_mounted(folder, mounts, script="calls.py", **more):
 
 
 def full(folder):
-    """Commands that put a disk without a free byte in the place of the cache."""
+    """Return commands that mount a full disk over the cache."""
     cache = folder / "cache"
     fill = f"! dd if=/dev/zero of={cache}/rest bs=1k 2>/dev/null"
     return f"mount -t tmpfs -o size=32k none {cache}\n{fill}"
@@ -138,7 +138,7 @@ def test_a_run_on_a_full_disk(folder):
 
 
 def test_a_cache_that_can_only_be_read(folder):
-    """numba goes on to the next place: here the folder of the source."""
+    """numba uses the next folder: here next to the source."""
     call(folder)
     cache = folder / "cache"
     found = call_mounted(folder, f"mount --bind {cache} {cache}\nmount -o remount,ro,bind {cache}")
@@ -147,7 +147,7 @@ def test_a_cache_that_can_only_be_read(folder):
 
 
 def test_no_place_at_all(folder):
-    """A package installed by somebody else, and no home."""
+    """The package belongs to another user, and there is no home folder."""
     mounts = f"mount --bind {folder} {folder}\nmount -o remount,ro,bind {folder}"
     nowhere = {"NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": str(folder), "HOME": ""}
     found = call_mounted(folder, mounts, **nowhere)
@@ -156,7 +156,7 @@ def test_no_place_at_all(folder):
 
 
 def test_a_disk_that_becomes_read_only(folder):
-    """After the kernels were imported, before the first is compiled."""
+    """The disk changes after the import of the kernels, before the first one is compiled."""
     script = (folder / "calls.py").read_text()
     command = f"mount -o remount,ro {folder / 'cache'}"
     late = f"import kernels, subprocess; subprocess.run({command!r}.split(), check=True)"
@@ -168,7 +168,7 @@ def test_a_disk_that_becomes_read_only(folder):
 
 
 def test_damaged_files(folder):
-    """One is cut, one is empty, one has a wrong bit, and one is a folder."""
+    """One is truncated, one is empty, one has a wrong bit, and one is a folder."""
     call(folder)
     cut, empty, flipped, other = files(folder)
     cut.write_bytes(cut.read_bytes()[:1000])
@@ -186,7 +186,7 @@ def test_damaged_files(folder):
 
 
 def test_many_processes_at_once(folder):
-    """Each compiles other versions of the same kernels; none is taken for another's."""
+    """Each compiles other versions of the same kernels; no process loads a wrong one."""
     arguments = [["4"], ["1.5", "4"]]
     command = [sys.executable, str(folder / "calls.py")]
     options = {"env": environment(folder), "stdout": subprocess.PIPE, "text": True}
@@ -200,7 +200,7 @@ def test_many_processes_at_once(folder):
 
 
 def test_a_file_of_another_key_is_never_read(tmp_path):
-    """As numbered files are: an index that was written before a disk was full names old ones."""
+    """Files with numbers would fail here: after a full disk, an old index refers to new files."""
     old, new = (KernelFiles(tmp_path, "f", stamp) for stamp in ("old", "new"))
     old.save("key", 1)
     assert new.load("key") is None

@@ -1,4 +1,4 @@
-"""Kernels on tiles as they lie in memory: strided, read-only, and without a folder to keep them."""
+"""First moments of strided and read-only tiles; kernels without a cache folder."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sums of squared deviations, tile by tile and merged, against two passes of NumPy."""
+"""Sums of squared deviations, by tiles and merged, compared with two passes in NumPy."""
 
 from fractions import Fraction
 
@@ -14,13 +14,13 @@ from udfdask.kernels.moment_arrays import Moments
 
 
 def nothing(shape, dtype):
-    """Moments of no frame at all."""
+    """Return the moments of no frames."""
     wide = "c16" if np.dtype(dtype).kind == "c" else "f8"
     return Moments(np.zeros(shape, wide), np.zeros(shape, wide), np.zeros(shape))
 
 
 def kept(*tiles):
-    """Number of frames and moments of tiles, one after another."""
+    """Return the number of frames and the moments of tiles, added one after another."""
     found, before = nothing(tiles[0].shape[1:], tiles[0].dtype), 0
     for tile in tiles:
         add_moments(tile, before, found)
@@ -29,17 +29,17 @@ def kept(*tiles):
 
 
 def moments(*tiles):
-    """Number, sum and sum of squared deviations of tiles, one after another."""
+    """Return the number, sum and squared deviations of tiles, added one after another."""
     return summed(*kept(*tiles))
 
 
 def summed(n, found):
-    """Number, sum and sum of squared deviations of moments."""
+    """Return the number, sum and squared deviations of moments."""
     return n, found.origin * n + found.excess, found.varsum
 
 
 def merged(parts, order):
-    """Moments of parts that are merged in pairs of neighbours, the first of each pair as given."""
+    """Merge the moments of parts in pairs of neighbors; `order` gives the pairs."""
     parts = [(n, Moments(*(a.copy() for a in found))) for n, found in parts]
     for k in order:
         (n, found), (m, more) = parts[k : k + 2]
@@ -104,11 +104,11 @@ def test_pixels_that_never_change_deviate_by_nothing(dtype):
 
 
 EXPONENTS = {"f4": 7, "f8": 12, "c8": 7, "c16": 12, "i4": 9, "u4": 9, "i8": 12, "u8": 12}
-"""Dtypes, and the largest power of ten from which noise of about 1 can be told in them."""
+"""Dtypes, with the largest power of ten at which noise of about 1 is still resolved."""
 
 
 def exact_squares(values):
-    """Sums of squared deviations of columns of numbers, in fractions."""
+    """Return exact sums of squared deviations of columns of numbers."""
     if values.dtype.kind == "c":
         return exact_squares(values.real) + exact_squares(values.imag)
     squares = []
@@ -121,7 +121,7 @@ def exact_squares(values):
 
 @st.composite
 def offset_values(draw):
-    """Columns of noise far from 0, some with a first value or a half that is far from the rest."""
+    """Draw noise far from 0; the first value or one half may be far from the rest."""
     dtype = np.dtype(draw(st.sampled_from(sorted(EXPONENTS))))
     offset = 10.0 ** draw(st.integers(0, EXPONENTS[dtype.str[1:]]))
     frames = draw(st.integers(1, 150))
@@ -141,7 +141,7 @@ def offset_values(draw):
 @settings(deadline=None, max_examples=examples(150))
 @given(offset_values(), st.data())
 def test_an_offset_costs_no_precision(values, data):
-    """In any tiles, merged in any order, some of them with no frame or one."""
+    """Test any tiles, merged in any order, also with no frame or one frame."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(values)), max_size=6)))
     parts = np.split(values, cuts)
     order = [data.draw(st.integers(0, left)) for left in range(len(parts) - 2, -1, -1)]
@@ -160,7 +160,7 @@ def test_an_offset_costs_no_precision(values, data):
 
 @pytest.mark.parametrize("offset", [1e9, 1e12])
 def test_an_offset_costs_no_precision_over_many_frames(offset):
-    """The more tiles are merged, the more often their means are compared."""
+    """More tiles mean more merges, and more differences of means."""
     noise = np.random.default_rng(1).integers(-1000, 1000, (100_000, 3)) / 1024
     data = noise + offset
     n, _, varsum = moments(*np.split(data, 2000))
@@ -171,7 +171,7 @@ def test_an_offset_costs_no_precision_over_many_frames(offset):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "c16"])
 def test_a_drifting_offset(dtype):
-    """Each tile is far from the one before, and none from itself."""
+    """The offset differs between tiles, and not within a tile."""
     drift = np.arange(640) // 16 * 1e6
     data = (drift[:, np.newaxis] + np.random.default_rng(2).integers(0, 9, (640, 5))).astype(dtype)
     found = moments(*np.split(data, 40))
@@ -200,7 +200,7 @@ def test_any_order_of_merging(data):
 @pytest.mark.parametrize("place", [0, 1, 8, 40])
 @pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan, 3e38])
 def test_sums_of_what_is_not_finite(dtype, place, odd):
-    """Whichever frame it is, the first included, sums are NumPy's."""
+    """Sums agree with NumPy's for an odd value in any frame, the first one included."""
     data = sample(dtype, (41, 6))
     data[place, 2] = odd
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Tiles as kernels read them: views wherever frames lie together in memory."""
+"""Tiles as rows for kernels: views if the pixels of a frame are contiguous."""
 
 import numpy as np
 import pytest

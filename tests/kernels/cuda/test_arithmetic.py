@@ -1,4 +1,4 @@
-"""The arithmetic for devices agrees with that of the host, in blocks of any size."""
+"""Kernels for devices agree with those for the CPU, for blocks of any size."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_sums_are_those_of_the_host(xp, dtype):
 
 
 def no_moments(xp, shape, dtype):
-    """Moments of no frame at all."""
+    """Return the moments of no frames."""
     return Moments(xp.zeros(shape, dtype=dtype), xp.zeros(shape, dtype=dtype), xp.zeros(shape))
 
 
@@ -196,7 +196,7 @@ def test_moduli_of_spectra(xp, small_blocks, kept):
 
 
 def plain_kernel(xp):
-    """What the kernel does, in plain Python."""
+    """Return a Python function that does the same as the kernel."""
 
     def run(tile, frames, pixels, depth, origins, excesses, varsums):
         flat = to_host(tile).reshape(frames, pixels).astype("f8")

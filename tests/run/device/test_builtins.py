@@ -1,4 +1,4 @@
-"""Built-in UDFs give the same numbers on CuPy arrays as on NumPy's, integers exactly."""
+"""Built-in UDFs give the same numbers for CuPy arrays as for NumPy arrays."""
 
 import functools
 
@@ -75,7 +75,7 @@ CORRECTIONS = ud.corrections.CorrectionSet(
 
 
 def data(dtype):
-    """Numbers that need all bits of their dtype."""
+    """Return numbers that need all bits of their dtype."""
     dtype, rng = np.dtype(dtype), np.random.default_rng(7)
     if dtype.kind not in "iu":
         values = rng.normal(100, 10, SHAPE)
@@ -126,7 +126,7 @@ def test_the_same_numbers_on_a_device(name, module, case):
 
 @pytest.mark.parametrize("name", sorted(set(UDFS) - {"pick", "noop"}))
 def test_over_cupy_chunks_only_merged_results_come_to_the_host(name):
-    """For `get_results`, and what it is made of is small."""
+    """`get_results` needs them on the host, and they are small."""
     lazy = da.from_array(data("uint8"), chunks=(2, 6, 9, 10))
     with numpy_standing_in_for_cupy() as cupy:
         result = ud.run_udf(sent(cupy, lazy), UDFS[name]())
@@ -193,8 +193,8 @@ def test_other_numbers(name, dtype, native, module):
 @pytest.mark.parametrize("log_scale", [True, False])
 @pytest.mark.parametrize("chunks", [(2, 6, 24, 26), (4, 3, 7, 26), (1, 6, 24, 9)])
 @pytest.mark.parametrize("tile_bytes", [3000, 1 << 20])
-def test_discs_are_found_where_they_are(module, native, log_scale, chunks, tile_bytes):
-    """Near the border, in frames that move, and in some whose shift is not known."""
+def test_disks_are_found_at_their_positions(module, native, log_scale, chunks, tile_bytes):
+    """Test disks near the border, with shifts, and with some unknown shifts."""
     rng = np.random.default_rng(8)
     template, peaks = DiskTemplate(radius=3), [(7, 8), (18, 5)]
     shifts = rng.integers(-2, 3, (4, 6, 2)).astype("float64")

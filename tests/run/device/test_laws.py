@@ -1,4 +1,4 @@
-"""What stays on a device, what goes there and back, and how much lies there at a time."""
+"""Which data stay on a device, which are copied, and how much memory they take."""
 
 import threading
 
@@ -17,7 +17,7 @@ ROI = np.random.default_rng(6).random((6, 8)) > 0.5
 
 
 class Resident(ud.UDF):
-    """All of it on the device: rows, a frame, and task data, by tiles."""
+    """Keep all buffers and task data on the device."""
 
     def __init__(self, dtype="float32", factor=2):
         super().__init__(dtype=dtype, factor=factor)
@@ -63,7 +63,7 @@ def test_what_lives_on_the_device_never_leaves_it(cupy, chunks, roi):
 @pytest.mark.parametrize("announced", ["numpy", "cupy"])
 @pytest.mark.parametrize("first_on_device", [True, False])
 def test_signal_blocks_of_one_chunk_lie_on_different_devices(cupy, first_on_device, announced):
-    """One block on the device is enough: all that the chunk computes waits for its stream."""
+    """One block on the device is enough to make the task wait for its stream."""
     shared, on_shared = cupy.cuda.get_current_stream(), []
 
     class Where(Resident):
@@ -146,7 +146,7 @@ def test_threads_share_task_data_that_is_there(cupy):
 
 
 class Facts(ud.UDF):
-    """What a UDF is told about where it is, in the dictionary that a function gives."""
+    """Record the device and backend that each method sees."""
 
     seen = {}  # of the class, since a run copies its parameters
 

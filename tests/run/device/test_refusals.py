@@ -1,4 +1,4 @@
-"""What cannot be had is said before, or by the first task that wants it."""
+"""A missing device raises an error in the plan, or in the first task that needs it."""
 
 import sys
 
@@ -16,7 +16,7 @@ X = da.ones((4, 4, 8, 8), chunks=(2, 4, 8, 8), dtype="float32")
 
 
 class WithCuda(ud.UDF):
-    """Wants a device, and gets arrays of the host."""
+    """A UDF that needs a device and gets NumPy arrays."""
 
     def get_backends(self):
         return "cuda"
@@ -39,7 +39,7 @@ def test_cuda_without_a_device(no_device):
     result = ud.run_udf(X, WithCuda())
     with pytest.raises(DeviceError, match=r"this machine shows none.*resources CUDA=1"):
         result.compute()
-    # dask's own doors come to the first task
+    # with dask's own functions, the first task raises
     with pytest.raises(DeviceError, match=r"carry the resource tag CUDA=1.*offer 'numpy'"):
         dask.compute(result["total"])
 

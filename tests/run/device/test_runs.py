@@ -1,4 +1,4 @@
-"""Runs over CuPy chunks, and of CuPy UDFs over NumPy chunks, NumPy standing in for CuPy."""
+"""Runs over CuPy chunks, and CuPy UDFs over NumPy chunks, with the stand-in for CuPy."""
 
 import dask
 import dask.array as da
@@ -39,7 +39,7 @@ def on_host(value):
 
 
 def computed(results):
-    """The arrays of results as dask gives them, each with its meta."""
+    """Compute the arrays of results with dask; return each with its meta."""
     return [{k: (dask.compute(r[k])[0], r[k]._meta) for k in r} for r in results]
 
 
@@ -62,7 +62,7 @@ CASES = st.fixed_dictionaries(
 @settings(deadline=None)
 @given(case=CASES)
 def test_cupy_gives_the_numbers_of_numpy(module, case):
-    """And over its own chunks its own arrays, announced by the meta."""
+    """Results of CuPy chunks are CuPy arrays, as the meta announces."""
     data, make = DATA.astype(case["dtype"]), UDFS[case["which"]]
     lazy = da.from_array(data, chunks=case["chunks"])
     how = {"roi": case["roi"], "corrections": CORRECTIONS if case["corrections"] else None}

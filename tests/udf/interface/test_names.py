@@ -39,7 +39,7 @@ def test_shapes():
     assert type(shape.to_tuple()) is tuple
     assert type(shape + (1,)) is tuple  # noqa: RUF005
     assert np.zeros(shape.nav).shape == (4, 5)
-    with pytest.raises(ValueError, match=r"sig_dims must be within 0 and 2, not 3"):
+    with pytest.raises(ValueError, match=r"sig_dims must be between 0 and 2, not 3"):
         ud.Shape((4, 5), sig_dims=3)
     with pytest.raises(ValueError, match=r"origin \(1, 2, 3\) and shape .* differ in length"):
         ud.Slice((1, 2, 3), ud.Shape((4, 5), sig_dims=1))

@@ -1,1 +1,1 @@
-"""Array backends: what blocks are made of, which of them a UDF is given, and how they convert."""
+"""Array backends: the array types of blocks, their choice for each UDF, and conversions."""

@@ -1,7 +1,7 @@
-"""What the engine must know about a type of arrays: one frozen value stands for each.
+"""Describe an array type to the engine: one frozen value per backend.
 
-The values are listed in `udfdask.arrays.backends.table`. Code outside of this folder asks them, and
-never which package an array comes from.
+`udfdask.arrays.backends.table` lists these values. Code outside this folder asks a backend, and
+never looks at the package of an array.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend(ABC):
-    """One type of arrays."""
+    """One array type."""
 
     name: str
-    """Name in the words of LiberTEM and `sparseconverter`, as users write it."""
+    """Name that users write, as in LiberTEM and `sparseconverter`."""
     device: Literal["cpu", "cuda"] = "cpu"
-    """What a worker must have for it."""
+    """The device that a worker must have."""
     on_device: bool = False
-    """Whether its arrays are in the memory of that device. Those of `cuda` are NumPy arrays."""
+    """Whether arrays are in the memory of the device. For the backend `cuda` they are not."""
     is_sparse: bool = False
-    """Whether only values other than 0 are stored."""
+    """Whether only nonzero values are stored."""
     is_matrix: bool = False
-    """Whether arrays have two dimensions, frames and pixels."""
+    """Whether arrays have two dimensions, (frames, pixels)."""
     missing_dtypes: str = ""
-    """Characters of the dtypes that it does not have."""
+    """Characters of the dtypes that the array type does not support."""
     is_in_converter: bool = True
-    """Whether `sparseconverter` knows it. All others are converted by way of NumPy arrays."""
+    """Whether `sparseconverter` supports it. Other backends are converted via NumPy arrays."""
 
     @property
     @abstractmethod
     def dense(self) -> DenseBackend:
-        """The dense backend in the same memory: of tiles that are corrected or made dense."""
+        """The dense backend in the same memory, used for corrected tiles and dense tiles."""
 
     @abstractmethod
     def read_only(self, array: Any) -> Any:
-        """Return an array of the same values that cannot be written to, without copying them."""
+        """Return a read-only array with the same values, without copying them."""
 
     def holds(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether it has arrays of a dtype."""
+        """Return whether the array type supports a dtype."""
         return dtype.char not in self.missing_dtypes
 
     def shape_of(self, frames: int, sig: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape in which it has some frames."""
+        """Return the shape of an array of frames: matrices flatten the signal."""
         return (frames, math.prod(sig)) if self.is_matrix else (frames, *sig)
 
     def reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
@@ -64,68 +64,68 @@ class Backend(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DenseBackend(Backend):
-    """A type of dense arrays; what is said here is true of arrays in the memory of the host."""
+    """A dense array type; the methods that are not abstract fit arrays in host memory."""
 
     is_compiled_for: bool = False
-    """Whether kernels that numba compiles read its arrays."""
+    """Whether numba's kernels can read the arrays."""
 
     @property
     def dense(self) -> DenseBackend:
-        """Itself."""
+        """The backend itself."""
         return self
 
     @abstractmethod
     def owns(self, kind: type) -> bool:
-        """Return whether arrays of a class are of this backend."""
+        """Return whether arrays of a class belong to this backend."""
 
     @abstractmethod
     def namespace(self) -> Any:
-        """Return the module that makes its arrays; raise if it cannot be used here."""
+        """Return the array module, such as NumPy; raise if it cannot be used here."""
 
     @abstractmethod
     def to_host(self, array: Any) -> AnyArray:
-        """Return one of its arrays as a NumPy array."""
+        """Convert an array of this backend to a NumPy array."""
 
     @abstractmethod
     def from_host(self, array: AnyArray) -> Any:
-        """Return a NumPy array as one of its arrays."""
+        """Convert a NumPy array to an array of this backend."""
 
     @abstractmethod
     def read_only(self, array: Any) -> AnyArray:
-        """Return a read-only view of one of its arrays, or the array where there are none."""
+        """Return a read-only view of an array, or the array if it has no such views."""
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
-        """Return an array whose values are yet to be written."""
-        made: AnyArray = self.namespace().empty(shape, dtype=dtype)
-        return made
+        """Return an array with arbitrary values."""
+        array: AnyArray = self.namespace().empty(shape, dtype=dtype)
+        return array
 
     def send(self, tile: AnyArray) -> Any:
-        """Return a tile of the host as one of its arrays, perhaps still on its way.
+        """Convert a tile in host memory to an array of this backend, perhaps asynchronously.
 
-        Called within `at_work`, where what is done to the tile next waits for it.
+        Call it within `at_work`: later operations on the tile wait for the transfer.
         """
         return self.from_host(tile)
 
     def share(self, array: Any) -> Any:
-        """Return an array of the host as one of its own that every thread may use at once."""
+        """Convert an array to one of this backend that all threads may use immediately."""
         return self.from_host(array)
 
     def wait(self) -> None:
-        """Wait until what this thread has asked for is done, so that others may take it."""
+        """Wait until this thread's work is finished, so that other threads may use its results."""
 
     def at_work(self, *, own_stream: bool) -> AbstractContextManager[None]:
-        """Return the context of a task that works on its arrays.
+        """Return the context in which a task works on arrays of this backend.
 
-        `own_stream` is true where the data come from the host: nothing on the device has to be
-        waited for then.
+        Set `own_stream` if the data come from the host: then nothing on the device has to be
+        finished first.
         """
         return nullcontext()
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
-        """Raise if it is on a device that has no arrays of a dtype."""
+        """Raise if the device does not support a dtype."""
 
     def astype(self, array: Any, dtype: np.dtype[Any]) -> Any:
-        """Return a copy of an array in a dtype, of no certain order in memory."""
+        """Return a copy of an array in a dtype, in any memory order."""
         return array.astype(dtype)
 
     def own_copy(self, array: Any, dtype: np.dtype[Any]) -> Any:
@@ -134,11 +134,11 @@ class DenseBackend(Backend):
 
     @abstractmethod
     def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:
-        """Return a read-only block, with one navigation axis if that is a view of it."""
+        """Return a block read-only, with its navigation axes flattened if that needs no copy."""
 
     @abstractmethod
     def has_neighboring_frames(self, block: Any) -> bool:
-        """Return whether kernels read many frames of a block as they are.
+        """Return whether kernels can read many frames of a block without a copy.
 
         The block has one navigation axis.
         """
@@ -146,13 +146,13 @@ class DenseBackend(Backend):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseBackend(Backend):
-    """A type of sparse arrays. Its name begins with their package and ends with their class."""
+    """A sparse array type. Its name is its package, perhaps submodules, and its class."""
 
     is_sparse: bool = True
     dense_kind: DenseBackend
-    """What `dense` returns."""
+    """The value of `dense`."""
     rows_kind: str
-    """Name of the compressed rows in the same memory, through which it becomes dense."""
+    """Name of the CSR format in the same memory: the intermediate step to dense arrays."""
 
     @property
     def dense(self) -> DenseBackend:
@@ -160,21 +160,21 @@ class SparseBackend(Backend):
         return self.dense_kind
 
     def read_only(self, array: Any) -> Any:
-        """Return an array of the same values and places, none of which can be written to."""
+        """Return an array with the same values and indices, all read-only."""
         return locked_sparse(array)
 
     def for_conversion(self, array: Any) -> Any:
-        """Return an array in the form from which it is converted to other backends."""
+        """Return an array in the format that is best converted to other backends."""
         return array
 
     @abstractmethod
     def frames(self, block: Any, nav_dims: int) -> SparseRows:
-        """Return the frames of a block, shape (*nav, *sig part), checked."""
+        """Check a block of shape (*nav, *part of sig) and return its frames."""
 
     @abstractmethod
     def frames_of_stack(self, stack: Any) -> SparseRows:
-        """Return the frames of what has been cut out of such frames, and perhaps converted."""
+        """Return the frames of a stack that was cut out of such frames, and perhaps converted."""
 
     @abstractmethod
     def join(self, parts: list[Any], counts: list[int]) -> Any:
-        """Return whole frames from their signal parts, `counts` of them along each signal axis."""
+        """Join full frames from their signal parts, `counts` parts along each signal axis."""

@@ -1,4 +1,4 @@
-"""Checks that a block is what its dask array has announced."""
+"""Check that a block has the type, shape and dtype that its dask array announced."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from udfdask.errors import UDFError
 
 
 def plain_block(block: Any, what: str) -> Any:
-    """Return a block as a backend has it, a NumPy array if none knows its type.
+    """Return a block as an array of a known backend: a NumPy array if its type is unknown.
 
-    `what` names the block in errors. One with masked values is refused, since the values under the
-    mask would count. A mask that hides nothing changes no number, and is dropped.
+    `what` names the block in errors. A block with masked values is refused, because the values
+    under the mask would count. A mask that hides no value is dropped.
     """
     mask = getattr(block, "mask", None)
     if mask is not None and not callable(mask) and np.any(mask):
@@ -30,12 +30,13 @@ def plain_block(block: Any, what: str) -> Any:
         return np.asarray(block)
     except (TypeError, ValueError) as error:
         raise UDFError(
-            f"{what} of type {type(block).__name__} came, which NumPy makes no array of: {error}"
+            f"{what} of type {type(block).__name__} came, which NumPy cannot convert to an array: "
+            f"{error}"
         ) from None
 
 
 def check_block(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
-    """Raise if an array has another shape, or a dtype that does not fit the announced one."""
+    """Raise if an array has another shape, or cannot be cast to the announced dtype."""
     if tuple(array.shape) != shape:
         raise UDFError(
             f"{what} of shape {shape} was announced, but one of shape {tuple(array.shape)} came: "

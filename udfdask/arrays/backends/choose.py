@@ -1,6 +1,6 @@
-"""Which backend each UDF of a run is given: as little conversion as there can be, for all together.
+"""Choose the backend of each UDF of a run, so that all UDFs together need the fewest conversions.
 
-The choice follows from the backends alone, so that it is the same wherever it is made.
+The choice depends on the backends alone, so that the plan and every worker choose the same.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ from udfdask.arrays.backends.converter import converter
 from udfdask.arrays.backends.dense_backends import NUMPY
 
 Offer = tuple[Backend, ...]
-"""The backends that a UDF may be given, preferred first."""
+"""The backends that a UDF supports, the preferred one first."""
 
 
 def choose_backends(native: Backend, offers: Sequence[Offer], *, corrected: bool) -> Offer:
-    """Return the backend that each UDF is given, from that of the data and from what each offers.
+    """Return the backend of each UDF, from the backend of the data and the offers of the UDFs.
 
-    The backend of the data itself comes first. Else a UDF is given one on the side of the data,
-    host or device, and of sparse data a sparse one, if it offers any such. Among those, the
-    cheapest set of backends that serves all UDFs counts: one conversion serves every UDF that is
-    given its outcome. Of equally cheap ones the one that more UDFs offer is taken, then the one
-    that needs no device, then the one that the first UDF prefers.
+    1. A UDF that offers the backend of the data gets it, since that needs no conversion. A UDF
+       that offers both NumPy and CuPy therefore gets NumPy over NumPy chunks: it may run on any
+       worker, and gives the same bits on all of them.
+    2. Otherwise it gets a backend on the same device, and a sparse one for sparse data, if it
+       offers such a backend.
+    3. Among these, the set of backends with the lowest total cost is used. A conversion is done
+       once for all UDFs with the same backend.
+    4. Of equally cheap sets: the backend that more UDFs offer, then one that needs no device, then
+       the one that the first UDF prefers.
 
-    Corrected data are dense, so there the dense backend stands in for that of the data.
+    Corrected data are dense: the dense backend in the same memory then takes the place of `native`.
     """
     return _choose(native.dense if corrected else native, tuple(offers))
 
@@ -34,48 +38,50 @@ def choose_backends(native: Backend, offers: Sequence[Offer], *, corrected: bool
 @lru_cache(maxsize=1024)
 def _choose(native: Backend, offers: tuple[Offer, ...]) -> Offer:
     """Return the backend of each UDF."""
-    wanting = [offer for offer in offers if native not in offer]
-    narrowed = {offer: _nearest(native, offer) for offer in wanting}
-    shared = _cheapest(native, [narrowed[offer] for offer in wanting]) if wanting else ()
+    nearest = {offer: _nearest(native, offer) for offer in offers if native not in offer}
+    # with repetitions: each UDF counts for the popularity of its backends
+    shared = _cheapest(native, [nearest[offer] for offer in offers if offer in nearest])
     return tuple(
-        native if native in offer else next(one for one in shared if one in narrowed[offer])
+        next(backend for backend in shared if backend in nearest[offer])
+        if offer in nearest
+        else native
         for offer in offers
     )
 
 
 def _nearest(native: Backend, offer: Offer) -> Offer:
-    """Return those of an offer that neither change the device nor make sparse data dense."""
-    far = [_distance(native, one) for one in offer]
-    return tuple(one for one, way in zip(offer, far, strict=True) if way == min(far))
+    """Return the backends of an offer that change the device, or make data dense, least."""
+    distances = [_distance(native, backend) for backend in offer]
+    nearest = min(distances)
+    return tuple(b for b, distance in zip(offer, distances, strict=True) if distance == nearest)
 
 
-def _distance(native: Backend, one: Backend) -> tuple[int, int]:
+def _distance(native: Backend, backend: Backend) -> tuple[bool, bool]:
     """Return whether a conversion changes the device, and whether it makes sparse data dense."""
-    densifies = native.is_sparse and not one.is_sparse
-    return int(native.device != one.device), int(densifies)
+    return native.device != backend.device, native.is_sparse and not backend.is_sparse
 
 
 def _cheapest(native: Backend, offers: list[Offer]) -> Offer:
-    """Return the backends that serve all offers at the lowest cost, cheap ones first."""
+    """Return the cheapest set of backends that has one of each offer, cheap backends first."""
     candidates = list(dict.fromkeys(itertools.chain(*offers)))
-    popular = {one: sum(one in offer for offer in offers) for one in candidates}
-    # sorting is stable: preferences decide last
-    candidates.sort(key=lambda one: (-popular[one], one.device != "cpu"))
-    offers = list(dict.fromkeys(offers))
-    if len(candidates) == 1:
+    if len(candidates) < 2:
         return tuple(candidates)
-    cost = {one: _cost(native, one) for one in candidates}
+    popularity = {backend: sum(backend in offer for offer in offers) for backend in candidates}
+    # sorting is stable: equal candidates keep the order of preference
+    candidates.sort(key=lambda backend: (-popularity[backend], backend.device != "cpu"))
+    offers = list(dict.fromkeys(offers))
+    cost = {backend: _cost(native, backend) for backend in candidates}
     sets = (
         chosen
         for n in range(1, len(offers) + 1)
         for chosen in itertools.combinations(candidates, n)
-        if all(any(one in chosen for one in offer) for offer in offers)
+        if all(any(backend in chosen for backend in offer) for offer in offers)
     )
-    best = min(sets, key=lambda chosen: sum(cost[one] for one in chosen))
-    return tuple(sorted(best, key=lambda one: cost[one]))
+    best = min(sets, key=lambda chosen: sum(cost[backend] for backend in chosen))
+    return tuple(sorted(best, key=cost.__getitem__))
 
 
-def _cost(native: Backend, one: Backend) -> float:
-    """Return what a conversion costs, in the measure of `sparseconverter`."""
-    ends = [end.name if end.is_in_converter else NUMPY.name for end in (native, one)]
+def _cost(native: Backend, target: Backend) -> float:
+    """Return the cost of a conversion, as measured by the authors of `sparseconverter`."""
+    ends = [end.name if end.is_in_converter else NUMPY.name for end in (native, target)]
     return float(converter("converting blocks").conversion_cost(*ends))

@@ -1,4 +1,4 @@
-"""Converts pieces of data between array backends."""
+"""Convert tiles and blocks between array backends."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from udfdask.types import AnyArray
 
 
 def to_backend(array: Any, backend: Backend, shape: tuple[int, ...]) -> Any:
-    """Return an array in another backend, in `shape`: (frames, *part of the signal).
+    """Convert an array to a backend and reshape it to `shape`: (frames, *part of the signal).
 
-    Backends with two dimensions flatten the signal. What needs no conversion is not copied.
+    Matrices flatten the signal. An array of that backend is not copied.
     """
     array = in_backend(array, backend)
     target = backend.shape_of(shape[0], shape[1:]) if shape else shape
@@ -22,9 +22,9 @@ def to_backend(array: Any, backend: Backend, shape: tuple[int, ...]) -> Any:
 
 
 def in_backend(array: Any, backend: Backend) -> Any:
-    """Return an array or a number in another backend; it is flattened for matrices.
+    """Convert an array or a number to a backend; matrices flatten the signal.
 
-    What needs no conversion is not copied.
+    An array of that backend is not copied.
     """
     source = backend_of(array)
     if source == backend:
@@ -43,6 +43,6 @@ def in_backend(array: Any, backend: Backend) -> Any:
 
 
 def to_host(array: Any) -> AnyArray:
-    """Return an array, a number or a sparse array as a NumPy array, uncopied if it is one."""
+    """Convert an array, a sparse array or a number to a NumPy array; do not copy NumPy arrays."""
     host: AnyArray = in_backend(array, NUMPY)
     return host

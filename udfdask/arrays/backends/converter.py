@@ -1,4 +1,4 @@
-"""The package `sparseconverter`, which converts between sparse and dense arrays of all kinds."""
+"""Convert between sparse and dense arrays with the optional package `sparseconverter`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from udfdask.errors import missing_package
 
 
 def converter(purpose: str) -> Any:
-    """Return the package that converts between backends, which `purpose` takes."""
-    # not at the top: it loads SciPy and numba
+    """Return the package `sparseconverter`; an error says that `purpose` needs it."""
+    # not imported at the top: it loads SciPy and numba
     try:
         import sparseconverter
     except ImportError as error:
@@ -20,7 +20,7 @@ def converter(purpose: str) -> Any:
 
 
 def converted(array: Any, name: str) -> Any:
-    """Return an array in the backend of this name; it is flattened for matrices."""
-    if not array.dtype.isnative:  # sparse has no other byte order, nor have kernels of SciPy
+    """Convert an array to the backend with this name; matrices flatten the signal."""
+    if not array.dtype.isnative:  # neither sparse nor SciPy computes in another byte order
         array = array.astype(array.dtype.newbyteorder("="))
     return converter(f"converting to {name}").for_backend(array, name)

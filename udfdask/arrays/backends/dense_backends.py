@@ -1,4 +1,4 @@
-"""Dense arrays: NumPy's in the memory of the host, and CuPy's on a CUDA device."""
+"""Dense array types: NumPy in host memory, CuPy on a CUDA device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NumpyBackend(DenseBackend):
     is_compiled_for: bool = True
 
     def owns(self, kind: type) -> bool:
-        """Return whether this is the class of NumPy arrays, or a subclass of it."""
+        """Return whether a class is the NumPy array or a subclass."""
         return issubclass(kind, np.ndarray)
 
     def read_only(self, array: Any) -> AnyArray:
@@ -35,15 +35,15 @@ class NumpyBackend(DenseBackend):
         return np
 
     def to_host(self, array: Any) -> AnyArray:
-        """Return the array itself."""
+        """Return the array; a subclass of NumPy's array becomes a plain one."""
         return np.asarray(array)
 
     def from_host(self, array: AnyArray) -> Any:
-        """Return the array itself."""
+        """Return the array; a subclass of NumPy's array becomes a plain one."""
         return np.asarray(array)
 
     def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:
-        """Return a read-only block, with one navigation axis if that is a view of it."""
+        """Return a block read-only, with its navigation axes flattened if that needs no copy."""
         array = locked(np.asarray(block))
         if len(nav_shape) == 1:
             return array
@@ -54,21 +54,21 @@ class NumpyBackend(DenseBackend):
             return array
 
     def has_neighboring_frames(self, block: Any) -> bool:
-        """Return whether the pixels of a frame are neighbors, and the next frame comes after it."""
+        """Return whether frames are contiguous, aligned, and in increasing order in memory."""
         return bool(block[:1].flags.c_contiguous and block.strides[0] >= 0 and block.flags.aligned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaBackend(NumpyBackend):
-    """NumPy arrays for UDFs that bring them to a CUDA device themselves."""
+    """NumPy arrays for UDFs that use a CUDA device in their own way."""
 
     @property
     def dense(self) -> DenseBackend:
-        """What such UDFs are given."""
+        """NumPy: these UDFs get NumPy arrays."""
         return NUMPY
 
     def owns(self, kind: type) -> bool:
-        """Return that no array is of this backend."""
+        """Return False: every NumPy array belongs to the backend `numpy`."""
         return False
 
 
@@ -77,63 +77,64 @@ class CupyBackend(DenseBackend):
     """CuPy arrays. They have no read-only views: a UDF that writes to a tile changes the data."""
 
     def owns(self, kind: type) -> bool:
-        """Return whether this is the class of CuPy arrays."""
+        """Return whether a class is the CuPy array or a subclass."""
         cupy = device.imported_cupy()
         return cupy is not None and issubclass(kind, cupy.ndarray)
 
     def holds(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether CuPy has arrays of a dtype, once it is in native byte order."""
+        """Return whether CuPy supports a dtype, in native byte order."""
         return device.has_dtype(dtype)
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
-        """Raise if CuPy has no arrays of a dtype."""
+        """Raise if CuPy does not support a dtype."""
         device.check_dtype(dtype)
 
     def read_only(self, array: Any) -> AnyArray:
-        """Return the array itself."""
-        itself: AnyArray = array
-        return itself
+        """Return the array, which stays writable."""
+        writable: AnyArray = array
+        return writable
 
     def namespace(self) -> Any:
         """Return CuPy."""
         return device.cupy()
 
     def to_host(self, array: Any) -> AnyArray:
-        """Return a copy of an array on the host."""
+        """Copy an array to the host."""
         return np.asarray(array.get())
 
     def from_host(self, array: AnyArray) -> Any:
-        """Return a copy of an array on the device, in native byte order."""
+        """Copy an array to the device, in native byte order."""
         values = np.asarray(array)
         device.check_dtype(values.dtype)
         return device.cupy().asarray(values.astype(values.dtype.newbyteorder("="), copy=False))
 
     def send(self, tile: AnyArray) -> Any:
-        """Return a copy of a tile on the device, sent through pinned memory."""
+        """Copy a tile to the device, through pinned memory."""
         return tile_to_device(tile)
 
     def share(self, array: Any) -> Any:
-        """Return an array on the device that any thread may take at once, whatever its stream."""
-        there = array if self.owns(type(array)) else self.from_host(array)
+        """Copy an array to the device for all threads, whatever their stream."""
+        on_device = array if self.owns(type(array)) else self.from_host(array)
+        # other threads use other streams, which would not wait for this copy
         self.wait()
-        return there
+        return on_device
 
     def wait(self) -> None:
         """Wait for the current stream of this thread."""
         device.cupy().cuda.get_current_stream().synchronize()
 
     def at_work(self, *, own_stream: bool) -> AbstractContextManager[None]:
-        """Return a context in which the device of this process is the current one."""
+        """Return a context in which this process's device is the current device."""
         return device.using_device(own_stream=own_stream)
 
     def with_flat_nav(self, block: Any, nav_shape: tuple[int, ...]) -> Any:
-        """Return a block, with one navigation axis if that is a view of it."""
+        """Return a block, with its navigation axes flattened if that needs no copy."""
         if len(nav_shape) == 1 or not block.flags.c_contiguous:
-            return block  # reshape would copy the whole of it
+            return block  # reshape would copy the block
         return block.reshape((math.prod(nav_shape), *block.shape[len(nav_shape) :]))
 
     def has_neighboring_frames(self, block: Any) -> bool:
-        """Return that kernels on the device read any strides."""
+        """Return True: CuPy reads arrays with any strides."""
         return True
 
 

@@ -1,7 +1,7 @@
 """The CUDA device of this process, and CuPy on it.
 
-One process uses one device. Which one that is, a worker is told by `CUDA_VISIBLE_DEVICES`, or by
-the setting `udfdask.cuda-device`.
+A process uses one device: the first one that `CUDA_VISIBLE_DEVICES` shows, or the one with the
+number in the setting `udfdask.cuda-device`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ from udfdask import config
 from udfdask.errors import DeviceError
 
 _stand_ins: list[Any] = []
-"""Modules that stand in for CuPy in tests, the last one in charge."""
+"""Modules that replace CuPy in tests; the last one is used."""
 
 
 @contextlib.contextmanager
 def stand_in(module: Any) -> Iterator[None]:
-    """Let a module stand in for CuPy in all threads of this process; for tests alone."""
+    """Use a module in place of CuPy in all threads of this process, for tests only.
+
+    There is no other way to replace CuPy. The module of the tests copies from pinned memory as late
+    as it may, so that a buffer that is overwritten too early gives wrong numbers there too.
+    """
     _stand_ins.append(module)
     try:
         yield
@@ -34,83 +38,85 @@ def stand_in(module: Any) -> Iterator[None]:
 
 
 def cupy() -> Any:
-    """Return the module CuPy; raise if it is not installed, or if there is no device for it."""
+    """Return the module CuPy; raise if it is not installed or finds no device."""
     if _stand_ins:
         return _stand_ins[-1]
     try:
         import cupy as module
     except ImportError:
         raise DeviceError(
-            "CuPy was asked for, but it is not installed: pip install 'udfdask[cupy]', or leave it "
-            "out with backends='numpy'"
+            "a UDF needs CuPy, but CuPy is not installed: pip install 'udfdask[cupy]', or run "
+            "without it: backends='numpy'"
         ) from None
     if not n_devices():
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         raise DeviceError(
-            "CuPy was asked for, but this process sees no CUDA device (CUDA_VISIBLE_DEVICES is "
+            "a UDF needs CuPy, but this process sees no CUDA device (CUDA_VISIBLE_DEVICES is "
             f"{'not set' if visible is None else repr(visible)}): run on a machine with a device "
-            "and a driver, make the device visible, or leave CuPy out with backends='numpy'"
+            "and a driver, make the device visible, or run without CuPy: backends='numpy'"
         )
     return module
 
 
 def n_devices() -> int:
-    """Return how many CUDA devices this process may use; 0 where that cannot be found out.
+    """Return the number of CUDA devices that this process sees; 0 if it cannot be determined.
 
-    No device is touched for it. It is found out once, as CUDA reads `CUDA_VISIBLE_DEVICES` once.
+    Counting makes no context on a device. The result is kept: CUDA, too, reads
+    `CUDA_VISIBLE_DEVICES` only once.
     """
     return int(_stand_ins[-1].cuda.runtime.getDeviceCount()) if _stand_ins else _count()
 
 
 @lru_cache(maxsize=1)
 def _count() -> int:
-    """Return how many CUDA devices this process may use."""
+    """Return the number of CUDA devices that CuPy sees, or numba if CuPy is not installed."""
     try:
         import cupy as module
     except ImportError:
         module = None
     try:
         return _count_with_numba() if module is None else int(module.cuda.runtime.getDeviceCount())
-    except Exception:  # noqa: BLE001  # no driver, an old one, a broken one: no device
+    except Exception:  # noqa: BLE001  # no driver, an old driver, a broken driver: no device
         return 0
 
 
 def _count_with_numba() -> int:
-    """Return the number of CUDA devices; raise what numba raises."""
+    """Return the number of CUDA devices, which UDFs with `BACKEND_CUDA` can use without CuPy."""
     from numba.cuda.cudadrv.driver import driver
 
-    counted: Any = driver.get_device_count  # makes no context on a device
-    return int(counted())
+    count: Any = driver.get_device_count
+    return int(count())
 
 
 def device_number() -> int:
-    """Return the device of this process, as CUDA numbers those that it may use."""
+    """Return the number of this process's device, among the devices that the process sees."""
     number, n = config.cuda_device(), n_devices()
     if number >= n > 0:
         raise DeviceError(
             f"config udfdask.cuda-device is {number}, but this process sees {n} CUDA device(s), "
-            "numbered from 0: CUDA_VISIBLE_DEVICES decides which, and they are counted anew there"
+            f"numbered from 0: set a number below {n}, or make more devices visible with "
+            "CUDA_VISIBLE_DEVICES"
         )
     return number
 
 
 def imported_cupy() -> Any:
-    """Return the module CuPy if it has been imported, else None: nothing is one of its arrays."""
+    """Return the module CuPy if it was imported, otherwise None: then no array is CuPy's."""
     return _stand_ins[-1] if _stand_ins else sys.modules.get("cupy")
 
 
 def has_dtype(dtype: np.dtype[Any]) -> bool:
-    """Return whether CuPy has arrays of a dtype, once it is in native byte order."""
-    return dtype.newbyteorder("=").char in _CHARACTERS
+    """Return whether CuPy supports a dtype; data of the other byte order are swapped."""
+    return dtype.char in _CHARACTERS
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
-    """Raise if CuPy has no arrays of a dtype."""
+    """Raise if CuPy does not support a dtype."""
     if not has_dtype(dtype):
         raise DeviceError(
             f"CuPy has no arrays of dtype {dtype}, only of booleans, integers, and floats and "
-            "complex numbers of at most double precision: convert the data, or leave CuPy out "
-            "with backends='numpy'"
+            "complex numbers of at most double precision: convert the data, or run without CuPy: "
+            "backends='numpy'"
         )
 
 
@@ -121,11 +127,11 @@ _streams = threading.local()
 
 @contextlib.contextmanager
 def using_device(*, own_stream: bool) -> Iterator[None]:
-    """Make the device of this process the current one, in this thread, until its work is done.
+    """Use the device of this process in this thread; at the end, wait for the work.
 
-    With `own_stream` work is put on a stream of the thread, beside that of other threads: for tasks
-    whose data come from the host. Else it goes to the stream that is current, by default the one
-    that all threads share, where it waits for what has made the data.
+    With `own_stream`, work is queued on the thread's own stream, in parallel with other threads.
+    This is for data from the host. Data on the device need the current stream, by default the one
+    that all threads share, because they were made on it: an own stream would not wait for them.
     """
     module, number = cupy(), device_number()
     with module.cuda.Device(number):
@@ -134,17 +140,17 @@ def using_device(*, own_stream: bool) -> Iterator[None]:
             try:
                 yield
             except BaseException:
-                # buffers that a copy still reads must not be handed on; what went wrong counts
+                # a copy may still read the buffers; the first error is the one to report
                 with contextlib.suppress(Exception):
                     stream.synchronize()
                 raise
-            # other tasks, on other streams, may take what has been made; and what fails fails here
+            # tasks on other streams may use the results next; errors of the device appear here
             stream.synchronize()
 
 
 def _own_stream(module: Any, number: int) -> Any:
     """Return the stream of this thread on a device."""
-    known = _streams.__dict__.setdefault("of", {})
-    if (module, number) not in known:
-        known[module, number] = module.cuda.Stream(non_blocking=True)
-    return known[module, number]
+    streams = _streams.__dict__.setdefault("by_device", {})
+    if (module, number) not in streams:
+        streams[module, number] = module.cuda.Stream(non_blocking=True)
+    return streams[module, number]

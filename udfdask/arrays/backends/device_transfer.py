@@ -1,9 +1,9 @@
-"""Copies tiles from the host to the device, so that neither waits for the other.
+"""Copy tiles from the host to the device asynchronously.
 
-A copy out of pageable memory blocks the thread that asks for it. Here pixels are written into
-one of two pinned buffers, from which the device takes them by itself: meanwhile the other buffer
-is filled, or the next tile is cut. A buffer is written again once the device has taken what was in
-it, so that a thread is never further ahead of the device than its two buffers.
+A copy from pageable memory blocks the calling thread. Here pixels are written into one of two
+pinned buffers, and the device copies them from there on its own. Meanwhile the thread fills the
+other buffer, or cuts the next tile. It writes to a buffer again only after the device has copied
+its contents, so that a thread is at most two buffers ahead of the device.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from udfdask.arrays.backends.device import check_dtype, cupy, device_number
 from udfdask.types import AnyArray
 
 STAGING_BYTES = 8 << 20
-"""Bytes of a pinned buffer, at least those of a frame's part of a tile."""
+"""Size of a pinned buffer; it is larger if a single frame of a tile needs more."""
 
 
 class Transfer:
-    """The way of a thread to the device, for work on its current stream."""
+    """The two pinned buffers of a thread; copies run on the current stream."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
         self._buffers = (_Staging(module), _Staging(module))
-        self._turn = 0
+        self._current = 0
         self._pinned = True
 
     def to_device(self, tile: AnyArray) -> Any:
-        """Return a copy of a tile, shape (frames, ...), on the device, in native byte order.
+        """Copy a tile, shape (frames, ...), to the device, in native byte order.
 
-        It may be still on its way: what is put on the same stream waits for it.
+        The copy may be unfinished on return: later work on the same stream waits for it.
         """
         check_dtype(tile.dtype)
         dtype = tile.dtype.newbyteorder("=")
@@ -49,32 +49,32 @@ class Transfer:
     def _send(self, rows: AnyArray, into: Any) -> None:
         """Copy some rows of a tile."""
         stream = self._module.cuda.get_current_stream()
-        self._turn = 1 - self._turn
-        staging = self._buffers[self._turn]
+        self._current = 1 - self._current
+        staging = self._buffers[self._current]
         staged = staging.stage(rows, into.dtype) if self._pinned else None
         if staged is None:
-            # no memory can be pinned here, or no more of it: a plain copy does
+            # no memory can be pinned, or no more: copy from pageable memory from now on
             self._pinned = False
             into.set(np.ascontiguousarray(rows, dtype=into.dtype))
             return
         into.set(staged, stream)
-        staging.sent(stream)
+        staging.record_copy(stream)
 
 
 class _Staging:
-    """A pinned buffer, and when the device has taken what is in it."""
+    """A pinned buffer, with the event at which the device has copied its contents."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
         self._memory: Any = None
         self._size = 0
-        self._taken: Any = None
+        self._copied: Any = None
 
     def stage(self, rows: AnyArray, dtype: np.dtype[Any]) -> AnyArray | None:
-        """Return a copy of some rows in the buffer, None if there can be no buffer."""
-        if self._taken is not None:
-            self._taken.synchronize()
-            self._taken = None
+        """Copy some rows into the buffer; return None if no memory can be pinned."""
+        if self._copied is not None:
+            self._copied.synchronize()
+            self._copied = None
         count = rows.size
         if self._size < count * dtype.itemsize:
             self._size = max(STAGING_BYTES, count * dtype.itemsize)
@@ -88,26 +88,26 @@ class _Staging:
         staged[...] = rows
         return staged
 
-    def sent(self, stream: Any) -> None:
-        """Note that the device has been told to take what is in the buffer."""
-        self._taken = self._module.cuda.Event(disable_timing=True)
-        self._taken.record(stream)
+    def record_copy(self, stream: Any) -> None:
+        """Record the event that follows the copy on the stream."""
+        self._copied = self._module.cuda.Event(disable_timing=True)
+        self._copied.record(stream)
 
 
 _threads = threading.local()
 
 
 def tile_to_device(tile: AnyArray) -> Any:
-    """Return a copy of a tile on the device, made by way of this thread's pinned buffers.
+    """Copy a tile to the device through this thread's pinned buffers.
 
-    Called within `using_device`.
+    Call it within `using_device`.
     """
     module, number = cupy(), device_number()
     if getattr(_threads, "module", None) is not module:
-        # in tests one module after another stands in for CuPy; with the buffers of all of them, of
-        # 16 MiB a thread, the test process grew to 4.7 GB
+        # tests replace CuPy with one module after another; when all of them kept their 16 MiB of
+        # buffers per thread, the test process grew to 4.7 GB
         _threads.module, _threads.transfers = module, {}
-    known: dict[int, Transfer] = _threads.transfers
-    if number not in known:
-        known[number] = Transfer(module)
-    return known[number].to_device(tile)
+    transfers: dict[int, Transfer] = _threads.transfers
+    if number not in transfers:
+        transfers[number] = Transfer(module)
+    return transfers[number].to_device(tile)

@@ -1,10 +1,9 @@
-"""Sparse matrices, whose rows are frames: SciPy's on the host, and CuPy's on a CUDA device."""
+"""Sparse matrix types, with one frame per row: SciPy on the host, CuPy on a CUDA device."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -16,44 +15,39 @@ from udfdask.errors import UDFError
 
 
 class IndexedRows(SparseRows):
-    """Frames of a matrix that hands out rows itself."""
+    """Frames of a matrix that can be indexed."""
 
-    def _picked(self, places: Any) -> Any:
-        """Return some of the frames."""
-        return self.array[places]
+    def _select(self, frames: Any) -> Any:
+        """Return some frames."""
+        return self.array[frames]
 
 
 class CompressedRows(IndexedRows):
-    """Frames of a matrix of compressed rows."""
+    """Frames of a CSR matrix; a slice of them is not copied."""
 
-    def _picked(self, places: Any) -> Any:
-        """Return some of the frames."""
-        if isinstance(places, slice):
-            return cut_rows(self.array, places.start, places.stop)
-        return self.array[places]
+    def _select(self, frames: Any) -> Any:
+        """Return some frames."""
+        if isinstance(frames, slice):
+            return cut_rows(self.array, frames.start, frames.stop)
+        return self.array[frames]
 
 
 class CoordinateRows(SparseRows):
-    """Frames of a matrix of coordinates, out of which no rows can be cut."""
+    """Frames of a COO matrix, which cannot be indexed."""
 
-    @cached_property
-    def _sorted(self) -> Any:
-        """The frames in the kindred format out of which rows can be cut."""
-        return converted(self.array, self.backend.name.replace("coo", "csr"))
-
-    def _picked(self, places: Any) -> Any:
-        """Return some of the frames."""
-        return converted(self._sorted[places], self.backend.name)
+    def _select(self, frames: Any) -> Any:
+        """Return some frames."""
+        return converted(self._csr[frames], self.backend.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixBackend(SparseBackend):
-    """A format of matrices."""
+    """A sparse matrix format."""
 
     is_matrix: bool = True
     missing_dtypes: str = "mMe"
     rows: type[SparseRows] = IndexedRows
-    """How rows are cut out."""
+    """The class that selects frames."""
 
     def frames(self, block: Any, nav_dims: int) -> SparseRows:
         """Return the frames of a block, shape (frames, pixels)."""
@@ -61,42 +55,42 @@ class MatrixBackend(SparseBackend):
         return self.frames_of_stack(_summed(with_compiled_dtype(matrix)))
 
     def frames_of_stack(self, stack: Any) -> SparseRows:
-        """Return the frames of what has been cut out of such frames."""
+        """Return the frames of a stack that was cut out of such frames."""
         return self.rows(stack, tuple(stack.shape[1:]), self)
 
     def join(self, parts: list[Any], counts: list[int]) -> Any:
-        """Return whole frames from their signal parts."""
+        """Join full frames from their signal parts."""
         package = import_module(self.name.rpartition(".")[0])
         return self.read_only(package.hstack(parts, format=parts[0].format))
 
     def _checked(self, block: Any) -> Any:
-        """Return a matrix whose places lie within it; SciPy takes others, and kernels do not look.
+        """Return a matrix; raise if its indices are outside its shape.
 
-        Its indices are brought into the byte order of the machine.
+        SciPy accepts such indices, and compiled code would read and write at them.
         """
-        twin = copy.copy(block)  # shallow: the user's keeps its own indices
+        matrix = copy.copy(block)  # shallow: the user's matrix keeps its indices
         try:
             if self.rows is CoordinateRows:
-                _check_coordinates(twin)
+                _check_coordinates(matrix)
             else:
-                twin.check_format(full_check=True)
+                matrix.check_format(full_check=True)  # also converts indices to native byte order
         except ValueError as error:
             raise UDFError(
-                f"a chunk of type {type(block).__name__} came whose places do not fit its shape "
-                f"{block.shape}: {error}"
+                f"a chunk of type {type(block).__name__} came whose indices do not fit its shape "
+                f"{block.shape}: {error}. Correct the function that makes the chunks"
             ) from None
-        return twin
+        return matrix
 
 
 def _check_coordinates(matrix: Any) -> None:
-    """Raise if a matrix of coordinates has any beyond its shape."""
-    for axis, places in enumerate((matrix.row, matrix.col)):
-        if len(places) and (places.min() < 0 or places.max() >= matrix.shape[axis]):
+    """Raise if a COO matrix has indices outside its shape."""
+    for axis, indices in enumerate((matrix.row, matrix.col)):
+        if len(indices) and (indices.min() < 0 or indices.max() >= matrix.shape[axis]):
             raise ValueError(f"indices of axis {axis} must be >= 0 and < {matrix.shape[axis]}")
 
 
 def _summed(matrix: Any) -> Any:
-    """Return a matrix in which no place occurs twice; SciPy allows that, and means the sum."""
+    """Add up the values of pixels that are stored several times, as SciPy defines it."""
     if matrix.has_canonical_format:
         return matrix
     matrix = matrix.copy()
@@ -104,20 +98,20 @@ def _summed(matrix: Any) -> Any:
     return matrix
 
 
-def _of_scipy(form: str, rows: type[SparseRows]) -> MatrixBackend:
-    """Return the backend of a format of SciPy."""
+def _of_scipy(format_name: str, rows: type[SparseRows]) -> MatrixBackend:
+    """Return the backend of a SciPy format."""
     return MatrixBackend(
-        name=f"scipy.sparse.{form}",
+        name=f"scipy.sparse.{format_name}",
         rows=rows,
         dense_kind=NUMPY,
         rows_kind="scipy.sparse.csr_array",
     )
 
 
-def _of_cupy(form: str, rows: type[SparseRows]) -> MatrixBackend:
-    """Return the backend of a format of CuPy."""
+def _of_cupy(format_name: str, rows: type[SparseRows]) -> MatrixBackend:
+    """Return the backend of a CuPy format."""
     return MatrixBackend(
-        name=f"cupyx.scipy.sparse.{form}",
+        name=f"cupyx.scipy.sparse.{format_name}",
         device="cuda",
         on_device=True,
         rows=rows,
@@ -132,6 +126,15 @@ SCIPY_CSC = _of_scipy("csc_matrix", IndexedRows)
 SCIPY_COO_ARRAY = _of_scipy("coo_array", CoordinateRows)
 SCIPY_CSR_ARRAY = _of_scipy("csr_array", CompressedRows)
 SCIPY_CSC_ARRAY = _of_scipy("csc_array", IndexedRows)
-CUPY_SCIPY_COO = _of_cupy("coo_matrix", CoordinateRows)
-CUPY_SCIPY_CSR = _of_cupy("csr_matrix", IndexedRows)
-CUPY_SCIPY_CSC = _of_cupy("csc_matrix", IndexedRows)
+MATRICES = (
+    SCIPY_COO,
+    SCIPY_CSR,
+    SCIPY_CSC,
+    SCIPY_COO_ARRAY,
+    SCIPY_CSR_ARRAY,
+    SCIPY_CSC_ARRAY,
+    _of_cupy("coo_matrix", CoordinateRows),
+    _of_cupy("csr_matrix", IndexedRows),
+    _of_cupy("csc_matrix", IndexedRows),
+)
+"""All of them."""

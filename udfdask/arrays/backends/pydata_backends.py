@@ -1,4 +1,4 @@
-"""The arrays of the package `sparse`: COO, GCXS and DOK."""
+"""The array types of the package `sparse`: COO, GCXS and DOK."""
 
 from __future__ import annotations
 
@@ -27,71 +27,71 @@ class CooRows(SparseRows):
 
     @cached_property
     def _starts(self) -> AnyArray:
-        """Where the entries of each frame begin."""
+        """Index of the first entry of each frame."""
         return coo_starts(self.array)
 
-    def _picked(self, places: Any) -> Any:
-        """Return some of the frames."""
-        if isinstance(places, slice):
-            return coo_rows(self.array, self._starts, places.start, places.stop)
-        return coo_take(self.array, self._starts, places)
+    def _select(self, frames: Any) -> Any:
+        """Return some frames."""
+        if isinstance(frames, slice):
+            return coo_rows(self.array, self._starts, frames.start, frames.stop)
+        return coo_take(self.array, self._starts, frames)
 
 
 class GcxsRows(SparseRows):
-    """Frames of `sparse.GCXS`, which is compressed over them."""
+    """Frames of `sparse.GCXS`, compressed over the frames."""
 
-    def _picked(self, places: Any) -> Any:
-        """Return some of the frames."""
+    def _select(self, frames: Any) -> Any:
+        """Return some frames."""
         csr = self._csr
-        if isinstance(places, slice):
-            rows = cut_rows(csr, places.start, places.stop)
+        if isinstance(frames, slice):
+            rows = cut_rows(csr, frames.start, frames.stop)
         else:
-            rows = csr[places]
+            rows = csr[frames]
         return gcxs_rows((rows.data, rows.indices, rows.indptr), (rows.shape[0], *self.sig), (0,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CooBackend(SparseBackend):
-    """Arrays of coordinates."""
+    """Coordinate lists; the base of the other two formats."""
 
     missing_dtypes: str = "mM"
 
     def frames(self, block: Any, nav_dims: int) -> SparseRows:
-        """Return the frames of a block, shape (*nav, *sig part)."""
+        """Return the frames of a block, shape (*nav, *part of sig)."""
         sig = tuple(block.shape[nav_dims:])
         return self._rows(with_compiled_dtype(self._flat(block, nav_dims)), sig)
 
     def frames_of_stack(self, stack: Any) -> SparseRows:
-        """Return the frames of what has been cut out of such frames."""
+        """Return the frames of a stack that was cut out of such frames."""
         return self._rows(self._flat(stack, 1), tuple(stack.shape[1:]))
 
     def join(self, parts: list[Any], counts: list[int]) -> Any:
-        """Return whole frames from their signal parts."""
+        """Join full frames from their signal parts."""
         return self.read_only(_joined(parts, counts))
 
     def _rows(self, array: Any, sig: tuple[int, ...]) -> SparseRows:
-        """Return frames out of which rows can be cut."""
+        """Return an array with one navigation axis as frames."""
         return CooRows(array, sig, COO)
 
     def _flat(self, block: Any, nav_dims: int) -> Any:
-        """Return a block with its navigation in one dimension."""
+        """Flatten the navigation axes of a block into one."""
         return block.reshape((math.prod(block.shape[:nav_dims]), *block.shape[nav_dims:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DokBackend(CooBackend):
-    """Dictionaries of keys; their frames are read as coordinates."""
+    """Dictionaries of keys, converted to coordinate lists."""
 
     def _flat(self, block: Any, nav_dims: int) -> Any:
-        """Return a block with its navigation in one dimension."""
+        """Convert a block to COO and flatten its navigation axes into one."""
         return COO._flat(block.to_coo(), nav_dims)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GcxsBackend(CooBackend):
-    """Arrays that are compressed over some of their axes; of frames, over the first one."""
+    """Arrays compressed over some axes; frames are compressed over the navigation axis."""
 
-    missing_dtypes: str = "mMegG"  # compiled by numba
+    missing_dtypes: str = "mMegG"  # sparse compiles its methods with numba
 
     def reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
         """Return an array in another shape with the same first dimension."""
@@ -100,22 +100,22 @@ class GcxsBackend(CooBackend):
         return array.reshape(shape)
 
     def for_conversion(self, array: Any) -> Any:
-        """Return the matrix of compressed rows that an array is, if it is one."""
+        """Return an array that is compressed over its first axis as a CSR matrix."""
         return gcxs_to_csr(array) if is_rows(array) else array
 
     def join(self, parts: list[Any], counts: list[int]) -> Any:
-        """Return whole frames from their signal parts."""
-        whole = _joined(parts, counts)
-        if tuple(whole.compressed_axes) != (0,):
-            whole = whole.change_compressed_axes((0,))
-        return self.read_only(whole)
+        """Join full frames from their signal parts."""
+        frames = _joined(parts, counts)
+        if tuple(frames.compressed_axes) != (0,):
+            frames = frames.change_compressed_axes((0,))
+        return self.read_only(frames)
 
     def _rows(self, array: Any, sig: tuple[int, ...]) -> SparseRows:
-        """Return frames out of which rows can be cut."""
+        """Return an array with one navigation axis as frames."""
         return GcxsRows(array, sig, self)
 
     def _flat(self, block: Any, nav_dims: int) -> Any:
-        """Return a block with its navigation in one dimension."""
+        """Flatten the navigation axes of a block into one, compressed over it."""
         import sparse
 
         sig = tuple(block.shape[nav_dims:])
@@ -131,7 +131,7 @@ class GcxsBackend(CooBackend):
 
 
 def _joined(parts: list[Any], counts: list[int]) -> Any:
-    """Return whole frames from their signal parts, in C order."""
+    """Join full frames from their signal parts, which are in C order."""
     import sparse
 
     for axis in range(len(counts), 0, -1):

@@ -1,4 +1,4 @@
-"""Views of arrays that cannot be written to."""
+"""Make read-only views of arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from udfdask.types import AnyArray
 
 
 def locked(array: AnyArray) -> AnyArray:
-    """Return a read-only view of an array; of CuPy, which has none, the array itself."""
+    """Return a read-only view of an array; CuPy has no such views, its arrays are returned."""
     if not isinstance(array, np.ndarray):
         return array
     view = array.view()
@@ -20,18 +20,17 @@ def locked(array: AnyArray) -> AnyArray:
 
 
 def locked_sparse(array: Any) -> Any:
-    """Return a sparse array of the same values and places, none of which can be written to.
+    """Return a sparse array with the same values and indices, all read-only.
 
-    What is replaced in it as a whole, as SciPy's `resize` does, stays as it was in the original;
-    so does sparse.DOK, which is copied.
+    Methods that replace these arrays, such as SciPy's `resize`, only change the returned array.
     """
-    twin = copy.copy(array)  # shallow
+    result = copy.copy(array)  # shallow
     for name in ("data", "indices", "indptr", "coords"):
-        part = vars(twin).get(name)
+        part = vars(result).get(name)
         if isinstance(part, tuple):
-            setattr(twin, name, tuple(locked(p) for p in part))
-        elif isinstance(part, dict):  # of sparse.DOK, which knows no other mapping
-            setattr(twin, name, dict(part))
+            setattr(result, name, tuple(locked(p) for p in part))
+        elif isinstance(part, dict):  # sparse.DOK accepts no read-only mapping: copy it
+            setattr(result, name, dict(part))
         elif part is not None:
-            setattr(twin, name, locked(part))
-    return twin
+            setattr(result, name, locked(part))
+    return result

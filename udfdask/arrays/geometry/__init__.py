@@ -1,1 +1,1 @@
-"""Shapes, slices, chunk grids, regions of interest and tilings: plain numbers, no data."""
+"""Compute shapes, slices, chunk grids, regions of interest and tilings, without any data."""

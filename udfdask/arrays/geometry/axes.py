@@ -1,4 +1,4 @@
-"""Description of one axis: its name, its positions and its unit."""
+"""Describe an axis: its name, its positions and its unit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Axis:
     unit: str | None = None
     """Unit of `scale` and `offset`, or None for pixels."""
     scale: float = 1.0
-    """Distance of neighbouring positions, in `unit`."""
+    """Distance between neighboring positions, in `unit`."""
     offset: float = 0.0
     """Value of position 0, in `unit`."""
 
@@ -50,12 +50,11 @@ class Axis:
 
 
 def default_axis_names(ndim: int, sig_dims: int) -> tuple[str, ...]:
-    """Take the numbers of all and of signal dimensions; return a name for each dimension."""
-    return _names(ndim - sig_dims, "", "nav") + _names(sig_dims, "sig_", "sig")
+    """Return a name for each of `ndim` axes, of which the last `sig_dims` are signal axes."""
 
+    def names(count: int, prefix: str, family: str) -> tuple[str, ...]:
+        if count <= 2:
+            return tuple(f"{prefix}{letter}" for letter in "yx"[2 - count :])
+        return tuple(f"{family}_{index}" for index in range(count))
 
-def _names(count: int, prefix: str, family: str) -> tuple[str, ...]:
-    """Take a number of dimensions; return y and x for up to two, and else numbered names."""
-    if count <= 2:
-        return tuple(f"{prefix}{letter}" for letter in "yx"[2 - count :])
-    return tuple(f"{family}_{index}" for index in range(count))
+    return names(ndim - sig_dims, "", "nav") + names(sig_dims, "sig_", "sig")

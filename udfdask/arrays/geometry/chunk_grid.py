@@ -1,7 +1,7 @@
-"""The navigation chunk grid with the ROI: which scan positions a chunk holds, and in which rows.
+"""The navigation chunk grid and the ROI: the scan positions and the rows of each chunk.
 
-A *row* is a position in flattened navigation order with the ROI applied. A chunk is named by its
-place among the chunks that hold at least one selected frame, counted in C order of the grid.
+A *row* is a position in flattened navigation order with the ROI applied. A chunk is identified by
+its number: only chunks with at least one selected frame are counted, in C order of the grid.
 """
 
 from __future__ import annotations
@@ -24,21 +24,25 @@ Runs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Navigation chunks and ROI of a run; what it pickles to does not grow with equal chunks."""
+    """Navigation chunks and ROI of a run.
+
+    Each task finds the bounds of its chunk from the number of the chunk and this grid. The grid is
+    therefore sent with every task, and stays small: equal chunks are stored as one run.
+    """
 
     runs: tuple[Runs, ...]
-    """Chunk sizes in frames along each navigation axis, as (size, count) of neighbors of one size.
+    """Chunk sizes along each navigation axis, in frames, as runs (size, count) of equal chunks.
 
-    Most axes have one or two of them, whatever the number of chunks.
+    Most axes have one or two runs, for any number of chunks.
     """
     roi: BoolArray | None = None
-    """Which frames are processed, shape `nav`; None for all."""
+    """True for the frames that are processed, shape `nav`; None for all frames."""
 
     @staticmethod
     def of(nav_chunks: Iterable[Sequence[int]], roi: BoolArray | None = None) -> Grid:
-        """Return the grid of chunk sizes along each navigation axis, as dask has them."""
+        """Return the grid for dask's chunk sizes along each navigation axis."""
         runs = tuple(
-            tuple((size, len(list(some))) for size, some in itertools.groupby(map(int, sizes)))
+            tuple((size, len(list(equal))) for size, equal in itertools.groupby(map(int, sizes)))
             for sizes in nav_chunks
         )
         return Grid(runs=runs, roi=roi)
@@ -48,18 +52,17 @@ class Grid:
 
     @cached_property
     def _packed_roi(self) -> bytes | None:
-        """The ROI, one bit a frame and compressed: a disk in 1000 x 1000 frames takes 2 kB."""
+        """The ROI with one bit per frame, compressed: 2 kB for a disk in 1000 x 1000 frames."""
         return None if self.roi is None else zlib.compress(np.packbits(self.roi).tobytes(), level=1)
 
     @property
     def packed_size(self) -> int:
-        """About what the grid pickles to, in bytes."""
-        roi = 0 if self._packed_roi is None else len(self._packed_roi)
-        return roi + 8 * sum(map(len, self.runs))
+        """Approximate serialized size in bytes."""
+        return len(self._packed_roi or b"") + 8 * sum(map(len, self.runs))
 
     @cached_property
     def nav_chunks(self) -> tuple[tuple[int, ...], ...]:
-        """Chunk sizes along each navigation axis, as dask has them, in frames."""
+        """Dask's chunk sizes along each navigation axis, in frames."""
         return tuple(
             tuple(itertools.chain.from_iterable(itertools.repeat(*run) for run in runs))
             for runs in self.runs
@@ -81,8 +84,8 @@ class Grid:
         return tuple(sum(count for _, count in runs) for runs in self.runs)
 
     @cached_property
-    def _firsts(self) -> tuple[tuple[list[int], list[int]], ...]:
-        """Number and position of the first chunk of each run, along each navigation axis."""
+    def _run_starts(self) -> tuple[tuple[list[int], list[int]], ...]:
+        """Index and scan position of the first chunk of each run, along each navigation axis."""
         return tuple(
             (
                 list(itertools.accumulate((count for _, count in runs), initial=0))[:-1],
@@ -93,47 +96,53 @@ class Grid:
 
     @cached_property
     def _counts(self) -> IntArray:
-        """Number of selected frames in every chunk of the grid, flat."""
+        """Number of selected frames in every chunk of the grid, flat, chunks without any too."""
         lengths = [np.asarray(sizes, dtype=np.int64) for sizes in self.nav_chunks]
         counts: Any = np.ones((), dtype=np.int64) if self.roi is None else self.roi
         for axis, sizes in enumerate(lengths):
             if self.roi is None:
                 counts = np.multiply.outer(counts, sizes)
                 continue
-            filled = np.flatnonzero(sizes)  # for an empty chunk, reduceat gives the next frame
+            # skip chunks of size 0: for them, reduceat would return the next frame instead of 0
+            filled = np.flatnonzero(sizes)
             sums = np.zeros((*counts.shape[:axis], len(sizes), *counts.shape[axis + 1 :]), np.int64)
             if len(filled):
                 starts = (np.cumsum(sizes) - sizes)[filled]
-                found = np.add.reduceat(counts, starts, axis=axis, dtype=np.int64)
-                sums[(slice(None),) * axis + (filled,)] = found
+                sums[(slice(None),) * axis + (filled,)] = np.add.reduceat(
+                    counts, starts, axis=axis, dtype=np.int64
+                )
             counts = sums
         flat: IntArray = counts.astype(np.int64).reshape(-1)
         return flat
 
     @cached_property
-    def _plain(self) -> bool:
-        """Whether all frames are selected, and no chunk is empty: numbers follow from sizes."""
+    def _is_complete(self) -> bool:
+        """Whether every chunk of the grid counts: no ROI, and no chunk of size 0.
+
+        Numbers and offsets of chunks then follow from sizes alone, so that a task needs none of the
+        arrays below, which have one entry per chunk.
+        """
         return self.roi is None and all(size > 0 for runs in self.runs for size, _ in runs)
 
     @cached_property
     def selected(self) -> IntArray:
-        """Flat grid numbers of the chunks that hold a selected frame, in C order."""
+        """Flat grid index of each chunk with a selected frame, in C order."""
         return np.flatnonzero(self._counts)
 
     @cached_property
     def counts(self) -> IntArray:
-        """Number of selected frames of each such chunk."""
+        """Number of selected frames of each chunk in `selected`."""
         return self._counts[self.selected]
 
     @cached_property
     def _offsets(self) -> IntArray:
-        """Number of selected frames in all such chunks before each, and in all at the end."""
+        """Number of selected frames before each chunk in `selected`, and the total at the end."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts)])
 
     @cached_property
     def n_chunks(self) -> int:
-        """Number of chunks that hold a selected frame."""
-        return math.prod(self.numblocks) if self._plain else len(self.selected)
+        """Number of chunks with a selected frame."""
+        return math.prod(self.numblocks) if self._is_complete else len(self.selected)
 
     @cached_property
     def n_frames(self) -> int:
@@ -141,74 +150,76 @@ class Grid:
         return self.size if self.roi is None else int(np.count_nonzero(self.roi))
 
     def index(self, chunk: int) -> tuple[int, ...]:
-        """Return the place in dask's chunk grid of a chunk."""
-        number, place = chunk if self._plain else int(self.selected[chunk]), []
+        """Return the index of a chunk in dask's chunk grid."""
+        # in Python: unravel_index takes longer for so few numbers, and graphs have many chunks
+        flat, index = chunk if self._is_complete else int(self.selected[chunk]), []
         for n in reversed(self.numblocks):
-            number, i = divmod(number, n)
-            place.append(i)
-        return tuple(reversed(place))
+            flat, i = divmod(flat, n)
+            index.append(i)
+        return tuple(reversed(index))
 
     def chunk_at(self, index: Sequence[int]) -> int:
-        """Return the chunk at a place in dask's chunk grid; it must hold a selected frame."""
-        number = 0
+        """Return the chunk at an index of dask's chunk grid; it must hold a selected frame."""
+        flat = 0
         for i, n in zip(index, self.numblocks, strict=True):
-            number = number * n + i
-        return number if self._plain else int(np.searchsorted(self.selected, number))
+            flat = flat * n + i
+        return flat if self._is_complete else int(np.searchsorted(self.selected, flat))
 
     def bounds(self, chunk: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the first scan position and the navigation shape of a chunk."""
         start, shape = [], []
-        for i, runs, firsts in zip(self.index(chunk), self.runs, self._firsts, strict=True):
-            numbers, positions = firsts
-            run = bisect.bisect_right(numbers, i) - 1
+        for i, runs, run_starts in zip(self.index(chunk), self.runs, self._run_starts, strict=True):
+            indices, positions = run_starts
+            run = bisect.bisect_right(indices, i) - 1
             size = runs[run][0]
-            start.append(positions[run] + (i - numbers[run]) * size)
+            start.append(positions[run] + (i - indices[run]) * size)
             shape.append(size)
         return tuple(start), tuple(shape)
 
     def count(self, chunk: int) -> int:
         """Return the number of selected frames of a chunk."""
-        return math.prod(self.bounds(chunk)[1]) if self._plain else int(self.counts[chunk])
+        return math.prod(self.bounds(chunk)[1]) if self._is_complete else int(self.counts[chunk])
 
     def offset(self, chunk: int) -> int:
-        """Return the number of selected frames in all chunks before one, or before the end."""
-        if not self._plain:
+        """Return the number of selected frames before a chunk; `n_chunks` gives their total."""
+        if not self._is_complete:
             return int(self._offsets[chunk])
         if chunk == self.n_chunks:
             return self.size
         start, shape = self.bounds(chunk)
-        # along each axis the chunks that come before, in the same place along the axes before it
+        # axis by axis: chunks that come earlier along this axis, at the same index along the
+        # axes to its left
         return sum(
             math.prod(shape[:axis]) * first * math.prod(self.shape[axis + 1 :])
             for axis, first in enumerate(start)
         )
 
     def n_rows(self, first: int, stop: int) -> int:
-        """Return the number of selected frames of the chunks `first` to `stop`."""
+        """Return the number of selected frames of the chunks `first` to `stop` (excluded)."""
         if stop - first == 1:
             return self.count(first)
         return self.offset(stop) - self.offset(first)
 
     def mask(self, chunk: int) -> BoolArray | None:
-        """Return the ROI inside a chunk, flat; None where all its frames are selected."""
-        if self.roi is None:
+        """Return the ROI inside a chunk, flat; None if all frames of the chunk are selected."""
+        if self.roi is None or self.counts[chunk] == math.prod(self.bounds(chunk)[1]):
             return None
-        start, shape = self.bounds(chunk)
-        if self.counts[chunk] == math.prod(shape):
-            return None
-        window = tuple(slice(a, a + n) for a, n in zip(start, shape, strict=True))
-        return self.roi[window].reshape(-1)
+        return self.roi[self._window(chunk)].reshape(-1)
+
+    def _window(self, chunk: int) -> tuple[slice, ...]:
+        """Return the index of a chunk in an array of navigation shape."""
+        return tuple(slice(s, s + n) for s, n in zip(*self.bounds(chunk), strict=True))
 
     @cached_property
     def _row_numbers(self) -> IntArray:
-        """Row of every scan position, shape `nav`; meaningless outside the ROI."""
+        """Row of every scan position, shape `nav`; only valid inside the ROI."""
         assert self.roi is not None
         return (np.cumsum(self.roi.reshape(-1)) - 1).reshape(self.shape)
 
     def is_contiguous(self, chunk: int) -> bool:
-        """Return whether the frames of a whole chunk are neighbours in flattened order."""
+        """Return whether the frames of a chunk are contiguous in flattened order, without ROI."""
         _, shape = self.bounds(chunk)
-        outer = True
+        outer = True  # all axes so far have extent 1
         for n, full in zip(shape, self.shape, strict=True):
             if not outer and n != full:
                 return False
@@ -216,63 +227,54 @@ class Grid:
         return True
 
     def rows(self, chunk: int) -> range | IntArray:
-        """Return the rows of a chunk: a range where they are neighbours, else an array."""
+        """Return the rows of a chunk: a range if they are contiguous, otherwise an array."""
+        if self.roi is not None:
+            window = self._window(chunk)
+            return as_range(self._row_numbers[window][self.roi[window]])
         start, shape = self.bounds(chunk)
-        n = self.count(chunk)
-        if self.roi is None:
-            first = 0
-            for s, full in zip(start, self.shape, strict=True):
-                first = first * full + s
-            if self.is_contiguous(chunk):
-                return range(first, first + n)
-            strides = [math.prod(self.shape[k + 1 :]) for k in range(len(shape))]
-            rows = np.int64(first) + sum(
-                np.ix_(*(np.arange(m) * step for m, step in zip(shape, strides, strict=True)))
-            )
-            return np.asarray(rows, dtype=np.int64).reshape(-1)
-        window = tuple(slice(a, a + m) for a, m in zip(start, shape, strict=True))
-        rows = self._row_numbers[window][self.roi[window]]
-        if n and rows[-1] - rows[0] == n - 1:
-            return range(int(rows[0]), int(rows[0]) + n)
-        return rows
+        strides = [math.prod(self.shape[axis + 1 :]) for axis in range(len(shape))]
+        first = sum(s * stride for s, stride in zip(start, strides, strict=True))
+        if self.is_contiguous(chunk):
+            return range(first, first + math.prod(shape))
+        along_axes = (np.arange(n) * stride for n, stride in zip(shape, strides, strict=True))
+        return np.asarray(first + sum(np.ix_(*along_axes)), dtype=np.int64).reshape(-1)
 
     def rows_of(self, first: int, stop: int) -> range | IntArray:
-        """Return the rows of the chunks `first` to `stop`, in the order of the chunks."""
+        """Return the rows of the chunks `first` to `stop` (excluded), chunk by chunk."""
         if stop - first == 1:
             return self.rows(first)
         parts = [rows for k in range(first, stop) if len(rows := self.rows(k))]
-        # an array of a range would be made number by number
-        joined = [np.arange(p.start, p.stop) if isinstance(p, range) else p for p in parts]
-        return as_range(np.concatenate([np.empty(0, dtype=np.int64), *joined]))
+        # NumPy would convert a range number by number
+        arrays = [np.arange(p.start, p.stop) if isinstance(p, range) else p for p in parts]
+        return as_range(np.concatenate([np.empty(0, dtype=np.int64), *arrays]))
 
     def coordinates(self, chunk: int) -> IntArray:
         """Return the scan positions of the selected frames of a chunk, shape (n, nav dims)."""
         start, shape = self.bounds(chunk)
-        here = np.indices(shape).reshape(len(shape), math.prod(shape)).T + np.array(
-            start, dtype=np.int64
-        )
+        offsets = np.indices(shape).reshape(len(shape), math.prod(shape)).T
+        coordinates = offsets + np.array(start, dtype=np.int64)
         mask = self.mask(chunk)
-        return here if mask is None else here[mask]
+        return coordinates if mask is None else coordinates[mask]
 
     def coordinates_of(self, first: int, stop: int) -> IntArray:
-        """Return the scan positions of the chunks `first` to `stop`, in the order of the chunks."""
+        """Return the scan positions of the chunks `first` to `stop` (excluded), chunk by chunk."""
         parts = [self.coordinates(k) for k in range(first, stop)]
         return np.concatenate([np.empty((0, len(self.shape)), dtype=np.int64), *parts])
 
     @property
     def flat_coordinates(self) -> IntArray:
         """The scan positions of all selected frames in flattened order, shape (n, nav dims)."""
-        every = np.indices(self.shape).reshape(len(self.shape), self.size).T
-        return every if self.roi is None else every[self.roi.reshape(-1)]
+        coordinates = np.indices(self.shape).reshape(len(self.shape), self.size).T
+        return coordinates if self.roi is None else coordinates[self.roi.reshape(-1)]
 
 
 def as_index(rows: range | IntArray) -> slice | IntArray:
-    """Return rows as an index into an array of all rows."""
+    """Return rows as an index into an array of all rows: a range becomes a slice."""
     return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
 
 
 def as_range(rows: IntArray) -> range | IntArray:
-    """Return rows as a range if they are neighbours in rising order."""
+    """Return rows as a range if they are contiguous and increase."""
     n = len(rows)
     if n and rows[-1] - rows[0] == n - 1 and bool(np.all(np.diff(rows) == 1)):
         return range(int(rows[0]), int(rows[0]) + n)
@@ -280,7 +282,7 @@ def as_range(rows: IntArray) -> range | IntArray:
 
 
 def _unpack_grid(runs: tuple[Runs, ...], packed: bytes | None) -> Grid:
-    """Return the grid whose ROI was packed."""
+    """Return the grid with its ROI unpacked."""
     grid = Grid(runs=runs)
     if packed is None:
         return grid

@@ -1,4 +1,4 @@
-"""Regions of interest: every way to say which scan positions are processed, as one mask."""
+"""Convert every form of a region of interest (ROI) to one boolean mask of the scan."""
 
 from __future__ import annotations
 
@@ -30,18 +30,21 @@ def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     """Return a ROI as a fresh boolean array of navigation shape."""
     if isinstance(roi, (slice, type(Ellipsis))):
         roi = (roi,)
-    if hasattr(roi, "todense") or hasattr(roi, "toarray"):
-        # scipy has toarray, pydata sparse todense; both dense NumPy arrays
-        roi = np.asarray(roi.toarray() if hasattr(roi, "toarray") else roi.todense())
+    # SciPy's todense returns a np.matrix, which keeps two axes: its toarray comes first
+    for method in ("toarray", "todense"):
+        if hasattr(roi, method):
+            roi = np.asarray(getattr(roi, method)())
     if hasattr(roi, "__dask_graph__"):
-        raise ArgumentTypeError(f"the roi is a lazy dask collection: compute it first; {ADVICE}")
+        raise ArgumentTypeError(
+            f"the roi is a lazy dask collection: pass roi.compute() instead; {ADVICE}"
+        )
     if isinstance(roi, tuple) and roi and any(isinstance(r, (slice, type(Ellipsis))) for r in roi):
         return _from_index(roi, nav)
     if isinstance(roi, tuple) and roi and all(_is_int(r) for r in roi):
         return _from_index(tuple(_position(roi, nav)), nav)
     if isinstance(roi, list) and roi and all(_is_entry(r) for r in roi):
         return _from_entries(roi, nav)
-    if isinstance(roi, list) and roi and all(_is_place(r) for r in roi):
+    if isinstance(roi, list) and roi and all(_is_position(r) for r in roi):
         raise ArgumentTypeError(
             f"the roi is a list of positions, {roi[0]} first: write [({roi[0]}, True), ...]; "
             f"{ADVICE}"
@@ -50,7 +53,7 @@ def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
 
 
 def _is_int(value: Any) -> bool:
-    """Return whether a value is an integer, but no bool."""
+    """Return whether a value is an integer and not a bool."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
 
 
@@ -59,13 +62,13 @@ def _is_entry(entry: Any) -> bool:
     return isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], tuple)
 
 
-def _is_place(entry: Any) -> bool:
+def _is_position(entry: Any) -> bool:
     """Return whether a value looks like (y, x)."""
     return isinstance(entry, tuple) and len(entry) > 0 and all(_is_int(i) for i in entry)
 
 
 def _position(position: tuple[Any, ...], nav: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a scan position, checked to lie inside the scan."""
+    """Return a scan position as ints; raise if it lies outside the scan."""
     if len(position) != len(nav) or not all(_is_int(i) for i in position):
         raise ArgumentValueError(
             f"the roi position {position} needs one integer for each of the {len(nav)} navigation "
@@ -79,7 +82,7 @@ def _position(position: tuple[Any, ...], nav: tuple[int, ...]) -> tuple[int, ...
 
 
 def _from_index(index: tuple[Any, ...], nav: tuple[int, ...]) -> BoolArray:
-    """Return the mask of an index of slices and ints."""
+    """Return the mask that an index of slices and ints selects."""
     mask = np.zeros(nav, dtype=bool)
     try:
         mask[index] = True
@@ -91,7 +94,7 @@ def _from_index(index: tuple[Any, ...], nav: tuple[int, ...]) -> BoolArray:
 
 
 def _from_entries(entries: list[Any], nav: tuple[int, ...]) -> BoolArray:
-    """Return the mask of positions that are switched on or off, in their order."""
+    """Return the mask of positions that are switched on or off, one after another."""
     first = bool(entries[0][1])
     mask = np.zeros(nav, dtype=bool) if first else np.ones(nav, dtype=bool)
     for position, value in entries:
@@ -100,19 +103,20 @@ def _from_entries(entries: list[Any], nav: tuple[int, ...]) -> BoolArray:
 
 
 def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
-    """Return the mask given as an array of navigation shape, or as a flat one of that size.
+    """Return the mask from an array of navigation shape, or from a flat array of that size.
 
-    Axes of extent 1 do not matter. Any other shape is in another order than the scan.
+    Axes of extent 1 are ignored. Any other shape is refused, even with the right size: its order
+    differs from that of the scan, so that it would select other frames.
     """
     if isinstance(roi, np.ma.MaskedArray):
         raise ArgumentTypeError(
-            "the roi is a masked array, whose mask would be lost: pass roi.filled(False), or "
+            "the roi is a masked array, but its mask would be lost: pass roi.filled(False) or "
             f"roi.filled(True); {ADVICE}"
         )
     try:
         mask = np.asarray(roi)
     except (TypeError, ValueError) as e:  # such as nested lists of different lengths
-        raise ArgumentValueError(f"the roi is no array: {e}; {ADVICE}") from None
+        raise ArgumentValueError(f"the roi is not an array: {e}; {ADVICE}") from None
     if mask.dtype.kind in "OSUV":
         raise ArgumentTypeError(f"cannot use {type(roi).__name__} as a roi; {ADVICE}")
     if mask.dtype.kind not in "biufc":
@@ -123,7 +127,7 @@ def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
         if isinstance(roi, list) and mask.shape == (len(nav),):
             hint = f"for one position write the tuple {tuple(roi)}; "
         elif mask.shape == nav[::-1]:
-            hint = "if it is transposed, as HyperSpy's (x, y) order is, pass roi.T; "
+            hint = "if it is transposed, as in HyperSpy's (x, y) order, pass roi.T; "
         raise ArgumentValueError(
             f"the roi has shape {mask.shape}, but the navigation shape of the data is {nav}: "
             f"expected that shape, or a flat mask of {math.prod(nav)} positions in C order; "
@@ -132,8 +136,8 @@ def _from_array(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     if mask.dtype != bool:
         if np.isnan(mask).any():
             raise ArgumentValueError(
-                "the roi holds NaN, which is neither True nor False: compare it with something, "
-                f"as in values > 0; {ADVICE}"
+                "the roi contains NaN, which is neither True nor False: pass a comparison such as "
+                f"values > 0; {ADVICE}"
             )
         warnings.warn(
             f"the roi has dtype {mask.dtype} and is cast to bool (True where it is not 0)",
@@ -150,17 +154,17 @@ def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def count_nonzero(array: Any) -> int:
-    """Return the number of True or non-zero entries, dense or sparse.
+    """Return the number of True or nonzero entries of a dense or sparse array.
 
     Parameters
     ----------
     array : array-like or sparse array
-        For instance a ROI.
+        For example a ROI.
 
     Returns
     -------
     int
-        How many entries are not zero.
+        Number of entries that are not zero.
 
     Examples
     --------

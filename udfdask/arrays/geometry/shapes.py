@@ -1,4 +1,4 @@
-"""Shapes that know which of their axes are navigation and which are signal axes."""
+"""Shapes with a navigation part and a signal part."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Shape(tuple[int, ...]):
     sig_dims: int
 
     def __new__(cls, shape: Iterable[SupportsIndex], sig_dims: int) -> Self:
-        """Make a shape of which the last `sig_dims` axes are signal axes."""
+        """Make a shape whose last `sig_dims` axes are signal axes."""
         self = super().__new__(cls, (int(n) for n in shape))
         if not 0 <= sig_dims <= len(self):
-            raise ValueError(f"sig_dims must be within 0 and {len(self)}, not {sig_dims}")
+            raise ValueError(f"sig_dims must be between 0 and {len(self)}, not {sig_dims}")
         self.sig_dims = sig_dims
         return self
 
@@ -68,7 +68,7 @@ class Shape(tuple[int, ...]):
         return math.prod(self)
 
     def flatten_nav(self) -> Shape:
-        """Return the shape with all navigation axes flattened into one.
+        """Flatten all navigation axes into one.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class Shape(tuple[int, ...]):
         return Shape((self.nav.size, *self.sig), sig_dims=self.sig_dims)
 
     def flatten_sig(self) -> Shape:
-        """Return the shape with all signal axes flattened into one.
+        """Flatten all signal axes into one.
 
         Returns
         -------

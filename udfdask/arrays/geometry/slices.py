@@ -1,4 +1,4 @@
-"""Where a piece of data lies: flattened navigation with the ROI applied, then signal."""
+"""The position of a rectangular part of the data: flattened navigation, then signal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from udfdask.errors import UDFError
 
 
 class Slice:
-    """A rectangular piece of an array of shape `(*nav, *sig)`.
+    """A rectangular part of an array of shape `(*nav, *sig)`.
 
-    In `UDF.meta.slice` the navigation part is a single axis: flattened, with the ROI applied.
-    Where the rows of a piece are not neighbours in that order (the second of two navigation axes
-    is chunked), `rows` holds their indices: then `origin` does not exist, `get()` gives an index
-    array for the navigation axis, and `get(array)` a read-only copy.
+    In `UDF.meta.slice`, the navigation part is a single axis: flattened, with the ROI applied.
+    If the rows of the part are not contiguous in that order (for example because the second of two
+    navigation axes is chunked), `rows` holds their indices. Then there is no `origin`, `get()`
+    returns an index array for the navigation axis, and `get(array)` returns a read-only copy.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Slice:
         Raises
         ------
         UDFError
-            If the rows of this piece are not neighbours in flattened navigation order.
+            If the rows are not contiguous in flattened navigation order.
         """
         if self.rows is not None:
             raise UDFError(
@@ -106,20 +106,20 @@ class Slice:
         sig_only: bool = False,
         nav_only: bool = False,
     ) -> Any:
-        """Return an index tuple, or the piece of `array` that this slice describes.
+        """Return an index tuple, or the part of `array` that this slice describes.
 
         Parameters
         ----------
         array : array-like, optional
-            Array to cut; its axes are those of this slice, or of the part asked for.
+            Array to cut, with the axes of this slice, or of its signal or navigation part.
         sig_only, nav_only : bool
-            Use the signal, or the navigation part only.
+            Use only the signal part, or only the navigation part.
 
         Returns
         -------
         tuple or array
-            An index without `array`; else a view of it, or a read-only copy where the rows are
-            not contiguous, so that writing through it fails loudly.
+            An index if there is no `array`, otherwise a view of `array`. If the rows are not
+            contiguous, it is a read-only copy: writing to it raises an error instead of being lost.
         """
         part = self.sig if sig_only else self.nav if nav_only else self
         index: tuple[Any, ...] = tuple(
@@ -129,10 +129,10 @@ class Slice:
             index = (part.rows, *index[1:])
         if array is None:
             return index
-        piece = array[index]
-        if part.rows is not None and isinstance(piece, np.ndarray):
-            piece.flags.writeable = False
-        return piece
+        values = array[index]
+        if part.rows is not None and isinstance(values, np.ndarray):
+            values.flags.writeable = False
+        return values
 
     def shift(self, other: Slice) -> Slice:
         """Return this slice with its origin relative to the origin of `other`.
@@ -145,7 +145,7 @@ class Slice:
         Returns
         -------
         Slice
-            Of the same shape; its origin may be negative.
+            A slice of the same shape; its origin may be negative.
 
         Raises
         ------
@@ -169,12 +169,12 @@ class Slice:
         Parameters
         ----------
         offset : sequence of int
-            What is added to the origin, one int per axis.
+            Number of elements to add to the origin along each axis.
 
         Returns
         -------
         Slice
-            Of the same shape; its origin may be negative.
+            A slice of the same shape; its origin may be negative.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class Slice:
         Returns
         -------
         Slice
-            What lies in both, with the signal axes of this one; null if there is nothing.
+            The common part, with the signal axes of this slice; null if there is none.
 
         Raises
         ------
@@ -243,12 +243,12 @@ class Slice:
         return self.shape.size == 0
 
     def discard_nav(self) -> Slice:
-        """Return this slice with navigation origin and extent set to zero, as a signal key.
+        """Return this slice with navigation origin and extent set to zero.
 
         Returns
         -------
         Slice
-            Equal, and of equal hash, for all slices with the same signal part.
+            Equal, with the same hash, for all slices with the same signal part: a key for it.
 
         Examples
         --------

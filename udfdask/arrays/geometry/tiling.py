@@ -1,4 +1,4 @@
-"""The tile shape of a run: chosen once, in the plan, from sizes alone."""
+"""Choose the tile shape of a run: once, in the plan, from sizes alone."""
 
 from __future__ import annotations
 
@@ -15,49 +15,47 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 
 TILE_BYTES = 4 << 20
-"""Bytes of a tile by default, as converted: `udfdask.tile-bytes` says otherwise.
+"""Default size of a tile in bytes, as converted; the setting is `udfdask.tile-bytes`.
 
-It is more than most caches near a core hold, but each tile costs a turn at Python's lock. On two
-threads, four times as many tiles took up to 1.6 times as long.
+This is more than the second-level cache of most cores, but threads wait for Python's lock (GIL)
+several times per tile. Corrections and a sum on two threads that share no cache: 4.5 GB/s with
+1 MiB, 7.7 with 4 MiB; on one thread 4.2 and 4.0.
 """
 
 DEVICE_TILE_BYTES = 128 << 20
-"""The same on a CUDA device: `udfdask.device-tile-bytes` says otherwise.
+"""Default size of a tile on a CUDA device; the setting is `udfdask.device-tile-bytes`.
 
-Python takes longer to ask for work on a tile than a device to do it on one of a few MiB.
+For a tile of a few MiB, Python takes longer to launch the work than the device takes to do it.
 """
 
-DEPTH_DEFAULT = 16
-"""Frames of a tile, at least, where frames are cut into parts."""
+MIN_CUT_DEPTH = 16
+"""Smallest number of frames in a tile if frames are cut into parts."""
 
-WHOLE_DEPTH = 4
-"""Whole frames that have to fit a tile, or they are cut into parts of more frames."""
+MIN_FULL_FRAMES = 4
+"""If fewer full frames fit a tile, frames are cut into parts, so that a tile has more frames."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TilingScheme:
-    """How the frames of a chunk are cut into tiles.
-
-    It is a sequence of the signal slices, in the order in which they are processed.
-    """
+    """The shape of the tiles of a chunk: a sequence of signal slices, in processing order."""
 
     sig_chunks: tuple[tuple[int, ...], ...]
-    """Chunk sizes along each signal axis, in pixels; a tile never straddles a chunk border."""
+    """Chunk sizes along each signal axis, in pixels; a tile never crosses a chunk border."""
     sig_shape: tuple[int, ...]
     """Largest signal part of a tile, in pixels along each axis."""
     depth: int
     """Largest number of frames in a tile."""
     gathered_depth: int
-    """The same where the frames of a tile do not lie together in memory, and are copied."""
+    """Largest number of frames in a tile whose frames must be copied to be contiguous."""
     frame_depth: int
-    """Largest number of whole frames assembled at a time."""
+    """Largest number of full frames that are assembled at a time."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return uncached(self)
+        return without_caches(self)
 
     @cached_property
     def sig_parts(self) -> tuple[tuple[Slice, int], ...]:
-        """Every signal slice, with the number of the signal chunk that it lies in."""
+        """Every signal slice, with the number of its signal chunk."""
         parts = []
         starts = [list(itertools.accumulate(c, initial=0))[:-1] for c in self.sig_chunks]
         blocks = itertools.product(*(range(len(c)) for c in self.sig_chunks))
@@ -68,19 +66,19 @@ class TilingScheme:
                 step = max(1, self.sig_shape[axis])
                 offsets = range(0, size, step) or range(1)
                 cuts.append([(first + o, min(step, size - o)) for o in offsets])
-            for piece in itertools.product(*cuts):
-                shape = Shape([n for _, n in piece], sig_dims=len(piece))
-                parts.append((Slice([o for o, _ in piece], shape), number))
+            for part in itertools.product(*cuts):
+                shape = Shape([n for _, n in part], sig_dims=len(part))
+                parts.append((Slice([o for o, _ in part], shape), number))
         return tuple(parts)
 
     @cached_property
     def whole_frames(self) -> bool:
-        """Whether each tile holds whole frames."""
+        """Whether each tile consists of full frames."""
         return len(self.sig_parts) == 1
 
     @property
     def shape(self) -> Shape:
-        """Shape of the largest tile, (depth, *sig part)."""
+        """Shape of the largest tile, (depth, *part of sig)."""
         return Shape((self.depth, *self.sig_shape), sig_dims=len(self.sig_shape))
 
     @property
@@ -95,11 +93,11 @@ class TilingScheme:
         return self.sig_parts[index][0]
 
 
-def uncached(value: Any) -> dict[str, Any]:
-    """Return the fields of a frozen value, of which another process makes the same value.
+def without_caches(value: Any) -> dict[str, Any]:
+    """Return the state of a frozen dataclass to pickle: its fields, not its cached properties.
 
-    Tasks fill its caches while other threads of the worker pickle it: Python cannot pickle a
-    dictionary to which something is added meanwhile.
+    One thread of a worker may fill the caches while another pickles the value, and Python cannot
+    pickle a dictionary while it grows.
     """
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
@@ -116,46 +114,43 @@ def choose_tiling(
     keep_frames: bool = False,
     streamed: bool = False,
 ) -> TilingScheme:
-    """Return the tiles for chunks of such sizes.
+    """Return the tiling for chunks with these signal sizes.
 
-    `itemsize` is that of the converted data in bytes, `max_frames` the frames of the largest
-    chunk, `tile_bytes` the share of the cache; `depth` (frames) and `total_size` (bytes) are the
-    smallest preferences of the UDFs.
+    `itemsize` is that of the converted data in bytes, `max_frames` the number of frames of the
+    largest chunk, and `tile_bytes` the size of a tile. `depth` (frames) and `total_size` (bytes)
+    are the smallest preferences of the UDFs.
 
-    Whole frames stay together while a few of them fit, with `keep_frames` while one does; else
-    leading signal axes are cut first, which keeps the parts contiguous. `whole_frames` never cuts
-    them. A `streamed` tile need not fit the cache: it is as deep as the preferences allow.
+    Frames are not cut while `MIN_FULL_FRAMES` fit a tile, with `keep_frames` while one fits, and
+    never with `whole_frames`. Leading signal axes are cut first, which keeps the parts contiguous.
+    A `streamed` tile may exceed `tile_bytes`: each value is read only once, so that nothing has to
+    stay in a cache. It is as deep as the preferences allow.
     """
-    budget = max(1, int(min(tile_bytes, total_size)) // itemsize)
-    block = [max(1, *sizes) for sizes in sig_chunks]
-    frame = math.prod(sum(sizes) for sizes in sig_chunks) or 1
-    most = max(1, int(min(depth, max_frames)))
-    frame_depth = max(1, min(most, budget // frame))
-    sig_shape = list(block)
     if whole_frames:
-        chosen = frame_depth
-    else:
-        together = 1 if keep_frames else min(most, WHOLE_DEPTH)
-        single = all(len(sizes) == 1 for sizes in sig_chunks)
-        least = min(most, DEPTH_DEFAULT)
-        if math.prod(block) * least > budget and not (single and frame * together <= budget):
-            sig_shape = _cut(block, max(1, budget // least))
-        chosen = max(1, min(most, budget // math.prod(sig_shape)))
-    preferred = total_size / (itemsize * (frame if whole_frames else math.prod(sig_shape)))
+        sig_chunks = [(sum(sizes),) for sizes in sig_chunks]
+    budget = max(1, int(min(tile_bytes, total_size)) // itemsize)  # values in a tile
+    part = [max(1, *sizes) for sizes in sig_chunks]
+    frame = math.prod(sum(sizes) for sizes in sig_chunks) or 1
+    max_depth = max(1, int(min(depth, max_frames)))
+    if not whole_frames:
+        full_frames = 1 if keep_frames else min(max_depth, MIN_FULL_FRAMES)
+        one_chunk = all(len(sizes) == 1 for sizes in sig_chunks)
+        min_depth = min(max_depth, MIN_CUT_DEPTH)
+        if math.prod(part) * min_depth > budget and not (
+            one_chunk and frame * full_frames <= budget
+        ):
+            part = _cut(part, max(1, budget // min_depth))
+    fitting = max(1, min(max_depth, budget // math.prod(part)))
+    preferred = total_size / (itemsize * math.prod(part))
     return TilingScheme(
-        sig_chunks=(
-            tuple((sum(sizes),) for sizes in sig_chunks)
-            if whole_frames
-            else tuple(tuple(sizes) for sizes in sig_chunks)
-        ),
-        sig_shape=tuple(sum(s) for s in sig_chunks) if whole_frames else tuple(sig_shape),
-        depth=max(chosen, int(min(most, preferred))) if streamed else chosen,
-        gathered_depth=chosen,
-        frame_depth=frame_depth,
+        sig_chunks=tuple(tuple(sizes) for sizes in sig_chunks),
+        sig_shape=tuple(part),
+        depth=max(fitting, int(min(max_depth, preferred))) if streamed else fitting,
+        gathered_depth=fitting,
+        frame_depth=max(1, min(max_depth, budget // frame)),
     )
 
 
-def whole_tiling(
+def sparse_tiling(
     sig_chunks: Sequence[Sequence[int]],
     *,
     itemsize: int,
@@ -164,24 +159,24 @@ def whole_tiling(
     total_size: float = np.inf,
     whole_frames: bool = False,
 ) -> TilingScheme:
-    """Return the tiles of sparse data: signal chunks are not cut, since a tile is no copy.
+    """Return the tiling of sparse tiles; the arguments are those of `choose_tiling`.
 
-    The arguments are those of `choose_tiling`.
+    Signal chunks are not cut: a sparse tile is a view, which takes no memory of its own.
     """
     sizes = [[sum(s)] for s in sig_chunks] if whole_frames else sig_chunks
-    largest = [max(1, *s) for s in sizes]
-    most = max(1, min(depth, max_frames, total_size // (itemsize * math.prod(largest))))
+    part = [max(1, *s) for s in sizes]
+    max_depth = int(max(1, min(depth, max_frames, total_size // (itemsize * math.prod(part)))))
     return TilingScheme(
         sig_chunks=tuple(tuple(s) for s in sizes),
-        sig_shape=tuple(largest),
-        depth=int(most),
-        gathered_depth=int(most),
-        frame_depth=int(most),
+        sig_shape=tuple(part),
+        depth=max_depth,
+        gathered_depth=max_depth,
+        frame_depth=max_depth,
     )
 
 
 def _cut(block: Sequence[int], pixels: int) -> list[int]:
-    """Return the largest part of a block of at most so many pixels, leading axes cut first."""
+    """Return the largest part of a block with at most `pixels` pixels, leading axes cut first."""
     part = list(block)
     for axis in range(len(part)):
         inner = math.prod(part[axis + 1 :])

@@ -1,4 +1,4 @@
-"""Arithmetic on plain arrays, compiled by numba.
+"""Arithmetic on NumPy arrays, compiled by numba on first use.
 
-Modules are imported inside the functions that call them: numba takes a while to load.
+Import these modules inside functions: numba takes long to load, and `import udfdask` does not.
 """

@@ -1,7 +1,7 @@
 """Sums over the frames of a tile, pixel by pixel.
 
 Kernels work on blocks of pixels, whose running sums stay in a cache. In each block they add eight
-frames at a time, so that a running sum is loaded and stored once for eight values.
+frames at a time, so that each running sum is loaded and stored once for eight values.
 """
 
 from __future__ import annotations
@@ -11,79 +11,79 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.exact_sums import ROOM, add_checked, size_of
-from udfdask.kernels.cpu.rows import turned
+from udfdask.kernels.cpu.exact_sums import SAFE_SUM, add_checked, size_of
+from udfdask.kernels.cpu.rows import swapped
 from udfdask.types import AnyArray
 
 TOGETHER = 1 << 12
-"""Frames that are added up together exactly, at most: their values may have 50 bits."""
+"""Largest number of frames in an exact sum: values of up to 50 bits then need no checks."""
 
 
 @kernel
 def add_columns(
-    flat: AnyArray, count: int, step: int, width: int, turn: Any, block: int, total: AnyArray
+    flat: AnyArray, count: int, step: int, width: int, swap: Any, block: int, total: AnyArray
 ) -> None:
-    """Add all rows to `total`, in its dtype, for so many pixels at a time."""
+    """Add all rows to `total`, in its dtype, `block` pixels at a time."""
     for start in range(0, width, block):
-        some = total[start : min(start + block, width)]
-        _add_block(flat, start, count, step, turn, None, some)
+        part = total[start : min(start + block, width)]
+        _add_block(flat, start, count, step, swap, None, part)
 
 
 @kernel
 def sum_columns(
-    flat: AnyArray, count: int, step: int, width: int, turn: Any, sums: AnyArray, total: AnyArray
+    flat: AnyArray, count: int, step: int, width: int, swap: Any, sums: AnyArray, total: AnyArray
 ) -> None:
-    """Add all rows to `total`, added up before in blocks of the length and dtype of `sums`."""
+    """Add all rows to `total`, first into `sums`, which holds the pixels of one step."""
     block = len(sums)
     for start in range(0, width, block):
         n = min(block, width - start)
-        some = sums[:n]
-        some[:] = 0
-        _add_block(flat, start, count, step, turn, None, some)
-        _add_one(total[start : start + n], None, None, None, some)
+        part = sums[:n]
+        part[:] = 0
+        _add_block(flat, start, count, step, swap, None, part)
+        _add_one(total[start : start + n], None, None, None, part)
 
 
 @kernel
 def add_columns_exactly(
-    flat: AnyArray, count: int, step: int, width: int, turn: Any, block: int, total: AnyArray
+    flat: AnyArray, count: int, step: int, width: int, swap: Any, block: int, total: AnyArray
 ) -> bool:
-    """Add all rows to `total`, of the same dtype; return whether all sums fit."""
+    """Add all rows to `total`, in the same dtype; return whether all sums fit."""
     sums = np.empty(block, total.dtype)
-    bound = total.dtype.type(ROOM // count)
+    bound = total.dtype.type(SAFE_SUM // count)
     fits = True
     for start in range(0, width, block):
         n = min(block, width - start)
-        some, here = sums[:n], total[start : start + n]
-        some[:] = 0
-        if _add_block(flat, start, count, step, turn, True, some) <= bound:
-            fits &= add_checked(here, None, some)
+        part, target = sums[:n], total[start : start + n]
+        part[:] = 0
+        if _add_block(flat, start, count, step, swap, True, part) <= bound:
+            fits &= add_checked(target, None, part)
         else:
             for i in range(count):
                 k = i * step + start
-                fits &= add_checked(here, turn, flat[k : k + n])
+                fits &= add_checked(target, swap, flat[k : k + n])
     return fits
 
 
 @inner_kernel
 def _add_block(
-    flat: AnyArray, first: int, count: int, step: int, turn: Any, exact: Any, sums: AnyArray
+    flat: AnyArray, first: int, count: int, step: int, swap: Any, exact: Any, sums: AnyArray
 ) -> Any:
-    """Add `count` rows from value `first` on; return the bits of all values if `exact`."""
+    """Add `count` rows that start at value `first`; return the bits of all values if `exact`."""
     n = len(sums)
     bits = sums.dtype.type(0)
     eights = count - count % 8
     for i in range(0, eights, 8):
         rows = eight_rows(flat, i * step + first, step, n)
-        bits = _add_eight(sums, turn, exact, bits, *rows)
+        bits = _add_eight(sums, swap, exact, bits, *rows)
     for i in range(eights, count):
         k = i * step + first
-        bits = _add_one(sums, turn, exact, bits, flat[k : k + n])
+        bits = _add_one(sums, swap, exact, bits, flat[k : k + n])
     return bits
 
 
 @inner_kernel
 def eight_rows(flat: AnyArray, first: int, step: int, n: int) -> tuple[AnyArray, ...]:
-    """Return `n` values of eight rows, from value `first` on."""
+    """Return `n` values of eight rows; the first row starts at value `first`."""
     return (
         flat[first : first + n],
         flat[first + step : first + step + n],
@@ -98,18 +98,18 @@ def eight_rows(flat: AnyArray, first: int, step: int, n: int) -> tuple[AnyArray,
 
 @inner_kernel
 def _noted(exact: Any, bits: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Return `bits` with those of four values if `exact`; if it is None, no code is made."""
+    """Return `bits` combined with those of four values; no code is generated if `exact` is None."""
     if exact is None:
         return bits
     return bits | (size_of(a) | size_of(b) | size_of(c) | size_of(d))
 
 
 @inner_kernel
-def _add_one(sums: AnyArray, turn: Any, exact: Any, bits: Any, a: AnyArray) -> Any:
-    """Add a row; return `bits`, with those of its values if `exact`."""
+def _add_one(sums: AnyArray, swap: Any, exact: Any, bits: Any, a: AnyArray) -> Any:
+    """Add a row; return `bits`, combined with those of its values if `exact`."""
     wide = sums.dtype.type
     for j in range(len(sums)):
-        x = wide(turned(a[j], turn))
+        x = wide(swapped(a[j], swap))
         sums[j] += x
         bits = _noted(exact, bits, x, x, x, x)
     return bits
@@ -118,7 +118,7 @@ def _add_one(sums: AnyArray, turn: Any, exact: Any, bits: Any, a: AnyArray) -> A
 @inner_kernel
 def _add_eight(
     sums: AnyArray,
-    turn: Any,
+    swap: Any,
     exact: Any,
     bits: Any,
     a: AnyArray,
@@ -130,13 +130,13 @@ def _add_eight(
     g: AnyArray,
     h: AnyArray,
 ) -> Any:
-    """Add eight rows; return `bits`, with those of their values if `exact`."""
+    """Add eight rows; return `bits`, combined with those of their values if `exact`."""
     wide = sums.dtype.type
     for j in range(len(sums)):
-        p, q = wide(turned(a[j], turn)), wide(turned(b[j], turn))
-        r, s = wide(turned(c[j], turn)), wide(turned(d[j], turn))
-        t, u = wide(turned(e[j], turn)), wide(turned(f[j], turn))
-        v, w = wide(turned(g[j], turn)), wide(turned(h[j], turn))
+        p, q = wide(swapped(a[j], swap)), wide(swapped(b[j], swap))
+        r, s = wide(swapped(c[j], swap)), wide(swapped(d[j], swap))
+        t, u = wide(swapped(e[j], swap)), wide(swapped(f[j], swap))
+        v, w = wide(swapped(g[j], swap)), wide(swapped(h[j], swap))
         sums[j] += ((p + q) + (r + s)) + ((t + u) + (v + w))
         bits = _noted(exact, bits, p, q, r, s)
         bits = _noted(exact, bits, t, u, v, w)

@@ -1,4 +1,4 @@
-"""How kernels are compiled: on first use for the dtypes at hand, and kept on disk.
+"""Compile kernels on their first call with each dtype, and keep them on disk.
 
 A kernel may call kernels of any file in this folder: when one file changes, all are compiled again.
 """
@@ -14,32 +14,32 @@ from udfdask.kernels.cpu.kernel_cache import cache_of
 
 
 def _compiler(*fastmath: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator for functions of arrays that lets other threads run meanwhile."""
+    """Return a decorator that compiles functions of arrays; they release Python's lock (GIL)."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-        done: Any = njit(**options)(function)
-        done._cache = cache_of(function, " ".join(sorted(fastmath)))
-        kernel: Callable[..., Any] = done
+        dispatcher: Any = njit(**options)(function)
+        dispatcher._cache = cache_of(function, " ".join(sorted(fastmath)))
+        kernel: Callable[..., Any] = dispatcher
         return kernel
 
     return compiled
 
 
 kernel = _compiler()
-"""A function of arrays."""
+"""Compile a function of arrays."""
 
 contracting_kernel = _compiler("contract")
-"""One that may round `a * b + c` once, which is faster and no less accurate."""
+"""Allow `a * b + c` with a single rounding, which is faster and at least as accurate."""
 
 reordering_kernel = _compiler("reassoc", "nsz")
-"""One that may add in any order, as a sum in vector registers has to."""
+"""Allow additions in any order, which sums in vector registers need."""
 
 summing_kernel = _compiler("contract", "nsz", "reassoc")
-"""One that may do both. Unlike `fastmath=True` it leaves NaN and infinity alone."""
+"""Allow both. Unlike `fastmath=True`, this does not change NaN and infinity."""
 
 inner_kernel = njit(nogil=True, error_model="numpy", fastmath={"contract"})
-"""Part of other kernels, kept on disk within them."""
+"""Compile a function that only kernels call. It is stored as a part of them."""
 
 intrinsic: Any = extending.intrinsic
-"""A function of which we write the machine code; its types are not those that kernels see."""
+"""Compile a function whose body is LLVM code. It gets the types of its arguments, not values."""

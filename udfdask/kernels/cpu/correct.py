@@ -1,4 +1,4 @@
-"""Corrects frames in one walk over them."""
+"""Correct frames in a single pass: dark frame, gain, and broken pixels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ def correct_frames(
     dark: AnyArray,
     gain: AnyArray,
     patched: AnyArray,
-    neighbours: AnyArray,
+    neighbors: AnyArray,
     counts: AnyArray,
     beyond: AnyArray,
     out: AnyArray,
 ) -> None:
-    """Write ``(raw - dark) * gain`` to `out`, shape (frames, pixels), then patch pixels.
+    """Write ``(raw - dark) * gain`` to `out`, shape (frames, pixels), then patch broken pixels.
 
-    `raw` is flat: frames lie `frame_step` elements apart, and in them lines of `line` pixels
-    `line_step` apart. `dark` and `gain` have the shape (pixels,) and the dtype of `out`. Pixel
-    ``patched[k]`` becomes the mean of the pixels ``neighbours[k, :counts[k]]``, of which those from
-    `pixels` on stand for the columns of `beyond`, shape (frames, m), corrected already.
+    `raw` is flat memory: frames start every `frame_step` elements, and the lines of a frame, of
+    `line` pixels each, every `line_step` elements. `dark` and `gain` have the shape (pixels,) and
+    the dtype of `out`. Pixel ``patched[k]`` becomes the mean of the pixels
+    ``neighbors[k, :counts[k]]``. Neighbors outside the tile have the indices `pixels`,
+    `pixels` + 1, ...: these are the columns of `beyond`, shape (frames, m), corrected already.
     """
     pixels = out.shape[1]
     cast = out.dtype.type
@@ -33,7 +34,7 @@ def correct_frames(
         frame = out[i]
         for first in range(0, pixels, line):
             start = i * frame_step + first // line * line_step
-            # slices tell the compiler that all of them are contiguous
+            # slices tell the compiler that all four are contiguous
             source = raw[start : start + line]
             target = frame[first : first + line]
             offset = dark[first : first + line]
@@ -43,6 +44,6 @@ def correct_frames(
         for k in range(patched.size):
             total = cast(0)
             for j in range(counts[k]):
-                there = neighbours[k, j]
-                total += frame[there] if there < pixels else beyond[i, there - pixels]
+                p = neighbors[k, j]
+                total += frame[p] if p < pixels else beyond[i, p - pixels]
             frame[patched[k]] = total / cast(counts[k])

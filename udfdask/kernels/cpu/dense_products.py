@@ -1,4 +1,4 @@
-"""Frames times dense masks: BLAS, on pieces that stay near while they are converted."""
+"""Multiply frames with dense masks, with BLAS, in blocks that stay in a cache when converted."""
 
 from __future__ import annotations
 
@@ -7,72 +7,74 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.rows import as_rows, turned, wider
+from udfdask.kernels.cpu.rows import as_rows, swapped, wider
 from udfdask.types import AnyArray
 
 
 @kernel
-def multiply_pieces(
+def multiply_blocks(
     flat: AnyArray,
     count: int,
     step: int,
     width: int,
-    turn: Any,
+    swap: Any,
     matrix: AnyArray,
     depth: int,
     most: int,
     total: AnyArray,
 ) -> None:
-    """Add all rows times a matrix to `total`, so many rows and pixels at a time.
+    """Add the product of all rows with a matrix to `total`, `depth` rows and `most` pixels a time.
 
-    Pieces are converted to the dtype of the matrix, shape (pixels, masks), and multiplied in it.
+    Each block is converted to the dtype of the matrix, shape (pixels, masks), and multiplied.
     """
     masks = matrix.shape[1]
     values = np.empty(depth * min(most, width), matrix.dtype)
     products = np.empty(depth * masks, matrix.dtype)
     for start in range(0, count, depth):
         n = min(depth, count - start)
-        some = products[: n * masks].reshape(n, masks)
+        product = products[: n * masks].reshape(n, masks)
         for first in range(0, width, most):
             w = min(most, width - first)
-            piece = values[: n * w].reshape(n, w)
+            block = values[: n * w].reshape(n, w)
             for i in range(n):
                 k = (start + i) * step + first
-                _convert(flat[k : k + w], turn, piece[i])
-            np.dot(piece, matrix[first : first + w], some)
+                _convert(flat[k : k + w], swap, block[i])
+            np.dot(block, matrix[first : first + w], product)
             for i in range(n):
                 for j in range(masks):
-                    total[start + i, j] += some[i, j]
+                    total[start + i, j] += product[i, j]
 
 
 @inner_kernel
-def _convert(row: AnyArray, turn: Any, out: AnyArray) -> None:
-    """Write a row to another of the dtype wanted."""
+def _convert(row: AnyArray, swap: Any, out: AnyArray) -> None:
+    """Write a row to `out`, in the dtype of `out`."""
     cast = out.dtype.type
     for j in range(len(out)):
-        out[j] = cast(turned(row[j], turn))
+        out[j] = cast(swapped(row[j], swap))
 
 
 SMALL = 1_000_000
-"""Multiplications up to which OpenBLAS does not rearrange its input: up to 1.6 times as fast."""
+"""Number of multiplications of a small product: OpenBLAS does not copy the matrices of a product
+up to this size, and is up to 1.6 times as fast."""
 
-SMALL_PIECE = 1 << 17
-"""Converted values at a time, at most, for a product that small."""
+SMALL_BLOCK = 1 << 17
+"""Largest number of values in a block of a small product."""
 
 LEAST = 1 << 16
-"""Converted values at a time, at least, for which small products pay."""
+"""Small products are only used if a block may have at least this number of values."""
 
-PIECE = 1 << 18
-"""Converted values at a time, at most: as float32 they have 1 MiB."""
+BLOCK = 1 << 18
+"""Largest number of values in a block otherwise: 1 MiB as float32."""
 
 DEPTH = 128
-"""Frames of a piece, at most; half as many for a small product."""
+"""Largest number of frames in a block; half as many for a small product."""
 
 NARROWEST = 128
-"""Pixels of a piece, at least."""
+"""Smallest number of pixels in a block."""
 
 WIDEST = 1 << 13
-"""The same at most: BLAS adds up in the dtype of its matrices, pieces are added up in doubles."""
+"""Largest number of pixels in a block. It limits rounding errors: BLAS adds up in the dtype of the
+matrix, while blocks are added up in double precision."""
 
 
 def add_dense_products(
@@ -80,8 +82,9 @@ def add_dense_products(
 ) -> None:
     """Add ``frames @ matrix`` to `out`, shape (n, masks), computed in the dtype of the matrix.
 
-    `frames` has shape (n, pixels), `matrix` (pixels, masks). With `most`, products of no more
-    than so many pixels are exact in the dtype of the matrix, and are added up in float64.
+    `frames` has the shape (n, pixels), `matrix` (pixels, masks). `most` is the largest number of
+    pixels whose products the dtype of the matrix adds up exactly: the products of so many pixels
+    each are added up in float64.
     """
     n, pixels = frames.shape
     if not (n and pixels and matrix.shape[1]):
@@ -97,17 +100,17 @@ def add_dense_products(
 
 
 def _add_converted(frames: AnyArray, matrix: AnyArray, widest: int, total: AnyArray) -> None:
-    """Add products of frames that are converted first."""
+    """Add products in blocks, which are converted to the dtype of the matrix first."""
     if wider(frames.dtype) is None:
         frames = frames.astype(matrix.dtype)
     small = SMALL // matrix.shape[1]
     is_small = small >= LEAST
     depth = min(len(frames), DEPTH // 2 if is_small else DEPTH)
-    values = min(small, SMALL_PIECE) if is_small else PIECE
+    values = min(small, SMALL_BLOCK) if is_small else BLOCK
     width = min(widest, max(NARROWEST, values // depth))
-    multiply_pieces(*as_rows(frames), np.ascontiguousarray(matrix), depth, width, total)
+    multiply_blocks(*as_rows(frames), np.ascontiguousarray(matrix), depth, width, total)
 
 
 def _wider(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return in what products of pieces are added up: double precision for floats, else itself."""
+    """Return the dtype in which the products of blocks are added up: floats get 64 bits."""
     return np.result_type(dtype, np.float64) if dtype.kind in "fc" else dtype

@@ -1,7 +1,8 @@
-"""Sum and first moments of the pixels of frames within a mask, in one walk over a tile.
+"""Sum and first moments of the pixels of frames within a mask, in a single pass over a tile.
 
-Of each frame the columns are added up, and once more with their rows as weights; only then come
-products with the columns. Eight rows go into one addition where they share columns.
+Each frame is added up column by column, without weights and with the row numbers as weights; the
+column numbers are only multiplied with these sums. Eight rows are added at once in the columns that
+they have in common.
 """
 
 from __future__ import annotations
@@ -13,45 +14,42 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, summing_kernel
-from udfdask.kernels.cpu.intrinsics import AHEAD, LINE, plus, prefetch, times
-from udfdask.kernels.cpu.rows import turned
+from udfdask.kernels.cpu.intrinsics import CACHE_LINE, PREFETCH_DISTANCE, plus, prefetch, times
+from udfdask.kernels.cpu.rows import swapped
 from udfdask.types import AnyArray
 
 BAND = 256
-"""Rows over which 16-bit values times their position fit 32 bits: 65535 * (0 + ... + 255)."""
+"""Rows in a band: 16-bit values times their row fit 32 bits, as 65535 * (0 + ... + 255) does."""
 
 TOGETHER = 8
-"""Rows of one addition."""
+"""Rows that are added at once."""
 
 Pixels = tuple[int, int]
-"""First column, and the column behind the last."""
+"""A run of pixels in a row: first column and stop."""
 
 
 class Cover(NamedTuple):
-    """What of a mask lies in a tile, in bands of at most `BAND` rows.
+    """The part of a mask in a tile, as runs of pixels, in bands of at most `BAND` rows.
 
-    All numbers are unsigned, which spares kernels a look at negative indices.
+    All numbers are unsigned: kernels need not check for negative indices.
     """
 
     bands: AnyArray
-    """First row in the frame, then where the eights and the ones of a band end, (bands, 3)."""
+    """First row in the frame, end of the band in `eights`, end in `ones`; shape (bands, 3)."""
     eights: AnyArray
-    """Pieces of eight rows: row in the band, column in the tile, place in memory, length."""
+    """Runs in eight rows: first row in the band, column in the tile, index in memory, length."""
     ones: AnyArray
-    """Pieces of a single row, alike."""
+    """Runs in a single row, with the same four numbers."""
     first: int
-    """First column of the tile, in pixels of the frame."""
+    """First column of the tile in the frame."""
     width: int
     """Columns of the tile."""
     row_step: int
-    """Values from one row to the next."""
+    """Number of values from one row to the next."""
 
 
 def spans_of(mask: AnyArray) -> AnyArray:
-    """Return the runs of pixels of a boolean mask, shape (runs, 3), int64, in C order.
-
-    Each is the row, the first column, and the column behind the last.
-    """
+    """Return the runs of True pixels of a mask, (row, first column, stop), in C order, int64."""
     edges = np.diff(mask.astype(np.int8), axis=1, prepend=0, append=0)
     rows, starts = np.nonzero(edges == 1)
     stops = np.nonzero(edges == -1)[1]
@@ -59,10 +57,10 @@ def spans_of(mask: AnyArray) -> AnyArray:
 
 
 def cover(spans: AnyArray, origin: tuple[int, ...], shape: tuple[int, ...], row_step: int) -> Cover:
-    """Return what of `spans_of(mask)` lies in a tile.
+    """Return the part of `spans_of(mask)` in a tile.
 
-    Its first pixel is pixel `origin`, (y, x), of the frame, its frames have the given shape, and
-    its rows lie `row_step` elements apart.
+    The first pixel of the tile is pixel `origin`, (y, x), of the frame. `shape` is the shape of its
+    frames, `row_step` the number of elements from one row to the next.
     """
     (top, left), (height, width) = origin, shape
     rows: list[list[Pixels]] = [[] for _ in range(height)]
@@ -76,10 +74,10 @@ def cover(spans: AnyArray, origin: tuple[int, ...], shape: tuple[int, ...], row_
     for band in range(0, height, BAND):
         for y in range(band, min(band + BAND, height), TOGETHER):
             shared, others = _shared(rows[y : y + TOGETHER])
-            for pieces, found in ((eights, shared), (ones, others)):
-                for below, (start, stop) in found:
-                    row = y + below
-                    pieces.append((row - band, start, row * row_step + start, stop - start))
+            for target, runs in ((eights, shared), (ones, others)):
+                for offset, (start, stop) in runs:
+                    row = y + offset
+                    target.append((row - band, start, row * row_step + start, stop - start))
         bands.append((top + band, len(eights), len(ones)))
     return Cover(
         np.array(bands, dtype=np.uint64).reshape(-1, 3),
@@ -92,26 +90,26 @@ def cover(spans: AnyArray, origin: tuple[int, ...], shape: tuple[int, ...], row_
 
 
 def _shared(rows: list[list[Pixels]]) -> tuple[list[tuple[int, Pixels]], list[tuple[int, Pixels]]]:
-    """Return what eight rows share, beside row 0, and what each has beside that."""
+    """Return the runs that eight rows have in common, with row 0, and the remaining runs."""
     shared: list[tuple[int, Pixels]] = []
     if len(rows) == TOGETHER and len({len(row) for row in rows}) == 1:
         for runs in zip(*rows, strict=True):
             start, stop = max(run[0] for run in runs), min(run[1] for run in runs)
             if start < stop:
                 shared.append((0, (start, stop)))
-    cuts = [pixels for _, pixels in shared]
+    common = [pixels for _, pixels in shared]
     others = [
-        (below, piece)
-        for below, row in enumerate(rows)
+        (offset, rest)
+        for offset, row in enumerate(rows)
         for run in row
-        for piece in _without(run, cuts)
+        for rest in _without(run, common)
     ]
     return shared, others
 
 
-def _without(run: Pixels, cuts: list[Pixels]) -> Iterator[Pixels]:
-    """Yield what of a run lies outside of others, which are in order."""
-    inside = [cut for cut in cuts if cut[0] < run[1] and run[0] < cut[1]]
+def _without(run: Pixels, common: list[Pixels]) -> Iterator[Pixels]:
+    """Yield the parts of a run outside the common runs, which are in order."""
+    inside = [cut for cut in common if cut[0] < run[1] and run[0] < cut[1]]
     edges = [run[0], *itertools.chain.from_iterable(inside), run[1]]
     for start, stop in zip(edges[::2], edges[1::2], strict=True):
         if start < stop:
@@ -119,12 +117,12 @@ def _without(run: Pixels, cuts: list[Pixels]) -> Iterator[Pixels]:
 
 
 def add_moments(
-    flat: AnyArray, frame_step: int, turn: bool | None, where: Cover, out: AnyArray
+    flat: AnyArray, frame_step: int, swap: bool | None, where: Cover, out: AnyArray
 ) -> None:
     """Add sum(I), sum(y * I) and sum(x * I) within a mask to `out`, shape (frames, 3), float64.
 
-    `flat` and `frame_step` come from `rows_in_memory`, `turn` from `as_native`. Over a tile, sums
-    of whole numbers of up to 16 bits are exact.
+    `flat` and `frame_step` come from `rows_in_memory`, `swap` from `as_native`. The sums over a
+    tile are exact for integers of up to 16 bits.
     """
     dtype: Any = np.float64
     if flat.dtype.kind in "iu" and flat.dtype.itemsize <= 2:
@@ -132,7 +130,7 @@ def add_moments(
     sums, weighted = np.empty(where.width, dtype), np.empty(where.width, dtype)
     bands, eights, ones, first, _, row_step = where
     steps = np.uint64(frame_step), np.uint64(row_step)
-    _add_bands(flat, *steps, turn, bands, eights, ones, first, sums, weighted, out)
+    _add_bands(flat, *steps, swap, bands, eights, ones, first, sums, weighted, out)
 
 
 @summing_kernel
@@ -140,7 +138,7 @@ def _add_bands(
     flat: Any,
     frame_step: Any,
     row_step: Any,
-    turn: Any,
+    swap: Any,
     bands: Any,
     eights: Any,
     ones: Any,
@@ -149,8 +147,8 @@ def _add_bands(
     weighted: Any,
     out: Any,
 ) -> None:
-    """Add the moments of all frames; `sums` and `weighted` are room for those of each column."""
-    ahead = np.uint64(AHEAD // flat.itemsize)
+    """Add the moments of all frames; `sums` and `weighted` are buffers, one value per column."""
+    ahead = np.uint64(PREFETCH_DISTANCE // flat.itemsize)
     for f in range(out.shape[0]):
         start = np.uint64(f) * frame_step
         eight, one = 0, 0
@@ -160,12 +158,12 @@ def _add_bands(
             weighted[:] = 0
             while eight < last_eight:
                 y, x, place, n = eights[eight]
-                _ask_for_eight(flat, start + place + ahead, row_step, n)
-                _add_eight(flat, start + place, row_step, turn, n, y, x, sums, weighted)
+                _prefetch_eight(flat, start + place + ahead, row_step, n)
+                _add_eight(flat, start + place, row_step, swap, n, y, x, sums, weighted)
                 eight += 1
             while one < last_one:
                 y, x, place, n = ones[one]
-                _add_one(flat, start + place, turn, n, y, x, sums, weighted)
+                _add_one(flat, start + place, swap, n, y, x, sums, weighted)
                 one += 1
             total, moment_y, moment_x = _moments(sums, weighted)
             out[f, 0] += total
@@ -174,9 +172,9 @@ def _add_bands(
 
 
 @inner_kernel
-def _ask_for_eight(flat: Any, place: Any, step: Any, n: Any) -> None:
-    """Ask for eight rows of n values, the first of them at a place."""
-    line = np.uint64(LINE // flat.itemsize)
+def _prefetch_eight(flat: Any, place: Any, step: Any, n: Any) -> None:
+    """Prefetch eight rows of n values; the first row starts at index `place`."""
+    line = np.uint64(CACHE_LINE // flat.itemsize)
     for _ in range(8):
         for line_start in range(place, place + n, line):
             prefetch(flat, line_start)
@@ -188,28 +186,28 @@ def _add_eight(
     flat: Any,
     p0: Any,
     step: Any,
-    turn: Any,
+    swap: Any,
     n: Any,
     y: Any,
     x: Any,
     sums: Any,
     weighted: Any,
 ) -> None:
-    """Add eight rows of n values to columns from x on, and their products with y to y + 7.
+    """Add n columns of eight rows to `sums`, from column x, and multiplied with y ... y + 7.
 
-    Values of integers are added up in the 32 bits of `sums`, modulo 2**32.
+    Integers are added up in the 32 bits of `sums`, modulo 2**32.
     """
     wide = sums.dtype.type
     row = wide(y)
-    # a literal is signed, and so would be its product with a step
+    # no literals: they are signed, and so would be their products with an unsigned step
     p1, two = p0 + step, step + step
     p2, p3, four = p0 + two, p1 + two, two + two
     p4, p5, p6, p7 = p0 + four, p1 + four, p2 + four, p3 + four
     for j in range(n):
-        a, b = wide(turned(flat[p0 + j], turn)), wide(turned(flat[p1 + j], turn))
-        c, d = wide(turned(flat[p2 + j], turn)), wide(turned(flat[p3 + j], turn))
-        e, f = wide(turned(flat[p4 + j], turn)), wide(turned(flat[p5 + j], turn))
-        g, h = wide(turned(flat[p6 + j], turn)), wide(turned(flat[p7 + j], turn))
+        a, b = wide(swapped(flat[p0 + j], swap)), wide(swapped(flat[p1 + j], swap))
+        c, d = wide(swapped(flat[p2 + j], swap)), wide(swapped(flat[p3 + j], swap))
+        e, f = wide(swapped(flat[p4 + j], swap)), wide(swapped(flat[p5 + j], swap))
+        g, h = wide(swapped(flat[p6 + j], swap)), wide(swapped(flat[p7 + j], swap))
         cd, gh = plus(c, d), plus(g, h)
         lower = plus(plus(e, f), gh)
         total = plus(plus(plus(a, b), cd), lower)
@@ -222,20 +220,20 @@ def _add_eight(
 
 @inner_kernel
 def _add_one(
-    flat: Any, place: Any, turn: Any, n: Any, y: Any, x: Any, sums: Any, weighted: Any
+    flat: Any, place: Any, swap: Any, n: Any, y: Any, x: Any, sums: Any, weighted: Any
 ) -> None:
-    """Add a row, and its product with y."""
+    """Add n columns of a row to `sums`, from column x, and multiplied with y."""
     wide = sums.dtype.type
     row = wide(y)
     for j in range(n):
-        value = wide(turned(flat[place + j], turn))
+        value = wide(swapped(flat[place + j], swap))
         sums[x + j] = plus(sums[x + j], value)
         weighted[x + j] = plus(weighted[x + j], times(value, row))
 
 
 @inner_kernel
 def _moments(sums: Any, weighted: Any) -> Any:
-    """Return sum and moments, (sum, along y, along x), from those of the columns."""
+    """Return the sum, the moment along y and the moment along x, from the sums of columns."""
     total, moment_y, moment_x = 0.0, 0.0, 0.0
     for j in range(len(sums)):
         value = np.float64(sums[j])

@@ -1,4 +1,4 @@
-"""Adds up the frames of a tile."""
+"""Sum the frames of a tile."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from udfdask.kernels.overflow import is_long, require
 from udfdask.types import AnyArray
 
 BLOCK = 1 << 14
-"""Pixels whose sums are held in a cache at a time: few, and the frames are not read in order."""
+"""Pixels at a time: their sums stay in a cache. With fewer, frames are not read sequentially."""
 
 FEW = 256
-"""Frames whose values are added up by themselves where they are as precise as the total."""
+"""Frames per intermediate sum, if values have the precision of the total."""
 
 
 def add_frames(tile: AnyArray, total: AnyArray) -> None:
     """Add all frames of a tile, shape (n, *part), to `total`, shape `part`, contiguous.
 
-    `total` is uint64, int64, float64 or complex128 as the kind of the data asks for, or float64 for
-    integers of 64 bits; dtypes that kernels do not know are added up by NumPy. Raise if a sum of
-    integers does not fit.
+    `total` is uint64, int64, float64 or complex128, according to the kind of the data; float64 is
+    also possible for 64-bit integers. Raise if a sum of integers overflows. NumPy adds up dtypes
+    that kernels do not support.
     """
     if not tile.size:
         return
@@ -38,14 +38,14 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
     target = as_real(total)
     block = min(BLOCK, rows.width)
     if rows.flat.dtype == target.dtype and is_long(target.dtype):
-        for some in rows.cut(TOGETHER):
-            require(add_columns_exactly(*some, block, target), target.dtype)
+        for group in rows.cut(TOGETHER):
+            require(add_columns_exactly(*group, block, target), target.dtype)
         return
     dtype = target.dtype if is_long(rows.flat.dtype) else narrow.type(0).real.dtype
     if dtype == target.dtype != rows.flat.dtype:
         add_columns(*rows, block, target)
         return
     sums = np.empty(block, dtype)
-    # double precision in two steps, as there is nothing wider
-    for some in rows.cut(FEW if rows.flat.dtype == target.dtype else MOST):
-        sum_columns(*some, sums, target)
+    # there is no wider dtype than double precision: sum in two steps, with smaller rounding errors
+    for group in rows.cut(FEW if rows.flat.dtype == target.dtype else MOST):
+        sum_columns(*group, sums, target)

@@ -1,8 +1,8 @@
-"""What numba has no operator for: arithmetic in 32 bits, and memory asked for ahead of time.
+"""Operations that numba does not have: arithmetic in 32 bits, and prefetching.
 
-Where a kernel does several things with a value, the processor finds out too late what comes next:
-centres of mass of 16-bit frames in memory took 1.3 times as long without, and of sparse ones 1.4,
-as did sums of sparse frames.
+If a kernel does several operations with each value, the processor itself loads the next values too
+late. Without prefetching, centers of mass of 16-bit frames in memory took 1.3 times as long, and
+centers of mass and sums of sparse frames 1.4 times.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from udfdask.kernels.cpu.compile import intrinsic
 
 
 def _operation(integer: str, floating: str) -> Any:
-    """Return an operation of two numbers of one type, which the result has too."""
+    """Return an operation on two numbers of the same type, whose result has that type too."""
 
     @intrinsic
     def operation(context: Any, first: Any, second: Any) -> Any:
         if first != second:
-            return None  # numba says for which types there is nothing
+            return None  # numba raises an error that names the types
 
         def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
             if isinstance(first, types.Integer):
@@ -35,17 +35,17 @@ def _operation(integer: str, floating: str) -> Any:
 
 
 plus = _operation("add", "fadd")
-"""Return the sum, modulo 2**32 for integers."""
+"""Return the sum; sums of 32-bit integers stay in 32 bits, where numba's `+` widens them."""
 
 times = _operation("mul", "fmul")
-"""Return the product, modulo 2**32 for integers."""
+"""Return the product; products of 32-bit integers stay in 32 bits."""
 
 
-AHEAD = 8 << 10
-"""How far ahead to ask, in bytes; from 2 to 32 KiB made no difference."""
+PREFETCH_DISTANCE = 8 << 10
+"""Distance of the prefetched data in bytes; from 2 to 32 KiB made no difference."""
 
-LINE = 64
-"""Bytes that come together."""
+CACHE_LINE = 64
+"""Size of a cache line in bytes."""
 
 _make_array: Any = arrayobj.make_array
 
@@ -54,7 +54,7 @@ _READ, _INTO_SECOND_CACHE, _DATA = 0, 2, 1
 
 @intrinsic
 def prefetch(context: Any, flat: Any, index: Any) -> Any:
-    """Ask for the cache line of an element of a 1-D array, which may lie beyond its end."""
+    """Prefetch the cache line of an element of a 1-D array; the index may be beyond its end."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = _make_array(signature.args[0])(context, builder, values[0])

@@ -1,9 +1,9 @@
-"""Keeps compiled kernels on disk, and never lets a disk fail a run.
+"""Keep compiled kernels on disk, so that a full or damaged disk never fails a run.
 
-numba's own cache raises when its folder is full or becomes read-only, which would end a task that
-has nothing to write. It also numbers its files: two processes that compile at the same time may
-both write number 1, and a disk that fills up may hold the old number 1 under a new index. Here the
-name of a file says what is in it, and a file that is not whole is not used.
+numba's own cache raises an error if its folder is full or becomes read-only, which would fail a
+task that writes nothing. It also numbers its files: two processes that compile at the same time may
+both write number 1, and on a disk that fills up a new index may refer to an old file. Here the name
+of a file is derived from the key of its contents, and an incomplete file is not used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numba.core.serialize import dumps
 from udfdask.errors import UDFWarning
 
 DIGEST = hashlib.sha256().digest_size
-"""Bytes at the beginning of a file that say what the others have to be."""
+"""Size of the checksum at the beginning of a file."""
 
 
 class KernelCache(FunctionCache):
@@ -40,27 +40,27 @@ class KernelCache(FunctionCache):
         self._cache_file = files
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the version for a signature, None if there is no usable one."""
+        """Return the compiled version for a signature, None if there is no usable one."""
         try:
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except OSError:  # a folder that cannot be read: what is missing is compiled
+        except OSError:  # the folder cannot be read: compile again
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a version, if that is possible."""
-        if _trouble.told:
+        """Save a compiled version if possible, otherwise warn once."""
+        if _save_failure.was_reported:
             return
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except OSError as error:
-            _trouble.tell(f"in {self._cache_path}: {error}")
+            _save_failure.report(f"in {self._cache_path}: {error}")
 
 
 @lru_cache(maxsize=8)
 def _stamp_of(folder: Path) -> str:
-    """Return a digest of all modules of a folder: a kernel may call those of other files there.
+    """Return a digest of all modules of a folder, whose kernels may call each other.
 
-    numba looks at a kernel's own file alone, and would go on with what is on disk.
+    numba only looks at the file of a kernel, and would load outdated code of the other files.
     """
     digest = hashlib.sha256()
     for file in sorted(folder.glob("*.py")):
@@ -69,24 +69,24 @@ def _stamp_of(folder: Path) -> str:
 
 
 class NoCache(NullCache):
-    """What stands for the cache of a kernel where no folder can be written to."""
+    """The cache of a kernel if no folder is writable."""
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Say that nothing is kept."""
-        _trouble.tell("in any folder: none can be written to")
+        """Warn once that kernels are not saved."""
+        _save_failure.report("in any folder: none is writable")
 
 
 class KernelFiles:
-    """A file for each compiled version of a kernel, in the folder of all kernels.
+    """The files of a kernel, one for each compiled version.
 
     Parameters
     ----------
     folder : Path
-        Where the files are; made when the first one is written.
+        Folder of all kernels; numba makes it before it saves.
     base : str
-        How the names of all files of the kernel begin.
+        Beginning of the names of all files of the kernel.
     stamp : str
-        What the source and the compiler were: files with another stamp are out of date.
+        Identifies the source and the options: files with another stamp are outdated.
     """
 
     def __init__(self, folder: Path, base: str, stamp: str) -> None:
@@ -95,18 +95,18 @@ class KernelFiles:
         self._stamp = hashlib.sha256(f"{stamp} {numba.__version__}".encode()).hexdigest()[:16]
 
     def load(self, key: Any) -> Any:
-        """Return the data of a key; None if there are none, or if the file is damaged."""
+        """Return the data of a key, None if there is no file or the file is damaged."""
         try:
             content = self._path(key).read_bytes()
         except FileNotFoundError:
             return None
         data = content[DIGEST:]
         if hashlib.sha256(data).digest() != content[:DIGEST]:
-            return None  # compiled again, and written over
+            return None  # the kernel is compiled again and overwrites the file
         return pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
-        """Write the data of a key in one step, and remove what is out of date."""
+        """Write the data of a key atomically, and remove outdated files."""
         content = dumps(data)  # type: ignore[no-untyped-call]
         path = self._path(key)
         scratch = path.with_name(f"{path.name}.tmp.{uuid.uuid4().hex[:16]}")
@@ -124,48 +124,50 @@ class KernelFiles:
         self._remove(lambda name: True)
 
     def _path(self, key: Any) -> Path:
-        """Return the file of a key, which numba makes of the signature, the processor and code."""
+        """Return the file of a key. numba's keys consist of signature, processor and code."""
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:32]
         return self._folder / f"{self._base}.{self._stamp}.{digest}.nbc"
 
-    def _remove(self, chosen: Callable[[str], bool]) -> None:
-        """Remove files of the kernel that were chosen by their name."""
+    def _remove(self, selects: Callable[[str], bool]) -> None:
+        """Remove the files of the kernel whose names are selected."""
         for path in self._folder.glob(f"{self._base}.*.nbc"):
-            if chosen(path.name):
+            if selects(path.name):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
 
-class _Trouble:
-    """Whether this process has been told that it cannot keep kernels."""
+class _SaveFailure:
+    """Warn once per process that kernels cannot be saved."""
 
     def __init__(self) -> None:
-        self.told = False
+        self.was_reported = False
         self._lock = threading.Lock()
 
-    def tell(self, why: str) -> None:
-        """Warn, the first time, that kernels cannot be kept."""
+    def report(self, reason: str) -> None:
+        """Warn if this is the first failure."""
         with self._lock:
-            first, self.told = not self.told, True
-        if first:
+            is_first, self.was_reported = not self.was_reported, True
+        if is_first:
             warnings.warn(
-                f"compiled kernels cannot be kept {why}. The run goes on, but each process compiles"
-                " them anew, which takes seconds: set NUMBA_CACHE_DIR to a folder with free space",
+                f"compiled kernels cannot be saved {reason}. The run continues, but each process"
+                " compiles them again, which takes seconds: set NUMBA_CACHE_DIR to a folder with"
+                " free space",
                 UDFWarning,
                 stacklevel=2,
             )
 
 
-_trouble = _Trouble()
+_save_failure = _SaveFailure()
 
 
 def cache_of(function: Callable[..., Any], options: str) -> Any:
     """Return the cache of a kernel, in the folder that numba chooses.
 
-    That is `NUMBA_CACHE_DIR`, else beside the source, else a folder of the user.
+    This is `NUMBA_CACHE_DIR`, otherwise a folder next to the source, otherwise one in the user's
+    home folder.
     """
     try:
         return KernelCache(function, options)
-    except (RuntimeError, OSError):  # no folder at all, or no file with the source
+    except (RuntimeError, OSError):  # no writable folder, or no source file
         in_file = Path(function.__code__.co_filename).is_file()
         return NoCache() if in_file else NullCache()

@@ -1,7 +1,7 @@
 """Sums of logarithms, as logarithms of products.
 
-A product is kept as a number within 1 and 2 and a power of two. It takes a multiplication for each
-value, and a single logarithm at the end, which would take ten times as long.
+A product is stored as a number between 1 and 2 and a power of two. This needs a multiplication per
+value and a single logarithm at the end; a logarithm per value would take ten times as long.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.rows import as_rows, turned, wider
+from udfdask.kernels.cpu.rows import as_rows, swapped, wider
 from udfdask.types import AnyArray
 
 BLOCK = 1024
-"""Pixels whose products are held in the nearest cache at a time."""
+"""Pixels at a time: their products stay in the first-level cache."""
 
 SAFE = {"u1": 64, "i1": 64, "u2": 32, "i2": 32, "u4": 16, "i4": 16, "u8": 8, "i8": 8, "f4": 4}
-"""Factors whose product does not overflow, by dtype; one for others."""
+"""Number of factors whose product cannot overflow, by dtype; one for other dtypes."""
 
 
 def multiply_heights(
     tile: AnyArray, mantissa: AnyArray, exponent: AnyArray, pending: int = 0
 ) -> int:
-    """Multiply the products by (frame - min(frame) + 1) of each frame of a tile.
+    """Multiply the products with (frame - min(frame) + 1) for each frame of a tile.
 
-    The tile holds whole frames, shape (n, *sig); a product is ``mantissa * 2**exponent``, float64
-    and int64, both of shape `sig` and contiguous. The mantissa was within 1 and 2 before it was
-    multiplied `pending` times; how often it has been now is returned.
+    The tile consists of full frames, shape (n, *sig). A product is ``mantissa * 2**exponent``,
+    float64 and int64, both of shape `sig` and contiguous. `pending` is the number of factors since
+    the mantissa was between 1 and 2; the new number is returned.
     """
     if not tile.size:
         return pending
@@ -40,19 +40,19 @@ def multiply_heights(
     safe = SAFE.get(f"{rows.flat.dtype.kind}{rows.flat.dtype.itemsize}", 1)
     factors = mantissa.reshape(-1)
     bits, powers = factors.view(np.int64), exponent.reshape(-1)
-    now: int = multiply_columns(*rows, lowest, safe, pending, BLOCK, factors, bits, powers)
-    return now
+    count: int = multiply_columns(*rows, lowest, safe, pending, BLOCK, factors, bits, powers)
+    return count
 
 
 def normalize_products(mantissa: AnyArray, exponent: AnyArray) -> None:
-    """Bring the mantissa within 1 and 2."""
+    """Bring each finite mantissa between 1 and 2."""
     normalize(mantissa.reshape(-1).view(np.int64), exponent.reshape(-1))
 
 
 def merge_products(
     mantissa: AnyArray, exponent: AnyArray, more_mantissa: AnyArray, more_exponent: AnyArray
 ) -> None:
-    """Multiply products by others, both with a mantissa within 1 and 2."""
+    """Multiply products with others, all with a mantissa between 1 and 2."""
     mantissa *= more_mantissa
     exponent += more_exponent
     normalize_products(mantissa, exponent)
@@ -71,7 +71,7 @@ def multiply_columns(
     count: int,
     step: int,
     width: int,
-    turn: Any,
+    swap: Any,
     lowest: AnyArray,
     safe: int,
     pending: int,
@@ -80,9 +80,9 @@ def multiply_columns(
     bits: AnyArray,
     exponent: AnyArray,
 ) -> int:
-    """Multiply by every row less its `lowest` value, plus 1; `bits` are those of the mantissa.
+    """Multiply with (row - lowest + 1) for every row; `bits` is a view of the mantissa as int64.
 
-    Never more than `safe` times before the next normalisation; returns how often since the last.
+    Normalize after at most `safe` factors. Return the number of factors since the last time.
     """
     fours = count - count % 4 if safe >= 4 else 0
     now = pending
@@ -98,7 +98,7 @@ def multiply_columns(
             k = i * step + start
             _multiply_four(
                 product,
-                turn,
+                swap,
                 flat[k : k + n],
                 flat[k + step : k + step + n],
                 flat[k + 2 * step : k + 2 * step + n],
@@ -111,7 +111,7 @@ def multiply_columns(
                 normalize(bits[start:stop], exponent[start:stop])
                 now = 0
             k = i * step + start
-            _multiply_one(product, turn, flat[k : k + n], lowest[i])
+            _multiply_one(product, swap, flat[k : k + n], lowest[i])
             now += 1
     return now
 
@@ -120,7 +120,7 @@ def multiply_columns(
 def normalize(bits: AnyArray, exponent: AnyArray) -> None:
     """Move the powers of two of positive float64 numbers, given as bits, to `exponent`.
 
-    Infinity and NaN stay as they are.
+    Infinity and NaN do not change.
     """
     for j in range(len(bits)):
         value = bits[j]
@@ -131,25 +131,25 @@ def normalize(bits: AnyArray, exponent: AnyArray) -> None:
 
 
 @inner_kernel
-def _multiply_one(product: AnyArray, turn: Any, a: AnyArray, low: float) -> None:
-    """Multiply by the values of a row less `low`, plus 1."""
+def _multiply_one(product: AnyArray, swap: Any, a: AnyArray, low: float) -> None:
+    """Multiply with (row - low + 1)."""
     for j in range(len(product)):
-        product[j] *= (np.float64(turned(a[j], turn)) - low) + 1.0
+        product[j] *= (np.float64(swapped(a[j], swap)) - low) + 1.0
 
 
 @inner_kernel
 def _multiply_four(
     product: AnyArray,
-    turn: Any,
+    swap: Any,
     a: AnyArray,
     b: AnyArray,
     c: AnyArray,
     d: AnyArray,
     low: AnyArray,
 ) -> None:
-    """Multiply by the values of four rows, each less its `low`, plus 1."""
+    """Multiply with (row - low + 1) for four rows, each with its own `low`."""
     p, q, r, s = low[0], low[1], low[2], low[3]
     for j in range(len(product)):
-        t, u = np.float64(turned(a[j], turn)), np.float64(turned(b[j], turn))
-        v, w = np.float64(turned(c[j], turn)), np.float64(turned(d[j], turn))
+        t, u = np.float64(swapped(a[j], swap)), np.float64(swapped(b[j], swap))
+        v, w = np.float64(swapped(c[j], swap)), np.float64(swapped(d[j], swap))
         product[j] *= ((t - p + 1.0) * (u - q + 1.0)) * ((v - r + 1.0) * (w - s + 1.0))

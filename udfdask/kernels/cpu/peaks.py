@@ -1,4 +1,4 @@
-"""The highest place of each correlation map: where it is, how high and how steep."""
+"""Find the maximum of each correlation map: its position, height and slope."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from udfdask.kernels.cpu.compile import kernel
 from udfdask.types import AnyArray
 
 REACH = 2
-"""Pixels on each side of a maximum over which its centroid is taken."""
+"""The centroid of a maximum includes this number of pixels on each side."""
 NEAREST = 1.5
-"""Distance in pixels from which the slope counts: a maximum is flat on top."""
+"""Smallest distance in pixels for the slope, because a maximum is flat on top."""
 
 
 @kernel
@@ -24,11 +24,11 @@ def find_maxima(
     heights: AnyArray,
     elevations: AnyArray,
 ) -> None:
-    """Write what is known of the maximum of each map to the last four arrays.
+    """Write position, centroid, height and slope of each map's maximum to the last four arrays.
 
     `maps` has the shape (n, k, side, side). `corners` holds the position (y, x) of the first
-    pixel of each map, shape (n, k, 2), or (1, k, 2) if that is the same in all frames. `centers`
-    and `refineds` get the shape (n, k, 2), `heights` and `elevations` (n, k).
+    pixel of each map, shape (n, k, 2), or (1, k, 2) if it is the same in all frames. `centers`
+    and `refineds` have the shape (n, k, 2), `heights` and `elevations` (n, k).
     """
     n, k, side, _ = maps.shape
     for f in range(n):
@@ -51,7 +51,7 @@ def find_maxima(
 
 @kernel
 def _highest(one: AnyArray) -> tuple[int, int]:
-    """Return the first highest pixel of a map in C order, (-1, -1) if not all are finite."""
+    """Return the first pixel with the largest value, (-1, -1) if not all values are finite."""
     y, x = 0, 0
     best = one[0, 0]
     for i in range(one.shape[0]):
@@ -65,9 +65,9 @@ def _highest(one: AnyArray) -> tuple[int, int]:
 
 @kernel
 def _centroid(one: AnyArray, y: int, x: int) -> tuple[float, float]:
-    """Return the centroid around a pixel, after subtracting the minimum there.
+    """Return the centroid around a pixel, after subtracting the minimum of this region.
 
-    Near the edge of the map the surroundings are smaller, and still symmetric.
+    Near the edge of the map, the region is smaller, but still symmetric.
     """
     reach = min(REACH, y, x, one.shape[0] - 1 - y, one.shape[1] - 1 - x)
     around = one[y - reach : y + reach + 1, x - reach : x + reach + 1]
@@ -86,7 +86,7 @@ def _centroid(one: AnyArray, y: int, x: int) -> tuple[float, float]:
 
 @kernel
 def _elevation(one: AnyArray, y: float, x: float, height: float) -> float:
-    """Return the slope of the steepest cone with its tip at a place that lies above the map."""
+    """Return the slope of the steepest cone above the map with its tip at (y, x, height)."""
     lowest = np.inf
     for i in range(one.shape[0]):
         for j in range(one.shape[1]):

@@ -1,4 +1,4 @@
-"""Adds up the pixels of each frame of a tile."""
+"""Sum the pixels of each frame of a tile."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, kernel, reordering_kernel
-from udfdask.kernels.cpu.exact_sums import add_pieces_exactly, add_rows_exactly
-from udfdask.kernels.cpu.rows import as_rows, turned, wider
+from udfdask.kernels.cpu.exact_sums import add_ragged_exactly, add_rows_exactly
+from udfdask.kernels.cpu.rows import as_rows, swapped, wider
 from udfdask.kernels.overflow import is_long, require
 from udfdask.types import AnyArray
 
 BLOCK = 1024
-"""Pixels that are added up in a loop, before such sums are added up in pairs."""
+"""Pixels that are added up one after another; the sums of blocks are added up in pairs."""
 
 
 def add_pixels(tile: AnyArray, total: AnyArray) -> None:
     """Add the pixels of each frame of a tile, shape (n, *part), to `total`, shape (n,).
 
-    `total` is uint64, int64, float64 or complex128 as the kind of the data asks for, or float64 for
-    integers of 64 bits; dtypes that kernels do not know are added up by NumPy. Raise if a sum of
-    integers does not fit.
+    `total` is uint64, int64, float64 or complex128, according to the kind of the data; float64 is
+    also possible for 64-bit integers. Raise if a sum of integers overflows. NumPy adds up dtypes
+    that kernels do not support.
     """
     if not tile.size:
         return
@@ -39,10 +39,10 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
     sum_rows(*rows, _zero(narrow, rows.flat.dtype, total.dtype), blocks, total)
 
 
-def add_pieces(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
-    """Add values of frames of different lengths to `total`, shape (frames,), its dtype as above.
+def add_ragged(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
+    """Add up rows of different lengths; `total` has the shape (rows,) and a dtype as above.
 
-    Those of frame f go from ``starts[f]`` up to ``starts[f + 1]``; compiled code knows their dtype.
+    Row i is ``values[starts[i] : starts[i + 1]]``, in a dtype that compiled code supports.
     """
     if not len(values):
         return
@@ -50,14 +50,14 @@ def add_pieces(starts: AnyArray, values: AnyArray, total: AnyArray) -> None:
     narrow = wider(values.dtype)
     assert narrow is not None
     if values.dtype == total.dtype and is_long(total.dtype):
-        require(add_pieces_exactly(starts, values, total), total.dtype)
+        require(add_ragged_exactly(starts, values, total), total.dtype)
         return
     zero = _zero(narrow, values.dtype, total.dtype)
-    sum_pieces(starts, values, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
+    sum_ragged(starts, values, zero, np.empty(-(-longest // BLOCK), total.dtype), total)
 
 
 def _zero(narrow: np.dtype[Any], values: np.dtype[Any], total: np.dtype[Any]) -> Any:
-    """Return a zero of the dtype in which a block is added up."""
+    """Return 0 in the dtype of the sum of a block."""
     return total.type(0) if is_long(values) else narrow.type(0)
 
 
@@ -67,34 +67,34 @@ def sum_rows(
     count: int,
     step: int,
     width: int,
-    turn: Any,
+    swap: Any,
     zero: Any,
     blocks: AnyArray,
     total: AnyArray,
 ) -> None:
     """Add the sum of each row to `total`; blocks are summed in the dtype of `zero`."""
     for i in range(count):
-        total[i] += _sum_row(flat[i * step : i * step + width], turn, zero, blocks)
+        total[i] += _sum_row(flat[i * step : i * step + width], swap, zero, blocks)
 
 
 @kernel
-def sum_pieces(
+def sum_ragged(
     starts: AnyArray, values: AnyArray, zero: Any, blocks: AnyArray, total: AnyArray
 ) -> None:
-    """Add the sum of each piece of `values` to `total`."""
+    """Add the sum of each row of `values` to `total`; the rows have different lengths."""
     for i in range(len(total)):
         if starts[i] < starts[i + 1]:
             total[i] += _sum_row(values[starts[i] : starts[i + 1]], None, zero, blocks)
 
 
 @inner_kernel
-def _sum_row(row: AnyArray, turn: Any, zero: Any, blocks: AnyArray) -> Any:
-    """Return the sum of a row that is not empty; `blocks` is room for those of its blocks."""
+def _sum_row(row: AnyArray, swap: Any, zero: Any, blocks: AnyArray) -> Any:
+    """Return the sum of a row that is not empty; `blocks` is a buffer for the sums of blocks."""
     n = 0
     for start in range(0, len(row), BLOCK):
-        blocks[n] = _sum_block(row[start : start + BLOCK], turn, zero)
+        blocks[n] = _sum_block(row[start : start + BLOCK], swap, zero)
         n += 1
-    while n > 1:  # in pairs, which lets rounding errors grow with the logarithm alone
+    while n > 1:  # in pairs: rounding errors only grow with the logarithm of the number of blocks
         half = n // 2
         for j in range(half):
             blocks[j] = blocks[2 * j] + blocks[2 * j + 1]
@@ -106,10 +106,10 @@ def _sum_row(row: AnyArray, turn: Any, zero: Any, blocks: AnyArray) -> Any:
 
 
 @reordering_kernel
-def _sum_block(row: AnyArray, turn: Any, zero: Any) -> Any:
+def _sum_block(row: AnyArray, swap: Any, zero: Any) -> Any:
     """Return the sum of a row in the dtype of `zero`."""
     wide = type(zero)
     total = zero
     for j in range(len(row)):
-        total = wide(total + wide(turned(row[j], turn)))
+        total = wide(total + wide(swapped(row[j], swap)))
     return total

@@ -1,4 +1,4 @@
-"""Weighted sums of the pixels of frames over rings: around one centre, or around one for each."""
+"""Weighted sums over rings, around a common center or around a center for each frame."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from udfdask.types import AnyArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RingPlaces:
-    """The pixels of rings in the memory of a frame of a tile."""
+    """The pixels of rings, as indices into the memory of a frame of a tile."""
 
     bounds: AnyArray
-    """Where the pixels of each ring begin, and the last end; int64, shape (rings + 1,)."""
+    """The pixels of ring b are those from ``bounds[b]`` to ``bounds[b + 1]``; int64."""
     places: AnyArray
-    """Where each pixel lies, in elements, uint32: an index that cannot be negative is faster."""
+    """Index of each pixel, in elements, uint32: kernels need not check for negative indices."""
     weights: AnyArray
     """Weight of each pixel, float64."""
 
@@ -36,7 +36,7 @@ def add_ring_sums(flat: AnyArray, frame_step: int, rings: RingPlaces, out: AnyAr
 def _add_ring_sums(
     flat: Any, frame_step: int, bounds: Any, places: Any, weights: Any, out: Any
 ) -> None:
-    """Add the sums: of four frames at a time, as places and weights are the most to be read."""
+    """Add the sums of four frames at a time: indices and weights take most of the reading."""
     in_fours = out.shape[0] - out.shape[0] % 4
     for f in range(0, in_fours, 4):
         frame_0 = flat[f * frame_step :]
@@ -76,12 +76,12 @@ def add_rings_about(
     sums: AnyArray,
     covered: AnyArray,
 ) -> None:
-    """Add sum(w * I) and sum(w) of rings around each frame's own centre, shape (frames, rings).
+    """Add sum(w * I) and sum(w) of rings around each frame's own center, shape (frames, rings).
 
-    `flat` and the steps come from `rows_in_memory`; `window` holds the first row and column of the
-    tile in the frame, its height and its width. Rings of one thickness follow each other from the
-    inner radius; weights are those of `radial_bins`. `centers` has the shape (frames, 2), float64;
-    one that is not finite makes the sums NaN.
+    `flat` and the steps come from `rows_in_memory`. `window` holds the first row and column of the
+    tile in the frame, its height and its width. The rings have the same thickness and start at the
+    inner radius; the weights are those of `radial_bins`. `centers` has the shape (frames, 2),
+    float64; if a center is not finite, its sums are NaN.
     """
     kernel = _add_wide_rings if thickness >= 1 else _add_narrow_rings
     kernel(flat, frame_step, row_step, *window, centers, inner, thickness, sums, covered)
@@ -89,7 +89,7 @@ def add_rings_about(
 
 @summing_kernel
 def _columns(y: int, cy: float, cx: float, reach: float, width: int) -> tuple[int, int]:
-    """Return first and stop of the columns of a row that are closer to a centre than `reach`."""
+    """Return start and stop of the columns of a row that are closer to a center than `reach`."""
     half = math.sqrt(max(reach * reach - (y - cy) ** 2, 0.0))
     if half == 0 or cx + half < 0 or cx - half > width - 1:
         return 0, 0
@@ -111,14 +111,14 @@ def _add_wide_rings(
     sums: Any,
     covered: Any,
 ) -> None:
-    """Add rings at least a pixel thick: a pixel lies in those on both sides of the nearest edge.
+    """Add rings that are at least a pixel thick: each pixel is in at most two of them.
 
-    Edge e, counted from the inner one, is where ring e - 1 falls and ring e rises; `soft` is the
-    weight in ring e, the rest is that in ring e - 1. At each edge four sums are kept: of
+    These are the rings on both sides of the nearest edge. Edge e separates ring e - 1 from ring e.
+    `soft` is the weight in ring e, `rest` that in ring e - 1. Each edge has four sums: of
     rest * I, of soft * I, of rest and of soft.
     """
     n_rings = sums.shape[1]
-    # two sets in turn: an addition does not wait for that of the pixel before
+    # pixels use two sets alternately: an addition need not wait for that of the previous pixel
     at_edge = np.empty((2, n_rings + 1, 4))
     for f in range(sums.shape[0]):
         cy, cx = centers[f, 0] - oy, centers[f, 1] - ox
@@ -138,7 +138,7 @@ def _add_wide_rings(
                     soft = 1 - inner
                 rest = 1 - soft
                 four = at_edge[j & 1, edge]
-                # NaN stays out of the ring in which it weighs nothing
+                # a NaN must not reach a ring in which it has no weight
                 four[0] += rest * value if rest > 0 else 0.0
                 four[1] += soft * value if soft > 0 else 0.0
                 four[2] += rest
@@ -165,7 +165,7 @@ def _add_narrow_rings(
     sums: Any,
     covered: Any,
 ) -> None:
-    """Add rings that are thinner than a pixel, so that one lies in several."""
+    """Add rings that are thinner than a pixel, so that a pixel is in several of them."""
     n_rings = sums.shape[1]
     for f in range(sums.shape[0]):
         cy, cx = centers[f, 0] - oy, centers[f, 1] - ox

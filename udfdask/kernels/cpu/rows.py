@@ -1,4 +1,4 @@
-"""A tile as kernels read it: one run of memory, cut into rows."""
+"""Convert tiles to the form that kernels read: flat memory, and the step between rows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from udfdask.types import AnyArray
 
 
 def rows_in_memory(tile: AnyArray) -> tuple[AnyArray, int, int]:
-    """Return a tile as flat memory, and the steps in it from frame to frame and from row to row.
+    """Return a tile as flat memory, with the steps between frames and between rows of pixels.
 
-    `tile` has the shape (frames, height, width) and is not empty; what is returned is read-only and
-    of a dtype that kernels take: bool comes as uint8, half and extended precision as float64. It is
-    copied only for that, and where a row of pixels is not contiguous.
+    `tile` has the shape (frames, height, width) and is not empty. The memory is read-only, and has
+    a dtype that kernels support: bool becomes uint8, half and extended precision float64. It is
+    only copied to convert the dtype, or if rows of pixels are not contiguous.
     """
     if tile.dtype == np.bool_:
         tile = tile.view(np.uint8)
@@ -26,21 +26,20 @@ def rows_in_memory(tile: AnyArray) -> tuple[AnyArray, int, int]:
         tile = tile.astype(np.float64)
     size = tile.dtype.itemsize
     frame, row, pixel = tile.strides
-    steady = pixel == size or tile.shape[2] == 1
-    if not (steady and tile.flags.aligned and frame >= 0 <= row and not (frame | row) % size):
+    contiguous = pixel == size or tile.shape[2] == 1
+    if not (contiguous and tile.flags.aligned and frame >= 0 <= row and not (frame | row) % size):
         tile = np.ascontiguousarray(tile)
         frame, row, _ = tile.strides
     n, height, width = tile.shape
     length = ((n - 1) * frame + (height - 1) * row) // size + width
-    flat = np.lib.stride_tricks.as_strided(tile, (length,), (size,), writeable=False)
-    return flat, frame // size, row // size
+    return as_strided(tile, (length,), (size,), writeable=False), frame // size, row // size
 
 
 def as_native(tile: AnyArray) -> tuple[AnyArray, bool | None]:
-    """Return the memory of a tile as values of native byte order, and how kernels take it.
+    """Return a tile with a dtype of native byte order, and whether kernels must swap its bytes.
 
-    The latter is True if kernels have to turn each value round, else None: it is a type that
-    compiled code is made for. Complex tiles are copied.
+    The second value is True or None: None has a type of its own, for which numba compiles code that
+    does not swap. Complex numbers of the other byte order are converted here.
     """
     if tile.dtype.isnative:
         return tile, None
@@ -51,8 +50,8 @@ def as_native(tile: AnyArray) -> tuple[AnyArray, bool | None]:
 
 
 @intrinsic
-def turned(context: Any, value: Any, turn: Any) -> Any:
-    """Return a value with its bytes in the other order, itself if `turn` is None."""
+def swapped(context: Any, value: Any, swap: Any) -> Any:
+    """Return a value with its bytes swapped; return the value itself if `swap` is None."""
 
     def same(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return values[0]
@@ -63,35 +62,35 @@ def turned(context: Any, value: Any, turn: Any) -> Any:
         number = builder.bswap(builder.bitcast(values[0], bits))
         return builder.bitcast(number, plain)
 
-    return value(value, turn), same if isinstance(turn, types.NoneType) else reverse
+    return value(value, swap), same if isinstance(swap, types.NoneType) else reverse
 
 
 class Rows(NamedTuple):
-    """The frames of a tile: those of frame i are ``flat[i * step : i * step + width]``.
+    """The frames of a tile as flat memory: frame i is ``flat[i * step : i * step + width]``.
 
-    Slices of a contiguous 1-D array are what a compiler knows to be contiguous, also where the
-    frames of a tile are parts of larger ones.
+    The compiler knows that slices of a contiguous 1-D array are contiguous. This is also true if
+    the frames of the tile are parts of larger frames.
     """
 
     flat: AnyArray
-    """All memory from the first value to the last, read-only."""
+    """All memory from the first to the last value, read-only."""
     frames: int
     """Number of frames."""
     step: int
-    """Values from one frame to the next."""
+    """Values from the start of a frame to the start of the next one."""
     width: int
     """Values in a frame."""
-    turn: bool | None
-    """True if kernels have to turn the bytes of each value round, else None."""
+    swap: bool | None
+    """True if kernels must swap the bytes of each value, otherwise None."""
 
     def as_real(self) -> Rows:
-        """Return complex values as pairs of real ones, real ones as they are."""
+        """Return complex values as pairs of real values."""
         if self.flat.dtype.kind != "c":
             return self
-        return Rows(as_real(self.flat), self.frames, 2 * self.step, 2 * self.width, self.turn)
+        return Rows(as_real(self.flat), self.frames, 2 * self.step, 2 * self.width, self.swap)
 
     def cut(self, most: int) -> list[Rows]:
-        """Return the frames in groups of so many at most."""
+        """Return the frames in groups of at most `most` frames."""
         if self.frames <= most:
             return [self]
         groups = []
@@ -99,16 +98,16 @@ class Rows(NamedTuple):
             count = min(most, self.frames - start)
             end = (start + count - 1) * self.step + self.width
             flat = self.flat[start * self.step : end]
-            groups.append(Rows(flat, count, self.step, self.width, self.turn))
+            groups.append(Rows(flat, count, self.step, self.width, self.swap))
         return groups
 
 
 def as_rows(tile: AnyArray) -> Rows:
-    """Return a tile of shape (n, *part), not empty; copied only if its pixels are no neighbours.
+    """Return a tile of shape (n, *part), not empty, as rows; bool becomes uint8, float16 float32.
 
-    Truth values become uint8, float16 becomes float32.
+    The tile is only copied if the pixels of a frame are not contiguous.
     """
-    tile, turn = as_native(tile)
+    tile, swap = as_native(tile)
     if tile.dtype == np.float16:
         tile = tile.astype(np.float32)
     if not tile.flags.aligned:
@@ -120,17 +119,17 @@ def as_rows(tile: AnyArray) -> Rows:
     step, rest = divmod(tile.strides[0], tile.itemsize)
     if not tile.flags.c_contiguous and not rest and step >= 0 and tile[0].flags.c_contiguous:
         size = (count - 1) * step + width
-        # no array of NumPy's own ends in the middle of a row
+        # reshape cannot make this view, which ends in the middle of a row
         flat = as_strided(tile, shape=(size,), strides=(tile.itemsize,), writeable=False)
-        return Rows(flat, count, step, width, turn)
+        return Rows(flat, count, step, width, swap)
     flat = np.ascontiguousarray(tile).reshape(-1)
-    # an array that may be written to is another type to numba, and compiled for again
+    # numba would compile again for writable arrays, which are another type
     flat.flags.writeable = False
-    return Rows(flat, count, width, width, turn)
+    return Rows(flat, count, width, width, swap)
 
 
 def as_real(array: AnyArray) -> AnyArray:
-    """Return a contiguous array as a 1-D one of real numbers, complex ones as pairs; no copy."""
+    """Return a contiguous array as a 1-D view of real numbers; complex numbers become pairs."""
     flat: AnyArray = array.reshape(-1)
     return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
@@ -151,14 +150,15 @@ WIDER: dict[str, np.dtype[Any]] = {
     "c8": np.dtype(np.complex128),
     "c16": np.dtype(np.complex128),
 }
-"""The dtypes that `as_rows` takes, and what `MOST` values of each are added up in.
+"""The dtypes that kernels support, each with a dtype for sums of up to `MOST` values.
 
-For integers of up to 16 bits it is no wider than is exact: a register holds more such sums."""
+For integers of up to 16 bits, these sums only have 32 bits: a vector register holds more of them.
+"""
 
 MOST = 1 << 16
-"""Values that may be added up in a dtype of `WIDER`."""
+"""Largest number of values that are added up in a dtype of `WIDER`."""
 
 
 def wider(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return what values of a dtype are added up in, None if kernels do not know it."""
+    """Return the dtype for sums of values of a dtype, None if kernels do not support it."""
     return WIDER.get(f"{dtype.kind}{dtype.itemsize}")

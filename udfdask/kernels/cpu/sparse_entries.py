@@ -1,4 +1,4 @@
-"""What sparse frames store, frame by frame: the form in which kernels read tiles of any format."""
+"""The entries of sparse frames: one form for kernels, made from tiles of any sparse format."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from udfdask.types import AnyArray
 def in_order(starts: AnyArray, pixels: AnyArray, width: int) -> bool:
     """Return whether the pixels of each row increase and are less than `width`.
 
-    Those of row i go from ``starts[i]`` up to ``starts[i + 1]``, int64. `pixels` have four or eight
-    bytes, and are read as numbers without a sign.
+    Row i is ``pixels[starts[i] : starts[i + 1]]``, with `starts` in int64. `pixels` has a 32-bit or
+    64-bit integer dtype. All pixels are read, so raw CSR blocks are only checked once per process.
     """
+    # negative pixels become huge: one comparison finds both kinds of bad ones
     unsigned = pixels.view(f"u{pixels.itemsize}")
     return bool(_increase(starts, unsigned, unsigned.dtype.type(width - 1)))
 
 
 @kernel
 def _increase(starts: AnyArray, pixels: AnyArray, last: int) -> bool:
-    """Return whether pixels increase in each row, up to `last` at most."""
+    """Return whether the pixels of each row increase and do not exceed `last`."""
     for i in range(len(starts) - 1):
         row = pixels[starts[i] : starts[i + 1]]
         if len(row) and row[len(row) - 1] > last:
             return False
         before, after = row[: len(row) - 1], row[1:]
         falls = False
-        for k in range(len(after)):  # all of them: a way out would cost more than it spares
+        for k in range(len(after)):  # without an early exit, several pixels are compared at once
             falls |= before[k] >= after[k]
         if falls:
             return False
@@ -46,18 +47,17 @@ def _increase(starts: AnyArray, pixels: AnyArray, last: int) -> bool:
 
 
 class Entries(NamedTuple):
-    """The entries of sparse frames, those of frame f from ``starts[f]`` up to ``starts[f + 1]``.
+    """The entries of sparse frames: frame f has those from ``starts[f]`` to ``starts[f + 1]``.
 
-    All arrays are read-only: to numba one that may be written to is another type, for which code is
-    compiled again.
+    All arrays are read-only: numba would compile again for writable arrays, which are another type.
     """
 
     starts: AnyArray
-    """Number of the first entry of each frame, and at last that of all entries, int64."""
+    """Index of the first entry of each frame, then the number of entries, int64."""
     pixels: AnyArray
     """Pixel of each entry in the flattened part of the signal, uint32 or uint64."""
     values: AnyArray
-    """Value of each entry, in a dtype that compiled code knows."""
+    """Value of each entry, in a dtype that compiled code supports."""
 
     @property
     def frames(self) -> int:
@@ -65,7 +65,7 @@ class Entries(NamedTuple):
         return len(self.starts) - 1
 
     def cut(self, most: int) -> list[Entries]:
-        """Return the entries in groups of so many frames at most."""
+        """Return the entries in groups of at most `most` frames."""
         if self.frames <= most:
             return [self]
         bounds = [*range(0, self.frames, most), self.frames]
@@ -74,15 +74,15 @@ class Entries(NamedTuple):
     def _rows(self, first: int, stop: int) -> Entries:
         """Return the entries of some frames."""
         starts = self.starts[first : stop + 1]
-        some = slice(int(starts[0]), int(starts[-1]))
-        return Entries(locked(starts - starts[0]), self.pixels[some], self.values[some])
+        part = slice(int(starts[0]), int(starts[-1]))
+        return Entries(locked(starts - starts[0]), self.pixels[part], self.values[part])
 
 
 def entries_of(tile: Any) -> Entries:
-    """Return the entries of a sparse tile of the host, shape (frames, *part) or (frames, pixels).
+    """Return the entries of a sparse tile on the host, shape (frames, *part) or (frames, pixels).
 
-    Rows of compressed rows, in `sparse.GCXS` and SciPy's CSR, are not copied. Of `sparse.COO` the
-    coordinates become pixels; other formats are converted first.
+    `sparse.GCXS` and SciPy's CSR are not copied. For `sparse.COO`, pixels are computed from the
+    coordinates. Other formats are converted first.
     """
     if backend_of(tile) == COO:
         return Entries(locked(coo_starts(tile)), _coo_pixels(tile), _values(tile))
@@ -91,7 +91,7 @@ def entries_of(tile: Any) -> Entries:
 
 
 def values_of(tile: Any) -> tuple[AnyArray, AnyArray]:
-    """Return the starts and values of `entries_of`, where it does not matter at which pixels."""
+    """Return only the starts and values of `entries_of`, which is faster."""
     if backend_of(tile) == COO:
         return locked(coo_starts(tile)), _values(tile)
     rows = _as_rows(tile)
@@ -99,7 +99,7 @@ def values_of(tile: Any) -> tuple[AnyArray, AnyArray]:
 
 
 def _as_rows(tile: Any) -> Any:
-    """Return a tile as a sparse.GCXS array or a matrix of compressed rows."""
+    """Return a tile as a sparse.GCXS array compressed over frames, or as a CSR matrix."""
     backend = backend_of(tile)
     if backend in (SCIPY_CSR, SCIPY_CSR_ARRAY) or (backend == GCXS and is_rows(tile)):
         return tile
@@ -107,19 +107,19 @@ def _as_rows(tile: Any) -> Any:
 
 
 def _starts(rows: Any) -> AnyArray:
-    """Return where the entries of compressed rows begin."""
+    """Return the index of the first entry of each row."""
     return locked(rows.indptr.astype(np.int64, copy=False))
 
 
 def _unsigned(indices: AnyArray) -> AnyArray:
-    """Return pixel numbers without a sign, which spares kernels a look at negative ones."""
+    """Return pixels as unsigned integers: kernels need not check for negative indices."""
     if indices.dtype.kind not in "iu" or indices.itemsize not in (4, 8):
         indices = indices.astype(np.int64)
     return locked(indices.view(f"u{indices.itemsize}"))
 
 
 def _values(tile: Any) -> AnyArray:
-    """Return what a tile stores in a dtype that kernels take."""
+    """Return the stored values of a tile, in a dtype that kernels support."""
     values: AnyArray = tile.data
     if values.dtype == np.bool_:
         return locked(values.view(np.uint8))
@@ -127,7 +127,7 @@ def _values(tile: Any) -> AnyArray:
 
 
 def _coo_pixels(tile: Any) -> AnyArray:
-    """Return the pixel of each entry from coordinates."""
+    """Return the pixel of each entry of a sparse.COO array."""
     sizes = np.array(tile.shape[1:], np.uint64)
     pixels = math.prod(tile.shape[1:])
     flat = np.empty(tile.coords.shape[1], np.uint32 if pixels <= 2**32 else np.uint64)
@@ -137,7 +137,7 @@ def _coo_pixels(tile: Any) -> AnyArray:
 
 @kernel
 def _flatten(coordinates: AnyArray, sizes: AnyArray, flat: AnyArray) -> None:
-    """Write the numbers of pixels, in C order of a part of these sizes."""
+    """Write the flat index of each pixel, in C order, for a part with these sizes."""
     for k in range(len(flat)):
         pixel = np.uint64(0)
         for axis in range(len(sizes)):

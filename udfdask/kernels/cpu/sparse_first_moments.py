@@ -1,4 +1,4 @@
-"""Sum and first moments of the pixels of sparse frames, within a mask or all of them."""
+"""Sum and first moments of the pixels of sparse frames, with or without a mask."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, summing_kernel
-from udfdask.kernels.cpu.intrinsics import AHEAD, LINE, prefetch
+from udfdask.kernels.cpu.intrinsics import CACHE_LINE, PREFETCH_DISTANCE, prefetch
 from udfdask.kernels.cpu.sparse_entries import Entries
 from udfdask.types import AnyArray
 
 
-def add_entry_centres(
+def add_entry_first_moments(
     entries: Entries, origin: tuple[int, ...], width: int, inside: AnyArray | None, out: AnyArray
 ) -> None:
     """Add sum(I), sum(y * I) and sum(x * I) of each frame to `out`, shape (frames, 3), float64.
 
-    The first pixel of the part is pixel `origin`, (y, x), of the frame, its rows have `width`
-    pixels. `inside` is flat, uint8; what lies outside is not read. None takes all pixels.
+    The first pixel of the part is pixel `origin`, (y, x), of the frame; its rows have `width`
+    pixels. `inside`, flat, uint8, is 1 for the pixels that count; None counts all pixels.
     """
     if not len(entries.values):
         return
@@ -27,11 +27,11 @@ def add_entry_centres(
 
 @inner_kernel
 def _place(pixel: Any, each: float, width: float) -> Any:
-    """Return row and column of a pixel; `each` is one over the width of a row.
+    """Return row and column of a pixel; `each` is 1 / width.
 
-    A whole number and a half divided by another is never nearer to a whole number than half of
-    that part, which rounding cannot bridge for fewer than 2**50 pixels. It is faster than a
-    division of integers, and done for several pixels at once.
+    This is faster than an integer division, because several pixels are computed at once. It is
+    exact: (pixel + 0.5) / width is at least 0.5 / width away from an integer, which is more than
+    the rounding error for fewer than 2**50 pixels.
     """
     place = np.float64(pixel)
     y = np.floor((place + 0.5) * each)
@@ -39,18 +39,15 @@ def _place(pixel: Any, each: float, width: float) -> Any:
 
 
 @inner_kernel
-def _ask_ahead(part: AnyArray) -> None:
-    """Ask for as many bytes as a part of an array has, further on.
-
-    It is for loops that wait for memory; one that looks up where a pixel lies has enough to do.
-    """
-    for k in range(0, len(part), LINE // part.itemsize):
-        prefetch(part, k + AHEAD // part.itemsize)
+def _prefetch_after(part: AnyArray) -> None:
+    """Prefetch as many bytes as a part of an array has, `PREFETCH_DISTANCE` bytes later."""
+    for k in range(0, len(part), CACHE_LINE // part.itemsize):
+        prefetch(part, k + PREFETCH_DISTANCE // part.itemsize)
 
 
 @inner_kernel
 def _is_inside(inside: Any, pixel: Any) -> Any:
-    """Return whether a pixel counts; compiled code does not look if `inside` is None."""
+    """Return whether a pixel counts; no code is generated if `inside` is None."""
     if inside is None:
         return True
     return inside[pixel] != 0
@@ -67,18 +64,18 @@ def _add_moments(
     left: int,
     out: AnyArray,
 ) -> None:
-    """Add the moments of the pixels inside, of all pixels if `inside` is None."""
+    """Add the moments of the pixels inside, or of all pixels if `inside` is None."""
     wide, each = np.float64(width), 1.0 / np.float64(width)
     for f in range(len(out)):
-        here, some = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]
-        if inside is None:
-            _ask_ahead(here)
-            _ask_ahead(some)
+        own_pixels, own = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]
+        if inside is None:  # otherwise the loop does more per value, and memory is fast enough
+            _prefetch_after(own_pixels)
+            _prefetch_after(own)
         total, along_y, along_x = 0.0, 0.0, 0.0
-        for k in range(len(some)):
-            if _is_inside(inside, here[k]):
-                value = np.float64(some[k])
-                y, x = _place(here[k], each, wide)
+        for k in range(len(own)):
+            if _is_inside(inside, own_pixels[k]):
+                value = np.float64(own[k])
+                y, x = _place(own_pixels[k], each, wide)
                 total += value
                 along_y += value * y
                 along_x += value * x

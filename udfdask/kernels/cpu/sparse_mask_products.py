@@ -1,8 +1,8 @@
-"""Frames times sparse masks, in the dtype in which the frames are.
+"""Multiply frames with sparse masks, without converting the frames.
 
-Two ways: `gather` picks the pixels of a mask out of eight frames at a time; `lanes` first puts the
-frames beside each other, pixel by pixel, and multiplies all of them at once. The second costs more
-at first and less for each pixel of a mask.
+There are two methods: `_gather` reads the pixels of a mask from eight frames at a time. `_lanes`
+first transposes the frames, so that each pixel of 32 frames is contiguous, and multiplies all of
+them at once. The second method takes longer at first, and less time per pixel of a mask.
 """
 
 from __future__ import annotations
@@ -12,75 +12,54 @@ from typing import NamedTuple
 import numpy as np
 
 from udfdask.kernels.cpu.compile import contracting_kernel, inner_kernel
+from udfdask.kernels.cpu.rows import as_rows
+from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
 LANES = 32
-"""Frames that lie beside each other."""
+"""Frames that are transposed and multiplied together."""
 
 LINE = 16
-"""Pixels of a frame that are put there at a time: as many as a cache line has."""
+"""Pixels of a frame that are transposed at a time: a cache line of float32."""
 
 NARROW = 128
-"""Values that are added up in the dtype of the masks before that goes into a wider sum."""
+"""Values that are added up in the dtype of the masks, before the sum is added to a wider one."""
 
 FEWEST = 12
-"""Frames from which it pays to put them beside each other."""
+"""Smallest number of frames for `_lanes`."""
 
 DENSEST = 1.5
-"""Values of all masks at a pixel, on the average, from which it pays: gathering takes 0.5 ns for
-each, the other way 0.65 ns for the pixel and 0.1 ns for each."""
-
-_OTHERS = {"?": "u1", "e": "f4"}
-"""Codes of dtypes that the kernels do not take, with those that stand in for them."""
+"""Smallest average number of mask values per pixel for `_lanes`: `_gather` takes 0.5 ns for each
+value, `_lanes` 0.65 ns for the pixel and 0.1 ns for each value."""
 
 
-class SparseRows(NamedTuple):
-    """Masks as what they hold at the pixels where they are not 0, mask by mask."""
+class MaskEntries(NamedTuple):
+    """The nonzero values of masks, mask by mask."""
 
     starts: AnyArray
-    """Where the values of each mask begin, and where they end, int64, shape (masks + 1,)."""
+    """Index of the first value of each mask, then the number of values, int64."""
     pixels: AnyArray
     """Pixel of each value, uint32."""
     wide: AnyArray
-    """The values in a dtype that holds any sum of products: float64, complex128, or 64-bit."""
+    """The values in a dtype for any sum of products: float64, complex128, or 64-bit integers."""
     values: AnyArray
-    """The values in the dtype of the result, or one in which integer sums are exact."""
+    """The values in the dtype of the result, or in one with exact sums of integers."""
 
 
-def add_sparse_products(frames: AnyArray, masks: SparseRows, out: AnyArray) -> None:
+def add_sparse_products(frames: AnyArray, masks: MaskEntries, out: AnyArray) -> None:
     """Add the dot products of frames, shape (n, pixels), with masks to `out`, shape (n, masks)."""
-    n, pixels = frames.shape
-    if not n or not len(masks.pixels):
+    if not len(frames) or not len(masks.pixels):
         return
-    other = _OTHERS.get(frames.dtype.char)
-    if frames.dtype == np.bool_:
-        frames = frames.view(np.uint8)
-    elif other is not None:
-        frames = frames.astype(other)
-    flat, step = _flat(frames)
-    dense = n >= FEWEST and len(masks.pixels) > DENSEST * pixels
+    flat, n, step, pixels, _ = as_rows(frames.astype(compiled_dtype(frames.dtype), copy=False))
     same = out.dtype == masks.values.dtype
     target = out if same else np.zeros(out.shape, dtype=masks.values.dtype)
-    where = (flat, step, n, pixels, masks.starts, masks.pixels)
-    if dense:
-        _lanes(*where, masks.values, masks.wide[:0], target)
+    common = (flat, step, n, pixels, masks.starts, masks.pixels)
+    if n >= FEWEST and len(masks.pixels) > DENSEST * pixels:
+        _lanes(*common, masks.values, masks.wide[:0], target)
     else:
-        _gather(*where, masks.wide, target)
+        _gather(*common, masks.wide, target)
     if not same:
         out += target.astype(out.dtype)
-
-
-def _flat(frames: AnyArray) -> tuple[AnyArray, int]:
-    """Return frames as read-only flat memory, with the step from one to the next in values."""
-    n, pixels = frames.shape
-    item = frames.itemsize
-    between, along = frames.strides
-    if not (n == 1 or (between >= 0 and between % item == 0)) or along != item:
-        frames = np.ascontiguousarray(frames)
-        between = frames.strides[0]
-    step = pixels if n == 1 else between // item
-    span = step * (n - 1) + pixels
-    return np.lib.stride_tricks.as_strided(frames, (span,), (item,), writeable=False), step
 
 
 @contracting_kernel
@@ -94,7 +73,7 @@ def _gather(
     weights: AnyArray,
     out: AnyArray,
 ) -> None:
-    """Add dot products; eight frames share the reading of a mask."""
+    """Add dot products; a mask is read once for eight frames."""
     kind = weights.dtype.type
     zero = kind(0)
     for f in range(0, n - 7, 8):
@@ -148,18 +127,18 @@ def _lanes(
     wide: AnyArray,
     out: AnyArray,
 ) -> None:
-    """Add dot products; frames lie beside each other. Sums have the dtype of `wide` in the end."""
-    # all lanes are added up, also where the last frames leave some of them with what was there
-    beside = np.zeros((pixels, LANES), flat.dtype)
+    """Add dot products of transposed frames; `wide` is empty, its dtype is that of the sums."""
+    # all lanes are always added up: the last group may leave old values in some, which do not count
+    transposed = np.zeros((pixels, LANES), flat.dtype)
     total, sums = np.empty(LANES, weights.dtype), np.empty(LANES, wide.dtype)
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
-        _put_beside(flat[first * step :], step, lanes, beside)
+        _transpose(flat[first * step :], step, lanes, transposed)
         for m in range(len(starts) - 1):
             sums[:] = 0
             for start in range(starts[m], starts[m + 1], NARROW):
                 stop = min(start + NARROW, starts[m + 1])
-                _add_pixels(beside, places[start:stop], weights[start:stop], total)
+                _add_pixels(transposed, places[start:stop], weights[start:stop], total)
                 for f in range(LANES):
                     sums[f] += total[f]
             for f in range(lanes):
@@ -167,38 +146,38 @@ def _lanes(
 
 
 @inner_kernel
-def _put_beside(flat: AnyArray, step: int, lanes: int, beside: AnyArray) -> None:
-    """Put frames beside each other, pixel by pixel, as many pixels at a time as `LINE`."""
-    pixels = len(beside)
-    whole = pixels - pixels % LINE
-    for p0 in range(0, whole, LINE):
+def _transpose(flat: AnyArray, step: int, lanes: int, out: AnyArray) -> None:
+    """Write frames to `out`, shape (pixels, LANES), `LINE` pixels of each frame at a time."""
+    pixels = len(out)
+    end = pixels - pixels % LINE
+    for p0 in range(0, end, LINE):
         for f in range(lanes):
             row = flat[f * step + p0 : f * step + p0 + LINE]
             for p in range(LINE):
-                beside[p0 + p, f] = row[p]
-    for p in range(whole, pixels):
+                out[p0 + p, f] = row[p]
+    for p in range(end, pixels):
         for f in range(lanes):
-            beside[p, f] = flat[f * step + p]
+            out[p, f] = flat[f * step + p]
 
 
 @inner_kernel
-def _add_pixels(beside: AnyArray, places: AnyArray, weights: AnyArray, total: AnyArray) -> None:
-    """Write the weighted sums of some pixels to `total`; eight share its reading."""
+def _add_pixels(lanes: AnyArray, places: AnyArray, weights: AnyArray, total: AnyArray) -> None:
+    """Write the weighted sums of some pixels to `total`, which is loaded once for eight pixels."""
     kind = total.dtype.type
     total[:] = kind(0)
     eights = len(places) - len(places) % 8
     for j in range(0, eights, 8):
         w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
         w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
-        b0, b1 = beside[places[j]], beside[places[j + 1]]
-        b2, b3 = beside[places[j + 2]], beside[places[j + 3]]
-        b4, b5 = beside[places[j + 4]], beside[places[j + 5]]
-        b6, b7 = beside[places[j + 6]], beside[places[j + 7]]
+        b0, b1 = lanes[places[j]], lanes[places[j + 1]]
+        b2, b3 = lanes[places[j + 2]], lanes[places[j + 3]]
+        b4, b5 = lanes[places[j + 4]], lanes[places[j + 5]]
+        b6, b7 = lanes[places[j + 6]], lanes[places[j + 7]]
         for f in range(LANES):
             total[f] += (
                 (w0 * kind(b0[f]) + w1 * kind(b1[f])) + (w2 * kind(b2[f]) + w3 * kind(b3[f]))
             ) + ((w4 * kind(b4[f]) + w5 * kind(b5[f])) + (w6 * kind(b6[f]) + w7 * kind(b7[f])))
     for j in range(eights, len(places)):
-        w, b = weights[j], beside[places[j]]
+        w, b = weights[j], lanes[places[j]]
         for f in range(LANES):
             total[f] += w * kind(b[f])

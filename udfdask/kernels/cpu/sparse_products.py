@@ -1,4 +1,4 @@
-"""Sparse frames times masks, dense or sparse: what a mask holds at the pixels that are stored."""
+"""Multiply sparse frames with dense or sparse masks, only at the stored pixels."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from udfdask.types import AnyArray
 
 
 class PixelMasks(NamedTuple):
-    """Masks as what they hold where they are not 0, pixel by pixel."""
+    """The nonzero values of masks, pixel by pixel."""
 
     starts: AnyArray
-    """Where the values of each pixel begin, and where they end, int64, shape (pixels + 1,)."""
+    """Index of the first value of each pixel, then the number of values, int64."""
     masks: AnyArray
     """Mask of each value, uint32."""
     weights: AnyArray
-    """The values."""
+    """The nonzero values."""
 
 
 def add_entry_products(
@@ -29,7 +29,7 @@ def add_entry_products(
 ) -> None:
     """Add the dot products of sparse frames with masks to `out`, shape (frames, masks).
 
-    Dense `masks` have the shape (pixels, masks); products are added up in the dtype `wide`.
+    Dense `masks` have the shape (pixels, masks). Products are added up in the dtype `wide`.
     """
     if not len(entries.values) or not out.size:
         return
@@ -45,21 +45,21 @@ def add_entry_products(
 def _add_dense(
     starts: AnyArray, pixels: AnyArray, values: AnyArray, matrix: AnyArray, sums: AnyArray
 ) -> None:
-    """Add dot products with all masks; four entries share the reading of a frame's sums."""
+    """Add dot products with dense masks; a frame's sums are loaded once for four entries."""
     kind = sums.dtype.type
     for f in range(len(sums)):
-        here, some = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]
+        own_pixels, own = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]
         total = sums[f]
-        fours = len(some) - len(some) % 4
+        fours = len(own) - len(own) % 4
         for k in range(0, fours, 4):
-            a, b = kind(some[k]), kind(some[k + 1])
-            c, d = kind(some[k + 2]), kind(some[k + 3])
-            p, q = matrix[here[k]], matrix[here[k + 1]]
-            r, s = matrix[here[k + 2]], matrix[here[k + 3]]
+            a, b = kind(own[k]), kind(own[k + 1])
+            c, d = kind(own[k + 2]), kind(own[k + 3])
+            p, q = matrix[own_pixels[k]], matrix[own_pixels[k + 1]]
+            r, s = matrix[own_pixels[k + 2]], matrix[own_pixels[k + 3]]
             for m in range(len(total)):
                 total[m] += (a * kind(p[m]) + b * kind(q[m])) + (c * kind(r[m]) + d * kind(s[m]))
-        for k in range(fours, len(some)):
-            a, p = kind(some[k]), matrix[here[k]]
+        for k in range(fours, len(own)):
+            a, p = kind(own[k]), matrix[own_pixels[k]]
             for m in range(len(total)):
                 total[m] += a * kind(p[m])
 
@@ -74,13 +74,13 @@ def _add_sparse(
     weights: AnyArray,
     sums: AnyArray,
 ) -> None:
-    """Add dot products with the masks that hold something at a pixel."""
+    """Add dot products with sparse masks."""
     kind = sums.dtype.type
     for f in range(len(sums)):
-        here, some = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]
+        own_pixels, own = pixels[starts[f] : starts[f + 1]], values[starts[f] : starts[f + 1]]
         total = sums[f]
-        for k in range(len(some)):
-            value, p = kind(some[k]), np.int64(here[k])
+        for k in range(len(own)):
+            value, p = kind(own[k]), np.int64(own_pixels[k])
             for j in range(first[p], first[p + 1]):
                 total[masks[j]] += value * kind(weights[j])
 
@@ -92,10 +92,11 @@ def moved_entries(
     sizes: Sequence[int],
     sig: Sequence[int],
 ) -> Entries:
-    """Return entries of a part of frames, each moved by minus its shift, as those of whole frames.
+    """Move the entries of each frame by minus its shift; return them as entries of full frames.
 
-    `shifts` are int64 of shape (frames, sig dims); the part has the given sizes and begins at pixel
-    `origin` of frames of shape `sig`. What is moved out of the frame is left out.
+    `shifts` is int64, shape (frames, sig dims). The entries belong to the part of the signal that
+    starts at pixel `origin` and has the shape `sizes`; `sig` is the shape of a frame. Entries that
+    leave the frame are dropped.
     """
     starts, pixels, values = entries
     kept = np.empty_like(starts), np.empty_like(pixels), np.empty_like(values)
@@ -117,7 +118,7 @@ def _move(
     new_pixels: AnyArray,
     new_values: AnyArray,
 ) -> int:
-    """Write moved entries behind each other; return how many there are."""
+    """Write the moved entries one after another; return their number."""
     n = 0
     new_starts[0] = 0
     for f in range(len(starts) - 1):

@@ -1,4 +1,4 @@
-"""Sums and sums of squared deviations from the mean of sparse frames, zeros counted."""
+"""Sums and squared deviations from the mean of sparse frames; unstored values count as 0."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from udfdask.kernels.moment_arrays import LARGEST_ORIGIN, Moments
 from udfdask.types import AnyArray
 
 FEWEST_BYTES = 2
-"""Bytes up to which integers take sums of squares, which are exact."""
+"""Largest size of integers whose squares are added up, which is exact."""
 
 
 def add_entry_moments(entries: Entries, before: int, moments: Moments) -> None:
-    """Merge sparse frames into moments of `before` others."""
+    """Merge sparse frames into the moments of `before` other frames."""
     values = entries.values
     exact = values.dtype.kind in "iu" and values.itemsize <= FEWEST_BYTES
-    for some in entries.cut(MOST_SQUARES):
-        if not some.frames:
+    for group in entries.cut(MOST_SQUARES):
+        if not group.frames:
             continue
         more = Moments(*(np.zeros_like(part) for part in moments))
         origin, excess, squares = (part.reshape(-1) for part in more)
         if exact:
             both = np.zeros((len(squares), 2), np.int64)
-            _square(some.pixels, some.values, both)
-            _finish_squares(both, some.frames, excess, squares)
+            _square(group.pixels, group.values, both)
+            _finish_squares(both, group.frames, excess, squares)
         else:
-            _deviate(some.pixels, some.values, some.frames, origin, excess, squares)
-        merge_moments(before, moments, some.frames, more)
-        before += some.frames
+            _deviate(group.pixels, group.values, group.frames, origin, excess, squares)
+        merge_moments(before, moments, group.frames, more)
+        before += group.frames
 
 
 @kernel
 def _square(pixels: AnyArray, values: AnyArray, both: AnyArray) -> None:
-    """Add values and their squares, which lie beside each other in `both`."""
+    """Add values and their squares, which are next to each other in `both`, shape (pixels, 2)."""
     for k in range(len(values)):
         x = np.int64(values[k])
         p = pixels[k]
@@ -47,12 +47,12 @@ def _square(pixels: AnyArray, values: AnyArray, both: AnyArray) -> None:
 
 @kernel
 def _finish_squares(both: AnyArray, count: int, sums: Any, squares: AnyArray) -> None:
-    """Make sums of squared deviations out of sums of squares of at most 32768 frames."""
+    """Convert sums of squares of at most 32768 frames to sums of squared deviations."""
     each = 1.0 / count
     for p in range(len(squares)):
         s = both[p, 0]
         sums[p] = s
-        # n * sum(x**2) and sum(x)**2 are below 2**62, so that all but the last step is exact
+        # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
         squares[p] = np.float64(both[p, 1] * count - s * s) * each
 
 
@@ -60,9 +60,9 @@ def _finish_squares(both: AnyArray, count: int, sums: Any, squares: AnyArray) ->
 def _deviate(
     pixels: AnyArray, values: AnyArray, count: int, origin: Any, excess: Any, squares: AnyArray
 ) -> None:
-    """Take the mean for the origin, then add deviations from it; what is not stored counts as 0.
+    """Use the mean as the origin, then add the deviations from it; unstored values count as 0.
 
-    The arrays hold zeros before. The mean is rounded: what that amounts to is the excess.
+    The arrays must be 0 at first. The excess is the effect of rounding the mean.
     """
     zeros = np.full(len(origin), count)
     for k in range(len(values)):
@@ -82,6 +82,6 @@ def _deviate(
     for p in range(len(origin)):
         rest = excess[p]
         squared = squares[p] - (rest.real * rest.real + rest.imag * rest.imag) / count
-        if squared < 0:  # by rounding, where a pixel never changes
+        if squared < 0:  # due to rounding, for a constant pixel
             squared = 0.0
         squares[p] = squared

@@ -1,4 +1,4 @@
-"""Moments of pixels over frames, of tiles and of partial results."""
+"""Moments of pixels over frames: add tiles, merge partial results."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from udfdask.kernels.moment_arrays import Moments
 from udfdask.types import AnyArray
 
 BLOCK = 512
-"""Pixels whose sums are held in the nearest cache at a time, with the values of many frames."""
+"""Pixels at a time: their sums, and the values of many frames, stay in the first-level cache."""
 
 SQUARE_BLOCK = 1 << 14
-"""Pixels whose sums are held in a cache at a time, where squares are added up exactly."""
+"""Pixels at a time if squares are added up exactly: their sums stay in a cache."""
 
 TOGETHER = 32
-"""Frames that deviate from one origin, at most, before they are merged."""
+"""Largest number of frames with a common origin."""
 
 SQUARES = {"u1": np.uint32, "i1": np.int32, "u2": np.uint64, "i2": np.int64}
-"""Integers whose squares are added up exactly, and in what."""
+"""Integers whose squares are added up exactly, with the dtype of the sums of squares."""
 
 MOST_SQUARES = 1 << 15
-"""Frames whose squares are added up before that is merged."""
+"""Largest number of frames whose squares are added up: their sums fit the dtypes above."""
 
 
 def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
-    """Merge the frames of a tile, shape (n, *part), into moments of `before` others."""
+    """Merge the frames of a tile, shape (n, *part), into the moments of `before` other frames."""
     if not tile.size:
         return
     if wider(tile.dtype) is None:
@@ -35,20 +35,20 @@ def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
     origin, excess, varsum = _as_real(moments)
     squares = SQUARES.get(f"{rows.flat.dtype.kind}{rows.flat.dtype.itemsize}")
     if squares is None:
-        for some in rows.cut(TOGETHER):
-            deviate_columns(*some, min(BLOCK, rows.width), before, origin, excess, varsum)
-            before += some.frames
+        for group in rows.cut(TOGETHER):
+            deviate_columns(*group, min(BLOCK, rows.width), before, origin, excess, varsum)
+            before += group.frames
     else:
         block = min(SQUARE_BLOCK, rows.width)
         sums = np.empty(block, wider(rows.flat.dtype))
-        for some in rows.cut(MOST_SQUARES):
-            square_columns(*some, sums, np.empty(block, squares), before, origin, excess, varsum)
-            before += some.frames
+        for group in rows.cut(MOST_SQUARES):
+            square_columns(*group, sums, np.empty(block, squares), before, origin, excess, varsum)
+            before += group.frames
     _join_parts(varsum, moments)
 
 
 def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> None:
-    """Merge moments of `count` frames into those of `before` others."""
+    """Merge the moments of `count` frames into the moments of `before` other frames."""
     if not count:
         return
     origin, excess, varsum = _as_real(moments)
@@ -57,9 +57,9 @@ def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> N
 
 
 def _as_real(moments: Moments) -> Moments:
-    """Return flat moments of real numbers, complex ones as pairs.
+    """Return flat moments of real numbers; complex numbers become pairs.
 
-    Each part deviates from its own mean, however the sum of both came about.
+    The two squared deviations of a pair may start as (sum, 0): only their sum counts.
     """
     origin, excess = as_real(moments.origin), as_real(moments.excess)
     varsum = moments.varsum.reshape(-1)
@@ -70,6 +70,6 @@ def _as_real(moments: Moments) -> Moments:
 
 
 def _join_parts(varsum: AnyArray, moments: Moments) -> None:
-    """Write the squared deviations of complex numbers, which are those of both parts."""
+    """Add the squared deviations of real and imaginary parts, for complex numbers."""
     if moments.excess.dtype.kind == "c":
         np.add(varsum[::2], varsum[1::2], out=moments.varsum.reshape(-1))

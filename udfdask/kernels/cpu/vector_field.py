@@ -1,4 +1,4 @@
-"""Fields of (y, x) vectors over a scan: plane backgrounds, divergence and curl."""
+"""Fields of (y, x) vectors over a scan: centers of mass, fitted planes, divergence and curl."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import numpy as np
 from udfdask.types import AnyArray
 
 
-def centres(moments: AnyArray, cy: float, cx: float) -> tuple[AnyArray, AnyArray]:
-    """Return centres of mass (y, x), and how far they lie from (cy, cx); shape (n, 2) both.
+def centers(moments: AnyArray, cy: float, cx: float) -> tuple[AnyArray, AnyArray]:
+    """Return centers of mass (y, x), and their shifts from (cy, cx), both of shape (n, 2).
 
-    `moments` holds sum(I), sum(y * I) and sum(x * I), shape (n, 3). Where sum(I) is 0 the centre is
+    `moments` holds sum(I), sum(y * I) and sum(x * I), shape (n, 3). If sum(I) is 0, the center is
     (cy, cx).
     """
     total = moments[:, :1]
@@ -21,23 +21,22 @@ def centres(moments: AnyArray, cy: float, cx: float) -> tuple[AnyArray, AnyArray
 
 
 def plane(positions: AnyArray, regression: AnyArray) -> AnyArray:
-    """Return ``[1, y, x] @ regression`` at scan positions (y, x), shape (n, 2)."""
+    """Evaluate a plane, ``[1, y, x] @ regression``, at scan positions (y, x), shape (n, 2)."""
     return np.asarray(regression[0] + positions @ regression[1:])
 
 
 def fit_plane(positions: AnyArray, field: AnyArray, order: int) -> AnyArray:
     """Return the least-squares plane of order 0 or 1 through a field, shape (3, 2).
 
-    Vectors that are not finite are left out; without any other, all that is fitted is NaN.
+    Vectors that are not finite are ignored. If there are no others, the fitted terms are NaN.
     """
     regression = np.zeros((3, 2))
     finite = np.isfinite(field).all(axis=1)
-    values, places = field[finite], positions[finite]
-    terms = 3 if order else 1
+    values = field[finite]
     if not len(values):
-        regression[:terms] = np.nan
+        regression[: 3 if order else 1] = np.nan
     elif order:
-        columns = np.column_stack([np.ones(len(places)), places])
+        columns = np.column_stack([np.ones(len(values)), positions[finite]])
         regression[:] = np.linalg.lstsq(columns, values, rcond=None)[0]
     else:
         regression[0] = values.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Windows cut out of a stack of frames, at places that may differ from frame to frame."""
+"""Cut windows out of frames, at positions that may differ from frame to frame."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from udfdask.types import AnyArray
 def moved_back(frames: AnyArray, shifts: AnyArray) -> AnyArray:
     """Return frames, shape (n, *sig), each moved by minus its shift, ints of shape (n, sig dims).
 
-    ``result[f, y, x] = frames[f, y + sy, x + sx]``, and 0 where that lies outside of the frame.
+    ``result[f, y, x] = frames[f, y + sy, x + sx]``, and 0 if this pixel is outside the frame.
     """
     result = np.zeros(frames.shape, dtype=frames.dtype)
     for frame, shift, target in zip(frames, shifts.tolist(), result, strict=True):
-        here, there = overlap(shift, frame.shape)
-        target[there] = frame[here]
+        source_part, target_part = overlap(shift, frame.shape)
+        target[target_part] = frame[source_part]
     return result
 
 
 def overlap(
     shift: Sequence[int], sizes: Sequence[int]
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Return the part of a frame on which a shifted mask of its size lies, and that of the mask."""
+    """Return the overlap of a frame with a shifted mask of its size, in the frame and the mask."""
     pairs = list(zip(shift, sizes, strict=True))
     frame = tuple(slice(min(n, max(0, s)), max(0, min(n, n + s))) for s, n in pairs)
     mask = tuple(slice(min(n, max(0, -s)), max(0, min(n, n - s))) for s, n in pairs)
@@ -34,10 +34,10 @@ def overlap(
 
 @kernel
 def cut_windows(frames: AnyArray, corners: AnyArray, out: AnyArray) -> None:
-    """Write windows of frames to `out`, with 0 for what lies outside of a frame.
+    """Write windows of frames to `out`, with 0 outside the frame.
 
     `frames` has the shape (n, height, width). `corners` holds the first pixel (y, x) of each of k
-    windows, shape (n, k, 2), or (1, k, 2) if they are the same in all frames; `out` has the shape
+    windows, shape (n, k, 2), or (1, k, 2) if they are the same in all frames. `out` has the shape
     (n, k, window height, window width).
     """
     n, height, width = frames.shape

@@ -1,4 +1,4 @@
-"""Arithmetic on arrays of a CUDA device: the arithmetic of `kernels.cpu`, in functions of CuPy.
+"""The arithmetic of `kernels.cpu` for arrays on a CUDA device, written in CuPy.
 
-Functions take arrays of one array module and leave them on their side.
+The functions also accept NumPy arrays. Results are in the same memory as the arguments.
 """

@@ -1,4 +1,4 @@
-"""Frames times dense masks, by cuBLAS."""
+"""Multiply frames with dense masks, with cuBLAS."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from udfdask.kernels.cuda.sums import blocks_of
 def add_dense_products(frames: Any, matrix: Any, out: Any, most: int | None = None) -> None:
     """Add ``frames @ matrix`` to `out`, shape (n, masks), computed in the dtype of the matrix.
 
-    `frames` has shape (n, pixels), `matrix` (pixels, masks). With `most`, products of no more
-    than so many pixels are exact in the dtype of the matrix, and are added up in float64.
+    `frames` has the shape (n, pixels), `matrix` (pixels, masks). `most` is the largest number of
+    pixels whose products the dtype of the matrix adds up exactly: the products of so many pixels
+    each are added up in float64.
     """
     pixels = frames.shape[1]
     width = max(1, pixels if most is None else most)

@@ -1,4 +1,4 @@
-"""Fourier transforms of frames."""
+"""Fourier transforms of frames on a device."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from udfdask.kernels.cuda.sums import blocks_of
 
 
 def write_moduli(tile: Any, keep: Any, ky: Any, kx: Any, out: Any) -> None:
-    """Write the sum of the moduli of some bins of the `rfft2` of each frame to `out`, shape (n,).
+    """Write the sum of the moduli of some `rfft2` bins of each frame to `out`, shape (n,).
 
-    `tile` has the shape (n, y, x); `keep`, bool, shape (y, x), says which pixels do not become 0,
-    None for all.
+    `tile` has the shape (n, y, x). `ky` and `kx` are the indices of the bins. Pixels are set to 0
+    where `keep`, bool, shape (y, x), is False; None keeps all.
     """
     xp = namespace_of(tile)
     for block, sums in blocks_of(2 * tile.itemsize, tile, out):

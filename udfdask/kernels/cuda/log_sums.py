@@ -1,4 +1,4 @@
-"""Products of many numbers, as a mantissa and a power of two: the sum of their logarithms."""
+"""Sums of logarithms, as logarithms of products: a mantissa and a power of two."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from udfdask.kernels.cuda.sums import blocks_of
 
 
 def multiply_heights(tile: Any, mantissa: Any, exponent: Any) -> None:
-    """Multiply the products by (frame - min(frame) + 1) of each frame of a tile.
+    """Multiply the products with (frame - min(frame) + 1) for each frame of a tile.
 
-    The tile holds whole frames, shape (n, *sig); a product is ``mantissa * 2**exponent``, float64
-    and int64, both of shape `sig`.
+    The tile consists of full frames, shape (n, *sig). A product is ``mantissa * 2**exponent``,
+    float64 and int64, both of shape `sig`.
     """
     xp, axes = namespace_of(tile), tuple(range(1, tile.ndim))
     for (block,) in blocks_of(8, tile):
@@ -28,16 +28,16 @@ def multiply_heights(tile: Any, mantissa: Any, exponent: Any) -> None:
 
 
 def normalize_products(mantissa: Any, exponent: Any) -> None:
-    """Bring the mantissa within 1 and 2, but for what is not finite."""
+    """Bring each finite mantissa between 1 and 2."""
     xp = namespace_of(mantissa)
-    fraction, power = xp.frexp(mantissa)  # within 1/2 and 1
+    fraction, power = xp.frexp(mantissa)  # between 1/2 and 1
     finite = xp.isfinite(mantissa)
     exponent += xp.where(finite, power - 1, 0).astype(exponent.dtype)
     mantissa[...] = xp.where(finite, 2 * fraction, mantissa)
 
 
 def merge_products(mantissa: Any, exponent: Any, more_mantissa: Any, more_exponent: Any) -> None:
-    """Multiply products by others, both with a mantissa within 1 and 2."""
+    """Multiply products with others, all with a mantissa between 1 and 2."""
     mantissa *= more_mantissa
     exponent += more_exponent
     normalize_products(mantissa, exponent)

@@ -1,4 +1,4 @@
-"""Sums over frames and over pixels: the values are widened as they are read."""
+"""Sums over frames and over pixels; values are widened as they are read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from udfdask.arrays.backends.table import namespace_of
 from udfdask.kernels.overflow import add_exactly, is_long, require_near
 
 BLOCK_BYTES = 64 << 20
-"""Bytes of what is made of a block: as few as keep a device busy for longer than Python takes."""
+"""Size of a temporary array: small, but large enough that the device takes longer than Python."""
 
 
 def blocks_of(itemsize: int, frames: Any, *others: Any) -> Iterator[tuple[Any, ...]]:
     """Yield blocks of frames, shape (n, *part), together with the same rows of other arrays.
 
-    Blocks are so small that copies of them with items of such a size fit `BLOCK_BYTES`.
+    A copy of a block with this itemsize fits `BLOCK_BYTES`, which limits temporary arrays.
     """
     n = int(frames.shape[0])
     if not frames.size:
@@ -40,7 +40,8 @@ def add_pixels(tile: Any, sums: Any) -> None:
 def add_within(tile: Any, mask: Any, sums: Any) -> None:
     """Add the pixels of each frame of a tile within a mask, shape `part`, to `sums`, shape (n,).
 
-    Pixels outside do not count, NaN neither. Floats are added up in double precision.
+    Pixels outside the mask do not count, even if they are NaN. Floats are added up in double
+    precision.
     """
     xp, axes = namespace_of(tile), tuple(range(1, tile.ndim))
     wide = np.result_type(sums.dtype, np.float64) if sums.dtype.kind in "fc" else sums.dtype
@@ -50,9 +51,10 @@ def add_within(tile: Any, mask: Any, sums: Any) -> None:
 
 
 def _add(values: Any, total: Any, more: Any) -> None:
-    """Add sums of values of a dtype to others; raise if 64-bit integers do not fit them.
+    """Add sums of values of a dtype in place; raise if a sum of 64-bit integers overflows.
 
-    The plan has made sure that sums of narrower ones do; a look at them would wait for the device.
+    The plan guarantees that sums of narrower integers fit. Checking them would make the thread wait
+    for the device.
     """
     if is_long(values):
         add_exactly(total, more)
@@ -61,19 +63,19 @@ def _add(values: Any, total: Any, more: Any) -> None:
 
 
 def _sum(tile: Any, axes: Any, dtype: Any) -> Any:
-    """Return a sum in a dtype; raise if integers do not fit it."""
-    found = tile.sum(axis=axes, dtype=dtype)
+    """Return a sum in a dtype; raise if a sum of 64-bit integers overflows."""
+    sums = tile.sum(axis=axes, dtype=dtype)
     if is_long(tile.dtype) and is_long(dtype):
-        require_near(found, tile.sum(axis=axes, dtype=np.float64))
-    return found
+        require_near(sums, tile.sum(axis=axes, dtype=np.float64))
+    return sums
 
 
 def add_first_moments(tile: Any, mask: Any | None, origin: tuple[int, ...], out: Any) -> None:
     """Add sum(I), sum(y * I) and sum(x * I) within a mask to `out`, shape (frames, 3), float64.
 
-    `tile` has shape (frames, ny, nx) and lies at `origin` (y, x) of the frame, `mask`, shape
-    (ny, nx), is what of the mask lies there, None if all pixels count. Others do not, NaN neither.
-    Sums of integers of up to 16 bits are exact.
+    `tile` has the shape (frames, ny, nx); its first pixel is pixel `origin`, (y, x), of the frame.
+    `mask` is the same part of the mask, shape (ny, nx), or None if all pixels count. Pixels outside
+    do not count, even if they are NaN. Sums of integers of up to 16 bits are exact.
     """
     xp = namespace_of(tile)
     _, ny, nx = tile.shape

@@ -1,7 +1,7 @@
-"""Sums and squared deviations of groups of frames in one walk over them, by a kernel for CUDA.
+"""Sums and squared deviations of frames in a single pass, with a CUDA kernel.
 
-In functions of whole arrays the deviations would be written to memory and read again, wider than
-the data are: many times what it takes to read these.
+Functions of CuPy would write all deviations to memory as float64 and read them again, which takes
+many times as long as reading the data.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def squared(values: Any) -> Any:
 
 
 THREADS = 1 << 18
-"""Threads that a device has to do with at a time, about; one takes the frames of a group."""
+"""Approximate number of threads; each processes one pixel of one group of frames."""
 
 LEAST = 16
-"""Frames of a group, at least."""
+"""Smallest number of frames in a group."""
 
 BODY = """
 const long long pixel = i % pixels;
@@ -43,7 +43,7 @@ const double count = (double)(stop - first);
 excess = sum;
 varsum = squares - sum * sum / count;
 """
-"""Each thread walks down one pixel of one group; neighbours read neighbouring pixels.
+"""The work of one thread: one pixel of one group. Neighboring threads read neighboring pixels.
 
 Deviations are taken from the first frame of the group, so that squares do not cancel. The limit is
 `LARGEST_ORIGIN`.
@@ -51,7 +51,7 @@ Deviations are taken from the first frame of the group, so that squares do not c
 
 
 def has_kernels(xp: Any, tile: Any) -> bool:
-    """Return whether an array module compiles kernels, and this one takes a tile."""
+    """Return whether an array module can compile the kernel, and the kernel supports the tile."""
     return (
         hasattr(xp, "ElementwiseKernel")
         and tile.dtype.char in "?bhilqBHILQfd"
@@ -60,16 +60,16 @@ def has_kernels(xp: Any, tile: Any) -> bool:
 
 
 def group_depth(frames: int, pixels: int) -> int:
-    """Return how many frames a thread takes."""
+    """Return the number of frames per thread."""
     groups = max(1, min(frames // LEAST, THREADS // max(1, pixels)))
     return -(-frames // groups)
 
 
 def group_moments(xp: Any, tile: Any, depth: int) -> tuple[Moments, Any]:
-    """Return the moments of groups of `depth` frames, and their counts.
+    """Return the moments of groups of `depth` frames, and the number of frames in each group.
 
-    `tile` has shape (n, *part) and is contiguous; moments have the shape (groups, *part), the
-    counts (groups, 1, ...).
+    `tile` has the shape (n, *part) and is contiguous. The moments have the shape (groups, *part),
+    the counts (groups, 1, ...).
     """
     frames, part = int(tile.shape[0]), tile.shape[1:]
     groups = -(-frames // depth)
@@ -82,17 +82,17 @@ def group_moments(xp: Any, tile: Any, depth: int) -> tuple[Moments, Any]:
 
 
 def joined(groups: Moments, counts: Any) -> Moments:
-    """Return the moments of all groups together; arguments as `group_moments` returns them."""
+    """Return the moments of all groups together, from the return values of `group_moments`."""
     origin = groups.origin[0]
-    moved = groups.origin - origin
-    excess = (groups.excess + counts * moved).sum(axis=0)
-    apart = moved + groups.excess / counts - excess / counts.sum()
-    return Moments(origin, excess, (groups.varsum + counts * apart * apart).sum(axis=0))
+    shift = groups.origin - origin
+    excess = (groups.excess + counts * shift).sum(axis=0)
+    deviation = shift + groups.excess / counts - excess / counts.sum()
+    return Moments(origin, excess, (groups.varsum + counts * deviation * deviation).sum(axis=0))
 
 
 @lru_cache(maxsize=2)
 def _kernel(xp: Any) -> Any:
-    """Return the kernel; CuPy compiles it for each dtype when it is first called."""
+    """Return the kernel; CuPy compiles it for each dtype on its first call."""
     return xp.ElementwiseKernel(
         "raw T tile, int64 frames, int64 pixels, int64 depth",
         "float64 origin, float64 excess, float64 varsum",
@@ -102,7 +102,7 @@ def _kernel(xp: Any) -> Any:
 
 
 def add_moments(tile: Any, before: int, moments: Moments) -> None:
-    """Merge the frames of a tile, shape (n, *part), into moments of `before` others."""
+    """Merge the frames of a tile, shape (n, *part), into the moments of `before` other frames."""
     if not tile.size:
         return
     xp, count = namespace_of(tile), int(tile.shape[0])
@@ -124,15 +124,15 @@ def add_moments(tile: Any, before: int, moments: Moments) -> None:
 
 
 def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> None:
-    """Merge moments of `count` frames into those of `before` others."""
+    """Merge the moments of `count` frames into the moments of `before` other frames."""
     if not count:
         return
     if not before:
-        for mine, other in zip(moments, more, strict=True):
-            mine[...] = other
+        for target, source in zip(moments, more, strict=True):
+            target[...] = source
         return
     origin, excess, varsum = moments
-    moved = more.origin - origin
-    apart = moved + more.excess / count - excess / before
-    varsum += more.varsum + squared(apart) * (before * count / (before + count))
-    excess += more.excess + count * moved
+    shift = more.origin - origin
+    difference = shift + more.excess / count - excess / before  # of the two means
+    varsum += more.varsum + squared(difference) * (before * count / (before + count))
+    excess += more.excess + count * shift

@@ -82,7 +82,7 @@ class _Cut(NamedTuple):
     """Masks within a region, ready for a product."""
 
     masks: Any
-    """Dense matrix of shape (pixels, masks), or SparseRows."""
+    """Dense matrix of shape (pixels, masks), or MaskEntries."""
     most: int | None
     """Number of pixels over which a product of integers is exact in a dense matrix of floats."""
 
@@ -217,7 +217,7 @@ class MaskProduct:
 
     def _cut_sparse(self, region: Region) -> Any:
         """Return the nonzero values of the masks."""
-        from udfdask.kernels.cpu.sparse_mask_products import SparseRows
+        from udfdask.kernels.cpu.sparse_mask_products import MaskEntries
 
         which, pixels, values = self._entries(region)
         n = len(self._container.computed_masks) * (1 + self._split)
@@ -230,7 +230,7 @@ class MaskProduct:
         rows = (starts, pixels.astype(np.uint32), values.astype(wide), values.astype(narrow))
         for array in rows:  # all threads share them
             array.flags.writeable = False
-        return _Cut(SparseRows(*rows), None)
+        return _Cut(MaskEntries(*rows), None)
 
     def _entries(self, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Return masks, pixels and nonzero values in a region, complex ones in two if split."""
