@@ -16,12 +16,13 @@ def number(name: str, value: Any, *, finite: bool = True) -> float:
             f"{name} must be a number of pixels, not a lazy {type(value).__name__}: compute it "
             "first"
         )
+    wrong_type = f"{name} must be a number of pixels, not {value!r} of type {type(value).__name__}"
+    if isinstance(value, (str, bytes)):  # float() would accept "3"
+        raise ArgumentTypeError(wrong_type)
     try:
         result = float(value)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"{name} must be a number of pixels, not {value!r} of type {type(value).__name__}"
-        ) from None
+        raise ArgumentTypeError(wrong_type) from None
     if math.isnan(result) or (finite and math.isinf(result)):
         raise ArgumentValueError(f"{name} must be a finite number of pixels, not {value!r}")
     return result
@@ -51,13 +52,19 @@ def radius(name: str, value: Any, *, positive: bool = False, finite: bool = True
     return result
 
 
-def radii(outer: Any, inner: Any, *, finite: bool = True) -> tuple[float, float]:
+def radii(
+    outer: Any,
+    inner: Any,
+    *,
+    names: tuple[str, str] = ("radius", "radius_inner"),
+    finite: bool = True,
+) -> tuple[float, float]:
     """Return an outer and an inner radius; raise if the inner radius is not smaller."""
-    r, ri = radius("radius", outer, finite=finite), radius("radius_inner", inner)
+    r, ri = radius(names[0], outer, finite=finite), radius(names[1], inner)
     if ri >= r:
         raise ArgumentValueError(
-            f"radius_inner must be smaller than radius, but {inner!r} >= {outer!r}: radius is the "
-            "outer radius; swap them or make the ring wider"
+            f"{names[1]} must be smaller than {names[0]}, but {inner!r} >= {outer!r}: {names[0]} "
+            "is the outer radius; swap them or make the ring wider"
         )
     return r, ri
 

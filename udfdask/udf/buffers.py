@@ -199,8 +199,9 @@ class Views:
         try:
             view = self.__dict__[name]
         except KeyError:
+            names = sorted(self.__dict__)
             raise UDFError(
-                f"there is no buffer {name!r} to assign to; declared buffers: {sorted(self.__dict__)}"
+                f"there is no buffer {name!r} to assign to; declared buffers: {names}"
             ) from None
         if view is None:
             raise UDFError(f"buffer {name!r} is result_only: return it from get_results")
