@@ -35,7 +35,7 @@ VECTORS = ("raw_com", "raw_shifts", "field")
 
 
 class CoMUDF(UDF):
-    """Compute the center of mass of each frame, for differential phase contrast and its field.
+    """Compute the center of mass of each frame, and the field of differential phase contrast.
 
     Parameters
     ----------

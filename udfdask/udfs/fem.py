@@ -20,7 +20,7 @@ from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class FEMUDF(UDF):
-    """Compute the standard deviation over a ring of each frame: fluctuation electron microscopy.
+    """Compute the standard deviation over a ring of each frame (fluctuation electron microscopy).
 
     Parameters
     ----------

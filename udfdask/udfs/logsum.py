@@ -16,7 +16,7 @@ from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class LogsumUDF(UDF):
-    """Sum the logarithms of all frames, pixel by pixel, which shows weak and strong features.
+    """Sum the logarithms of all frames, pixel by pixel, to show weak features near strong ones.
 
     Notes
     -----

@@ -11,7 +11,7 @@ from udfdask.udf.promises import Promises
 
 
 class NoOpUDF(UDF):
-    """Load every chunk and do nothing: to measure loading, or to warm a cache.
+    """Load every chunk without processing it, to measure loading or to fill a cache.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ LARGE = 256 << 20
 
 
 class PickUDF(UDF):
-    """Pick the frames of the ROI, as one array in memory.
+    """Return the frames of the ROI as one array in memory.
 
     Notes
     -----

@@ -33,7 +33,7 @@ rounding errors grow with this number. So few pixels also stay in the cache."""
 
 
 class RadialFourierUDF(UDF):
-    """Expand each frame along concentric rings into a Fourier series, for symmetry and strain.
+    """Compute Fourier series of each frame along concentric rings, for symmetry and strain.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class RadialProfileUDF(UDF):
-    """Average each frame over concentric rings, which gives its radial profile.
+    """Compute the radial profile of each frame: the mean over concentric rings.
 
     Parameters
     ----------
