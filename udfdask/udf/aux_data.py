@@ -126,7 +126,12 @@ def reshaped(values: Any, shape: tuple[int, ...]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnavailableAux(NDArrayOperatorsMixin):
-    """Stand in for the aux data of all frames on a worker, where only shape and dtype are known."""
+    """Stand in for the aux data of all frames on a worker, where only shape and dtype are known.
+
+    Aux data of kind nav are one more input of the task of a chunk, cut like the chunk, so that no
+    task needs the rows of another chunk. If `get_result_buffers` uses values and fails here, the
+    declaration that was made in the plan counts.
+    """
 
     name: str
     """Name of the parameter."""
