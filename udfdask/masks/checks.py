@@ -16,13 +16,12 @@ def number(name: str, value: Any, *, finite: bool = True) -> float:
             f"{name} must be a number of pixels, not a lazy {type(value).__name__}: compute it "
             "first"
         )
-    wrong_type = f"{name} must be a number of pixels, not {value!r} of type {type(value).__name__}"
-    if isinstance(value, (str, bytes)):  # float() would accept "3"
-        raise ArgumentTypeError(wrong_type)
     try:
         result = float(value)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(wrong_type) from None
+        raise ArgumentTypeError(
+            f"{name} must be a number of pixels, not {value!r} of type {type(value).__name__}"
+        ) from None
     if math.isnan(result) or (finite and math.isinf(result)):
         raise ArgumentValueError(f"{name} must be a finite number of pixels, not {value!r}")
     return result

@@ -65,8 +65,18 @@ def check_position(name: str, value: Any) -> tuple[float, float]:
     return checks.number(f"{name}[0]", y), checks.number(f"{name}[1]", x)
 
 
+def _refuse_text(**values: Any) -> None:
+    """Raise if a value is text, because `float` would accept "3"."""
+    for name, value in values.items():
+        if isinstance(value, (str, bytes)):
+            raise ArgumentTypeError(
+                f"{name} must be a number of pixels, not {value!r} of type {type(value).__name__}"
+            )
+
+
 def check_center(cy: Any, cx: Any) -> None:
     """Raise if a given center is not a finite number of pixels."""
+    _refuse_text(cy=cy, cx=cx)
     for name, value in (("cy", cy), ("cx", cx)):
         if value is not None and not is_lazy(value):
             checks.number(name, value)
@@ -77,6 +87,7 @@ def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
 
     None as the outer radius stands for the whole frame, as the inner radius for 0.
     """
+    _refuse_text(r=r, ri=ri)
     ri = 0 if ri is None else ri
     if not (r is None or is_lazy(r)):
         checks.radius("r", r, finite=finite)
