@@ -90,7 +90,7 @@ def test_virtual_detectors(file, values):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("disk", "a disk takes r and perhaps cx, cy, but r is missing"),
+        ("disk", "a disk takes r and optionally cx, cy, but r is missing"),
         ("disk,r=x", "'disk,r=x' is not a detector: write a shape and its numbers"),
         ("disk,radius=3", "'disk,radius=3' is not a detector: one of its numbers is unknown"),
         ("blob,r=3", "not 'blob'"),

@@ -588,7 +588,7 @@ def test_init_without_super(x):
         def __init__(self):
             self.a = 1
 
-    with pytest.raises(ud.NotAvailableError, match=r"once super\(\).__init__"):
+    with pytest.raises(ud.NotAvailableError, match=r"after super\(\).__init__"):
         ud.run_udf(x, Forgets())
 
 

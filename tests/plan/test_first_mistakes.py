@@ -228,7 +228,7 @@ def test_a_method_of_an_array_on_a_dataset(tmp_path):
 def test_a_udf_to_map_frames_of_an_accessor(tmp_path, udf):
     scan = data_array(tmp_path)
     pytest.importorskip("udfdask.xarray")
-    with pytest.raises(ud.ArgumentTypeError, match=r"the UDF SumUDF: a UDF runs with run_udf"):
+    with pytest.raises(ud.ArgumentTypeError, match=r"the UDF SumUDF: run it with run_udf"):
         scan.udf.map_frames(udf, sig_dims=("ky", "kx"))
 
 

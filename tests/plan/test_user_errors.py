@@ -286,7 +286,7 @@ def test_unknown_buffer_assigned(x):
         def process_frame(self, frame):
             self.results.w = 1
 
-    with pytest.raises(ud.UDFError, match=r"no buffer 'w' to assign to; declared are \['v'\]"):
+    with pytest.raises(ud.UDFError, match=r"no buffer 'w' to assign to; declared buffers: \['v'\]"):
         ud.run_udf(x, Assigns()).compute(scheduler="synchronous")
 
 

@@ -437,7 +437,7 @@ def test_wrong_data_are_named_before_there_is_a_graph():
         ud.run_udf(da.ones((4, 5, 9, 12), dtype=complex), CoMUDF())
     with pytest.raises(ArgumentValueError, match=r"frames have the shape \(0, 12\)"):
         ud.run_udf(da.ones((4, 5, 0, 12)), CoMUDF())
-    with pytest.raises(ArgumentValueError, match=r"no pixel of frames .* correct the centre"):
+    with pytest.raises(ArgumentValueError, match=r"no pixel of frames .* correct the center"):
         ud.run_udf(da.ones((4, 5, 9, 12)), CoMUDF(cy=64, cx=64, r=10))
     for r, ri in ((2.2, 2.1), (100, 50)):
         with pytest.raises(ArgumentValueError, match=rf"no pixel .* in the ring ri={ri} < d <= r"):

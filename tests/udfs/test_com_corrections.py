@@ -109,7 +109,7 @@ def test_beam_shifts_are_x_before_y_and_point_back():
 @pytest.mark.parametrize(
     ("y", "x", "error", "message"),
     [
-        (np.zeros((3, 3)), np.zeros((3, 4)), ArgumentValueError, r"one shape, but have \(3, 3\)"),
+        (np.zeros((3, 3)), np.zeros((3, 4)), ArgumentValueError, r"the same shape, not \(3, 3\)"),
         (np.zeros(9), np.zeros(9), ArgumentValueError, r"2-D scan .* shape \(9,\)"),
         (np.zeros((1, 9)), np.zeros((1, 9)), ArgumentValueError, r"at least 2 positions"),
         (np.zeros((3, 3), complex), np.zeros((3, 3)), ArgumentTypeError, "not complex128"),

@@ -214,7 +214,7 @@ def test_a_lazy_centre_needs_a_radius():
     with raise_if_dask_computes():
         udf = RadialProfileUDF(cy=lazy, r=4)
         result = ud.run_udf(da.from_array(frames()), udf)
-        with pytest.raises(ArgumentTypeError, match="r is needed where cy or cx is lazy"):
+        with pytest.raises(ArgumentTypeError, match="r is required if cy or cx is lazy"):
             ud.run_udf(da.from_array(frames()), RadialProfileUDF(cy=lazy))
         with pytest.raises(ArgumentTypeError, match="r must be a number, not a lazy Array"):
             RadialProfileUDF(r=lazy)

@@ -246,7 +246,7 @@ def test_the_same_result_twice_leaves_the_file(tmp_path):
     after = (tmp_path / "a.npy").stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
     np.save(tmp_path / "a.npy", DATA + 1)
-    with pytest.raises(FileExistsError, match="is there already, with other frames"):
+    with pytest.raises(FileExistsError, match="already exists, with other frames"):
         lazy.compute(scheduler="sync")
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), DATA + 1)
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
@@ -296,7 +296,7 @@ def test_a_hidden_file_that_is_lost_on_the_way_is_noticed(tmp_path):
         return block
 
     x = da.from_array(DATA, chunks=(1, 6, 5, 7)).map_blocks(lose, meta=DATA[:0])
-    with pytest.raises(UDFError, match=r"a.npy has not been written: while the run went on"):
+    with pytest.raises(UDFError, match=r"a.npy has not been written: during the run"):
         ud.run_udf(x, RecordUDF(tmp_path / "a.npy")).compute(scheduler="sync")
     assert not (tmp_path / "a.npy").exists()
 
@@ -346,5 +346,5 @@ def test_the_name_cannot_change_on_the_way(tmp_path):
     run = ud.run_udf_iter(x, RecordUDF(tmp_path / "a.npy"), scheduler="sync")
     next(run)
     run.update_parameters([{"filename": str(tmp_path / "b.npy")}])
-    with pytest.raises(ArgumentValueError, match="filename cannot change while a run goes on"):
+    with pytest.raises(ArgumentValueError, match="filename cannot change during a run"):
         list(run)

@@ -184,7 +184,7 @@ def test_other_dtypes_of_the_result(data, asked):
         ("u2", "O", ud.ArgumentTypeError, "dtype=object cannot hold"),
         ("u2", "U9", ud.ArgumentTypeError, "dtype=<U9 cannot hold"),
         ("u2", "nonsense", ud.ArgumentTypeError, "is not a NumPy dtype"),
-        ("u2", "u2", ud.ArgumentValueError, "as much as 26214000: leave dtype out for uint64"),
+        ("u2", "u2", ud.ArgumentValueError, "as large as 26214000: omit dtype to get uint64"),
         ("i1", "i2", ud.ArgumentValueError, "sum of 400 values of int8"),
         ("u8", "i8", ud.ArgumentValueError, "dtype=int64 cannot hold the sum of 400 values"),
     ],

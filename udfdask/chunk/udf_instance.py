@@ -20,7 +20,7 @@ from udfdask.errors import NotAvailableError, UDFError
 from udfdask.plan.declarations import made_anew
 from udfdask.plan.recipe import Recipe
 from udfdask.types import AnyArray
-from udfdask.udf.aux_data import AuxWhole
+from udfdask.udf.aux_data import UnavailableAux
 from udfdask.udf.buffers import Results
 from udfdask.udf.meta import Cursor, UDFMeta
 from udfdask.udf.params import Params
@@ -104,7 +104,7 @@ class Instance:
         for name, aux in self.where.aux.items():
             if aux.kind == "nav":
                 flat = (shape.nav.size, *aux.extra_shape)
-                views[name] = AuxWhole(name=name, shape=flat, dtype=aux.dtype)
+                views[name] = UnavailableAux(name=name, shape=flat, dtype=aux.dtype)
             else:
                 views[name] = self.where.kwargs[name].over(shape)
             if aux.kind == "sig":

@@ -1,4 +1,7 @@
-"""Correct a tile: arithmetic on arrays that knows nothing about runs or chunks."""
+"""Correct a tile: arithmetic on arrays that knows nothing about runs or chunks.
+
+All corrections of a tile (dark, gain, patches) are one compiled function that reads the tile once.
+"""
 
 from __future__ import annotations
 

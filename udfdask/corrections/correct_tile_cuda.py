@@ -30,13 +30,13 @@ def correct_on_device(tile: Any, planes: TilePlanes, beyond: Any = None) -> Any:
     out = flat - here["dark"]
     out *= here["gain"]
     if planes.patched.size:
-        found = out[:, here["inside"]]
+        neighbors = out[:, here["inside"]]
         if beyond is not None:
             around = (beyond.astype(dtype) - here["dark_beyond"]) * here["gain_beyond"]
-            found = xp.where(here["is_outside"], around[:, here["outside"]], found)
+            neighbors = xp.where(here["is_outside"], around[:, here["outside"]], neighbors)
         # entries after the first `counts` are arbitrary and can be NaN
-        found = xp.where(here["counts_in"], found, dtype.type(0))
-        out[:, here["patched"]] = found.sum(axis=2, dtype=dtype) / here["counts"]
+        neighbors = xp.where(here["is_used"], neighbors, dtype.type(0))
+        out[:, here["patched"]] = neighbors.sum(axis=2, dtype=dtype) / here["counts"]
     return out.reshape(tile.shape).astype(planes.dtype, copy=False)
 
 
@@ -66,5 +66,5 @@ def _arrays(planes: TilePlanes) -> dict[str, Any]:
         "outside": np.where(outside, neighbors - pixels, 0),
         "is_outside": outside,
         "counts": planes.counts.astype(dtype),
-        "counts_in": np.arange(neighbors.shape[1]) < planes.counts[:, np.newaxis],
+        "is_used": np.arange(neighbors.shape[1]) < planes.counts[:, np.newaxis],
     }

@@ -42,15 +42,16 @@ def good_neighbors(excluded: AnyArray, shape: Sequence[int]) -> tuple[AnyArray, 
 def straddles(excluded: AnyArray, shape: Sequence[int], edges: Sequence[Sequence[int]]) -> bool:
     """Return whether an excluded pixel has a good neighbor in another part of the frame.
 
-    `edges` contains the first pixel of each part along each axis, in order.
+    `edges` contains the first pixel of each part along each axis, in order. A task that reads one
+    signal chunk cannot read pixels of another one, so the plan then uses tasks for whole chunks.
     """
     table, counts = good_neighbors(excluded, shape)
     if not table.size:
         return False
     used = np.arange(table.shape[1]) < counts[:, np.newaxis]
     places = np.unravel_index(table, tuple(shape))
-    for own, there, starts in zip(excluded, places, edges, strict=True):
-        part = np.searchsorted(starts, own, side="right")
-        if (used & (np.searchsorted(starts, there, side="right") != part[:, np.newaxis])).any():
+    for own, neighbors, starts in zip(excluded, places, edges, strict=True):
+        part = np.searchsorted(starts, own, side="right")[:, np.newaxis]
+        if (used & (np.searchsorted(starts, neighbors, side="right") != part)).any():
             return True
     return False

@@ -48,10 +48,9 @@ def checked(corrections: Any, sig: Sequence[int], dtype: np.dtype[Any]) -> Corre
         excluded = excluded_coordinates(excluded, shape)
         if not corrections.allow_empty:
             _check_empty(excluded, shape)
-    found = _changed(corrections, {"excluded_pixels": excluded})
     for name, plane in given.items():
         _check_values(name, plane, excluded)
-    return found
+    return _changed(corrections, {"excluded_pixels": excluded})
 
 
 def lazy_planes(corrections: CorrectionSet | None) -> tuple[str, ...]:

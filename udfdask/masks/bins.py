@@ -16,7 +16,7 @@ from udfdask.masks.polar import bounding_radius, distance
 from udfdask.types import AnyArray
 
 SPARSE_BELOW = 0.1
-"""A bin that covers a smaller part of the frame than this is stored as a sparse array."""
+"""If the last bin covers a smaller part of the frame than this, the stack is sparse."""
 
 
 def radial_bins(

@@ -51,13 +51,19 @@ def radius(name: str, value: Any, *, positive: bool = False, finite: bool = True
     return result
 
 
-def radii(outer: Any, inner: Any, *, finite: bool = True) -> tuple[float, float]:
+def radii(
+    outer: Any,
+    inner: Any,
+    *,
+    names: tuple[str, str] = ("radius", "radius_inner"),
+    finite: bool = True,
+) -> tuple[float, float]:
     """Return an outer and an inner radius; raise if the inner radius is not smaller."""
-    r, ri = radius("radius", outer, finite=finite), radius("radius_inner", inner)
+    r, ri = radius(names[0], outer, finite=finite), radius(names[1], inner)
     if ri >= r:
         raise ArgumentValueError(
-            f"radius_inner must be smaller than radius, but {inner!r} >= {outer!r}: radius is the "
-            "outer radius; swap them or make the ring wider"
+            f"{names[1]} must be smaller than {names[0]}, but {inner!r} >= {outer!r}: {names[0]} "
+            "is the outer radius; swap them or make the ring wider"
         )
     return r, ri
 

@@ -34,6 +34,14 @@ class BinMembers:
         which = np.repeat(np.arange(len(counts)), counts)
         return np.bincount(which, self.weight, minlength=len(counts))
 
+    def flat_pixels(self, origin: tuple[int, ...], row_step: int) -> AnyArray:
+        """Return the flat index of each member in a window that starts at `origin`.
+
+        `row_step` is the number of pixels from one row of the window to the next.
+        """
+        pixels: AnyArray = (self.y - origin[0]) * row_step + self.x - origin[1]
+        return pixels
+
     def within(self, origin: tuple[int, ...], shape: tuple[int, ...]) -> BinMembers:
         """Return the members in a window with a shape and a first pixel `origin`, both (y, x)."""
         (oy, ox), (height, width) = origin, shape

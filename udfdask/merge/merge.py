@@ -19,7 +19,7 @@ from udfdask.chunk.udf_instance import Instance, held_threads
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
-from udfdask.udf.aux_data import together
+from udfdask.udf.aux_data import concatenate_rows
 from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec, PartialViews, Views
 
@@ -42,7 +42,7 @@ def merge_partials(
 def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
     """Return the partials merged, in their order, into fresh preprocessed buffers."""
     with held_threads(recipe), merge_device(recipe):
-        aux = together([p.aux for p in partials])
+        aux = concatenate_rows([p.aux for p in partials])
         dest = _fresh(recipe, number, partials[0].first, partials[-1].stop, aux)
         for partial in partials:
             _merge_one(dest, partial, already=(partials[0].first, partial.first))
@@ -156,7 +156,7 @@ def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: b
 def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree: bool) -> Partial:
     """Return the partials merged by one call, cast to what was declared."""
     first, stop = partials[0].first, partials[-1].stop
-    aux = together([p.aux for p in partials])
+    aux = concatenate_rows([p.aux for p in partials])
     instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
     instance.cursor.merged = (first, stop)
     declared = instance.where

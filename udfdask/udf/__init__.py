@@ -1,4 +1,4 @@
-"""What the author of a UDF sees: the base class, its buffers, parameters and aux data."""
+"""Define the interface for authors of UDFs: base class, buffers, parameters, aux data."""
 
 from udfdask.udf.base import UDF, UDFMethod
 

@@ -1,4 +1,4 @@
-"""Auxiliary data: a parameter with a value for each frame or pixel, of which a UDF sees a part."""
+"""Auxiliary data: a parameter with a value for each frame or pixel; a UDF sees the current part."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
 from udfdask.types import AnyArray, Kind
-from udfdask.udf.buffers import extra_axes, known_kind
+from udfdask.udf.buffers import check_extra_shape, check_kind
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class AuxData:
-    """Values for each frame (`nav`), each pixel (`sig`) or the whole run (`single`).
+    """Hold values for each frame (`nav`), each pixel (`sig`) or the whole run (`single`).
 
-    Made by `UDF.aux_data` and given to a UDF as a parameter. While the UDF runs, the parameter is
-    a read-only array: the part that belongs to the data at hand.
+    Created by `UDF.aux_data` and passed to a UDF as a parameter. While the UDF runs, the parameter
+    is a read-only array with the values that belong to the current data.
     """
 
     kind: Kind
-    """Whether there is a value for each frame, for each pixel, or for the run."""
+    """Whether there is one value for each frame, for each pixel, or for the run."""
     extra_shape: tuple[int, ...]
     """Shape of each value."""
     dtype: np.dtype[Any]
     """Dtype of the values."""
     data: Any
-    """All values: a NumPy or dask array, any layout; None in a task, which gets its own part."""
+    """All values: a NumPy or dask array in any layout; None in a task, which gets its own part."""
     shape: tuple[int, ...]
-    """Shape of the data as they were given."""
+    """Shape of the data as the user passed them."""
 
     @property
     def raw_data(self) -> Any:
-        """All values, as `data`: the name that ported UDFs use."""
+        """All values; LiberTEM's name for `data`, for ported UDFs."""
         return self.data
 
     @property
@@ -53,21 +53,21 @@ class AuxData:
 
     @property
     def nbytes(self) -> int:
-        """Size of the values that travel with it, in bytes."""
+        """Size in bytes of the values that are in memory; lazy values count as 0."""
         return 0 if self.data is None or self.is_lazy else int(self.data.nbytes)
 
     def without_data(self) -> AuxData:
-        """Return what it is, without the values.
+        """Return a copy without the values, which is cheap to send to tasks.
 
         Returns
         -------
         AuxData
-            The same with `data` None, which travels light.
+            The copy, with `data` None.
         """
         return replace(self, data=None)
 
     def with_data(self, data: Any) -> AuxData:
-        """Return the same with other values.
+        """Return a copy with other values.
 
         Parameters
         ----------
@@ -77,40 +77,40 @@ class AuxData:
         Returns
         -------
         AuxData
-            The same with these values, as a NumPy array.
+            The copy, with the values as a NumPy array.
         """
         return replace(self, data=np.asarray(data, self.dtype), shape=tuple(np.shape(data)))
 
     def full_shape(self, shape: Shape) -> tuple[int, ...]:
-        """Return the shape of all values over a data set.
+        """Return the shape of all values for a dataset.
 
         Parameters
         ----------
         shape : Shape
-            Shape of the data set.
+            Shape of the dataset.
 
         Returns
         -------
         tuple of int
-            (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig, for single
-            `extra_shape`, (1,) if that is empty.
+            (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig. For single it is
+            `extra_shape`, or (1,) if that is empty.
         """
         if self.kind == "single":
             return self.extra_shape or (1,)
         return (*(shape.nav if self.kind == "nav" else shape.sig), *self.extra_shape)
 
     def over(self, shape: Shape) -> Any:
-        """Return all values in the layout of a data set.
+        """Return all values in the layout of a dataset.
 
         Parameters
         ----------
         shape : Shape
-            Shape of the data set.
+            Shape of the dataset.
 
         Returns
         -------
         numpy.ndarray or dask.array.Array, shape `full_shape(shape)`
-            The values; NumPy ones as a read-only view.
+            The values; a NumPy array is a read-only view.
         """
         full = reshaped(self.data, self.full_shape(shape))
         if isinstance(full, np.ndarray):
@@ -119,14 +119,19 @@ class AuxData:
 
 
 def reshaped(values: Any, shape: tuple[int, ...]) -> Any:
-    """Return a NumPy or dask array in another shape of the same size."""
-    # dask cannot reshape an array of several axes that has no elements
+    """Reshape a NumPy or dask array."""
+    # dask cannot reshape an array with several axes but no elements
     return values.reshape(shape) if values.size else np.empty_like(values, shape=shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuxWhole(NDArrayOperatorsMixin):
-    """All aux data of the frames, on a worker: shape and dtype are known, values are elsewhere."""
+class UnavailableAux(NDArrayOperatorsMixin):
+    """Stand in for the aux data of all frames on a worker, where only shape and dtype are known.
+
+    Aux data of kind nav are one more input of the task of a chunk, cut like the chunk, so that no
+    task needs the rows of another chunk. If `get_result_buffers` uses values and fails here, the
+    declaration that was made in the plan counts.
+    """
 
     name: str
     """Name of the parameter."""
@@ -150,8 +155,8 @@ class AuxWhole(NDArrayOperatorsMixin):
 
     def _no_values(self) -> NotAvailableError:
         return NotAvailableError(
-            f"the values of aux data params.{self.name} are not known here: a task has those of "
-            "its own frames only, from get_task_data on"
+            f"the values of aux data params.{self.name} are not available here: a task only has "
+            "the values of its own frames; use them in get_task_data or in later methods"
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -170,72 +175,70 @@ class AuxWhole(NDArrayOperatorsMixin):
 
 
 def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
-    """Return checked aux data from what a user wrote."""
-    checked_kind = known_kind(kind, "aux_data")
-    extra = extra_axes(extra_shape)
+    """Create aux data; raise if an argument is invalid."""
+    kind, extra_shape = check_kind(kind, "aux_data"), check_extra_shape(extra_shape)
     try:
-        declared = np.dtype(dtype)
+        dtype = np.dtype(dtype)
     except TypeError as e:
         raise ArgumentTypeError(f"aux_data dtype {dtype!r} is not a NumPy dtype: {e}") from None
-    if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
+    native = dtype.newbyteorder("=")
+    data = _array_of(data, dtype)
+    if data.dtype.newbyteorder("=") != native:
         raise ArgumentTypeError(
-            "aux_data got a masked array, whose mask would be lost: pass its .filled(value) "
-            "(dask.array.ma.filled of a dask array)"
-        )
-    if not hasattr(data, "__dask_graph__"):
-        if not hasattr(data, "dtype"):
-            data = np.asarray(data, dtype=declared)
-        elif not isinstance(data, (np.ndarray, np.generic)):
-            raise ArgumentTypeError(
-                f"aux_data takes a NumPy or dask array, not a {type(data).__name__}: convert it "
-                "with np.asarray(...), pass its .data, or make it dense with .todense()"
-            )
-        data = np.asarray(data)
-    elif not isinstance(getattr(data, "chunks", None), tuple):
-        raise ArgumentTypeError(
-            f"aux_data takes a NumPy or dask array, not a {type(data).__name__}"
-        )
-    elif backend_of(data._meta).is_sparse:
-        data = data.map_blocks(_dense, meta=np.empty((0,) * data.ndim, data.dtype))
-    if data.dtype.newbyteorder("=") != declared.newbyteorder("="):
-        raise ArgumentTypeError(
-            f"aux_data got data of dtype {data.dtype}, but dtype={declared} was declared: pass "
+            f"aux_data got data of dtype {data.dtype}, but dtype={dtype} was declared: pass "
             f"dtype={str(data.dtype)!r}, or convert the data with .astype(...)"
         )
-    if data.dtype != declared.newbyteorder("="):
-        data = data.astype(declared.newbyteorder("="))
+    data = data.astype(native, copy=False)
     if any(math.isnan(n) for n in data.shape):
         raise ArgumentValueError(
             f"aux_data got a dask array of unknown shape {data.shape}: call "
             "compute_chunk_sizes() on it first"
         )
     return AuxData(
-        kind=checked_kind,
-        extra_shape=extra,
-        dtype=declared.newbyteorder("="),
-        data=data,
-        shape=tuple(data.shape),
+        kind=kind, extra_shape=extra_shape, dtype=native, data=data, shape=tuple(data.shape)
+    )
+
+
+def _array_of(data: Any, dtype: np.dtype[Any]) -> Any:
+    """Return values as a NumPy or dask array; lists are converted to a dtype."""
+    if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            "aux_data got a masked array, but masks are not kept: fill the masked values, with "
+            "array.filled(value) or dask.array.ma.filled(array, value)"
+        )
+    if not hasattr(data, "__dask_graph__"):
+        if not hasattr(data, "dtype"):
+            return np.asarray(data, dtype=dtype)
+        if isinstance(data, (np.ndarray, np.generic)):
+            return np.asarray(data)
+    elif isinstance(getattr(data, "chunks", None), tuple):
+        if backend_of(data._meta).is_sparse:
+            return data.map_blocks(_dense, meta=np.empty((0,) * data.ndim, data.dtype))
+        return data
+    raise ArgumentTypeError(
+        f"aux_data takes a NumPy or dask array, not a {type(data).__name__}: convert it with "
+        "np.asarray(...), pass its .data, or make it dense with .todense()"
     )
 
 
 def _dense(block: Any) -> AnyArray:
-    """Return a sparse block as a NumPy array."""
+    """Convert a sparse block to a NumPy array."""
     dense: AnyArray = to_backend(block, NUMPY, block.shape)
     return dense
 
 
 def check_size(aux: AuxData, shape: Shape, where: str) -> None:
-    """Raise if aux data do not have one value for each frame, or pixel, of a data set."""
+    """Raise unless aux data have one value for each frame or pixel of a dataset."""
     full = aux.full_shape(shape)
     if math.prod(aux.shape) != math.prod(full):
         raise ArgumentValueError(
-            f"aux data {where} of kind {aux.kind!r} have shape {aux.shape}, but a data set of "
+            f"aux data {where} of kind {aux.kind!r} have shape {aux.shape}, but a dataset of "
             f"shape {shape.nav} + {shape.sig} needs {full}, or any layout of that size"
         )
 
 
 def block_of(values: AnyArray, grid: Grid, chunk: int) -> AnyArray:
-    """Return the values of the scan positions of a chunk, shape (*nav part, *extra_shape)."""
+    """Cut the values at the scan positions of a chunk, shape (*nav part, *extra_shape)."""
     start, shape = grid.bounds(chunk)
     window = tuple(slice(a, a + n) for a, n in zip(start, shape, strict=True))
     block: AnyArray = values[window]
@@ -245,20 +248,21 @@ def block_of(values: AnyArray, grid: Grid, chunk: int) -> AnyArray:
 def rows_of_block(block: Any, aux: AuxData, grid: Grid, chunk: int, name: str) -> AnyArray:
     """Return the values of the selected frames of a chunk, shape (frames, *extra_shape).
 
-    `name` is that of the parameter; a lazy block that is not what was announced is refused.
+    Raise if a lazy block differs from its announced shape or dtype. `name` is the name of the
+    parameter.
     """
     nav = grid.bounds(chunk)[1]
-    what = f"aux data params.{name}: a chunk"
-    values = to_host(plain_block(block, what))
-    check_block(values, (*nav, *aux.extra_shape), aux.dtype, what)
+    origin = f"aux data params.{name}: a chunk"
+    values = to_host(plain_block(block, origin))
+    check_block(values, (*nav, *aux.extra_shape), aux.dtype, origin)
     rows: AnyArray = values.reshape((math.prod(nav), *aux.extra_shape))
     mask = grid.mask(chunk)
     rows = rows if mask is None else rows[mask]
     return locked(rows.astype(aux.dtype, copy=False))
 
 
-def together(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
-    """Return the rows of several pieces behind each other."""
+def concatenate_rows(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
+    """Join the rows of several partial results, parameter by parameter."""
     if len(parts) == 1:
         return parts[0]
     return {name: locked(np.concatenate([p[name] for p in parts])) for name in parts[0]}

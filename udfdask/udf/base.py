@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class UDFMethod(enum.Enum):
-    """Which method processes the data."""
+    """The methods that can process data; a UDF uses the first that it has."""
 
     TILE = "tile"
     FRAME = "frame"
@@ -50,42 +50,42 @@ class UDF(BackendNames):
     ``get_shared_task_data``, ``merge(dest, src)``, ``merge_all(ordered_results)``, ``get_results``
     and ``get_result_axes``.
 
-    An instance describes the work and is never changed by a run: every chunk is processed by a
-    fresh ``cls(**kwargs)`` made from the parameters.
+    A run never changes an instance: every chunk is processed by a new instance, ``cls(**kwargs)``,
+    which is made from the parameters.
 
     Parameters
     ----------
     **kwargs
-        The parameters, available as ``self.params``. They travel to workers.
+        The parameters, available as ``self.params``. They are sent to the workers.
 
     Attributes
     ----------
     params : Params
         The parameters.
     meta : UDFMeta
-        Facts about the data set and the piece being processed.
+        Facts about the dataset and the data that are being processed.
     results : Results
-        Views of the result buffers that match the piece being processed.
+        Views of the result buffers that match the data that are being processed.
     task_data : TaskData
-        What `get_shared_task_data` and `get_task_data` returned.
+        The return values of `get_shared_task_data` and `get_task_data`.
     xp : module
         The array module of the current backend.
     split_every : int or False or None
         Fan-in of the merge tree; False merges in one step; None for the configured fan-in.
     merge_assigns_nav : bool
-        Promise that `merge` only assigns nav buffers: allows a tree where there are some.
+        Promise that `merge` only assigns nav buffers: a UDF that has some is then merged in a tree.
     elementwise_results : bool
         Promise that `get_results` works row by row over nav: it then runs chunk by chunk.
     contiguous_nav : bool
-        Ask for tiles whose rows are neighbours in flattened navigation order.
+        Ask for tiles whose frames are consecutive in flattened navigation order.
     writable_input : bool
         Ask for private, writable copies of the data.
     whole_frames : bool
         Ask for tiles that hold whole frames.
     keeps_units : tuple of str
-        Promise that these results are in the unit of the data: labelled results then say so.
+        Promise that these results have the unit of the data, which labeled results then show.
     promises : Promises
-        What else holds for its methods and makes runs cheaper. Subclasses do not inherit it.
+        Further promises, which make runs cheaper. Subclasses do not inherit them.
 
     Examples
     --------
@@ -126,8 +126,8 @@ class UDF(BackendNames):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        _find_mixins_behind(cls)
-        # a subclass may do what its base class promises not to do
+        _use_methods_of_mixins(cls)
+        # an override in the subclass can break a promise of its base class
         if "promises" not in vars(cls):
             cls.promises = UDF.promises
 
@@ -150,7 +150,7 @@ class UDF(BackendNames):
 
     @property
     def xp(self) -> Any:
-        """The array module of the current backend: CuPy where the data are its arrays, or NumPy."""
+        """Array module of the current backend: CuPy for CuPy arrays, otherwise NumPy."""
         meta = self.__dict__.get("meta")
         return np if meta is None else meta._backend.dense.namespace()
 
@@ -160,12 +160,12 @@ class UDF(BackendNames):
         Returns
         -------
         mapping of str to BufferSpec
-            Names, which are Python identifiers, and what `self.buffer(...)` returned.
+            Names, which must be Python identifiers, and the return values of `self.buffer(...)`.
 
         Raises
         ------
         NotImplementedError
-            If the subclass does not implement it.
+            If the subclass does not implement this method.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must implement get_result_buffers() "
@@ -173,23 +173,23 @@ class UDF(BackendNames):
         )
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return the dtype that, combined with that of the data, gives `meta.input_dtype`.
+        """Return the dtype to combine with the dtype of the data; the result is `meta.input_dtype`.
 
         Returns
         -------
         dtype-like
-            By default float32; `USE_NATIVE_DTYPE` leaves the dtype of the data as it is.
+            By default float32; `USE_NATIVE_DTYPE` keeps the dtype of the data.
         """
         return np.float32
 
     def get_backends(self) -> Any:
-        """Return the array backends that the processing method accepts, preferred first.
+        """Return the array backends that the processing method accepts, in order of preference.
 
         Returns
         -------
         str or sequence of str
-            Constants of this class such as `BACKEND_SCIPY_CSR`; by default NumPy arrays alone. With
-            matrices, tiles have the shape (n, pixels) and frames (1, pixels).
+            Constants of this class such as `BACKEND_SCIPY_CSR`; by default only NumPy arrays. In
+            matrix formats, tiles have the shape (n, pixels) and frames (1, pixels).
         """
         return (self.BACKEND_NUMPY,)
 
@@ -199,23 +199,23 @@ class UDF(BackendNames):
         Returns
         -------
         mapping
-            `depth` in frames and `total_size` in bytes, positive numbers; inf, the default of both,
-            for no limit.
+            `depth` in frames and `total_size` in bytes, positive numbers. The default of both is
+            inf: no limit.
         """
         return {"depth": self.TILE_DEPTH_DEFAULT, "total_size": self.TILE_SIZE_MAX}
 
     def get_method(self) -> UDFMethod:
-        """Return which method processes the data.
+        """Return the method that processes the data.
 
         Returns
         -------
         UDFMethod
-            The first that there is of process_tile, process_frame and process_partition.
+            The first of process_tile, process_frame and process_partition that the UDF has.
 
         Raises
         ------
         ArgumentTypeError
-            If there is none of them.
+            If the UDF has none of them.
         """
         for method in UDFMethod:
             if hasattr(self, f"process_{method.value}"):
@@ -226,33 +226,33 @@ class UDF(BackendNames):
         )
 
     def get_task_data(self) -> Mapping[str, Any]:
-        """Return values that a task needs and computes itself, by name.
+        """Return values by name that each task computes for itself.
 
-        It runs for every chunk; `meta.slice`, `meta.coordinates` and `meta.partition_shape` are
-        those of the chunk.
+        This method runs for every chunk; `meta.slice`, `meta.coordinates` and
+        `meta.partition_shape` describe the chunk.
 
         Returns
         -------
         mapping of str to object
-            Available as ``self.task_data``; none by default.
+            Available as ``self.task_data``; empty by default.
         """
         return {}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return expensive values that all chunks share, by name: mask stacks, FFT plans.
+        """Return expensive values by name that all chunks share, such as mask stacks or FFT plans.
 
-        It runs once per process and run, and knows nothing of a single chunk. What it returns is
-        used by several threads at once and must not be changed.
+        This method runs once per process and run, and does not know the chunk. Several threads use
+        the returned values at the same time, so they must not be changed.
 
         Returns
         -------
         mapping of str to object
-            Available as ``self.task_data``, in `get_task_data` already; none by default.
+            Available as ``self.task_data``, also in `get_task_data`; empty by default.
         """
         return {}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Return what the extra dimensions of results are.
+        """Describe the extra dimensions of results.
 
         Returns
         -------
@@ -263,20 +263,20 @@ class UDF(BackendNames):
         return {}
 
     def preprocess(self) -> None:
-        """Initialise the buffers, of a chunk and of a merge."""
+        """Initialize the buffers before a chunk is processed and before partials are merged."""
 
     def postprocess(self) -> None:
-        """Work on the buffers of a chunk once all its frames have been processed."""
+        """Finish the buffers of a chunk after all its frames have been processed."""
 
     def cleanup(self) -> None:
-        """Release what the task of a chunk holds, such as task data, after everything else."""
+        """Release the resources of a task, such as open files; runs after all other methods."""
 
     def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
-        """Return the files that a run writes, checked; `sources` are those that it reads."""
+        """Check and return the files that a run writes; `sources` are the files that it reads."""
         return ()
 
     def _for_run(self) -> UDF:
-        """Return the UDF that a run is planned with: itself, if it keeps nothing for one run."""
+        """Return the UDF for one run: itself, unless it keeps state for a single run."""
         return self
 
     def merge(self, dest: Views, src: Views) -> None:
@@ -285,15 +285,15 @@ class UDF(BackendNames):
         Parameters
         ----------
         dest : Views
-            Buffers to merge into, by attribute: shape (n, *extra_shape) for the nav rows of `src`,
-            (*sig, *extra_shape), or for `single` extra_shape, (1,) if that is empty.
+            Buffers to merge into, by attribute. Shape (n, *extra_shape) for nav, with the rows of
+            `src`; (*sig, *extra_shape) for sig; `extra_shape` or (1,) for single.
         src : Views
             Private copies of the partial results, in the same shapes and dtypes.
 
         Raises
         ------
         ArgumentTypeError
-            By the default, if a dtype cannot be cast safely.
+            If the default implementation cannot cast a dtype safely.
         """
         for name, values in src.items():
             target = dest.get(name)
@@ -305,14 +305,14 @@ class UDF(BackendNames):
             target[:] = values
 
     def get_results(self) -> Mapping[str, Any]:
-        """Return results by name, from the merged buffers; those left out are passed on.
+        """Compute results by name from the merged buffers; a buffer that is left out is a result.
 
         Returns
         -------
         mapping of str to array
-            Arrays of the declared kind of dtype, or what `with_mask` returned. Nav results hold the
-            frames of the ROI, shape (frames, *extra_shape), or the whole scan, shape
-            (*nav, *extra_shape). Those declared `result_only` must be among them.
+            Arrays whose dtype has the declared kind, or return values of `with_mask`. Nav results
+            hold the frames of the ROI, shape (frames, *extra_shape), or the whole scan, shape
+            (*nav, *extra_shape). All `result_only` buffers are required.
         """
         return {}
 
@@ -330,19 +330,20 @@ class UDF(BackendNames):
         Parameters
         ----------
         kind : {"nav", "sig", "single"}
-            One entry per frame, per pixel, or neither.
+            One entry per frame, per pixel, or per run.
         extra_shape : tuple of int
-            Further axes behind those of the kind; entries may be 0.
+            Axes after the axes of the kind; sizes may be 0.
         dtype : dtype-like
             Any NumPy dtype.
         where : {None, "device"}
-            Make the buffer a CuPy array where the UDF is given such data, until the chunk is done;
-            over CuPy chunks, in merges too. By default it is a NumPy array: see `forbuf`.
+            With "device", the buffer is a CuPy array while the UDF processes CuPy data. If the
+            chunks are CuPy arrays, this includes merges. By default, the buffer is a NumPy array;
+            `forbuf` converts to it.
         use : {None, "private", "result_only"}
-            `private` buffers are no results; `result_only` ones are filled by `get_results`.
+            `private` buffers are not results; `get_results` fills `result_only` buffers.
         fill_value : scalar, optional
-            What `res[name]` holds outside the ROI; by default NaN, NaT, 0, False, "" or None,
-            by dtype.
+            Value of `res[name]` outside the ROI; by default NaN, NaT, 0, False, "" or None,
+            depending on the dtype.
 
         Returns
         -------
@@ -352,7 +353,7 @@ class UDF(BackendNames):
         Raises
         ------
         ArgumentValueError
-            If an argument is none of the above.
+            If an argument has none of these values.
         ArgumentTypeError
             If `dtype` is not a dtype.
 
@@ -368,21 +369,23 @@ class UDF(BackendNames):
     def aux_data(
         cls, data: Any, kind: Kind, extra_shape: Any = (), dtype: Any = "float32"
     ) -> AuxData:
-        """Return a parameter of which a UDF sees the part that belongs to the data at hand.
+        """Create a parameter with a value for each frame or pixel; a UDF sees the current part.
 
-        In `process_frame` the parameter is an array of shape `extra_shape` (or (1,)) for kind nav,
-        in `process_tile` and `process_partition` (frames, *extra_shape); for kind sig the same
-        part of the signal as the data, and `extra_shape`. In `preprocess`, `postprocess`,
-        `get_task_data`, `merge` and `get_results` it has all rows at hand.
+        For kind nav, the parameter has the shape `extra_shape` (or (1,)) in `process_frame`, and
+        (frames, *extra_shape) in `process_tile` and `process_partition`. For kind sig, it covers
+        the same part of the signal as the data, followed by `extra_shape`. In `preprocess`,
+        `postprocess`, `get_task_data`, `merge` and `get_results` it has the rows of the chunk, of
+        the partial result or of the run.
 
         Parameters
         ----------
         data : numpy.ndarray or dask.array.Array
-            The values: for kind nav of shape (*nav, *extra_shape), for sig (*sig, *extra_shape),
-            for single `extra_shape`; any other layout of that size will do. Each task gets what
-            belongs to its chunk; lazy values may come from another UDF over the same data.
+            The values, of shape (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig,
+            and `extra_shape` for single; any other layout of the same size is reshaped. Each task
+            gets the values of its chunk. A dask array can be the result of another UDF over the
+            same data.
         kind : {"nav", "sig", "single"}
-            One value per frame, per pixel, or one.
+            One value per frame, per pixel, or per run.
         extra_shape : tuple of int
             Shape of each value.
         dtype : dtype-like
@@ -391,14 +394,14 @@ class UDF(BackendNames):
         Returns
         -------
         AuxData
-            To be passed to a UDF as a parameter.
+            Pass it to a UDF as a parameter.
 
         Raises
         ------
         ArgumentValueError
-            If `kind` or `extra_shape` cannot be; in `run_udf`, if the size does not match.
+            If `kind` or `extra_shape` is invalid; in `run_udf`, if the size does not match.
         ArgumentTypeError
-            If `data` is not an array, or of another dtype than declared.
+            If `data` is not an array, or its dtype differs from `dtype`.
 
         Examples
         --------
@@ -418,7 +421,7 @@ class UDF(BackendNames):
         return make_aux(data, kind, extra_shape, dtype)
 
     def with_mask(self, array: Any, mask: Any) -> MaskedResult:
-        """Return a result with its valid-data mask, in `get_results`.
+        """Combine a result with its valid-data mask, in `get_results`.
 
         Parameters
         ----------
@@ -430,7 +433,7 @@ class UDF(BackendNames):
         Returns
         -------
         MaskedResult
-            To be returned from `get_results`.
+            Return it from `get_results`.
 
         Examples
         --------
@@ -441,19 +444,19 @@ class UDF(BackendNames):
         return MaskedResult(array, mask)
 
     def forbuf(self, array: Any, target: AnyArray) -> Any:
-        """Return `array` in the array type and shape of a result buffer.
+        """Convert an array to the array type and shape of a result buffer.
 
         Parameters
         ----------
         array : array
-            What was computed, in the type of the current backend.
+            Array of the current backend.
         target : array
-            The view of the buffer that it will be assigned to.
+            View of the buffer that the array is then assigned to.
 
         Returns
         -------
         array
-            The values, in the shape of `target`: a NumPy array, or a CuPy array for a buffer on the
+            The values in the shape of `target`: a NumPy array, or a CuPy array for a buffer on the
             device.
 
         Examples
@@ -465,44 +468,45 @@ class UDF(BackendNames):
         return in_backend(array, backend_of(target)).reshape(target.shape)
 
 
-def _find_mixins_behind(cls: type[UDF]) -> None:
-    """Find methods of mixins that stand behind `UDF` among the bases of a class.
+def _use_methods_of_mixins(cls: type[UDF]) -> None:
+    """Use the methods of mixins that a class lists after `UDF`, as in ``class A(UDF, Mixin)``.
 
-    The defaults of `UDF` would hide them, and they would silently never run.
+    Without this, the defaults of `UDF` would hide them, and they would silently never run.
     """
-    behind = cls.__mro__[cls.__mro__.index(UDF) + 1 : -1]
-    for name, default in vars(UDF).items() if behind else ():
-        if not isfunction(default) or name.startswith("_") or name in _TOOLS:
+    mixins = cls.__mro__[cls.__mro__.index(UDF) + 1 : -1]
+    for name, default in vars(UDF).items() if mixins else ():
+        if not isfunction(default) or name.startswith("_") or name in _HELPERS:
             continue
-        found = next((vars(base)[name] for base in behind if name in vars(base)), None)
-        if found is not None and getattr(cls, name) is default:
-            setattr(cls, name, found)
+        method = next((vars(base)[name] for base in mixins if name in vars(base)), None)
+        if method is not None and getattr(cls, name) is default:
+            setattr(cls, name, method)
 
 
-_TOOLS = frozenset({"buffer", "with_mask", "forbuf"})
-"""Methods that a UDF calls, and does not write."""
+_HELPERS = frozenset({"buffer", "with_mask", "forbuf"})
+"""Methods that a UDF calls and does not override."""
 
 _NOT_YET = {
     "meta": "while a UDF is declared, run or merged",
     "results": "while a chunk is processed, and in get_results",
     "task_data": "while a chunk is processed",
-    "params": "once super().__init__(**kwargs) has been called",
-    "_kwargs": "once super().__init__(**kwargs) has been called",
+    "params": "after super().__init__(**kwargs)",
+    "_kwargs": "after super().__init__(**kwargs)",
 }
+"""Attributes that do not always exist, and when they do."""
 
 
 def overrides(udf: UDF, method: str) -> bool:
-    """Return whether a UDF has an own version of a method: its class, a mixin, or the instance."""
+    """Return whether the class, a mixin or the instance of a UDF overrides a method of `UDF`."""
     return getattr(getattr(udf, method), "__func__", None) is not getattr(UDF, method)
 
 
 def _remake(cls: type[UDF], kwargs: dict[str, Any]) -> UDF:
-    """Return a fresh instance with the given parameters."""
+    """Create a UDF from its parameters, when pickle loads it."""
     return cls(**kwargs)
 
 
 def _short(value: Any) -> str:
-    """Return a repr that fits a line: arrays by shape and dtype."""
+    """Return a repr of at most 60 characters; an array is shown by its shape and dtype."""
     if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
         return f"<{type(value).__name__} {value.shape} {value.dtype}>"
     text = repr(value)

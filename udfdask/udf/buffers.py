@@ -1,4 +1,4 @@
-"""Result buffers: what a UDF declares, the arrays it gets, and the views it sees."""
+"""Result buffers: declarations of a UDF, arrays for them, and the views that a UDF sees."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ USES = (None, "private", "result_only")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferSpec:
-    """One declared result buffer."""
+    """Declare one result buffer."""
 
     kind: Kind
     """Shaped like the scan (`nav`), like a frame (`sig`), or neither (`single`)."""
     extra_shape: tuple[int, ...]
-    """Further axes, behind those of the kind."""
+    """Axes after the axes of the kind."""
     dtype: np.dtype[Any]
     """Dtype of the buffer and of the result."""
     where: Where | None = None
     """`device` keeps the buffer on the device until a chunk is done."""
     use: Use | None = None
-    """`private`: not a result; `result_only`: only filled by `get_results`."""
+    """`private`: not a result; `result_only`: filled by `get_results` only."""
     fill_value: Any = None
     """Value outside the ROI; None for the default of the dtype."""
 
     def shape(self, n_rows: int, sig: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the buffer for so many rows and a frame of that shape."""
+        """Return the shape of the buffer for a number of rows and the shape of a frame."""
         if self.kind == "nav":
             return (n_rows, *self.extra_shape)
         if self.kind == "sig":
@@ -47,26 +47,26 @@ class BufferSpec:
         return self.extra_shape or (1,)
 
     def backend(self, given: Backend) -> DenseBackend:
-        """Return the backend of the buffer in a UDF that is given data of a backend."""
-        stays = self.where == "device" and given.on_device and given.dense.holds(self.dtype)
-        return given.dense if stays else NUMPY
+        """Return the backend of the buffer; `given` is the backend of the UDF's data."""
+        on_device = self.where == "device" and given.on_device and given.dense.holds(self.dtype)
+        return given.dense if on_device else NUMPY
 
     def allocate(self, n_rows: int, sig: tuple[int, ...], given: Backend = NUMPY) -> AnyArray:
-        """Return a fresh zeroed array for so many rows and a frame of that shape.
+        """Return a new array of zeros for a number of rows and the shape of a frame.
 
-        `given` is the backend of the data that the UDF is given.
+        `given` is the backend of the UDF's data.
         """
         xp = self.backend(given).namespace()
         array: AnyArray = xp.zeros(self.shape(n_rows, sig), dtype=self.dtype)
         return array
 
     def nbytes(self, n_rows: int, sig: tuple[int, ...]) -> int:
-        """Return the size in bytes for so many rows and a frame of that shape."""
+        """Return the size in bytes for a number of rows and the shape of a frame."""
         return math.prod(self.shape(n_rows, sig)) * self.dtype.itemsize
 
     @property
     def fill(self) -> Any:
-        """What `res[name]` holds outside the ROI."""
+        """Value of `res[name]` outside the ROI."""
         if self.fill_value is not None:
             return self.fill_value
         kind = self.dtype.kind
@@ -82,22 +82,22 @@ class BufferSpec:
 def declare(
     kind: Any, extra_shape: Any, dtype: Any, where: Any, use: Any, fill_value: Any
 ) -> BufferSpec:
-    """Return a checked declaration from what a user wrote."""
-    known_kind(kind, "buffer")
+    """Declare a buffer; raise if an argument is invalid."""
+    check_kind(kind, "buffer")
     if use not in USES:
         raise ArgumentValueError(
             f"buffer use must be None, 'private' or 'result_only', not {use!r}"
         )
     if where not in (None, "device"):
         raise ArgumentValueError(f"buffer where must be None or 'device', not {where!r}")
-    extra = extra_axes(extra_shape)
+    extra = check_extra_shape(extra_shape)
     try:
         dt = np.dtype(dtype)
     except TypeError as e:
         raise ArgumentTypeError(f"buffer dtype {dtype!r} is not a NumPy dtype: {e}") from None
     if fill_value is not None:
         try:
-            # unlike np.full, this neither wraps -1 in uint8 nor makes an integer of NaN
+            # np.full would wrap -1 in uint8 and convert NaN to an integer
             fits = np.array(fill_value, dtype=dt)
             np.empty((), dtype=dt)[...] = fits
         except (TypeError, ValueError, OverflowError) as e:
@@ -114,32 +114,31 @@ def declare(
     )
 
 
-def known_kind(kind: Any, what: str) -> Kind:
-    """Return a kind of buffer or aux data, checked."""
+def check_kind(kind: Any, owner: str) -> Kind:
+    """Return the kind of a buffer or of aux data; raise if there is no such kind."""
     if kind not in KINDS:
         raise ArgumentValueError(
-            f"{what} kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}"
+            f"{owner} kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}"
         )
     checked: Kind = kind
     return checked
 
 
-def extra_axes(extra_shape: Any) -> tuple[int, ...]:
-    """Return the extents of extra axes, checked; a single int is a tuple of one."""
+def check_extra_shape(extra_shape: Any) -> tuple[int, ...]:
+    """Return an extra shape as a tuple; raise unless it is an int or a tuple of ints."""
     try:
         extra = tuple(index(n) for n in np.atleast_1d(np.asarray(extra_shape, dtype=object)))
-        ok = all(n >= 0 for n in extra)
     except (TypeError, ValueError):
-        ok = False
-    if not ok:
+        extra = (-1,)
+    if any(n < 0 for n in extra):
         raise ArgumentValueError(
             f"extra_shape must be a tuple of non-negative ints, not {extra_shape!r}"
         )
     return extra
 
 
-class WholeBuffer:
-    """A whole buffer with its declaration, from `results.get_buffer(name)`."""
+class FullBuffer:
+    """A full buffer with its declaration, from `results.get_buffer(name)`."""
 
     __slots__ = ("grid", "raw_data", "spec")
 
@@ -150,7 +149,7 @@ class WholeBuffer:
 
     @property
     def data(self) -> AnyArray:
-        """The whole array; of `nav` all rows at hand, in `get_results` in navigation shape."""
+        """The full array; a nav buffer has all current rows, in `get_results` in nav shape."""
         if self.grid is None or self.kind != "nav":
             return self.raw_data
         shape = (*self.grid.shape, *self.extra_shape)
@@ -162,7 +161,7 @@ class WholeBuffer:
 
     @property
     def roi(self) -> BoolArray | None:
-        """Which frames have a row, shape `nav`, in `get_results`; None for all."""
+        """Mask of the frames that have a row, shape `nav`, in `get_results`; None for all."""
         return None if self.grid is None else self.grid.roi
 
     @property
@@ -182,15 +181,15 @@ class WholeBuffer:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the whole array."""
+        """Shape of the full array."""
         return tuple(self.raw_data.shape)
 
 
 class Views:
-    """Buffers as a UDF sees them: an attribute each, assignment writes in place.
+    """Show each buffer as an attribute; assignment writes in place.
 
-    The views stand in the instance's own `__dict__`, where a declared name hides any method of
-    this class: a buffer may be called `keys` or `get_buffer`. Subclasses add no attributes.
+    The views are in the `__dict__` of the instance, where a buffer hides any method of this class
+    that has the same name: a buffer may be called `keys` or `get_buffer`.
     """
 
     def __init__(self, views: dict[str, Any]) -> None:
@@ -200,17 +199,20 @@ class Views:
         try:
             view = self.__dict__[name]
         except KeyError:
+            names = sorted(self.__dict__)
             raise UDFError(
-                f"there is no buffer {name!r} to assign to; declared are {sorted(self.__dict__)}"
+                f"there is no buffer {name!r} to assign to; declared buffers: {names}"
             ) from None
         if view is None:
             raise UDFError(f"buffer {name!r} is result_only: return it from get_results")
-        if value is not view:  # `x += v` comes back with the view itself
+        if value is not view:  # `x += v` has changed the view and assigns it again
             view[...] = value
 
     def __getattr__(self, name: str) -> Any:
-        # raised for hasattr and pickle too, hence AttributeError
-        raise AttributeError(f"there is no buffer {name!r}; declared are {sorted(self.__dict__)}")
+        # hasattr and pickle rely on an AttributeError
+        raise AttributeError(
+            f"there is no buffer {name!r}; declared buffers: {sorted(self.__dict__)}"
+        )
 
     def __getitem__(self, name: str) -> Any:
         _deprecate_items(name)
@@ -237,33 +239,33 @@ class Views:
         return self.__dict__.keys()
 
     def items(self) -> Any:
-        """Return pairs of name and view."""
+        """Return the pairs of name and view."""
         return self.__dict__.items()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the view of a buffer, or `default` if it was not declared."""
+        """Return the view of a buffer, or `default` if it is not declared."""
         return self.__dict__.get(name, default)
 
 
 def _deprecate_items(name: str) -> None:
-    """Warn whoever takes a buffer by item."""
+    """Warn that buffers are attributes, not items."""
     warnings.warn(
         f"results[{name!r}] is deprecated, use results.{name}", DeprecationWarning, stacklevel=3
     )
 
 
 class PartialViews(Views):
-    """Partial results as `merge_all` gets them: by attribute or by item."""
+    """Show partial results to `merge_all`, by attribute or by item."""
 
     def __getitem__(self, name: str) -> Any:
         return self.__dict__[name]
 
 
 class Results(Views):
-    """The buffers of a UDF while it runs, as `self.results`."""
+    """Show the buffers of a running UDF, as `self.results`."""
 
-    # Slots stand beside the instance's __dict__, which belongs to the names that users declare; a
-    # slot hides such a name, hence two that nobody declares.
+    # Slots are not stored in the __dict__ of the instance, which is for the names that users
+    # declare. A slot hides a buffer with the same name, so these names are unlikely ones.
     __slots__ = ("_udfdask_arrays", "_udfdask_grid", "_udfdask_specs")
     _udfdask_grid: Grid | None
     _udfdask_arrays: dict[str, AnyArray]
@@ -276,15 +278,15 @@ class Results(Views):
         arrays: dict[str, AnyArray],
         grid: Grid | None = None,
     ) -> None:
-        # the grid, where the rows are those of the whole run, in flattened navigation order
+        # the grid is given if there is a row for each frame of the run, in navigation order
         super().__init__(views)
         object.__setattr__(self, "_udfdask_grid", grid)
         object.__setattr__(self, "_udfdask_specs", specs)
         object.__setattr__(self, "_udfdask_arrays", arrays)
 
-    def get_buffer(self, name: str) -> WholeBuffer:
-        """Return the whole buffer of a name, with its declaration."""
+    def get_buffer(self, name: str) -> FullBuffer:
+        """Return a full buffer with its declaration."""
         arrays = self._udfdask_arrays
         if name not in arrays:
-            raise UDFError(f"there is no buffer {name!r}; allocated are {sorted(arrays)}")
-        return WholeBuffer(self._udfdask_specs[name], arrays[name], self._udfdask_grid)
+            raise UDFError(f"there is no buffer {name!r}; allocated buffers: {sorted(arrays)}")
+        return FullBuffer(self._udfdask_specs[name], arrays[name], self._udfdask_grid)

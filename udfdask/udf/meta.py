@@ -1,7 +1,8 @@
-"""What a UDF can ask about the data set and about the piece it is working on."""
+"""Describe the dataset, the run and the current data to a UDF (`self.meta`)."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from udfdask.types import AnyArray
 
 
 class Cursor:
-    """The piece at hand: some chunks, and of their rows and pixels those being processed.
+    """Current position in a run: some chunks, and the rows and pixels of them being processed.
 
-    The runner moves it; `UDFMeta` works out coordinates and slices only when they are asked for.
+    The code that runs a UDF moves the cursor. `UDFMeta` computes coordinates and slices from it
+    only when a UDF asks for them.
     """
 
     __slots__ = (
@@ -38,38 +40,38 @@ class Cursor:
 
     def __init__(self, first: int, stop: int, n_rows: int) -> None:
         self.chunks = (first, stop)
-        self.alone = False  # a chunk's rows are all that get_results sees
-        self.flat = False  # rows in flattened order, as get_results sees them, not chunk by chunk
+        self.alone = False  # get_results sees the rows of one chunk only
+        self.flat = False  # rows in navigation order, as in get_results, not chunk by chunk
         self.start = 0
         self.stop = n_rows
         self.part: Slice | None = None
         self.part_index = 0
-        # what has been merged: first and stop of neighbouring chunks, or a mask of rows
+        # merged rows: first and stop of consecutive chunks, or a mask of rows
         self.merged: tuple[int, int] | AnyArray | None = None
         self._rows: range | AnyArray | None = None
 
     def rows(self, grid: Grid) -> range | AnyArray:
-        """Return the rows at hand: a range where they are neighbours, else an array."""
+        """Return the numbers of the current rows: a range if they are consecutive, or an array."""
         if self._rows is None:
             self._rows = range(grid.n_frames) if self.flat else grid.rows_of(*self.chunks)
         rows = self._rows[self.start : self.stop]
         return rows if isinstance(rows, range) else as_range(rows)
 
     def rows_as_index(self, grid: Grid) -> slice | AnyArray:
-        """Return an index of the rows at hand."""
+        """Return the current rows as an index of arrays."""
         return as_index(self.rows(grid))
 
     def coordinates(self, grid: Grid) -> AnyArray:
-        """Return the scan positions of the rows at hand, shape (rows, nav dims)."""
+        """Return the scan positions of the current rows, shape (rows, nav dims)."""
         every = grid.flat_coordinates if self.flat else grid.coordinates_of(*self.chunks)
         return every[self.start : self.stop]
 
 
 class UDFMeta:
-    """Facts about the data set, the run, and the piece being processed, as `self.meta`.
+    """Describe the dataset, the run, and the data being processed, as `self.meta`.
 
-    Attributes that depend on a piece (`slice`, `coordinates`, `partition_shape`, ...) exist while
-    a chunk is processed or merged; asking for them while declaring raises `NotAvailableError`.
+    Attributes of the current data (`slice`, `coordinates`, `partition_shape`, ...) exist while a
+    chunk is processed or merged. In declarations they raise `NotAvailableError`.
     """
 
     def __init__(
@@ -96,23 +98,15 @@ class UDFMeta:
         self.corrections = corrections
 
     def with_input_dtype(self, dtype: np.dtype[Any]) -> UDFMeta:
-        """Return the same facts with the dtype in which a UDF sees the data."""
-        return UDFMeta(
-            grid=self._grid,
-            dataset_shape=self.dataset_shape,
-            dataset_dtype=self.dataset_dtype,
-            input_dtype=dtype,
-            tiling=self._tiling,
-            threads=self._threads,
-            cursor=self.cursor,
-            corrections=self.corrections,
-            backend=self._backend,
-        )
+        """Return a copy with the dtype in which a UDF sees the data."""
+        changed = copy.copy(self)
+        changed._input_dtype = dtype
+        return changed
 
     def _missing(self, name: str, when: str) -> NotAvailableError:
         return NotAvailableError(f"meta.{name} does not exist here: it is known {when}")
 
-    def _piece(self, name: str) -> Cursor:
+    def _cursor(self, name: str) -> Cursor:
         if self.cursor is None:
             raise self._missing(
                 name,
@@ -125,7 +119,7 @@ class UDFMeta:
     def input_dtype(self) -> np.dtype[Any]:
         """Dtype in which this UDF sees the data, in native byte order."""
         if self._input_dtype is None:
-            raise self._missing("input_dtype", "once get_preferred_input_dtype has returned")
+            raise self._missing("input_dtype", "after get_preferred_input_dtype has returned")
         return self._input_dtype
 
     @property
@@ -142,30 +136,30 @@ class UDFMeta:
 
     @property
     def array_backend(self) -> str:
-        """Name of the array backend of the data that this UDF is given."""
+        """Name of the array backend of this UDF's data."""
         return self._backend.name
 
     @property
     def device_class(self) -> str:
-        """``'cuda'`` where the UDF works on a CUDA device, else ``'cpu'``."""
+        """``'cuda'`` if the UDF works on a CUDA device, otherwise ``'cpu'``."""
         return self._backend.device
 
     @property
     def device_number(self) -> int | None:
-        """The CUDA device to use, as CUDA numbers those this process sees; None on the CPU."""
+        """Number of the CUDA device to use, as this process sees it; None on the CPU."""
         return device_number() if self.device_class == "cuda" else None
 
     @property
     def partition_shape(self) -> Shape:
         """Shape of the selected frames of this chunk, (frames, *sig)."""
-        first, stop = self._piece("partition_shape").chunks
+        first, stop = self._cursor("partition_shape").chunks
         n = self._grid.n_rows(first, stop)
         return Shape((n, *self.dataset_shape.sig), sig_dims=self.dataset_shape.sig_dims)
 
     @property
     def slice(self) -> Slice:
-        """Where the piece lies: flattened navigation with the ROI applied, then signal."""
-        cursor = self._piece("slice")
+        """Position of the current data: flattened navigation with the ROI applied, then signal."""
+        cursor = self._cursor("slice")
         rows = cursor.rows(self._grid)
         sig = self.sig_slice
         shape = Shape((len(rows), *sig.shape), sig_dims=len(sig.shape))
@@ -175,8 +169,8 @@ class UDFMeta:
 
     @property
     def sig_slice(self) -> Slice:
-        """Where the piece lies in the signal."""
-        part = self._piece("sig_slice").part
+        """Position of the current data in the signal."""
+        part = self._cursor("sig_slice").part
         if part is None:
             sig = self.dataset_shape.sig
             return Slice((0,) * len(sig), sig)
@@ -184,37 +178,37 @@ class UDFMeta:
 
     @property
     def tiling_scheme(self) -> TilingScheme:
-        """How frames are cut into tiles in this run."""
+        """Signal slices of the tiles of this run."""
         if self._tiling is None:
-            raise self._missing("tiling_scheme", "once the tile shape has been chosen")
+            raise self._missing("tiling_scheme", "after the tile shape has been chosen")
         return self._tiling
 
     @property
     def tiling_scheme_idx(self) -> int:
         """Number of the current signal slice in `tiling_scheme`."""
-        return self._piece("tiling_scheme_idx").part_index
+        return self._cursor("tiling_scheme_idx").part_index
 
     @property
     def coordinates(self) -> AnyArray:
-        """True scan positions of the rows at hand, int, shape (frames, nav dims)."""
-        return self._piece("coordinates").coordinates(self._grid)
+        """Scan positions of the current frames, int, shape (frames, nav dims)."""
+        return self._cursor("coordinates").coordinates(self._grid)
 
     def get_valid_nav_mask(self, full_nav: bool = False) -> AnyArray | None:
-        """Return which scan positions have been merged so far.
+        """Return a mask of the scan positions that have been merged so far.
 
         Parameters
         ----------
         full_nav : bool
-            False for a mask of the rows of the ROI (in a `get_results` that runs chunk by chunk, of
-            those of the chunk), True for one of all frames of the scan.
+            True for a mask of all frames of the scan, False for a mask of the frames in the ROI
+            (or of the frames of the chunk, if `get_results` runs chunk by chunk).
 
         Returns
         -------
         numpy.ndarray of bool, shape (frames,), or None
-            In flattened navigation order. None in `process_*`; in `merge` what was merged into
-            `dest` before this `src`; in `get_results` all that has been merged.
+            In flattened navigation order. In `merge`, True for frames that are in `dest` already;
+            in `get_results`, True for all merged frames; in `process_*` None.
         """
-        cursor = self._piece("get_valid_nav_mask")
+        cursor = self._cursor("get_valid_nav_mask")
         merged = cursor.merged
         if merged is None:
             return None

@@ -1,4 +1,4 @@
-"""Ready-made UDFs."""
+"""Built-in UDFs."""
 
 from udfdask.udfs.apply_masks import ApplyMasksUDF
 from udfdask.udfs.auto import AutoUDF

@@ -1,4 +1,4 @@
-"""Dot products of frames with masks."""
+"""Compute dot products of frames with masks."""
 
 from __future__ import annotations
 
@@ -18,64 +18,66 @@ from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
-from udfdask.udfs.shared.mask_shifts import as_shifts, check_axes, check_known, whole_pixels
+from udfdask.udfs.shared.mask_shifts import as_shifts, check_axes, check_finite, whole_pixels
 
 
 class ApplyMasksUDF(UDF):
-    """Multiply each frame with masks and add up: virtual detectors, bins, weights of a fit.
+    """Multiply each frame with masks and sum: virtual detectors, bins, weights of a fit.
 
-    For frame `f` and mask `m`, ``intensity[f, m] = sum(frame[y, x] * mask[y, x])``, and with shifts
-    ``sum(frame[y, x] * mask[y - sy, x - sx])`` over the pixels where both are.
+    For frame `f` and mask `m`, ``intensity[f, m] = sum(frame[y, x] * mask[y, x])``. With shifts it
+    is ``sum(frame[y, x] * mask[y - sy, x - sx])`` over the pixels where both exist.
 
     Parameters
     ----------
     mask_factories : callable, or list or tuple of callables
-        For each mask a callable without arguments that returns it, shape `sig`; or one callable
-        that returns a whole stack, shape (n_masks, *sig). They return NumPy arrays, or sparse ones
-        of SciPy or of the package `sparse`.
+        One callable for each mask, without arguments, that returns the mask, shape `sig`; or one
+        callable that returns a whole stack, shape (n_masks, *sig). They return NumPy arrays, or
+        sparse arrays of SciPy or of the package `sparse`.
     use_torch : bool
-        Taken for the sake of code written for LiberTEM, and ignored.
+        Ignored; accepted for code that was written for LiberTEM.
     use_sparse : bool or str, optional
-        Multiply as sparse (True, or a name that `MaskContainer` takes) or dense matrices (False).
-        By default as sparse ones if all masks are sparse, or are mostly 0 so that this is faster.
+        Whether the masks are multiplied as sparse matrices (True, or a format of `MaskContainer`)
+        or as dense matrices (False). By default, they are sparse if all masks are sparse, or if
+        so many values are 0 that sparse matrices are faster.
     mask_count : int, optional
-        Number of masks; with it and `mask_dtype` masks are not computed in the plan.
+        Number of masks. With `mask_count` and `mask_dtype`, the plan does not compute the masks.
     mask_dtype : dtype-like, optional
-        Dtype that the masks have in the choice of the result's; by default their own. With float32
-        the result of float32 data is no float64, whatever the masks are.
+        Dtype of the masks that determines the dtype of the result; by default the dtype of the
+        masks. With float32, the result of float32 data is float32 for masks of any dtype.
     preferred_dtype : dtype-like, optional
-        Combined with the dtype of the data in which they are multiplied; by default theirs alone.
+        Dtype that is combined with the dtype of the data for the multiplication; by default, the
+        data keep their dtype.
     backends : str or sequence of str, optional
-        Array backends to use; by default "numpy", and of sparse data the sparse ones.
+        Array backends to use; by default "numpy", and sparse formats for sparse data.
     shifts : tuple of int, array or AuxData, optional
-        Shift of the masks in pixels, one number for each signal axis, (y, x): one for all frames,
-        or an array of shape (*nav, 2), NumPy or dask, or `UDF.aux_data` of it. Fractions are cut
-        off.
+        Shift of the masks in pixels, one number for each signal axis, (y, x): one shift for all
+        frames, or an array of shape (*nav, 2), NumPy or dask, or `UDF.aux_data` of such an array.
+        Fractions are cut off.
 
     Raises
     ------
     ArgumentTypeError
-        If factories are no callables, a dtype is none, or `shifts` are no numbers.
+        If a factory is not callable, a dtype is not a dtype, or `shifts` are not numbers.
     ArgumentValueError
-        If there is no factory, `mask_count` is not their number, a format is not known, or
-        `shifts` are not finite or of another shape.
+        If there is no factory, `mask_count` is not the number of factories, a format is unknown,
+        or `shifts` are not finite or have a wrong shape.
 
     Notes
     -----
-    Buffer `intensity`, kind nav, shape (*nav, n_masks), in the unit of the data times that of the
-    masks. Its dtype is that of the product of data and masks: integers, with integer or boolean
-    masks, are added up exactly in int64 or uint64, as `array.sum()` does; float16 gives float32.
-    A sum that does not fit 64 bits stops the run with a `SumOverflowError`: floating masks, or
-    ``preferred_dtype="float64"``, give products in double precision.
+    Buffer `intensity`, kind nav, shape (*nav, n_masks), in the unit of the data times the unit of
+    the masks. Its dtype is the dtype of the product of data and masks. Integer data with integer
+    or boolean masks are added up exactly in int64 or uint64, as `array.sum()` does; float16 gives
+    float32. A sum that does not fit 64 bits stops the run with a `SumOverflowError`: floating
+    masks, or ``preferred_dtype="float64"``, give products in double precision.
 
     Masks are computed once in the plan, unless `mask_dtype` and `mask_count` are given, and once
-    in each other process that needs them. They must have exactly the shape of a frame; if they are
-    not computed in the plan, that is checked with the first chunk.
+    in each other process that needs them. They must have exactly the shape of a frame. If the plan
+    does not compute them, the first chunk checks their shape.
 
-    A pixel that is 0 in a mask is not read if masks are multiplied as sparse ones: NaN there does
-    not count, while ``use_sparse=False`` makes the product NaN. Of sparse data, pixels that are not
-    stored are not looked at: a mask may be infinite there. With a shift for each frame, frames are
-    put together from their signal chunks.
+    If masks are multiplied as sparse matrices, pixels where a mask is 0 are not read: NaN in these
+    pixels has no effect, but with ``use_sparse=False`` it makes the product NaN. In sparse data,
+    only stored pixels are read: a mask can be infinite elsewhere. If each frame has its own shift,
+    frames are assembled from their signal chunks.
 
     Examples
     --------
@@ -120,28 +122,28 @@ class ApplyMasksUDF(UDF):
         self._container = MaskContainer(
             mask_factories, dtype=mask_dtype, use_sparse=use_sparse, count=mask_count
         )
-        if isinstance(shifts, AuxData):  # each frame meets other pixels of the masks
+        if isinstance(shifts, AuxData):  # each frame is multiplied with other pixels of the masks
             vars(self)["whole_frames"] = True
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return what was asked for, or that the data are wanted as they are."""
-        asked = self.params.preferred_dtype
-        return self.USE_NATIVE_DTYPE if asked is None else asked
+        """Use `preferred_dtype`, or the native dtype."""
+        preferred = self.params.preferred_dtype
+        return self.USE_NATIVE_DTYPE if preferred is None else preferred
 
     def get_backends(self) -> Any:
-        """Return the array backends asked for, or that tiles may be sparse."""
-        asked = self.params.backends
-        if asked is not None:
-            return asked
-        # on the device masks are dense and tiles are not moved
+        """Accept the backends that the user chose, or NumPy, CuPy and sparse tiles."""
+        chosen = self.params.backends
+        if chosen is not None:
+            return chosen
+        # kernels for the device only multiply dense masks, all with the same shift
         on_host = self.params.use_sparse or isinstance(self._kwargs["shifts"], AuxData)
         return tile_backends(self, ApplyMasksUDF, on_device=not on_host)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the products; computes the masks unless told their dtype and number."""
+        """Declare the products; compute the masks if their dtype or number is unknown."""
         masks, sig = self._container, self.meta.dataset_shape.sig
         check_axes(self._kwargs["shifts"], sig)
-        check_known(self._kwargs["shifts"], self.meta.dataset_shape.nav, self.meta.roi)
+        check_finite(self._kwargs["shifts"], self.meta.dataset_shape.nav, self.meta.roi)
         if self.params.mask_dtype is None or self.params.mask_count is None:
             check_masks(masks, sig, self.params.mask_dtype)
         dtype = product_dtype(self.meta.input_dtype, masks.dtype)
@@ -152,11 +154,11 @@ class ApplyMasksUDF(UDF):
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Return that the extra dimension counts masks."""
+        """Name the extra dimension."""
         return {"intensity": (Axis(name="mask"),)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Compute and check the masks, and choose how to multiply."""
+        """Compute and check the masks, and choose the algorithm of the multiplication."""
         check_masks(self._container, self.meta.dataset_shape.sig, self.params.mask_dtype)
         data = self.meta.input_dtype
         kind: Callable[..., MaskProduct] = MaskProduct
@@ -167,7 +169,7 @@ class ApplyMasksUDF(UDF):
         return {"product": kind(self._container, data, product_dtype(data, self._container.dtype))}
 
     def process_tile(self, tile: Any) -> None:
-        """Add the products with a tile."""
+        """Add the products of a tile with the masks."""
         product, shifts = self.task_data.product, self.params.shifts
         if shifts is None:
             product.add(tile, self.meta.sig_slice, self.results.intensity)

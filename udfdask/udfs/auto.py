@@ -1,4 +1,4 @@
-"""Runs a plain function on each frame."""
+"""Call a plain function for each frame."""
 
 from __future__ import annotations
 
@@ -16,42 +16,43 @@ from udfdask.udf.nested_collections import with_all
 from udfdask.udf.promises import Promises
 
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-"""Kinds of numbers: each can hold those of a lower rank."""
+"""Kinds of numbers: each kind can hold the numbers of a lower rank."""
 _EACH = "each_"
-"""What the names of parameters with a value for each frame begin with."""
+"""Prefix of the names of parameters with a value for each frame."""
 
 
 class AutoUDF(UDF):
-    """Run a function on each frame and collect what it returns.
+    """Call a function for each frame and collect the return values.
 
     Parameters
     ----------
     f : callable
         Called as ``f(frame, **kwargs)`` with each frame, shape `sig`; returns an array or scalar.
     output_shape : tuple of int, optional
-        Shape of what `f` returns. If it or `output_dtype` is missing, `f` is called once, on a
-        frame of ones, when the run is planned.
+        Shape of the return value of `f`. If `output_shape` or `output_dtype` is missing, the plan
+        calls `f` once, with a frame of ones.
     output_dtype : dtype-like, optional
-        Dtype of what `f` returns.
+        Dtype of the return value of `f`.
     ragged : bool
-        `f` returns something of another shape for each frame; the result has dtype object.
+        Allow `f` to return a different shape for each frame; the result has the dtype object.
     kwargs : dict, optional
-        Parameters of `f`: constant ones, and `UDF.aux_data` of kind nav, of which `f` gets the
-        value for its frame.
+        Parameters of `f`: constants, or `UDF.aux_data` of kind nav, from which `f` gets the value
+        for its frame.
     **each : AuxData
-        Where a run keeps those of `kwargs` that have a value for each frame.
+        Used by a run to store the `kwargs` that have a value for each frame.
 
     Raises
     ------
     ArgumentTypeError
-        If `f` is not callable, `kwargs` no mapping, or an argument is none of these.
+        If `f` is not callable, `kwargs` is not a mapping, or an argument is unknown.
 
     Notes
     -----
     Buffer `result`, kind nav, shape (*nav, *output_shape).
 
-    A run stops with a `UDFError` where `f` returns something of another shape, or, without
-    `output_dtype`, something that the dtype found cannot hold, as floats where that is an integer.
+    A run stops with a `UDFError` if `f` returns another shape. Without `output_dtype`, it also
+    stops if the dtype that was found with a frame of ones cannot hold a return value, for example
+    if `f` first returned an integer and then a float.
 
     Examples
     --------
@@ -74,11 +75,11 @@ class AutoUDF(UDF):
         kwargs: Mapping[str, Any] | None = None,
         **each: Any,
     ) -> None:
-        given: Any = f  # whatever the annotation says
+        given: Any = f  # users pass other things too
         if isinstance(given, UDF) or (isinstance(given, type) and issubclass(given, UDF)):
             name = given.__name__ if isinstance(given, type) else type(given).__name__
             raise ArgumentTypeError(
-                f"expected a function of a frame, got the UDF {name}: a UDF runs with run_udf"
+                f"expected a function of a frame, got the UDF {name}: run it with run_udf"
             )
         if not callable(f):
             raise ArgumentTypeError(f"expected a function of a frame, got {type(f).__name__}")
@@ -93,9 +94,9 @@ class AutoUDF(UDF):
                 f"function go into kwargs={{{unknown[0]!r}: ...}}"
             )
         constant = dict(kwargs or {})
-        # a run cuts up aux data that are parameters of their own
-        found = [name for name, value in constant.items() if isinstance(value, AuxData)]
-        each.update({f"{_EACH}{name}": constant.pop(name) for name in found})
+        # a run only cuts aux data that are themselves parameters, not members of a dictionary
+        aux_names = [name for name, value in constant.items() if isinstance(value, AuxData)]
+        each.update({f"{_EACH}{name}": constant.pop(name) for name in aux_names})
         self._each = {name.removeprefix(_EACH): name for name in each}
         super().__init__(
             f=f,
@@ -107,19 +108,19 @@ class AutoUDF(UDF):
         )
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the result; finds out its shape unless told."""
+        """Declare the result; call the function once if its shape or dtype is unknown."""
         p = self.params
         if p.ragged:
             return {"result": self.buffer(kind="nav", dtype=object)}
         shape, dtype = p.output_shape, p.output_dtype
         if shape is None or dtype is None:
-            found = self._try()
-            shape = found.shape if shape is None else shape
-            dtype = found.dtype if dtype is None else dtype
+            sample = self._sample()
+            shape = sample.shape if shape is None else shape
+            dtype = sample.dtype if dtype is None else dtype
         return {"result": self.buffer(kind="nav", extra_shape=shape, dtype=dtype)}
 
-    def _try(self) -> np.ndarray[Any, Any]:
-        """Return what the function gives for a frame of ones."""
+    def _sample(self) -> np.ndarray[Any, Any]:
+        """Return the return value of the function for a frame of ones."""
         mock = np.ones(self.meta.dataset_shape.sig, dtype=self.meta.input_dtype)
         try:
             ones = {
@@ -130,27 +131,28 @@ class AutoUDF(UDF):
             value = self.params.f(mock, **with_all(self.params.kwargs, _stand_in), **ones)
         except Exception as error:
             error.add_note(
-                "raised by the function on a frame of ones, which tells the shape and dtype of "
-                "its result; give output_shape= and output_dtype= to go without"
+                "raised by the function for a frame of ones, with which the plan finds the shape "
+                "and dtype of the result; pass output_shape= and output_dtype= to avoid this call"
             )
             raise
         if hasattr(value, "__dask_graph__") and hasattr(value, "dtype"):
-            return np.broadcast_to(np.empty((), value.dtype), value.shape)  # of a lazy parameter
+            # the function computed with a lazy parameter
+            return np.broadcast_to(np.empty((), value.dtype), value.shape)
         try:
-            found = np.asarray(value)
+            sample = np.asarray(value)
         except ValueError as error:
             raise ArgumentValueError(
-                f"the function returned something that is no array ({error}): give ragged=True"
+                f"the return value of the function is not an array ({error}): pass ragged=True"
             ) from None
-        if found.dtype == object:
+        if sample.dtype == object:
             raise UDFError(
-                f"the function returned {type(value).__name__}, which is no array of numbers: give "
-                "ragged=True to collect Python objects"
+                f"the function returned {type(value).__name__}, which is not an array of numbers: "
+                "pass ragged=True to collect Python objects"
             )
-        return found
+        return sample
 
     def process_frame(self, frame: Any) -> None:
-        """Call the function."""
+        """Call the function for a frame."""
         params, result = self.params, self.results.result
         if self._each:
             each = {name: _value(getattr(params, key)) for name, key in self._each.items()}
@@ -163,7 +165,7 @@ class AutoUDF(UDF):
         self._store(value, result)
 
     def process_stack(self, stack: Any) -> None:
-        """Call the function for each frame: half the time of process_frame for cheap functions."""
+        """Call the function for each frame; cheap functions take half the time of process_frame."""
         params, results = self.params, self.results.result
         f, kwargs, ragged = params.f, params.kwargs, params.ragged
         each = {name: getattr(params, key) for name, key in self._each.items()}
@@ -176,7 +178,7 @@ class AutoUDF(UDF):
                     values = {name: _value(rows[row : row + 1]) for name, rows in each.items()}
                     kwargs = {**params.kwargs, **values}
                 value = f(frame, **kwargs)
-                # nearly always what was expected, which is quickly seen
+                # fast path: a NumPy scalar of the right dtype
                 if ragged or type(value) is expected:
                     results[row] = value
                 else:
@@ -184,12 +186,12 @@ class AutoUDF(UDF):
         except Exception:
             cursor = self.meta.cursor
             assert cursor is not None
-            # the error's note names the frame in place of the whole stack
+            # then the note on the error names this frame, not the whole stack
             cursor.start, cursor.stop = cursor.start + row, cursor.start + row + 1
             raise
 
     def _store(self, value: Any, result: Any) -> None:
-        """Write a value to where it belongs; raise if it would be spread, or cut, to fit."""
+        """Assign a value to a result; raise if NumPy would have to broadcast or truncate it."""
         if getattr(value, "dtype", None) is not result.dtype or (
             value.shape != result.shape and not value.size == result.size == 1
         ):
@@ -198,27 +200,27 @@ class AutoUDF(UDF):
 
     def _check(self, value: Any, result: Any) -> None:
         """Raise if a value does not fit a result."""
-        found = np.asarray(value)
-        if found.shape != result.shape and not found.size == result.size == 1:
+        array = np.asarray(value)
+        if array.shape != result.shape and not array.size == result.size == 1:
             raise UDFError(
-                f"the function returned an array of shape {found.shape} for this frame, but its "
-                f"result has the shape {result.shape}: correct output_shape=, or give ragged=True"
+                f"the function returned an array of shape {array.shape} for this frame, but its "
+                f"result has the shape {result.shape}: correct output_shape=, or pass ragged=True"
             )
-        if self.params.output_dtype is None and _RANK.get(found.dtype.kind, 0) > _RANK.get(
+        if self.params.output_dtype is None and _RANK.get(array.dtype.kind, 0) > _RANK.get(
             result.dtype.kind, len(_RANK)
         ):
             raise UDFError(
-                f"the function returned {found.dtype} for this frame, but {result.dtype} for a "
-                "frame of ones: give output_dtype="
+                f"the function returned {array.dtype} for this frame, but {result.dtype} for a "
+                "frame of ones: pass output_dtype="
             )
 
 
 def _stand_in(lazy: Any) -> Any:
-    """Return what a function is given in place of a lazy parameter, to find out its result."""
+    """Return an array of ones in place of a lazy parameter, to find the shape of the result."""
     if not isinstance(getattr(lazy, "dtype", None), np.dtype):  # a Delayed has any attribute
         raise UDFError(
-            f"nothing is known of a {type(lazy).__name__} before it is computed, not even its "
-            "shape: give output_shape= and output_dtype="
+            f"the shape of a {type(lazy).__name__} is unknown until it is computed: pass "
+            "output_shape= and output_dtype="
         )
     if type(lazy).__module__.startswith("dask.") and not any(map(math.isnan, lazy.shape)):
         return np.ones(lazy.shape, lazy.dtype)
@@ -226,5 +228,5 @@ def _stand_in(lazy: Any) -> Any:
 
 
 def _value(view: Any) -> Any:
-    """Return the value for a frame: an array without axes of extent 1, or a scalar."""
+    """Return the value for a frame: an array without axes of size 1, or a scalar."""
     return np.squeeze(view)[()]

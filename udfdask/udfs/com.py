@@ -1,4 +1,4 @@
-"""Centre of mass of each frame, and the field that it shows."""
+"""Compute the center of mass of each frame, and the field that deflects the beam."""
 
 from __future__ import annotations
 
@@ -14,59 +14,61 @@ from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
+from udfdask.masks import circular, ring
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
 from udfdask.udfs.shared.frame_geometry import (
-    centre_of,
-    check_centre,
+    center_of,
+    check_center,
     check_radii,
+    frame_shape,
     is_lazy,
-    two_axes,
+    nearest_distance,
 )
 from udfdask.udfs.shared.kernel_backends import tile_backends
 
 VECTORS = ("raw_com", "raw_shifts", "field")
-"""The results that hold (y, x) vectors."""
+"""The results that contain (y, x) vectors."""
 
 
 class CoMUDF(UDF):
-    """Find the centre of mass of each frame: for differential phase contrast and its field.
+    """Compute the center of mass of each frame, and the field of differential phase contrast.
 
     Parameters
     ----------
     cy, cx : float, optional
-        Centre of the mask and origin of the shifts, in pixels; by default ``shape // 2``.
+        Center of the mask and origin of the shifts, in pixels; by default ``shape // 2``.
     r : float
-        Radius of the disk that is looked at, in pixels; by default the whole frame.
+        Radius of the mask, a disk, in pixels; by default the whole frame.
     ri : float
-        Inner radius, in pixels: pixels at a distance ``ri < d <= r`` count, with 0 the full disk.
+        Inner radius, in pixels: the mask is ``ri < d <= r``, or the full disk if `ri` is 0.
     scan_rotation : float
-        Angle in degrees by which shifts are turned, so that they fit the axes of the scan. It is
-        clockwise on a screen: +90 sends +x to +y.
+        Angle in degrees by which shifts are rotated to match the axes of the scan, clockwise on a
+        screen: +90 maps +x to +y.
     flip_y : bool
-        Turn the y axis of shifts around before turning them: for detectors whose first row is the
-        lowest.
+        Flip the y axis of shifts before the rotation, for detectors whose first row is at the
+        bottom.
     regression : {-1, 0, 1} or array-like, shape (3, 2)
-        Background to subtract from the field: none (-1), its mean (0), the plane that fits it best
+        Background to subtract from the field: none (-1), its mean (0), the plane that fits best
         (1), or a given plane ``[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]``.
 
     Raises
     ------
     ArgumentTypeError
-        If a parameter is of another type; in `run_udf` if the data are not real.
+        If a parameter has a wrong type; in `run_udf` if the data are not real.
     ArgumentValueError
-        If a radius is negative, `ri` is not smaller than `r`, a number is not finite or
-        `regression` is none of the above; in `run_udf` if the frames are not 2-D, no pixel lies in
-        the disk or ring, or `regression` is asked for over a scan that is not 2-D with at least 2
-        positions along each axis.
+        If a radius is negative, `ri` is not smaller than `r`, a number is not finite, or
+        `regression` has another value. In `run_udf`, if the frames are not 2-D, the mask contains
+        no pixel, or `regression` is given for a scan that is not 2-D or has fewer than 2 positions
+        along an axis.
 
     See Also
     --------
-    guess_corrections : Guesses the angle, the flip and the centre.
-    to_beam_shift : Gives shifts in pyxem's convention.
+    guess_corrections : Guesses the angle, the flip and the center.
+    to_beam_shift : Converts shifts to pyxem's convention.
 
     Notes
     -----
@@ -81,15 +83,16 @@ class CoMUDF(UDF):
     - `divergence`, shape nav: ``gradient(field_y, axis=0) + gradient(field_x, axis=1)`` per step
     - `curl`, shape nav: ``gradient(field_y, axis=1) - gradient(field_x, axis=0)`` per step
 
-    and `regression` of kind single, shape (3, 2), float64: what was subtracted. It is fitted to
-    the turned shifts of the frames at hand, those that are not finite left out.
+    and `regression` of kind single, shape (3, 2), float64: the plane that was subtracted. It is
+    fitted to the rotated shifts of all frames whose shift is finite.
 
-    All are NaN outside of the ROI, and `divergence` and `curl` also where a neighbour that they
-    need is. They and `regression` exist for scans that are 2-D with at least 2 positions along
-    each axis. In snapshots of a run that goes on, frames that have not been merged are NaN.
+    All results are NaN outside the ROI. `divergence` and `curl` are also NaN if a neighbor that
+    they need is NaN. `divergence`, `curl` and `regression` exist for 2-D scans with at least 2
+    positions along each axis. In snapshots of a running computation, frames that have not been
+    merged are NaN.
 
-    Sums are float64, exact for data of up to 16 bits, and pixels outside of the mask are not read:
-    they may be NaN. A subclass may replace `get_field_results`.
+    Sums are float64, which is exact for data of up to 16 bits. Pixels outside the mask are not
+    read and can be NaN. A subclass can override `get_field_results`.
 
     Examples
     --------
@@ -120,11 +123,11 @@ class CoMUDF(UDF):
         flip_y: bool = False,
         regression: Any = -1,
     ) -> None:
-        check_centre(cy, cx)
+        check_center(cy, cx)
         check_radii(r, ri, finite=False)
         if not is_lazy(scan_rotation):
             degrees(scan_rotation)
-        if isinstance(flip_y, np.ndarray) and flip_y.ndim == 0:  # one that was lazy
+        if isinstance(flip_y, np.ndarray) and flip_y.ndim == 0:  # the value of a lazy parameter
             flip_y = flip_y[()]
         if not (is_lazy(flip_y) or isinstance(flip_y, (bool, np.bool_))):
             raise ArgumentTypeError(f"flip_y must be True or False, not {flip_y!r}")
@@ -139,68 +142,33 @@ class CoMUDF(UDF):
         )
 
     @classmethod
-    def with_params(
-        cls,
-        *,
-        cy: float | None = None,
-        cx: float | None = None,
-        r: float = math.inf,
-        ri: float | None = 0.0,
-        scan_rotation: float = 0.0,
-        flip_y: bool = False,
-        regression: Any = -1,
-    ) -> CoMUDF:
-        """Return ``CoMUDF(...)``: the name of it in code that was written for LiberTEM.
+    def with_params(cls, **params: Any) -> CoMUDF:
+        """Return ``CoMUDF(**params)``, for code that was written for LiberTEM.
 
         Parameters
         ----------
-        cy, cx : float, optional
-            As in `CoMUDF`, like all others.
-        r : float
-            Radius.
-        ri : float
-            Inner radius.
-        scan_rotation : float
-            Angle in degrees.
-        flip_y : bool
-            Whether to flip the y axis first.
-        regression : {-1, 0, 1} or array-like, shape (3, 2)
-            Background to subtract.
+        **params
+            The parameters of `CoMUDF`.
 
         Returns
         -------
         CoMUDF
             The UDF with these parameters.
-
-        Raises
-        ------
-        ArgumentTypeError
-            As `CoMUDF`.
-        ArgumentValueError
-            As `CoMUDF`.
         """
-        return cls(
-            cy=cy,
-            cx=cx,
-            r=r,
-            ri=ri,
-            scan_rotation=scan_rotation,
-            flip_y=flip_y,
-            regression=regression,
-        )
+        return cls(**params)
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return that the data are wanted as they are."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy, CuPy, and that tiles may be sparse."""
+        """Accept NumPy, CuPy and sparse tiles."""
         return tile_backends(self, CoMUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare sums and moments, and what `get_results` makes of them."""
+        """Declare the moments, and the results that `get_results` computes from them."""
         p = self.params
-        two_axes(self)
+        frame_shape(self)
         scalars = ["field_y", "field_x", "magnitude"]
         if self._is_scan:
             scalars += ["divergence", "curl"]
@@ -226,7 +194,7 @@ class CoMUDF(UDF):
         return {"moments": moments, **results}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Return the axis of vectors, and that of the terms of a plane."""
+        """Name the axis of the vector components, and the axis of the terms of a plane."""
         vector = Axis(name="component", labels=("y", "x"))
         axes: dict[str, tuple[Axis, ...]] = dict.fromkeys(VECTORS, (vector,))
         if self._is_scan:
@@ -235,38 +203,32 @@ class CoMUDF(UDF):
 
     @property
     def _is_scan(self) -> bool:
-        """Whether there is a derivative along two axes."""
+        """Whether the scan is 2-D and large enough for derivatives along both axes."""
         nav = self.meta.dataset_shape.nav
         return len(nav) == 2 and min(nav) >= 2
 
     def _check_disk(self) -> None:
-        """Raise if the disk holds no pixel, which is most often a wrong centre or unit."""
-        r = self.params.r
-        cy, cx = centre_of(self)
+        """Raise if the mask contains no pixel: the center or its unit is probably wrong."""
+        r, ri = self.params.r, self.params.ri
+        cy, cx = center_of(self)
         if any(map(is_lazy, (cy, cx, r))):
             return
-        sig = self.meta.dataset_shape.sig
-        nearest = [
-            min(max(round(float(c)), 0), n - 1) - c for c, n in zip((cy, cx), sig, strict=True)
-        ]
-        if math.hypot(*nearest) > r:
+        sig = tuple(self.meta.dataset_shape.sig)
+        if nearest_distance((cy, cx), sig) > r:
             raise ArgumentValueError(
-                f"no pixel of frames of shape {tuple(sig)} lies within r={r!r} pixels of "
-                f"(cy, cx) = ({cy!r}, {cx!r}): correct the centre, or make r larger"
+                f"no pixel of frames of shape {sig} lies within r={r!r} pixels of "
+                f"(cy, cx) = ({cy!r}, {cx!r}): correct the center, or make r larger"
             )
-        ri = self.params.ri
         if ri and not is_lazy(ri) and not self._mask().any():
             raise ArgumentValueError(
-                f"no pixel of frames of shape {tuple(sig)} lies in the ring ri={ri!r} < d <= "
-                f"r={r!r} around (cy, cx) = ({cy!r}, {cx!r}): radii and centre are in pixels; make "
-                "the ring wider"
+                f"no pixel of frames of shape {sig} lies in the ring ri={ri!r} < d <= r={r!r} "
+                f"around (cy, cx) = ({cy!r}, {cx!r}): radii and center are in pixels; make the "
+                "ring wider"
             )
 
     def _mask(self) -> AnyArray:
-        """Return which pixels of a frame count."""
-        from udfdask.masks import circular, ring
-
-        cy, cx = centre_of(self)
+        """Return the mask of the disk or ring."""
+        cy, cx = center_of(self)
         ny, nx = self.meta.dataset_shape.sig
         p = self.params
         if p.ri:
@@ -274,39 +236,38 @@ class CoMUDF(UDF):
         return circular(cx, cy, nx, ny, radius=p.r)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of the mask, row by row; on the device the mask."""
+        """Return the mask; on the CPU also its pixels row by row, and a cache for tiles."""
+        mask = self._mask()
         if self.meta._backend.on_device:
-            mask = self._mask()
             return {"mask": None if mask.all() else self.xp.asarray(mask)}
         from udfdask.kernels.cpu.first_moments import spans_of
 
-        mask = self._mask()
         return {"mask": mask, "spans": spans_of(mask), "cut": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
-        """Add sums and moments of the part of each frame."""
+        """Add the sum and the first moments of each frame's part."""
         if self.meta._backend.is_sparse:
             self._add_entries(tile)
         elif tile.size and self.meta._backend.on_device:
             part = self.meta.sig_slice
             mask = self.task_data.mask
-            here = None if mask is None else mask[part.get()]
-            add_first_moments(tile, here, part.origin, self.results.moments)
+            part_mask = None if mask is None else mask[part.get()]
+            add_first_moments(tile, part_mask, part.origin, self.results.moments)
         elif tile.size:
             self._add_pixels(tile)
 
     def _add_entries(self, tile: Any) -> None:
-        """Add sums and moments of a sparse tile."""
+        """Add the sums and first moments of a sparse tile."""
         from udfdask.kernels.cpu.sparse_entries import entries_of
         from udfdask.kernels.cpu.sparse_first_moments import add_entry_first_moments
 
         part, data = self.meta.sig_slice, self.task_data
-        inside = data.cut.get(part, lambda: inside_of(data.mask[part.get()]))
+        inside = data.cut.get(part, lambda: _flat_mask(data.mask[part.get()]))
         place = part.origin, part.shape[1]
         add_entry_first_moments(entries_of(tile), *place, inside, self.results.moments)
 
     def _add_pixels(self, tile: Any) -> None:
-        """Add sums and moments of a dense tile on the host."""
+        """Add the sums and first moments of a dense tile on the host."""
         from udfdask.kernels.cpu.first_moments import add_moments, cover
         from udfdask.kernels.cpu.rows import as_native, rows_in_memory
 
@@ -319,12 +280,12 @@ class CoMUDF(UDF):
         add_moments(flat, frame_step, turn, where, self.results.moments)
 
     def get_results(self) -> Mapping[str, Any]:
-        """Make centres, shifts, the field and what follows from it."""
-        cy, cx = centre_of(self)
+        """Compute centers of mass, shifts, the field and its derivatives."""
+        cy, cx = center_of(self)
         p = self.params
         valid = self.meta.get_valid_nav_mask()
-        assert valid is not None  # only where a chunk is processed
-        with np.errstate(invalid="ignore", over="ignore"):  # of frames that hold NaN or infinity
+        assert valid is not None  # it is None only in process_*
+        with np.errstate(invalid="ignore", over="ignore"):  # frames can contain NaN or infinity
             raw_com, raw_shifts = vector_field.centers(self.results.moments, cy, cx)
             raw_com[~valid] = np.nan
             raw_shifts[~valid] = np.nan
@@ -334,8 +295,8 @@ class CoMUDF(UDF):
                 background = results["regression"] = self._background(field)
                 if background.any():
                     field -= vector_field.plane(self.meta.coordinates, background)
-            whole = self._over_scan(field)
-            results |= self.get_field_results(whole[..., 0], whole[..., 1])
+            full = self._over_scan(field)
+            results |= self.get_field_results(full[..., 0], full[..., 1])
         return {
             "raw_com": raw_com,
             "raw_shifts": raw_shifts,
@@ -347,56 +308,56 @@ class CoMUDF(UDF):
 
     def _background(self, field: AnyArray) -> AnyArray:
         """Return the plane to subtract from the rows of the field, shape (3, 2)."""
-        wanted = self.params.regression
-        if np.ndim(wanted):
-            return np.asarray(wanted, dtype=np.float64)
-        if wanted == -1:
+        regression = self.params.regression
+        if np.ndim(regression):
+            return np.asarray(regression, dtype=np.float64)
+        if regression == -1:
             return np.zeros((3, 2))
-        return vector_field.fit_plane(self.meta.coordinates, field, int(wanted))
+        return vector_field.fit_plane(self.meta.coordinates, field, int(regression))
 
     def _over_scan(self, rows: AnyArray) -> AnyArray:
-        """Return rows of vectors in the shape of the scan, NaN outside of the ROI."""
+        """Return rows of vectors in the shape of the scan, NaN outside the ROI."""
         nav, roi = tuple(self.meta.dataset_shape.nav), self.meta.roi
         if roi is None:
             return rows.reshape((*nav, 2))
-        whole = np.full((*nav, 2), np.nan)
-        whole[roi] = rows
-        return whole
+        full = np.full((*nav, 2), np.nan)
+        full[roi] = rows
+        return full
 
     def get_field_results(self, field_y: Any, field_x: Any) -> Mapping[str, Any]:
-        """Return the results that follow from the field, for subclasses to replace.
+        """Compute the results that depend on the field; subclasses can override this method.
 
         Parameters
         ----------
         field_y, field_x : numpy.ndarray, shape nav, float64
-            Components of the field, NaN outside of the ROI and where frames are yet to come.
+            Components of the field, NaN outside the ROI and for frames that are not merged yet.
 
         Returns
         -------
         mapping of str to array
-            `magnitude` and, over a 2-D scan, `divergence` and `curl`; shape nav.
+            `magnitude` and, for a 2-D scan, `divergence` and `curl`; shape nav.
         """
         results: dict[str, Any] = {"magnitude": np.hypot(field_y, field_x)}
         if self._is_scan:
             known = ~np.isnan(field_y + field_x)
             for name in ("divergence", "curl"):
-                # np.gradient looks at the neighbours of a position, not at itself
+                # np.gradient at a position uses its neighbors only, so it can be finite there
                 values = np.where(known, getattr(vector_field, name)(field_y, field_x), np.nan)
                 results[name] = self.with_mask(values, ~np.isnan(values))
         return results
 
 
-def inside_of(mask: AnyArray) -> AnyArray | None:
-    """Return which pixels of a part of a mask count, flat and uint8; None if all do."""
+def _flat_mask(mask: AnyArray) -> AnyArray | None:
+    """Return a part of a mask, flat and as uint8 for the kernel; None if all values are True."""
     if mask.all():
         return None
-    inside = np.ascontiguousarray(mask).view(np.uint8).reshape(-1)
-    inside.flags.writeable = False
-    return inside
+    flat = np.ascontiguousarray(mask).view(np.uint8).reshape(-1)
+    flat.flags.writeable = False  # compiled code only exists for read-only arrays
+    return flat
 
 
 def _regression(given: Any) -> Any:
-    """Return an option or a plane of shape (3, 2), checked."""
+    """Return an option or a plane of shape (3, 2); raise if it is neither."""
     expected = (
         "regression must be -1 (none), 0 (mean), 1 (linear) or a finite array of shape (3, 2), "
         "[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]"

@@ -1,4 +1,4 @@
-"""How much of each frame is periodic."""
+"""Measure the periodicity of each frame."""
 
 from __future__ import annotations
 
@@ -15,42 +15,43 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import centre_given, check_frames, ring_radii
+from udfdask.udfs.shared.frame_geometry import check_position, frame_shape
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class CrystallinityUDF(UDF):
-    """Sum over a ring in the Fourier spectrum of each frame: how periodic it is.
+    """Sum a ring in the Fourier spectrum of each frame, to measure the periodicity.
 
     Parameters
     ----------
     rad_in, rad_out : float
-        Inner and outer radius of the ring, in bins of the transform, that is periods per frame;
-        `rad_out` may be inf.
+        Inner and outer radius of the ring, in bins of the transform (periods per frame);
+        `rad_out` can be inf.
     real_center : tuple of float, optional
-        Centre of a disc, (y, x), in pixels, that is set to 0 before: the zero-order peak.
+        Center of a disk, (y, x), in pixels, that is set to 0 before the transform: the zero-order
+        peak.
     real_rad : float, optional
-        Radius of the disc, in pixels.
+        Radius of the disk, in pixels.
 
     Raises
     ------
     ArgumentTypeError
-        If a radius or a coordinate is no number; in `run_udf`, if the data are not real numbers.
+        If a radius or a coordinate is not a number; in `run_udf`, if the data are not real.
     ArgumentValueError
         If a radius is negative or NaN, `rad_in` is not smaller than `rad_out`, or only one of
-        `real_center` and `real_rad` is given; in `run_udf`, if frames have not two axes, no
-        frequency lies in the ring, or the disc covers the frame.
+        `real_center` and `real_rad` is given; in `run_udf`, if frames are not 2-D, the ring
+        contains no frequency, or the disk covers the frame.
 
     Notes
     -----
     Buffer `intensity`, kind nav, shape `nav`, float32, in the unit of the data::
 
-        sum(abs(rfft2(frame * (1 - disc))))    over the bins at rad_in < k <= rad_out
+        sum(abs(rfft2(frame * (1 - disk))))    over the bins at rad_in < k <= rad_out
 
-    with ``k = hypot(ky, kx)`` and `ky`, `kx` the frequencies of `numpy.fft.fftfreq` times the size
-    of the frame. The sum is one over the half plane that `numpy.fft.rfft2` gives; it is not
-    doubled. The pixels of the disc are those at ``d <= real_rad``; they may be NaN. For frames that
-    are not square, a bin stands for different lengths along y and x.
+    with ``k = hypot(ky, kx)``, where `ky` and `kx` are the frequencies of `numpy.fft.fftfreq` times
+    the size of the frame. The sum covers the half plane that `numpy.fft.rfft2` returns; it is not
+    doubled. The pixels of the disk, ``d <= real_rad``, can be NaN. If frames are not square, bins
+    along y and x stand for different lengths.
 
     Examples
     --------
@@ -69,42 +70,40 @@ class CrystallinityUDF(UDF):
     def __init__(
         self, rad_in: float, rad_out: float, real_center: Any = None, real_rad: float | None = None
     ) -> None:
-        rad_in, rad_out = ring_radii(rad_in, rad_out)
+        rad_out, rad_in = checks.radii(rad_out, rad_in, names=("rad_out", "rad_in"), finite=False)
         if (real_center is None) != (real_rad is None):
             raise ArgumentValueError(
-                "real_center and real_rad make a disc together, but real_center is "
-                f"{real_center!r} and real_rad is {real_rad!r}: give both, or neither"
+                f"real_center and real_rad describe a disk, but real_center is {real_center!r} and "
+                f"real_rad is {real_rad!r}: pass both, or neither"
             )
         if real_rad is not None:
-            real_center = centre_given("real_center", real_center)
+            real_center = check_position("real_center", real_center)
             real_rad = checks.radius("real_rad", real_rad)
         super().__init__(rad_in=rad_in, rad_out=rad_out, real_center=real_center, real_rad=real_rad)
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
+        """Accept NumPy and CuPy."""
         return dense_backends(self, CrystallinityUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums."""
-        check_frames("CrystallinityUDF", self.meta, "biuf")
+        p, sig = self.params, frame_shape(self)
         if not self._ring().any():
-            p, sig = self.params, tuple(self.meta.dataset_shape.sig)
             raise ArgumentValueError(
                 f"no frequency of frames of shape {sig} lies in the ring {p.rad_in} < k <= "
                 f"{p.rad_out}: radii are in bins of the Fourier transform, at most half the size "
                 "of the frame along an axis"
             )
-        disc = self._disc()
-        if disc is not None and disc.all():
+        disk = self._disk()
+        if disk is not None and disk.all():
             raise ArgumentValueError(
-                f"the disc of real_rad={self.params.real_rad} pixels around real_center="
-                f"{self.params.real_center} covers frames of shape "
-                f"{tuple(self.meta.dataset_shape.sig)}: nothing is left of them; make it smaller"
+                f"the disk of real_rad={p.real_rad} pixels around real_center={p.real_center} "
+                f"covers frames of shape {sig}: no pixel is left; make the disk smaller"
             )
         return {"intensity": self.buffer(kind="nav", dtype="float32", where="device")}
 
-    def _disc(self) -> AnyArray | None:
-        """Return which pixels of a frame are set to 0, if any."""
+    def _disk(self) -> AnyArray | None:
+        """Return the mask of the pixels that are set to 0, or None."""
         p, (height, width) = self.params, self.meta.dataset_shape.sig
         if p.real_center is None:
             return None
@@ -112,7 +111,7 @@ class CrystallinityUDF(UDF):
         return circular(x, y, width, height, p.real_rad)
 
     def _ring(self) -> AnyArray:
-        """Return which bins of a half plane count."""
+        """Return the mask of the ring in the half plane."""
         y, x = self.meta.dataset_shape.sig
         ky, kx = frequencies((y, x))
         squared = ky * ky + kx * kx
@@ -120,23 +119,25 @@ class CrystallinityUDF(UDF):
         return ring
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the bins that count, and the pixels that are kept, if not all are."""
-        disc = self._disc()
-        keep = None if disc is None else ~disc
+        """Return the bins of the ring, and the mask of the pixels to keep, or None for all."""
+        disk = self._disk()
+        keep = None if disk is None else ~disk
         ky, kx = np.nonzero(self._ring())
-        if self.meta._backend.on_device:
-            share = self.meta._backend.dense.share
-            there = None if keep is None else share(keep)
-            return {"keep": there, "ky": share(ky), "kx": share(kx)}
-        return {"keep": keep, "ky": ky, "kx": kx, "columns": int(kx.max()) + 1}
+        share = self.meta._backend.dense.share
+        return {
+            "keep": None if keep is None else share(keep),
+            "ky": share(ky),
+            "kx": share(kx),
+            "columns": int(kx.max()) + 1,
+        }
 
     def process_tile(self, tile: Any) -> None:
-        """Transform whole frames."""
-        known = self.task_data
+        """Transform whole frames and sum the ring."""
+        data = self.task_data
         if self.meta._backend.on_device:
-            write_moduli(tile, known.keep, known.ky, known.kx, self.results.intensity)
+            write_moduli(tile, data.keep, data.ky, data.kx, self.results.intensity)
             return
-        frames = tile if known.keep is None else np.where(known.keep, tile, 0)
-        spectra = half_spectra(frames, known.columns)
-        moduli = np.abs(spectra[:, known.ky, known.kx])
+        frames = tile if data.keep is None else np.where(data.keep, tile, 0)
+        spectra = half_spectra(frames, data.columns)
+        moduli = np.abs(spectra[:, data.ky, data.kx])
         self.results.intensity[:] = moduli.sum(axis=1, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Fluctuation electron microscopy."""
+"""Compute the standard deviation over a ring: fluctuation electron microscopy."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import numpy as np
 from udfdask.errors import ArgumentValueError
 from udfdask.kernels.cuda import spread as on_device
 from udfdask.kernels.dtypes import compiled_dtype
-from udfdask.masks import ring
+from udfdask.masks import checks, ring
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import centre_given, check_frames, ring_radii
+from udfdask.udfs.shared.frame_geometry import check_position, frame_shape
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class FEMUDF(UDF):
-    """Standard deviation over a ring of each frame: fluctuation electron microscopy.
+    """Compute the standard deviation over a ring of each frame (fluctuation electron microscopy).
 
     Parameters
     ----------
     center : tuple of float
-        Centre of the ring, (y, x), in pixels.
+        Center of the ring, (y, x), in pixels.
     rad_in, rad_out : float
-        Inner and outer radius, in pixels; `rad_out` may be inf.
+        Inner and outer radius, in pixels; `rad_out` can be inf.
 
     Raises
     ------
     ArgumentTypeError
-        If a radius or a coordinate is no number; in `run_udf`, if the data are none.
+        If a radius or a coordinate is not a number; in `run_udf`, if the data are not numbers.
     ArgumentValueError
         If a radius is negative or NaN, `rad_in` is not smaller than `rad_out`, or `center` is not
-        finite; in `run_udf`, if frames have not two axes, or no pixel lies in the ring.
+        finite; in `run_udf`, if frames are not 2-D, or the ring contains no pixel.
 
     Notes
     -----
@@ -43,8 +43,8 @@ class FEMUDF(UDF):
 
         sqrt(mean(|x - mean(x)|**2))    over the pixels at rad_in < d <= rad_out
 
-    with `d` the distance from `center` and `x` the values of the frame there, as `numpy.std` has
-    it. It is computed in double precision.
+    where `d` is the distance from `center` and `x` are the values of the frame in the ring, as in
+    `numpy.std`. The computation uses double precision.
 
     References
     ----------
@@ -65,26 +65,25 @@ class FEMUDF(UDF):
     promises = Promises(declares_once=True, starts_no_threads=True)
 
     def __init__(self, center: Any, rad_in: float, rad_out: float) -> None:
-        center = centre_given("center", center)
-        rad_in, rad_out = ring_radii(rad_in, rad_out)
+        center = check_position("center", center)
+        rad_out, rad_in = checks.radii(rad_out, rad_in, names=("rad_out", "rad_in"), finite=False)
         super().__init__(center=center, rad_in=rad_in, rad_out=rad_out)
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return that the data are wanted as they are."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
+        """Accept NumPy and CuPy."""
         return dense_backends(self, FEMUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the standard deviation, and what it is made of."""
-        check_frames("FEMUDF", self.meta, "biufc")
+        """Declare the standard deviation, and the mean and the sum of squares it comes from."""
+        p, sig = self.params, frame_shape(self, kinds="biufc")
         if not self._ring().any():
-            p, sig = self.params, tuple(self.meta.dataset_shape.sig)
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} lies in the ring {p.rad_in} < d <= "
-                f"{p.rad_out} around {p.center}: radii and centre (y, x) are in pixels"
+                f"{p.rad_out} around {p.center}: radii and center (y, x) are in pixels"
             )
         wide = "complex128" if self.meta.input_dtype.kind == "c" else "float64"
         return {
@@ -94,24 +93,23 @@ class FEMUDF(UDF):
         }
 
     def _ring(self) -> AnyArray:
-        """Return which pixels of a frame count."""
+        """Return the mask of the ring."""
         (y, x), sig = self.params.center, self.meta.dataset_shape.sig
         return ring(x, y, sig[1], sig[0], self.params.rad_out, self.params.rad_in)
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of each part of a frame that count, and how many come before them."""
-        there, share = self.meta._backend.on_device, self.meta._backend.dense.share
-        mask, found, before = self._ring(), [], 0
+        """Return the pixels of the ring in each part, and their number in the parts before it."""
+        share = self.meta._backend.dense.share
+        mask, parts, before = self._ring(), [], 0
         scheme = self.meta.tiling_scheme
         for k in range(len(scheme)):
             ys, xs = np.nonzero(mask[scheme[k].get()])
-            places = (share(ys), share(xs)) if there else (ys, xs)
-            found.append((*places, before))
+            parts.append((share(ys), share(xs), before))
             before += ys.size
-        return {"parts": found, "pixels": before}
+        return {"parts": parts, "pixels": before}
 
     def process_tile(self, tile: Any) -> None:
-        """Add the pixels of the ring that lie in this part."""
+        """Add the pixels of the ring that are in this part of the frames."""
         ys, xs, before = self.task_data.parts[self.meta.tiling_scheme_idx]
         if not ys.size:
             return
@@ -120,9 +118,9 @@ class FEMUDF(UDF):
         else:
             from udfdask.kernels.cpu.spread import add_spread  # loads numba
 
-            known = tile.astype(compiled_dtype(tile.dtype), copy=False)
-            add_spread(known, ys, xs, before, self.results.mean, self.results.spread)
+            values = tile.astype(compiled_dtype(tile.dtype), copy=False)
+            add_spread(values, ys, xs, before, self.results.mean, self.results.spread)
 
     def postprocess(self) -> None:
-        """Make standard deviations of the squares."""
+        """Compute standard deviations from the sums of squares."""
         self.results.intensity[:] = np.sqrt(self.results.spread / self.task_data.pixels)

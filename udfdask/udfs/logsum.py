@@ -1,4 +1,4 @@
-"""Sum of the logarithms of all frames."""
+"""Sum the logarithms of all frames."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class LogsumUDF(UDF):
-    """Sum of the logarithms of all frames, pixel by pixel: shows weak features beside strong ones.
+    """Sum the logarithms of all frames, pixel by pixel, to show weak features near strong ones.
 
     Notes
     -----
-    Buffer `logsum`, kind sig, shape `sig`, float32: ``sum_n log(frame_n - min(frame_n) + 1)``, the
-    natural logarithm, where the minimum is that of the whole frame.
+    Buffer `logsum`, kind sig, shape `sig`, float32: ``sum_n log(frame_n - min(frame_n) + 1)``, with
+    the natural logarithm and the minimum of the whole frame.
 
     It is computed as the logarithm of a product, in double precision.
 
@@ -42,21 +42,22 @@ class LogsumUDF(UDF):
         super().__init__()
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return that the data are wanted as they are."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
+        """Accept NumPy and CuPy."""
         return dense_backends(self, LogsumUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sum, and the product that it is the logarithm of."""
+        """Declare the sum, and the product whose logarithm it is."""
         data = self.meta.input_dtype
         if data.kind not in "biuf":
             raise ArgumentTypeError(
-                f"expected data that are real numbers, got {data}: there is no smallest complex "
-                "number, take dask.array.absolute(data)"
+                f"expected data that are real numbers, got {data}: complex numbers have no "
+                "minimum; use dask.array.absolute(data)"
             )
+        # one logarithm per pixel at the end, instead of one per value
         return {
             "logsum": self.buffer(kind="sig", dtype=np.float32, use="result_only"),
             "mantissa": self.buffer(kind="sig", dtype=np.float64, use="private", where="device"),
@@ -68,7 +69,7 @@ class LogsumUDF(UDF):
         self.results.mantissa[...] = 1
 
     def get_task_data(self) -> Mapping[str, Any]:
-        """Return a counter of factors since a chunk's products were last normalised."""
+        """Return a counter of factors since the products of a chunk were last normalized."""
         return {"pending": [0]}
 
     def process_tile(self, tile: Any) -> None:
@@ -84,7 +85,7 @@ class LogsumUDF(UDF):
 
     @property
     def _products(self) -> Any:
-        """The functions for products of arrays where these are."""
+        """Module with the functions for products, on the device or on the host."""
         if self.meta._backend.on_device:
             return on_device
         from udfdask.kernels.cpu import log_sums
@@ -92,7 +93,7 @@ class LogsumUDF(UDF):
         return log_sums
 
     def postprocess(self) -> None:
-        """Normalise the products of a chunk."""
+        """Normalize the products of a chunk."""
         self._products.normalize_products(self.results.mantissa, self.results.exponent)
 
     def merge(self, dest: Views, src: Views) -> None:

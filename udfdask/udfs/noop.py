@@ -1,4 +1,4 @@
-"""Reads all data and does nothing with them."""
+"""Load all data without processing them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from udfdask.udf.promises import Promises
 
 
 class NoOpUDF(UDF):
-    """Load every chunk and do nothing: to measure loading, or to warm a cache.
+    """Load every chunk without processing it, to measure loading or to fill a cache.
 
     Parameters
     ----------
     preferred_input_dtype : dtype-like, optional
-        Convert the tiles as a UDF with this preference would have them; not at all by default.
+        Dtype to which tiles are converted, as `get_preferred_input_dtype` of another UDF does; by
+        default they are not converted.
 
     Notes
     -----
-    It has no buffers. Its chunks are loaded when its `Result` is computed.
+    It has no buffers. The chunks are loaded when the `Result` is computed.
 
     Examples
     --------
@@ -36,12 +37,12 @@ class NoOpUDF(UDF):
         super().__init__(preferred_input_dtype=preferred_input_dtype)
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return the dtype asked for."""
-        asked = self.params.preferred_input_dtype
-        return self.USE_NATIVE_DTYPE if asked is None else asked
+        """Use `preferred_input_dtype`, or the native dtype."""
+        preferred = self.params.preferred_input_dtype
+        return self.USE_NATIVE_DTYPE if preferred is None else preferred
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
+        """Accept NumPy and CuPy."""
         return (self.BACKEND_NUMPY, self.BACKEND_CUPY)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:

@@ -1,4 +1,4 @@
-"""Picks out frames."""
+"""Pick selected frames."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 
 LARGE = 256 << 20
-"""Bytes from which picking warns."""
+"""Size of the result in bytes above which there is a warning."""
 
 
 class PickUDF(UDF):
-    """Pick the frames of the ROI out of the data, as one array in memory.
+    """Return the frames of the ROI as one array in memory.
 
     Notes
     -----
     Buffer `intensity`, kind single, shape (frames in the ROI, *sig), in the dtype of the data.
-    A warning is given above 256 MiB: index the dask array itself to get frames lazily.
+    Above 256 MiB there is a warning: index the dask array itself to get frames lazily.
 
     Examples
     --------
@@ -43,11 +43,11 @@ class PickUDF(UDF):
         super().__init__()
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return that the data are wanted as they are."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy, CuPy, and that tiles may be sparse."""
+        """Accept NumPy, CuPy and sparse tiles."""
         return tile_backends(self, PickUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
@@ -76,7 +76,7 @@ class PickUDF(UDF):
             self.results.intensity[self.meta.slice.get()] = tile
 
     def _put_entries(self, tile: Any) -> None:
-        """Write what a sparse tile stores where it belongs; the rest is 0 already."""
+        """Write the stored pixels of a sparse tile; all other pixels are 0 already."""
         from udfdask.kernels.cpu.sparse_entries import entries_of
 
         starts, pixels, values = entries_of(tile)

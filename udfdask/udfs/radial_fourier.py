@@ -1,10 +1,11 @@
-"""Fourier coefficients of each frame along concentric rings."""
+"""Compute Fourier coefficients of each frame along concentric rings."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,34 +13,32 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.ring_sums import add_ring_products
+from udfdask.masks import bounding_radius
+from udfdask.masks.ring_members import BinMembers, find_members
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.frame_geometry import (
-    centre_of,
+    center_of,
     check_rings,
     check_rings_reach,
-    two_axes,
+    frame_shape,
 )
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
-if TYPE_CHECKING:
-    from udfdask.masks.ring_members import BinMembers
-
-
 PIECE = 1 << 12
-"""Pixels of a ring that are multiplied at a time: BLAS adds them up one after another, so that
-rounding errors grow with their number. They also stay in the cache."""
+"""Number of pixels of a ring that are multiplied at a time. BLAS adds them one after another, so
+rounding errors grow with this number. So few pixels also stay in the cache."""
 
 
 class RadialFourierUDF(UDF):
-    """Expand each frame along concentric rings into a Fourier series: for symmetry and strain.
+    """Compute Fourier series of each frame along concentric rings, for symmetry and strain.
 
     Parameters
     ----------
     cy, cx : float, optional
-        Centre of the rings, in pixels; by default ``shape // 2``.
+        Center of the rings, in pixels; by default ``shape // 2``.
     r : float, optional
         Outer radius of the last ring, in pixels; by default the rings cover the whole frame.
     ri : float
@@ -52,22 +51,24 @@ class RadialFourierUDF(UDF):
     Raises
     ------
     ArgumentTypeError
-        If a parameter is of another type; in `run_udf` if the data are not real.
+        If a parameter has a wrong type; in `run_udf` if the data are not real.
     ArgumentValueError
         If a radius or `max_order` is negative, `ri` is not smaller than `r`, `n_bins` is not
         positive, or a number is not finite; in `run_udf` if the frames are not 2-D, or all rings
-        lie outside of the frame.
+        are outside the frame.
 
     Notes
     -----
     Buffer `coefficients`, kind nav, shape (*nav, n_bins * (max_order + 1)), complex64: for each
-    ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalised. The angle
-    phi is zero along +x and grows towards +y; the weights `w_b` are those of
-    `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has an axis for each,
-    and ``abs(c[..., n]) / abs(c[..., 0])`` is the strength of the n-fold symmetry.
+    ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalized. The angle
+    phi is zero along +x and increases toward +y; the weights `w_b` are those of
+    `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has one axis for the
+    rings and one for the orders. ``abs(c[..., n]) / abs(c[..., 0])`` is the strength of the n-fold
+    symmetry.
 
-    It computes in float32, or float64 for data that need it, and adds up in float64. Each process
-    holds ``8 * (max_order + 1)`` bytes for each pixel of each ring, twice that in float64.
+    Products are computed in float32, or in float64 for data that need it, and added up in float64.
+    Each process holds ``8 * (max_order + 1)`` bytes for each pixel of each ring, or twice as much
+    in float64.
 
     Examples
     --------
@@ -104,12 +105,12 @@ class RadialFourierUDF(UDF):
         super().__init__(cy=cy, cx=cx, r=r, ri=ri, n_bins=n_bins, max_order=max_order)
 
     def get_backends(self) -> Any:
-        """Return NumPy and CuPy."""
+        """Accept NumPy and CuPy."""
         return dense_backends(self, RadialFourierUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the coefficients."""
-        two_axes(self)
+        frame_shape(self)
         check_rings_reach(self, self.params.r, self.params.ri)
         number = self.params.n_bins * (self.params.max_order + 1)
         return {
@@ -119,7 +120,7 @@ class RadialFourierUDF(UDF):
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Return the axis of rings and orders."""
+        """Label the axis of rings and orders."""
         p = self.params
         labels = tuple(
             f"bin {b} order {n}" for b in range(p.n_bins) for n in range(p.max_order + 1)
@@ -127,73 +128,65 @@ class RadialFourierUDF(UDF):
         return {"coefficients": (Axis(name="bin_order", labels=labels),)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of each ring, and room for what is made of them for each tile."""
-        from udfdask.masks import bounding_radius
-        from udfdask.masks.ring_members import find_members
-
-        cy, cx = centre_of(self)
-        ny, nx = sig = two_axes(self)
+        """Return the pixels of each ring, and a cache for the waves of each tile."""
+        cy, cx = center_of(self)
+        ny, nx = sig = frame_shape(self)
         p = self.params
         r = bounding_radius(cx, cy, nx, ny) if p.r is None else p.r
         members = find_members((cy, cx), sig, r, p.ri, p.n_bins)
         return {"members": members, "waves": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
-        """Add the part of each frame to its coefficients."""
+        """Add the products of each frame's part to its coefficients."""
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         real = np.float64 if tile.dtype.itemsize > 4 else np.float32
         data, n_orders = self.task_data, self.params.max_order + 1
-        on_device = self.meta._backend.on_device
 
         def make() -> list[tuple[Any, Any]]:
-            made = _waves(data.members, centre_of(self), origin, shape, n_orders, real)
+            rings = _waves(data.members, center_of(self), origin, shape, n_orders, real)
             share = self.meta._backend.dense.share
-            return [(share(pixels), share(waves)) for pixels, waves in made]
+            return [(share(pixels), share(wave)) for pixels, wave in rings]
 
         waves = data.waves.get((origin, shape), make)
-        pixels = tile.reshape(tile.shape[0], -1)
-        found = self.results.coefficients
-        if on_device:
+        frames = tile.reshape(tile.shape[0], -1)
+        coefficients = self.results.coefficients
+        if self.meta._backend.on_device:
             sums = self.xp.zeros((len(tile), self.params.n_bins, 2 * n_orders))
-            add_ring_products(pixels, waves, sums)
-            found += sums.view(np.complex128).reshape(found.shape)
+            add_ring_products(frames, waves, sums)
+            coefficients += sums.view(np.complex128).reshape(coefficients.shape)
             return
-        for b, (places, wave) in enumerate(waves):
-            if len(places):
-                # as a real product: the data have no imaginary part to multiply
-                sums = np.zeros((len(pixels), 2 * n_orders))
-                for start in range(0, len(places), PIECE):
+        for b, (pixels, wave) in enumerate(waves):
+            if len(pixels):
+                # a real product, because the data have no imaginary part
+                sums = np.zeros((len(frames), 2 * n_orders))
+                for start in range(0, len(pixels), PIECE):
                     some = slice(start, start + PIECE)
-                    sums += (
-                        np.take(pixels, places[some], axis=1).astype(real, copy=False) @ wave[some]
-                    )
-                found[:, b * n_orders : (b + 1) * n_orders] += sums.view(np.complex128)
+                    values = np.take(frames, pixels[some], axis=1).astype(real, copy=False)
+                    sums += values @ wave[some]
+                coefficients[:, b * n_orders : (b + 1) * n_orders] += sums.view(np.complex128)
 
 
 def _waves(
     members: BinMembers,
-    centre: tuple[float, float],
+    center: tuple[float, float],
     origin: tuple[int, ...],
     shape: tuple[int, ...],
     n_orders: int,
     real: type[np.floating[Any]],
 ) -> list[tuple[AnyArray, AnyArray]]:
-    """Return for each ring where its pixels lie in a window, and what to multiply them with.
+    """Return the pixels of each ring in a window, and the factors for these pixels.
 
-    The latter is ``w * exp(i n phi)`` for each order, real and imaginary part beside each other,
-    shape (pixels, 2 * orders).
+    Pixels are flat indices in the window. Factors are ``w * exp(i n phi)`` for each order, shape
+    (pixels, 2 * orders), with the real and the imaginary part of an order in adjacent columns.
     """
-    here = members.within(origin, shape)
-    places = (here.y - origin[0]) * shape[1] + here.x - origin[1]
-    phi = np.arctan2(here.y - centre[0], here.x - centre[1])
-    turn = np.exp(1j * phi)
-    # one order from the last: ten times as fast as an exponential for each
+    inside = members.within(origin, shape)
+    pixels = inside.flat_pixels(origin, shape[1])
+    phi = np.arctan2(inside.y - center[0], inside.x - center[1])
+    step = np.exp(1j * phi)
+    # each order is computed from the one before: ten times as fast as one exponential per order
     wave = np.empty((len(phi), n_orders), dtype=np.complex128)
-    wave[:, 0] = here.weight
+    wave[:, 0] = inside.weight
     for n in range(1, n_orders):
-        np.multiply(wave[:, n - 1], turn, out=wave[:, n])
-    both = wave.view(np.float64).astype(real)
-    return [
-        (places[start:stop], both[start:stop])
-        for start, stop in zip(here.bounds[:-1], here.bounds[1:], strict=True)
-    ]
+        np.multiply(wave[:, n - 1], step, out=wave[:, n])
+    factors = wave.view(np.float64).astype(real)
+    return [(pixels[a:b], factors[a:b]) for a, b in itertools.pairwise(inside.bounds)]

@@ -1,10 +1,11 @@
-"""Mean intensity of each frame in concentric rings."""
+"""Compute the mean intensity of each frame in concentric rings."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,54 +14,56 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.ring_sums import add_ring_products
+from udfdask.masks.bins import number_of_bins
+from udfdask.masks.ring_members import find_members
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.frame_geometry import (
-    centre_of,
+    center_of,
     check_rings,
     check_rings_reach,
+    frame_shape,
     is_lazy,
-    two_axes,
 )
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
 class RadialProfileUDF(UDF):
-    """Average each frame over concentric rings: its radial profile.
+    """Compute the radial profile of each frame: the mean over concentric rings.
 
     Parameters
     ----------
     cy, cx : float, optional
-        Centre of the rings, in pixels; by default ``shape // 2``.
+        Center of the rings, in pixels; by default ``shape // 2``.
     r : float, optional
-        Outer radius of the last ring, in pixels; by default such that the rings around (cy, cx)
-        cover the whole frame, and none lies outside of it.
+        Outer radius of the last ring, in pixels; by default, the rings around (cy, cx) cover the
+        whole frame, and no ring is outside the frame.
     ri : float
         Inner radius of the first ring, in pixels.
     n_bins : int, optional
         Number of rings of equal width; by default ``round(r - ri)``, about one pixel wide.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
-        Centre (y, x) of each frame, in pixels, in place of `cy` and `cx`: NumPy or dask, such as
+        Center (y, x) of each frame, in pixels, instead of `cy` and `cx`: NumPy or dask, such as
         `raw_com` of `CoMUDF`.
 
     Raises
     ------
     ArgumentTypeError
-        If a parameter is of another type; in `run_udf` if the data are not real.
+        If a parameter has a wrong type; in `run_udf` if the data are not real.
     ArgumentValueError
         If a radius is negative, `ri` is not smaller than `r`, `n_bins` is not positive, a number
         is not finite, or both `centers` and `cy` or `cx` are given; in `run_udf` if the frames are
-        not 2-D, all rings lie outside of the frame, or `centers` does not fit the scan.
+        not 2-D, all rings are outside the frame, or `centers` does not fit the scan.
 
     Notes
     -----
     Buffer `intensity`, kind nav, shape (*nav, n_bins), float64: ``sum w I / sum w`` over the
-    pixels inside of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges
-    are one pixel soft. It is NaN where a ring has no pixel inside of the frame, and for a frame
-    whose centre is not finite. Pixels outside of all rings are not read: they may be NaN.
+    pixels of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges are soft
+    over one pixel. It is NaN if a ring has no pixel inside the frame, and for a frame whose center
+    is not finite. Pixels outside all rings are not read and can be NaN.
 
     Examples
     --------
@@ -96,76 +99,65 @@ class RadialProfileUDF(UDF):
         if centers is not None:
             if cy is not None or cx is not None:
                 raise ArgumentValueError(
-                    "centers gives the centre of each frame: leave out cy and cx, or centers"
+                    "centers gives the center of each frame: leave out cy and cx, or centers"
                 )
             centers = _as_aux(centers)
         super().__init__(cy=cy, cx=cx, r=r, ri=ri, n_bins=n_bins, centers=centers)
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return that the data are wanted as they are."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def _rings(self) -> tuple[float, float, int]:
-        """Return outer and inner radius and the number of rings."""
-        from udfdask.masks.bins import number_of_bins
-
+        """Return the outer radius, the inner radius and the number of rings."""
         p = self.params
         r = p.r
         if r is None:
-            cy, cx = centre_of(self)
+            cy, cx = center_of(self)
             if is_lazy(cy) or is_lazy(cx):
                 raise ArgumentTypeError(
-                    "r is needed where cy or cx is lazy: the number of rings depends on it"
+                    "r is required if cy or cx is lazy, because the number of rings depends on it: "
+                    "pass r, or compute cy and cx first"
                 )
             ny, nx = self.meta.dataset_shape.sig
             farthest = math.hypot(max(cy, ny - 1 - cy), max(cx, nx - 1 - cx))
-            # bins one pixel wide reach half a pixel beyond their edges
+            # the soft edge of the last ring reaches half a pixel beyond r
             r = max(math.ceil(farthest + 0.5), p.ri + 1)
         return r, p.ri, number_of_bins(p.n_bins, r, p.ri)
 
     def get_backends(self) -> Any:
-        """Return NumPy, and CuPy unless each frame has a centre of its own."""
-        one = self._kwargs["centers"] is None
-        return dense_backends(self, RadialProfileUDF, on_device=one)
+        """Accept NumPy, and CuPy unless each frame has its own center."""
+        common = self._kwargs["centers"] is None
+        return dense_backends(self, RadialProfileUDF, on_device=common)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the profiles; with a centre for each frame, sums and weights beside them."""
-        two_axes(self)
+        """Declare the profiles; if each frame has its own center, also sums and weights."""
+        frame_shape(self)
         r, ri, number = self._rings()
-        own = self.params.centers is not None
-        if not own:
+        declare = partial(self.buffer, kind="nav", extra_shape=(number,), dtype="float64")
+        if self.params.centers is None:
             check_rings_reach(self, r, ri)
-        profile = self.buffer(
-            kind="nav",
-            extra_shape=(number,),
-            dtype="float64",
-            use="result_only" if own else None,
-            where="device",
-        )
-        if not own:
-            return {"intensity": profile}
-        private = self.buffer(kind="nav", extra_shape=(number,), dtype="float64", use="private")
-        return {"sums": private, "covered": private, "intensity": profile}
+            return {"intensity": declare(where="device")}
+        private = declare(use="private")
+        return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Return the axis of the rings: the middle of each, in pixels."""
+        """Describe the axis of the rings: the middle radius of each ring, in pixels."""
         r, ri, number = self._rings()
         width = (r - ri) / number
         return {"intensity": (Axis(name="radius", unit="px", scale=width, offset=ri + width / 2),)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of each ring around the common centre."""
-        from udfdask.masks.ring_members import find_members
-
+        """Return the pixels of each ring around the common center."""
         if self.params.centers is not None:
             return {}
-        members = find_members(centre_of(self), two_axes(self), *self._rings())
-        # postprocess divides by them where the sums are
+        members = find_members(center_of(self), frame_shape(self), *self._rings())
+        # on the device if the sums are there, because postprocess divides by the totals
         totals = self.xp.asarray(members.totals)
         return {"members": members, "totals": totals, "cut": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
-        """Add the part of each frame to its rings."""
+        """Add each frame's part to its rings."""
         if not tile.size:
             return
         if self.meta._backend.on_device:
@@ -180,11 +172,9 @@ class RadialProfileUDF(UDF):
             data = self.task_data
 
             def cut() -> RingPlaces:
-                here = data.members.within(origin, shape)
-                places = (here.y - origin[0]) * row_step + here.x - origin[1]
-                return RingPlaces(
-                    bounds=here.bounds, places=places.astype(np.uint32), weights=here.weight
-                )
+                inside = data.members.within(origin, shape)
+                places = inside.flat_pixels(origin, row_step).astype(np.uint32)
+                return RingPlaces(bounds=inside.bounds, places=places, weights=inside.weight)
 
             rings = data.cut.get((origin, shape, row_step), cut)
             add_ring_sums(flat, frame_step, rings, self.results.intensity)
@@ -203,28 +193,28 @@ class RadialProfileUDF(UDF):
         )
 
     def _process_on_device(self, tile: Any) -> None:
-        """Add the part of each frame to its rings."""
+        """Add each frame's part to its rings, with CuPy arrays."""
         data, origin, shape = self.task_data, self.meta.sig_slice.origin, tile.shape[1:]
 
         def cut() -> list[tuple[Any, Any]]:
-            here = data.members.within(origin, shape)
-            places = (here.y - origin[0]) * shape[1] + here.x - origin[1]
-            rings = itertools.pairwise(here.bounds)
+            inside = data.members.within(origin, shape)
+            pixels, weights = inside.flat_pixels(origin, shape[1]), inside.weight[:, np.newaxis]
+            rings = itertools.pairwise(inside.bounds)
             share = self.meta._backend.dense.share
-            return [(share(places[a:b]), share(here.weight[a:b, np.newaxis])) for a, b in rings]
+            return [(share(pixels[a:b]), share(weights[a:b])) for a, b in rings]
 
         rings = data.cut.get((origin, shape), cut)
         frames = tile.reshape(tile.shape[0], -1)
         add_ring_products(frames, rings, self.results.intensity[..., np.newaxis])
 
     def postprocess(self) -> None:
-        """Divide by the weight of each ring; of a part of the signal as well, which adds up."""
+        """Divide by the total weight of each ring; this also works for a part of the signal."""
         if self.params.centers is None:
             with np.errstate(invalid="ignore", divide="ignore"):
                 self.results.intensity /= self.task_data.totals
 
     def get_results(self) -> Mapping[str, Any]:
-        """Divide by the weight of each ring around each frame's own centre."""
+        """Divide by the weight of each ring around the frame's own center."""
         if self.params.centers is None:
             return {}
         sums, covered = self.results.sums, self.results.covered
@@ -234,7 +224,7 @@ class RadialProfileUDF(UDF):
 
 
 def _as_aux(centers: Any) -> AuxData:
-    """Return centres as aux data with two numbers for each frame, checked."""
+    """Return centers as aux data; raise unless there are two numbers for each frame."""
     if not isinstance(centers, AuxData):
         if not hasattr(centers, "__dask_graph__"):
             centers = np.asarray(centers)

@@ -1,4 +1,4 @@
-"""Writes the data to a file."""
+"""Write the data to a file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from udfdask.writing import Target
 
 _NO_FILE = np.iinfo(np.uint64).max
+"""Neutral value of the lowest inode."""
 
 
 class RecordUDF(UDF):
@@ -29,42 +30,42 @@ class RecordUDF(UDF):
     Parameters
     ----------
     filename : str or path-like
-        The file. Its folder must exist. A relative name means what it means where the UDF is made;
-        on a cluster all workers must share the folder.
+        Path of the file; its folder must exist. A relative path is relative to the working
+        directory in which the UDF is created. On a cluster, all workers must share the folder.
     overwrite : bool
-        Replace an .npy file that is there already. Other files, and the file that the data are
-        read from, are never replaced.
+        Replace an existing .npy file. Other files, and the source file of the data, are never
+        replaced.
     _part : str, optional
-        Name of the hidden file, which a run chooses itself.
+        Name of the hidden file; a run chooses it.
 
     Raises
     ------
     ArgumentTypeError
-        If `filename` is no path.
+        If `filename` is not a path.
     ArgumentValueError
-        In `run_udf`, if it is the file that the data are read from, also by another name, or if
+        In `run_udf`, if `filename` is the source file of the data, even under another name, or if
         two UDFs of the run write to it.
     FileExistsError
-        In `run_udf`, if there is something that may not, or must not, be replaced.
+        In `run_udf`, if a file exists that must not be replaced.
     OSError
-        In `run_udf`, if there is no such folder, or nothing can be written there.
+        In `run_udf`, if the folder does not exist or is not writable.
 
     Notes
     -----
-    Building a run writes nothing. All tasks write, each its frames, to a hidden file next to
-    `filename`, which takes that name when the last of them is done: so `filename` is absent, or
-    what it was before, or complete. This is the case once the `Result` of this UDF has been
-    computed; with `run_udf_iter`, once ``.buffers`` of the last snapshot has been read. If only
-    other results of the same run are computed, or the run fails, the hidden file is left; a later
-    run to the same `filename` removes it when nothing has been written to it for a day.
+    Building a run writes nothing. Each task writes its frames to a hidden file next to `filename`.
+    After the last task, the hidden file is renamed to `filename`. So `filename` does not exist, or
+    is unchanged, or is complete. It is complete after the `Result` of this UDF has been computed,
+    or with `run_udf_iter`, after ``.buffers`` of the last snapshot has been read. If only other
+    results of the same run are computed, or if the run fails, the hidden file remains. A later run
+    with the same `filename` removes it if it has not been written to for a day.
 
-    Its only result ``frames`` is the number of frames that have been written. The array in the file
-    has the dtype of the data, and with corrections that of corrected data; its shape is
-    (*nav, *sig), or with a region of interest (frames in it, *sig), in the order of the flattened
-    scan. Nothing is written where there is no frame.
+    The only result ``frames`` is the number of written frames. The array in the file has the dtype
+    of the data, or of the corrected data if there are corrections. Its shape is (*nav, *sig), or
+    (frames, *sig) with a region of interest, in the order of the flattened scan. If there is no
+    frame, no file is written.
 
-    When the same lazy result is computed a second time without `overwrite`, the frames are compared
-    with those in the file, which stays as it is.
+    If the same lazy result is computed again without `overwrite`, the frames are compared with the
+    frames in the file, which does not change.
 
     Examples
     --------
@@ -96,32 +97,32 @@ class RecordUDF(UDF):
             raise ArgumentTypeError(f"filename must be a path, such as 'a.npy', not {filename!r}")
         if not isinstance(overwrite, bool):
             raise ArgumentTypeError(f"overwrite must be True or False, not {overwrite!r}")
-        # addresses are refused in the plan, by the name that was given
+        # the plan refuses URLs; its message shows the name as the user wrote it
         if "://" not in path:
-            with contextlib.suppress(RuntimeError):  # ~nobody
+            with contextlib.suppress(RuntimeError):  # "~name" of an unknown user
                 path = str(Path(path).expanduser().absolute())
         super().__init__(filename=path, overwrite=overwrite, _part=_part)
 
     def _targets(self, sources: Sequence[str]) -> Sequence[Target]:
-        """Return the file that is written, checked."""
+        """Check and return the file that is written."""
         from udfdask.writing import NPY, check_target
 
         overwrite = self.params.overwrite
         return [check_target(self.params.filename, NPY, overwrite=overwrite, sources=sources)]
 
     def _for_run(self) -> UDF:
-        """Return the same with a hidden file of its own: two runs never write to the same."""
+        """Return a copy with its own hidden file, so that two runs never write to the same file."""
         from udfdask.writing.scratch import part_path
 
         part = part_path(self._target.path)
         return type(self)(**{**self._kwargs, "_part": str(part)})
 
     def get_preferred_input_dtype(self) -> Any:
-        """Use the dtype of the data."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the number of frames, and which file they have been written to."""
+        """Declare the number of frames, and the inodes of the files they were written to."""
         file = self.buffer(kind="single", dtype="uint64", use="private")
         return {
             "frames": self.buffer(kind="single", dtype="int64"),
@@ -131,27 +132,27 @@ class RecordUDF(UDF):
         }
 
     def get_task_data(self) -> Mapping[str, Any]:
-        """Open the hidden file."""
+        """Open the hidden file, or the complete file of an earlier computation to compare with."""
         shape, dtype = self.meta.dataset_shape, self.meta.input_dtype
         full = (*self._scan, *shape.sig)
         part = self._part
         kept = not part.exists() and self._target.path.exists() and not self.params.overwrite
-        make = KeptRows if kept else NpyRows
+        file_type = KeptRows if kept else NpyRows
         path = self._target.path if kept else part
-        return {"file": make(str(path), full, shape.sig_dims, dtype)}
+        return {"file": file_type(str(path), full, shape.sig_dims, dtype)}
 
     def preprocess(self) -> None:
-        """Start from no frame."""
+        """Set the lowest inode to a neutral value."""
         self.results.lowest_file[:] = _NO_FILE
 
     def process_tile(self, tile: Any) -> None:
-        """Write frames to their rows."""
+        """Write frames to their rows of the file."""
         (rows,) = self.meta.slice.get(nav_only=True)
         self.task_data.file.write(rows, tile)
         self.results.frames[:] += len(tile)
 
     def postprocess(self) -> None:
-        """Note which file the frames are in."""
+        """Store the inode of the file, and whether this task created it."""
         self.results.files_made[:] = self.task_data.file.is_new
         self.results.lowest_file[:] = self.results.highest_file[:] = self.task_data.file.number
 
@@ -160,29 +161,28 @@ class RecordUDF(UDF):
         self.task_data.file.close()
 
     def merge(self, dest: Any, src: Any) -> None:
-        """Count the frames."""
+        """Add up the frames, and compare the inodes."""
         dest.frames[:] += src.frames
         dest.files_made[:] += src.files_made
         dest.lowest_file[:] = np.minimum(dest.lowest_file, src.lowest_file)
         dest.highest_file[:] = np.maximum(dest.highest_file, src.highest_file)
 
     def get_results(self) -> Mapping[str, Any]:
-        """Give the file its name, if it is complete."""
+        """Rename the file if it is complete."""
         frames = int(self.results.frames[0])
         if frames and frames == math.prod(self._scan):
             lowest, highest = int(self.results.lowest_file[0]), int(self.results.highest_file[0])
-            # a file that is made after another was removed may get its number
+            # a new file can get the inode of a removed file, so created files are counted too
             if lowest != highest or self.results.files_made[0] > 1:
                 raise UDFError(
-                    f"{self.params.filename} has not been written: while the run went on, the "
-                    "hidden file for its frames was removed, or other parameters were given. Run "
-                    "it again"
+                    f"{self.params.filename} has not been written: during the run, the hidden file "
+                    "for its frames was removed, or the parameters were changed. Run it again"
                 )
             self._finish(lowest)
         return {"frames": self.results.frames}
 
     def _finish(self, number: int) -> None:
-        """Take the number of a complete file; give it its name, unless it has it already."""
+        """Rename the complete file with an inode, unless it has its final name already."""
         from udfdask.writing.replacing import put_in_place
 
         part, target = self._part, self._target
@@ -197,26 +197,24 @@ class RecordUDF(UDF):
 
     @property
     def _scan(self) -> tuple[int, ...]:
-        """The shape of the scan, or the number of frames in the region of interest."""
+        """Shape of the scan, or the number of frames in the region of interest."""
         roi = self.meta.roi
         return tuple(self.meta.dataset_shape.nav) if roi is None else (int(roi.sum()),)
 
     @property
     def _part(self) -> Path:
-        """The hidden file; one name for all runs that were not planned, as in `check_udf`."""
+        """Path of the hidden file; runs without a plan, as in `check_udf`, share one name."""
         from udfdask.writing.scratch import scratch_prefix
 
-        real, given = self._target.path, self.params._part
-        part = Path(given) if given else real.with_name(f"{scratch_prefix(real)}unplanned.part")
+        real, name = self._target.path, self.params._part
+        part = Path(name) if name else real.with_name(f"{scratch_prefix(real)}unplanned.part")
         if not part.name.startswith(scratch_prefix(real)):
-            raise ArgumentValueError(
-                "filename cannot change while a run goes on: start another run"
-            )
+            raise ArgumentValueError("filename cannot change during a run: start another run")
         return part
 
     @property
     def _target(self) -> Target:
-        """The file as it was checked in the plan."""
+        """The file, as the plan checked it."""
         from udfdask.writing import NPY, Target
 
         named = Path(self.params.filename)

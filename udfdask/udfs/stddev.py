@@ -1,4 +1,4 @@
-"""Mean, variance and standard deviation over all frames."""
+"""Compute mean, variance and standard deviation over all frames."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from udfdask.udfs.shared.kernel_backends import tile_backends
 
 
 class StdDevUDF(UDF):
-    """Mean, variance and standard deviation over all frames, pixel by pixel.
+    """Compute mean, variance and standard deviation over all frames, pixel by pixel.
 
     Parameters
     ----------
     dtype : dtype-like
-        Floating dtype of `var`, `std` and `mean`. What they are made of stays in double precision.
+        Floating dtype of `var`, `std` and `mean`, which are always computed in double precision.
 
     Raises
     ------
@@ -33,18 +33,18 @@ class StdDevUDF(UDF):
     -----
     With n frames x_i, results of kind sig and shape `sig`:
 
-    - `sum`: ``sum_i x_i``, float64, for complex data complex128, in the unit of the data;
+    - `sum`: ``sum_i x_i``, float64 (complex128 for complex data), in the unit of the data;
     - `varsum`: ``sum_i |x_i - mean|**2``, float64, in the squared unit of the data;
     - `mean`: ``sum / n``, complex for complex data;
     - `var`: ``varsum / n`` (as `numpy.var` with ``ddof=0``), and `std`, its square root;
 
-    and `num_frames`, n, kind single, int64. Over no frame at all `mean`, `var` and `std` are NaN.
+    and `num_frames`, n, kind single, int64. Without any frame, `mean`, `var` and `std` are NaN.
 
-    A large offset costs no precision: for values ``x_i = offset + d_i``, the relative error of
-    `varsum` is below 1e-12, whatever the offset, as far as the data themselves tell the values
-    apart (tested with offsets up to 1e12, and up to 1e5 frames). Deviations are taken from a
-    frame nearby, and sums of deviations are merged pairwise [1]_. Integers of 8 and 16 bits take
-    exact sums of squares instead; those of 64 bits are taken as float64.
+    A large offset does not reduce the precision: for values ``x_i = offset + d_i``, the relative
+    error of `varsum` is below 1e-12 for any offset at which the dtype of the data can still
+    represent the differences (tested with offsets up to 1e12, and up to 1e5 frames). Deviations are
+    computed from a nearby frame, and sums of deviations are merged pairwise [1]_. For integers of
+    8 and 16 bits, sums of squares are exact instead; 64-bit integers are converted to float64.
 
     References
     ----------
@@ -83,15 +83,15 @@ class StdDevUDF(UDF):
         super().__init__(dtype=dtype)
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return that the data are wanted as they are."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy, CuPy, and that tiles may be sparse."""
+        """Accept NumPy, CuPy and sparse tiles."""
         return tile_backends(self, StdDevUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare sums, and what is made of them."""
+        """Declare the moments, and the results that are computed from them."""
         data, real = self.meta.input_dtype, np.dtype(self.params.dtype)
         if data.kind not in "biufc":
             raise ArgumentTypeError(f"expected data that are numbers, got {data}")
@@ -110,26 +110,21 @@ class StdDevUDF(UDF):
         }
 
     def get_task_data(self) -> Mapping[str, Any]:
-        """Return how many frames each part of the signal has seen."""
+        """Return counters of the frames that were added to each part of the signal."""
         return {"seen": {}}
 
-    @property
-    def _on_device(self) -> bool:
-        """Whether the arrays are on a CUDA device."""
-        return self.meta._backend.on_device
-
     def process_tile(self, tile: Any) -> None:
-        """Merge the moments of a tile."""
+        """Merge the moments of a tile into the moments of the earlier tiles."""
         seen, part = self.task_data.seen, self.meta.tiling_scheme_idx
         before, count = seen.get(part, 0), tile.shape[0]
         self._add_moments(tile, before, _moments(self.results))
         seen[part] = before + count
-        if part == 0:  # once: tasks of other signal chunks have these frames as well
+        if part == 0:  # other parts of the signal contain the same frames
             self.results.num_frames += count
 
     def _add_moments(self, tile: Any, before: int, moments: Moments) -> None:
         """Merge a tile into the moments of `before` frames."""
-        if self._on_device:
+        if self.meta._backend.on_device:
             on_device.add_moments(tile, before, moments)
         elif self.meta._backend.is_sparse:
             from udfdask.kernels.cpu.sparse_entries import entries_of
@@ -145,7 +140,7 @@ class StdDevUDF(UDF):
         """Merge moments of other frames."""
         before, count = int(dest.num_frames[0]), int(src.num_frames[0])
         merge_moments: Any
-        if self._on_device:
+        if self.meta._backend.on_device:
             merge_moments = on_device.merge_moments
         else:
             from udfdask.kernels.cpu.variance import merge_moments

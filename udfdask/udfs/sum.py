@@ -1,4 +1,4 @@
-"""Sum over all frames."""
+"""Sum all frames."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from udfdask.udfs.shared.sum_dtype import sum_dtypes
 
 
 class SumUDF(UDF):
-    """Sum over all frames, pixel by pixel.
+    """Sum all frames, pixel by pixel.
 
     Parameters
     ----------
     dtype : dtype-like, optional
-        Dtype of the result; by default what `array.sum(axis=...)` gives: uint64 for unsigned and
-        int64 for signed integers, else that of the data (float32 for float16). It must hold
-        every possible sum: an integer dtype is refused for floating data, and where so many
-        frames could exceed it.
+        Dtype of the result; by default the dtype of `array.sum(axis=...)`: uint64 for unsigned and
+        int64 for signed integers, otherwise the dtype of the data (float32 for float16). It must
+        be able to hold every possible sum: an integer dtype is refused for floating data, or if
+        the sum of all frames could exceed it.
 
     Notes
     -----
     Buffer `intensity`, kind sig, shape `sig`, in the unit of the data: ``sum_n frame_n[y, x]``.
 
-    Integers are added up exactly, in 64 bits, floating and complex data in double precision; the
-    result is rounded to its dtype once. With corrections, the sum of the data as they are is
-    corrected, in double precision: the same, but for the rounding of each corrected frame.
+    Integers are added up exactly, in 64 bits, floating and complex data in double precision. The
+    result is rounded to its dtype once. With corrections, the raw frames are added up, and the sum
+    is corrected in double precision. This is the sum of the corrected frames, except that these
+    frames are not rounded.
 
-    If a sum of 64-bit integers does not fit 64 bits, the run stops with a `SumOverflowError`; also
-    one on the way, of some of the frames, which others would bring back. With a floating `dtype`
-    they are added up in double precision.
+    If a sum of 64-bit integers does not fit 64 bits, the run stops with a `SumOverflowError`, even
+    if it is a partial sum and further frames would make it fit. With a floating `dtype`, they are
+    added up in double precision.
 
     Examples
     --------
@@ -65,15 +66,15 @@ class SumUDF(UDF):
         super().__init__(dtype=dtype)
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return that the data are wanted as they are."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy, CuPy, and that tiles may be sparse."""
+        """Accept NumPy, CuPy and sparse tiles."""
         return tile_backends(self, SumUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sum, and where it is added up if that is wider."""
+        """Declare the sum, and a buffer of a wider dtype to add up in, if necessary."""
         roi = self.meta.roi
         n = self.meta.dataset_shape.nav.size if roi is None else int(np.count_nonzero(roi))
         exact, dtype = sum_dtypes(self.meta.input_dtype, self.params.dtype, n)
@@ -113,7 +114,7 @@ class SumUDF(UDF):
             self._add(dest.intensity, src.intensity)
 
     def _add(self, total: Any, more: Any) -> None:
-        """Add sums to others; those of narrow integers fit 64 bits, as the plan has made sure."""
+        """Add sums; the plan ensures that sums of narrow integers fit 64 bits."""
         if is_long(self.meta.input_dtype):
             add_exactly(total, more)
         else:

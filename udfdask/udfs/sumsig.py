@@ -1,4 +1,4 @@
-"""Sum over the pixels of each frame."""
+"""Sum the pixels of each frame."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from udfdask.udfs.shared.sum_dtype import sum_dtypes
 
 
 class SumSigUDF(UDF):
-    """Sum over the pixels of each frame.
+    """Sum the pixels of each frame.
 
     Parameters
     ----------
     dtype : dtype-like, optional
-        Dtype of the result; by default what `array.sum(axis=...)` gives: uint64 for unsigned and
-        int64 for signed integers, else that of the data (float32 for float16). It must hold
-        every possible sum: an integer dtype is refused for floating data, and where so many
-        pixels could exceed it.
+        Dtype of the result; by default the dtype of `array.sum(axis=...)`: uint64 for unsigned and
+        int64 for signed integers, otherwise the dtype of the data (float32 for float16). It must
+        be able to hold every possible sum: an integer dtype is refused for floating data, or if
+        the sum of all pixels could exceed it.
 
     Notes
     -----
     Buffer `intensity`, kind nav, shape `nav`, in the unit of the data: ``sum_yx frame[y, x]``.
 
     Integers are added up exactly, in 64 bits, floating and complex data in double precision and
-    pairwise; the result is rounded to its dtype once per signal chunk. If a sum of 64-bit integers
-    does not fit 64 bits, the run stops with a `SumOverflowError`; also one on the way, of some of
-    the pixels, which others would bring back. With a floating `dtype` they are added up in double
+    pairwise. The result is rounded to its dtype once per signal chunk. If a sum of 64-bit integers
+    does not fit 64 bits, the run stops with a `SumOverflowError`, even if it is a partial sum and
+    further pixels would make it fit. With a floating `dtype`, they are added up in double
     precision.
 
     Examples
@@ -57,15 +57,15 @@ class SumSigUDF(UDF):
         super().__init__(dtype=dtype)
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return that the data are wanted as they are."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy, CuPy, and that tiles may be sparse."""
+        """Accept NumPy, CuPy and sparse tiles."""
         return tile_backends(self, SumSigUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sums, and where they are added up if that is wider."""
+        """Declare the sums, and a buffer of a wider dtype to add up in, if necessary."""
         n = self.meta.dataset_shape.sig.size
         exact, dtype = sum_dtypes(self.meta.input_dtype, self.params.dtype, n)
         buffers = {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
@@ -74,7 +74,7 @@ class SumSigUDF(UDF):
         return buffers
 
     def process_tile(self, tile: Any) -> None:
-        """Add the pixels of each frame's part."""
+        """Sum the pixels of each frame's part."""
         results = self.results
         total = results.exact if "exact" in results else results.intensity
         if self.meta._backend.on_device:

@@ -1,8 +1,8 @@
-"""A detector of a simple shape, given by numbers."""
+"""Sum the pixels in a virtual detector of a simple shape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -23,7 +23,7 @@ from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
-"""What a detector looks like."""
+"""Shapes of a virtual detector."""
 
 _NEEDED = {
     "disk": ("r",),
@@ -32,18 +32,18 @@ _NEEDED = {
     "point": ("x", "y"),
     "window": ("start", "stop"),
 }
-_CENTRED = ("disk", "ring")
+_CENTERED = ("disk", "ring")
 
 
 class VirtualDetectorUDF(UDF):
-    """Add up the pixels of each frame that lie in a disk, a ring, a rectangle or a window.
+    """Sum the pixels of each frame in a disk, a ring, a rectangle or a window.
 
     Parameters
     ----------
     shape : {"disk", "ring", "rect", "point", "window"}
-        Shape of the detector; a window is one of a spectrum, a signal with one axis.
+        Shape of the detector. A window is for spectra, which have one signal axis.
     cx, cy : float, optional
-        Centre of a disk or ring, in pixels, by default half the size of a frame, rounded down.
+        Center of a disk or ring, in pixels; by default half the size of a frame, rounded down.
     r : float, optional
         Radius of a disk, in pixels: ``d <= r``.
     ri, ro : float, optional
@@ -58,21 +58,20 @@ class VirtualDetectorUDF(UDF):
     Raises
     ------
     ArgumentTypeError
-        If a parameter of the shape is missing, or one was given that it does not have.
+        If a parameter of the shape is missing, or a parameter does not belong to the shape.
     ArgumentValueError
-        If there is no such shape; in `run_udf`, if a value cannot be or no pixel of the frame lies
-        in the detector.
+        If the shape is unknown; in `run_udf`, if a value is invalid or no pixel of the frame is in
+        the detector.
 
     See Also
     --------
-    ApplyMasksUDF : Any masks, and many of them.
+    ApplyMasksUDF : Applies any number of arbitrary masks.
 
     Notes
     -----
     Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Integers are added up in
-    int64 or uint64, as `array.sum()` does; float16 in float32. Pixels outside of the detector do
-    not count: they may be NaN. A sum of integers that does not fit 64 bits stops the run with a
-    `SumOverflowError`.
+    int64 or uint64, as `array.sum()` does; float16 in float32. Pixels outside the detector can be
+    NaN. A sum of integers that does not fit 64 bits stops the run with a `SumOverflowError`.
 
     Examples
     --------
@@ -123,15 +122,15 @@ class VirtualDetectorUDF(UDF):
         super().__init__(shape=shape, **given)
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return that the data are wanted as they are."""
+        """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Return NumPy, CuPy, and that tiles may be sparse."""
+        """Accept NumPy, CuPy and sparse tiles."""
         return tile_backends(self, VirtualDetectorUDF)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare the sums; looks at the mask."""
+        """Declare the sums; raise if no pixel is in the detector."""
         shape, numbers = self._detector()
         sig = self.meta.dataset_shape.sig
         if not detector_mask(shape, sig, **numbers).any():
@@ -143,21 +142,17 @@ class VirtualDetectorUDF(UDF):
         return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Compute the mask and choose how to multiply."""
+        """Compute the mask; on the CPU also choose the algorithm of the multiplication."""
         shape, numbers = self._detector()
-        mask: Callable[[], AnyArray] = partial(
-            detector_mask, shape, self.meta.dataset_shape.sig, **numbers
-        )
+        mask = partial(detector_mask, shape, self.meta.dataset_shape.sig, **numbers)
         if self.meta._backend.on_device:
             return {"inside": self.meta._backend.dense.share(mask())}
-        data = self.meta.input_dtype
-        dtype = product_dtype(data, np.dtype(bool))
-        container = MaskContainer([mask])
-        product = MaskProduct(container, data, dtype)
+        data, container = self.meta.input_dtype, MaskContainer([mask])
+        product = MaskProduct(container, data, product_dtype(data, np.dtype(bool)))
         return {"product": product, "inside": container.computed_masks[0]}
 
     def process_tile(self, tile: Any) -> None:
-        """Add the pixels of a tile."""
+        """Sum the pixels of a tile in the detector."""
         if self.meta._backend.is_sparse:
             self._add_entries(tile)
         elif self.meta._backend.on_device:
@@ -167,7 +162,7 @@ class VirtualDetectorUDF(UDF):
             self._add_pixels(tile)
 
     def _add_entries(self, tile: Any) -> None:
-        """Add what a sparse tile stores inside of the detector."""
+        """Sum the stored pixels of a sparse tile in the detector."""
         from udfdask.kernels.cpu.sparse_entries import entries_of
         from udfdask.kernels.cpu.sparse_sums import add_entries_inside
 
@@ -176,19 +171,20 @@ class VirtualDetectorUDF(UDF):
         add_entries_inside(entries_of(tile), flat, self.results.intensity)
 
     def _add_pixels(self, tile: Any) -> None:
-        """Add the pixels of a dense tile on the host."""
+        """Sum the pixels of a dense tile on the host."""
         data, part = self.task_data, self.meta.sig_slice
-        found = np.zeros_like(self.results.intensity)
-        with np.errstate(invalid="ignore"):  # of infinite pixels
-            data.product.add(tile, part, found[:, np.newaxis])
-            unsure = ~np.isfinite(found)
-            if unsure.any():  # 0 times NaN or infinity is NaN, and pixels outside do not count
-                pixels = tile[unsure][:, data.inside[part.get()]]
-                found[unsure] = pixels.sum(axis=1, dtype=found.dtype)
-            add_exactly(self.results.intensity, found)
+        sums = np.zeros_like(self.results.intensity)
+        with np.errstate(invalid="ignore"):  # pixels can be infinite
+            data.product.add(tile, part, sums[:, np.newaxis])
+            # a NaN or infinite pixel outside the detector spoils the product with its mask
+            spoiled = ~np.isfinite(sums)
+            if spoiled.any():
+                pixels = tile[spoiled][:, data.inside[part.get()]]
+                sums[spoiled] = pixels.sum(axis=1, dtype=sums.dtype)
+            add_exactly(self.results.intensity, sums)
 
     def _detector(self) -> tuple[DetectorShape, dict[str, float]]:
-        """Return the shape and its numbers."""
+        """Return the shape of the detector and its numbers."""
         numbers = dict(self._kwargs)
         return numbers.pop("shape"), numbers
 
@@ -205,7 +201,7 @@ def detector_mask(shape: DetectorShape, sig: Shape, **numbers: Any) -> AnyArray:
     if shape == "window":
         return window(numbers["start"], numbers["stop"], sig[0])
     ny, nx = sig
-    if shape in _CENTRED:
+    if shape in _CENTERED:
         cx, cy = numbers.get("cx", nx // 2), numbers.get("cy", ny // 2)
         if shape == "disk":
             return circular(cx, cy, nx, ny, numbers["r"])
@@ -220,21 +216,19 @@ def detector_mask(shape: DetectorShape, sig: Shape, **numbers: Any) -> AnyArray:
 
 
 def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
-    """Raise if this is no shape, or these are not the numbers that it takes."""
+    """Raise unless the shape exists and these are its numbers."""
     if shape not in get_args(DetectorShape):
         raise ArgumentValueError(
             f"a virtual detector is one of {', '.join(get_args(DetectorShape))}, not {shape!r}"
         )
     needed = _NEEDED[shape]
-    known = (*needed, "cx", "cy") if shape in _CENTRED else needed
-    takes = f"a {shape} takes {', '.join(needed)}" + (
-        " and perhaps cx, cy" if shape in _CENTRED else ""
-    )
+    optional = ("cx", "cy") if shape in _CENTERED else ()
     missing = [name for name in needed if name not in given]
-    foreign = [name for name in given if name not in known]
-    if missing or foreign:
-        wrong = [f"{', '.join(foreign)} was given"] if foreign else []
+    unexpected = [name for name in given if name not in (*needed, *optional)]
+    if missing or unexpected:
+        wrong = [f"{', '.join(unexpected)} was given"] if unexpected else []
         wrong += [f"{', '.join(missing)} is missing"] if missing else []
+        takes = f"a {shape} takes {', '.join(needed)}" + " and optionally cx, cy" * bool(optional)
         raise ArgumentTypeError(f"{takes}, but {' and '.join(wrong)}")
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):

@@ -116,7 +116,7 @@ def test_auto_udf_wants_a_function():
 @pytest.mark.parametrize(
     ("of_ones", "of_others", "message"),
     [
-        (0, 0.5, "returned float64 for this frame, but int64 for a frame of ones: give output_dt"),
+        (0, 0.5, "returned float64 for this frame, but int64 for a frame of ones: pass output_dt"),
         (True, 3, "returned int64 for this frame, but bool"),
         (0.0, 1j, "returned complex128 for this frame, but float64"),
         (np.zeros(3), 1.0, r"shape \(\) for this frame, but its result has the shape \(3,\)"),

@@ -233,11 +233,13 @@ def test_the_whole_buffer(x):
         assert np.shares_memory(whole.data, self.results.n)
         assert self.results.get_buffer("s").shape == SIG
         assert self.results.get_buffer("o").shape == (1,)
-        with pytest.raises(ud.UDFError, match=r"no buffer 'late'; allocated are \['n', 'o', 's'\]"):
+        with pytest.raises(
+            ud.UDFError, match=r"no buffer 'late'; allocated buffers: \['n', 'o', 's'\]"
+        ):
             self.results.get_buffer("late")
-        with pytest.raises(ud.UDFError, match=r"no buffer 'x'; allocated are"):
+        with pytest.raises(ud.UDFError, match=r"no buffer 'x'; allocated buffers:"):
             self.results.get_buffer("x")
-        with pytest.raises(AttributeError, match=r"no buffer 'x'; declared are"):
+        with pytest.raises(AttributeError, match=r"no buffer 'x'; declared buffers:"):
             _ = self.results.x
         with pytest.raises(ud.UDFError, match=r"'late' is result_only: return it from get_results"):
             self.results.late = 1

@@ -216,11 +216,11 @@ class MaskContainer:
                 f"{type(key).__name__}"
             )
         numpy_backend(backend)
-        wanted = choice("sparse_backend", sparse_backend, self.default_sparse)
+        form = choice("sparse_backend", sparse_backend, self.default_sparse)
         return self._stack.matrix(
             self._region(key.sig),
             self.dtype if dtype is None else _dtype(dtype),
-            self.use_sparse if wanted is None else wanted,
+            self.use_sparse if form is None else form,
             bool(transpose),
         )
 

@@ -12,6 +12,7 @@ from udfdask.arrays.geometry.slices import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.stacks.dense_product import MaskProduct
+from udfdask.masks.stacks.tile_matrix import Region
 
 
 class DeviceMaskProduct(MaskProduct):
@@ -24,7 +25,7 @@ class DeviceMaskProduct(MaskProduct):
     def __init__(self, backend: DenseBackend, *args: Any) -> None:
         self._backend = backend
         self._lock = threading.Lock()
-        self._there: dict[Any, Any] = {}
+        self._uploaded: dict[Region, tuple[Any, int | None]] = {}
         super().__init__(*args)
 
     def _choose(self) -> bool:
@@ -42,18 +43,18 @@ class DeviceMaskProduct(MaskProduct):
             target = out.view(self._real) if self._split else out
             add_dense_products(frames, matrix, target, most)
             return
-        found, near = out * 0, out * 0.0
-        add_dense_products(frames, matrix, found, most)
-        add_dense_products(frames, matrix.astype(np.float64), near)
-        require_near(found, near)
-        add_exactly(out, found)
+        # integers wrap silently: compare with the product in double precision
+        products, approximate = out * 0, out * 0.0
+        add_dense_products(frames, matrix, products, most)
+        add_dense_products(frames, matrix.astype(np.float64), approximate)
+        require_near(products, approximate)
+        add_exactly(out, products)
 
     def _matrix(self, part: Slice) -> tuple[Any, int | None]:
         """Return a part of the masks on the device, shape (pixels, masks), and its exact length."""
         region = tuple(zip(part.origin, part.shape, strict=True))
         with self._lock:
-            if region not in self._there:
+            if region not in self._uploaded:
                 cut = self._cut_dense(part)
-                self._there[region] = (self._backend.share(cut.masks), cut.most)
-        found: tuple[Any, int | None] = self._there[region]
-        return found
+                self._uploaded[region] = (self._backend.share(cut.masks), cut.most)
+            return self._uploaded[region]

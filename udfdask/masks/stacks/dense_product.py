@@ -16,12 +16,11 @@ from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stacks.tile_matrix import Region, entries
 from udfdask.types import AnyArray
 
-TOGETHER = 1 << 20
-"""Bytes of frames that are shifted at a time, at least one frame."""
+SHIFTED_BYTES = 1 << 20
+"""Size of the frames that are shifted at a time, in bytes; at least one frame."""
 
 NARROWEST = 128
 """Number of pixels over which a product must be exact in float32 to be faster than float64."""
-
 
 LARGEST = 2.0**62
 """Sums with an absolute value up to this fit into 64 bits."""
@@ -108,8 +107,8 @@ class MaskProduct:
     def _heaviest(self) -> float:
         """Return the largest sum of absolute values of a mask."""
         masks = self._container.computed_masks
-        _, _, values = found = entries(masks, tuple((0, n) for n in masks.shape[1:]))
-        return float(np.bincount(found[0], np.abs(values, dtype=np.float64)).max(initial=0))
+        which, _, values = entries(masks, tuple((0, n) for n in masks.shape[1:]))
+        return float(np.bincount(which, np.abs(values, dtype=np.float64)).max(initial=0))
 
     def _choose(self) -> bool:
         """Return whether to use sparse masks: as the user chose, otherwise the faster way."""
@@ -137,12 +136,14 @@ class MaskProduct:
         from udfdask.kernels.cpu.exact_sums import bits_of  # loads numba
         from udfdask.kernels.cpu.rows import as_rows
 
-        found = np.zeros_like(out)
-        self._add_frames(frames, part, found)
+        products = np.zeros_like(out)
+        self._add_frames(frames, part, products)
+        # integers wrap silently: if the values of this tile are that large, compare with the
+        # product in double precision
         if frames.size and float(bits_of(*as_rows(frames))) * self._weight > LARGEST:
             masks = self._container.get(part, dtype=np.float64, sparse_backend=False)
-            require_near(found, frames.astype(np.float64) @ masks)
-        add_exactly(out, found)
+            require_near(products, frames.astype(np.float64) @ masks)
+        add_exactly(out, products)
 
     def _add_frames(self, frames: AnyArray, part: Slice, out: AnyArray) -> None:
         """Add the products of flat frames; sums of integers are correct modulo 2**64."""
@@ -160,22 +161,21 @@ class MaskProduct:
     ) -> None:
         """Add the products of a tile with masks that are all shifted equally, in pixels."""
         sig = self._container.computed_masks.shape[1:]
-        here, there = overlap(shift, sig)  # in the frame and in the masks
-        start = [max(o, h.start) for o, h in zip(part.origin, here, strict=True)]
-        stop = [min(o + n, h.stop) for o, n, h in zip(part.origin, part.shape, here, strict=True)]
-        sizes = [b - a for a, b in zip(start, stop, strict=True)]
-        if min(sizes) <= 0:
-            return
-        window = tuple(
-            slice(a - o, b - o) for a, b, o in zip(start, stop, part.origin, strict=True)
-        )
-        origin = [a - h.start + t.start for a, h, t in zip(start, here, there, strict=True)]
+        in_frame, in_masks = overlap(shift, sig)
+        window, origin, sizes = [], [], []
+        for o, n, f, m in zip(part.origin, part.shape, in_frame, in_masks, strict=True):
+            start, stop = max(o, f.start), min(o + n, f.stop)
+            if stop <= start:
+                return
+            window.append(slice(start - o, stop - o))
+            origin.append(start - f.start + m.start)
+            sizes.append(stop - start)
         self.add(tile[(slice(None), *window)], Slice(origin, Shape(sizes, len(sizes))), out)
 
     def add_moved(self, frames: AnyArray, shifts: AnyArray, out: AnyArray) -> None:
         """Add the products of whole frames, (n, *sig), with masks shifted by (n, sig dims)."""
         whole = self._whole
-        step = max(1, TOGETHER // max(1, whole.shape.size * frames.itemsize))
+        step = max(1, SHIFTED_BYTES // max(1, whole.shape.size * frames.itemsize))
         for first in range(0, len(frames), step):
             rows = slice(first, first + step)
             # shift the frames instead of the masks: all frames then use the same matrix

@@ -66,11 +66,12 @@ class EntryProduct(MaskProduct):
         if not self._may_wrap:
             add_entry_products(stored, masks, wide, out.view(self._real) if self._split else out)
             return
-        found = np.zeros_like(out)
-        add_entry_products(stored, masks, wide, found)
+        products = np.zeros_like(out)
+        add_entry_products(stored, masks, wide, products)
+        # integers wrap silently, as in `MaskProduct.add`
         if float(np.abs(stored.values, dtype=np.float64).max(initial=0)) * self._weight > LARGEST:
-            require_near(found, self._approximate(stored, part))
-        add_exactly(out, found)
+            require_near(products, self._approximate(stored, part))
+        add_exactly(out, products)
 
     def _approximate(self, stored: Any, part: Slice) -> AnyArray:
         """Return products in double precision."""

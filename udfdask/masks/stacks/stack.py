@@ -32,9 +32,9 @@ class MaskStack:
     __slots__ = ("_matrices", "is_sparse", "masks")
 
     def __init__(self, factories: Factories, as_sparse: bool | None) -> None:
-        made = _call(factories)
-        self.is_sparse = all(map(_is_sparse, made)) if as_sparse is None else as_sparse
-        self.masks = _join(made, self.is_sparse)
+        stacks = _call(factories)
+        self.is_sparse = all(map(_is_sparse, stacks)) if as_sparse is None else as_sparse
+        self.masks = _join(stacks, self.is_sparse)
         self._matrices = OncePerProcess(MOST_REGIONS)
 
     @property
@@ -46,17 +46,17 @@ class MaskStack:
         self,
         region: Region,
         dtype: np.dtype[Any],
-        wanted: Sparse | Literal[False],
+        form: Sparse | Literal[False],
         transpose: bool,
     ) -> Any:
         """Return the masks within a region as a matrix, (n, pixels) or transposed."""
 
         def make() -> Any:
-            if wanted is False:
+            if form is False:
                 return dense_matrix(self.masks, region, dtype, transpose)
-            return sparse_matrix(self.masks, region, dtype, transpose, wanted)
+            return sparse_matrix(self.masks, region, dtype, transpose, form)
 
-        return self._matrices.get((region, dtype, wanted, transpose), make)
+        return self._matrices.get((region, dtype, form, transpose), make)
 
 
 def _call(factories: Factories) -> list[Any]:
@@ -117,6 +117,7 @@ def _join(stacks: Sequence[Any], as_sparse: bool) -> Any:
     return sparse.concatenate([s if _is_sparse(s) else sparse.COO.from_numpy(s) for s in stacks])
 
 
+# few stacks, because they are large: 500 dense masks of 256 x 256 pixels are 125 MiB in float32
 _STACKS = OncePerProcess(8)
 _LOCKS = OncePerProcess(64)
 

@@ -20,8 +20,7 @@ def dense_matrix(masks: Any, region: Region, dtype: np.dtype[Any], transpose: bo
     n, pixels = len(masks), math.prod(size for _, size in region)
     shape = (pixels, n) if transpose else (n, pixels)
     if isinstance(masks, np.ndarray):
-        index = tuple(slice(first, first + size) for first, size in region)
-        flat = masks[(slice(None), *index)].reshape(n, pixels)
+        flat = _flat(masks, region)
         matrix = np.ascontiguousarray(flat.T if transpose else flat, dtype=dtype)
     else:
         rows, columns, values = entries(masks, region)
@@ -32,31 +31,36 @@ def dense_matrix(masks: Any, region: Region, dtype: np.dtype[Any], transpose: bo
     return matrix
 
 
+def _flat(masks: AnyArray, region: Region) -> AnyArray:
+    """Return the masks within a region, shape (n, pixels)."""
+    index = tuple(slice(first, first + size) for first, size in region)
+    return masks[(slice(None), *index)].reshape(len(masks), math.prod(n for _, n in region))
+
+
 def sparse_matrix(
-    masks: Any, region: Region, dtype: np.dtype[Any], transpose: bool, wanted: Sparse
+    masks: Any, region: Region, dtype: np.dtype[Any], transpose: bool, form: Sparse
 ) -> Any:
-    """Return a sparse matrix of shape (n, pixels), or transposed, in the `wanted` format."""
+    """Return a sparse matrix of shape (n, pixels), or transposed, in the format `form`."""
     rows, columns, values = entries(masks, region)
     n, pixels = len(masks), math.prod(size for _, size in region)
     place, shape = ((columns, rows), (pixels, n)) if transpose else ((rows, columns), (n, pixels))
     values = values.astype(dtype)
-    if wanted.startswith("scipy.sparse"):
+    if form.startswith("scipy.sparse"):
         import scipy.sparse
 
-        form = scipy.sparse.csc_matrix if wanted.endswith("csc") else scipy.sparse.csr_matrix
-        matrix = form((values, place), shape=shape, dtype=dtype)
+        make = scipy.sparse.csc_matrix if form.endswith("csc") else scipy.sparse.csr_matrix
+        matrix = make((values, place), shape=shape, dtype=dtype)
         matrix.sort_indices()
         return matrix
     sparse = checks.needs_sparse("a matrix of pydata's sparse")
     coo = sparse.COO(coords=np.stack(place), data=values, shape=shape, has_duplicates=False)
-    return sparse.GCXS(coo) if wanted.endswith("GCXS") else coo
+    return sparse.GCXS(coo) if form.endswith("GCXS") else coo
 
 
 def entries(masks: Any, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return the nonzero values in a region, with their mask numbers and flat pixel numbers."""
     if isinstance(masks, np.ndarray):
-        index = tuple(slice(first, first + size) for first, size in region)
-        flat = masks[(slice(None), *index)].reshape(len(masks), math.prod(n for _, n in region))
+        flat = _flat(masks, region)
         rows, columns = np.nonzero(flat)
         return rows, columns, flat[rows, columns]
     # NumPy, because slicing a COO makes numba compile for seconds in each process

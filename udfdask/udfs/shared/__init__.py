@@ -1,1 +1,1 @@
-"""Parts that several built-in UDFs share; none of them is a UDF."""
+"""Share code between the built-in UDFs; nothing here is a UDF."""

@@ -1,4 +1,4 @@
-"""Angle and flip between detector and scan: how vectors are corrected, and a guess of both."""
+"""Correct the rotation and flip between detector and scan, and guess both from the data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from udfdask.types import AnyArray
 
 
 class GuessResult(NamedTuple):
-    """What `guess_corrections` has found: parameters of `CoMUDF`."""
+    """Parameters of `CoMUDF` that `guess_corrections` returns."""
 
     scan_rotation: int
-    """Angle in degrees, within -179 and 180."""
+    """Angle in degrees, between -179 and 180."""
     flip_y: bool
-    """Whether y is flipped, before turning."""
+    """Whether y is flipped before the rotation."""
     cy: float
     """Mean of the y components, in pixels."""
     cx: float
@@ -27,40 +27,40 @@ class GuessResult(NamedTuple):
 
 
 def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessResult:
-    """Guess the scan rotation, the flip and the centre from centres of mass over a scan.
+    """Guess the scan rotation, the flip and the center from the centers of mass of a scan.
 
-    It takes the field to be that of atoms in atomic resolution STEM. Such a field has no curl, so
-    that the angle (in whole degrees) and the flip are those with the least root mean square of it.
-    Of the two angles of which that is true the one is chosen with which more of the largest values
-    of the divergence are negative, as they are at atom columns. The mean deflection is taken to be
-    none.
+    The guess assumes the field of atoms in atomic resolution STEM. Such a field has no curl.
+    Therefore the guess is the angle, in whole degrees, and the flip with the smallest root mean
+    square of the curl. Two opposite angles have the same curl. At atom columns, the divergence has
+    large negative values, so the guess is the angle with more large negative values than large
+    positive values. The mean deflection is assumed to be zero.
 
     Parameters
     ----------
     y_centers, x_centers : array-like, shape (ny, nx)
-        Components of the centres of mass, ``result["raw_com"][..., 0]`` and ``[..., 1]``, in
-        pixels. Values that are not finite are left out.
+        Components of the centers of mass, ``result["raw_com"][..., 0]`` and ``[..., 1]``, in
+        pixels. Values that are not finite are ignored.
     roi : numpy.ndarray of bool or index, optional
-        What of the scan to look at; by default all but the last row and column.
+        Part of the scan to use; by default all except the last row and column.
 
     Returns
     -------
     GuessResult
-        `scan_rotation`, `flip_y`, `cy` and `cx`, for ``CoMUDF(**guess._asdict())``. They come on
-        top of those with which the input was made: from `raw_shifts`, `cy` and `cx` are relative
-        to its centre.
+        `scan_rotation`, `flip_y`, `cy` and `cx`, for ``CoMUDF(**guess._asdict())``. They are
+        relative to the parameters of the run that computed the input: if you pass `raw_shifts`,
+        `cy` and `cx` are relative to the center of that run.
 
     Raises
     ------
     ArgumentTypeError
-        If the components are no real numbers.
+        If the components are not real numbers.
     ArgumentValueError
-        If they are not of one 2-D shape with both sizes at least 2, or no position that `roi`
-        selects has a curl and a divergence.
+        If the components differ in shape, are not 2-D or have a size below 2, or if no position
+        in `roi` has a finite curl and divergence.
 
     See Also
     --------
-    apply_correction : Turns and flips with what was guessed.
+    apply_correction : Flips and rotates vectors with the guessed values.
 
     Examples
     --------
@@ -79,41 +79,42 @@ def guess_corrections(y_centers: Any, x_centers: Any, roi: Any = None) -> GuessR
             "y_centers and x_centers must cover a 2-D scan with at least 2 positions along each "
             f"axis, but have the shape {y.shape}"
         )
-    chosen = (slice(0, -1), slice(0, -1)) if roi is None else roi
-    rot, div = curl(y, x)[chosen].ravel(), divergence(y, x)[chosen].ravel()
-    rot_flipped, div_flipped = curl(-y, x)[chosen].ravel(), divergence(-y, x)[chosen].ravel()
-    known = np.isfinite(rot) & np.isfinite(div)
-    centre_y, centre_x = y[chosen].ravel(), x[chosen].ravel()
-    there = np.isfinite(centre_y) & np.isfinite(centre_x)
-    if not known.any() or not there.any():
+    selected = (slice(0, -1), slice(0, -1)) if roi is None else roi
+    rot, div = curl(y, x)[selected].ravel(), divergence(y, x)[selected].ravel()
+    rot_flipped, div_flipped = curl(-y, x)[selected].ravel(), divergence(-y, x)[selected].ravel()
+    finite = np.isfinite(rot) & np.isfinite(div)
+    center_y, center_x = y[selected].ravel(), x[selected].ravel()
+    centered = np.isfinite(center_y) & np.isfinite(center_x)
+    if not finite.any() or not centered.any():
         raise ArgumentValueError(
-            "there is no position from which to guess: roi selects none where y_centers, "
-            "x_centers and their neighbours are finite"
+            "there is no position from which to guess: expected a position in roi where y_centers, "
+            "x_centers and their neighbors are finite"
         )
-    straight = _curl_by_angle(rot[known], div[known])
-    flipped = _curl_by_angle(rot_flipped[known], div_flipped[known])
+    straight = _curl_by_angle(rot[finite], div[finite])
+    flipped = _curl_by_angle(rot_flipped[finite], div_flipped[finite])
     flip_y = bool(flipped.min() < straight.min())
     if flip_y:
         rot, div = rot_flipped, div_flipped
     angle = int(np.argmin(flipped if flip_y else straight))
     radians = math.radians(angle)
-    turned = math.cos(radians) * div[known] - math.sin(radians) * rot[known]
-    largest = float(np.abs(turned).max())
-    histogram, _ = np.histogram(turned, range=(-largest, largest), bins=5)
+    rotated = math.cos(radians) * div[finite] - math.sin(radians) * rot[finite]
+    largest = float(np.abs(rotated).max())
+    # compare the most negative fifth of the range of the divergence with the most positive fifth
+    histogram, _ = np.histogram(rotated, range=(-largest, largest), bins=5)
     if histogram[0] < histogram[-1]:
         angle += 180
     return GuessResult(
         scan_rotation=angle - 360 if angle > 180 else angle,
         flip_y=flip_y,
-        cy=float(centre_y[there].mean()),
-        cx=float(centre_x[there].mean()),
+        cy=float(center_y[centered].mean()),
+        cx=float(center_x[centered].mean()),
     )
 
 
 def _curl_by_angle(rot: AnyArray, div: AnyArray) -> AnyArray:
-    """Return the mean square curl of a field turned by 0, 1, ... 359 degrees.
+    """Return the mean square curl of a field rotated by 0, 1, ... 359 degrees.
 
-    Turning by t makes the curl ``cos(t) * curl + sin(t) * divergence``.
+    After a rotation by t, the curl is ``cos(t) * curl + sin(t) * divergence``.
     """
     t = np.radians(np.arange(360))
     cos, sin = np.cos(t), np.sin(t)
@@ -126,21 +127,21 @@ def _curl_by_angle(rot: AnyArray, div: AnyArray) -> AnyArray:
 def apply_correction(
     y_centers: Any, x_centers: Any, scan_rotation: float, flip_y: bool, forward: bool = True
 ) -> tuple[Any, Any]:
-    """Flip vectors and turn them, as `CoMUDF` does.
+    """Flip vectors, then rotate them, as `CoMUDF` does.
 
-    It gives ``R @ F @ (y, x)`` with ``F = diag(-1, 1)`` if `flip_y` and
-    ``R = [[cos, sin], [-sin, cos]]``, so that +90 degrees send +x to +y.
+    The result is ``R @ F @ (y, x)`` with ``F = diag(-1, 1)`` if `flip_y` is True, and
+    ``R = [[cos, sin], [-sin, cos]]``: a rotation by +90 degrees maps +x to +y.
 
     Parameters
     ----------
-    y_centers, x_centers : array, numpy or dask, of one shape
+    y_centers, x_centers : array, numpy or dask, of equal shape
         Components of the vectors.
     scan_rotation : float
         Angle in degrees, clockwise on a screen, where y points down.
     flip_y : bool
-        Turn the y axis around first.
+        Flip the y axis first.
     forward : bool
-        False undoes it: turns back, then flips.
+        False for the inverse: rotate back, then flip.
 
     Returns
     -------
@@ -150,9 +151,9 @@ def apply_correction(
     Raises
     ------
     ArgumentTypeError
-        If `scan_rotation` is no number.
+        If `scan_rotation` is not a number.
     ArgumentValueError
-        If it is not finite.
+        If `scan_rotation` is not finite.
 
     Examples
     --------
@@ -164,19 +165,19 @@ def apply_correction(
     """
     matrix = correction_matrix(scan_rotation, flip_y)
     if not forward:
-        matrix = matrix.T  # its inverse
+        matrix = matrix.T  # the inverse, because the matrix is orthogonal
     (yy, yx), (xy, xx) = matrix.tolist()
     return yy * y_centers + yx * x_centers, xy * y_centers + xx * x_centers
 
 
 def correction_matrix(scan_rotation: float, flip_y: bool) -> AnyArray:
-    """Return the matrix for (y, x) vectors that flips, then turns by some degrees."""
-    turn = coordinates.rotate_deg(degrees(scan_rotation))
-    return turn @ coordinates.flip_y() if flip_y else turn
+    """Return the matrix for (y, x) vectors that flips y, then rotates by an angle in degrees."""
+    rotation = coordinates.rotate_deg(degrees(scan_rotation))
+    return rotation @ coordinates.flip_y() if flip_y else rotation
 
 
 def degrees(value: Any) -> float:
-    """Return a scan rotation, checked."""
+    """Return a scan rotation as a float; raise if it is not a finite number."""
     try:
         angle = float(value)
     except (TypeError, ValueError):
@@ -190,29 +191,30 @@ def degrees(value: Any) -> float:
 
 
 def to_beam_shift(shifts: Any) -> Any:
-    """Return shifts of the centre of mass in the convention of pyxem's beam shifts.
+    """Convert shifts of the center of mass to pyxem's convention for beam shifts.
 
-    pyxem writes vectors as (x, y), and means the shift that brings the beam to the centre: centre
-    minus centre of mass.
+    pyxem writes vectors as (x, y). Its beam shift moves the beam to the center: it is the center
+    minus the center of mass.
 
-    The origin stays that of the shifts. `CoMUDF` counts from the pixel ``shape // 2``, pyxem from
-    ``shape / 2``, which is half a pixel more along an axis of odd size. For pyxem's numbers on such
-    frames pass ``cy=ny / 2, cx=nx / 2`` to `CoMUDF`.
+    The origin does not change. `CoMUDF` measures from the pixel ``shape // 2``, pyxem from
+    ``shape / 2``: half a pixel more along an axis of odd size. To get pyxem's numbers for such
+    frames, pass ``cy=ny / 2, cx=nx / 2`` to `CoMUDF`.
 
     Parameters
     ----------
     shifts : array, numpy, dask or xarray, or HyperSpy signal, shape (..., 2)
-        Centre of mass minus centre as (y, x), in pixels: `raw_shifts` or `field` of `CoMUDF`.
+        Center of mass minus center as (y, x), in pixels: `raw_shifts` or `field` of `CoMUDF`.
 
     Returns
     -------
     array, shape (..., 2)
-        Centre minus centre of mass as (x, y), in pixels; of the type of `shifts`, axes kept.
+        Center minus center of mass as (x, y), in pixels; the type and the axes are those of
+        `shifts`.
 
     Raises
     ------
     ArgumentValueError
-        If the last axis is not of size 2.
+        If the last axis does not have the size 2.
 
     Examples
     --------
@@ -221,7 +223,7 @@ def to_beam_shift(shifts: Any) -> Any:
     >>> to_beam_shift(np.array([1.0, 2.0]))
     array([-2., -1.])
     """
-    if hasattr(shifts, "_deepcopy_with_new_data"):  # a HyperSpy signal: to an array it has no axes
+    if hasattr(shifts, "_deepcopy_with_new_data"):  # a HyperSpy signal, which keeps its axes
         return shifts._deepcopy_with_new_data(to_beam_shift(shifts.data))
     if not hasattr(shifts, "__dask_graph__"):
         shifts = np.asarray(shifts)
@@ -233,7 +235,7 @@ def to_beam_shift(shifts: Any) -> Any:
 
 
 def _components(y_centers: Any, x_centers: Any) -> tuple[AnyArray, AnyArray]:
-    """Return two components as float64, checked to be of one shape."""
+    """Return two components as float64; raise unless they are real and of equal shape."""
     y, x = np.asarray(y_centers), np.asarray(x_centers)
     for component in (y, x):
         if component.dtype.kind not in "biuf":
@@ -242,6 +244,6 @@ def _components(y_centers: Any, x_centers: Any) -> tuple[AnyArray, AnyArray]:
             )
     if y.shape != x.shape:
         raise ArgumentValueError(
-            f"y_centers and x_centers must have one shape, but have {y.shape} and {x.shape}"
+            f"y_centers and x_centers must have the same shape, not {y.shape} and {x.shape}"
         )
     return y.astype(np.float64), x.astype(np.float64)

@@ -1,4 +1,4 @@
-"""What `CorrelationUDF` asks of its parameters."""
+"""Check the parameters of `CorrelationUDF`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from udfdask.udf.aux_data import AuxData
 
 
 def checked_peaks(given: Any) -> Any:
-    """Return whole positions, shape (n, 2), or lazy ones."""
+    """Return positions rounded to whole pixels, shape (n, 2), or an unchanged dask array."""
     peaks = given if _is_lazy(given) else _numbers("peaks", given)
     if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
         raise ArgumentValueError(
@@ -25,20 +25,20 @@ def checked_peaks(given: Any) -> Any:
 
 
 def checked_template(given: Any) -> Any:
-    """Return a description, an array or a lazy array of a template."""
+    """Return a template: a `DiskTemplate`, a NumPy array or a dask array."""
     if isinstance(given, DiskTemplate):
         return given
     template = given if _is_lazy(given) else _numbers("template", given)
     if template.ndim != 2 or not all(n > 0 for n in template.shape):
         raise ArgumentValueError(
             f"template must be a DiskTemplate or an array (height, width), not {given!r:.60}: for "
-            "a disc write DiskTemplate(radius=...)"
+            "a disk write DiskTemplate(radius=...)"
         )
     return template
 
 
 def checked_steps(given: Any) -> int:
-    """Return how far to look, in pixels."""
+    """Return the search distance in pixels."""
     try:
         steps = index(given)
     except TypeError:
@@ -48,14 +48,14 @@ def checked_steps(given: Any) -> int:
     if steps < 2:
         raise ArgumentValueError(
             f"steps must be at least 2 pixels, not {steps}: the 5 x 5 pixels around a maximum "
-            "have to fit into the map"
+            "must fit into the correlation map"
         )
     return steps
 
 
 def checked_shift(given: Any) -> Any:
     """Return a shift (y, x), aux data of shifts, a lazy shift, or None."""
-    hint = 'for one per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
+    hint = 'for one pair per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
     if given is None:
         return None
     if isinstance(given, AuxData):
@@ -68,13 +68,13 @@ def checked_shift(given: Any) -> Any:
     shift = given if _is_lazy(given) else _numbers("zero_shift", given)
     if shift.shape != (2,):
         raise ArgumentValueError(
-            f"zero_shift must be one pair (y, x), not of the shape {shift.shape}: {hint}"
+            f"zero_shift must be one pair (y, x), not an array of shape {shift.shape}: {hint}"
         )
     return shift
 
 
 def _is_lazy(value: Any) -> bool:
-    """Return whether a parameter will be computed first, and has a shape only so far."""
+    """Return whether a parameter is a dask array, whose values are not known yet."""
     return hasattr(value, "__dask_graph__") and hasattr(value, "shape")
 
 
@@ -83,7 +83,7 @@ def _numbers(name: str, value: Any) -> AnyArray:
     try:
         array = np.asarray(value)
     except ValueError as e:  # ragged
-        raise ArgumentValueError(f"{name} must be an array of numbers, but: {e}") from None
+        raise ArgumentValueError(f"{name} must be an array of numbers: {e}") from None
     if array.dtype.kind not in "biuf" and array.size:
         raise ArgumentTypeError(
             f"{name} must hold real numbers, not {type(value).__name__} of dtype {array.dtype}"

@@ -1,4 +1,4 @@
-"""Which array backends the built-in UDFs offer that have kernels for tiles of every kind."""
+"""Array backends that the built-in UDFs offer for the tiles that their kernels can process."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from udfdask.udf import UDF, UDFMethod
 
 
 def tile_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple[str, ...]:
-    """Return NumPy and, where `process_tile` of the built-in `own` runs, CuPy and sparse formats.
+    """Return NumPy, CuPy and sparse formats if `process_tile` of the class `own` runs, or NumPy.
 
-    A subclass with a `process_tile` of its own, or that processes frames, has NumPy arrays in mind:
-    it gets others if its `get_backends` says so. Long doubles, which compiled code does not know,
-    stay with NumPy, as does what has no sums. `on_device` says whether CuPy is offered at all.
+    A subclass that overrides `process_tile`, or processes frames, expects NumPy arrays, and gets
+    other arrays only if its `get_backends` offers them. Long doubles, for which there is no
+    compiled code, and data that cannot be added up are processed by NumPy too. Without `on_device`,
+    CuPy is not offered.
     """
     dense = dense_backends(udf, own, on_device=on_device)
     return dense + SPARSE_TILES if _is_own(udf, own) else dense
 
 
 def dense_backends(udf: UDF, own: type[UDF], *, on_device: bool = True) -> tuple[str, ...]:
-    """Return NumPy and, where `process_tile` of the built-in `own` runs, CuPy."""
+    """Return NumPy and CuPy if `process_tile` of the built-in class `own` runs, otherwise NumPy."""
     host = (UDF.BACKEND_NUMPY,)
     return host + DEVICE_TILES if on_device and _is_own(udf, own) else host
 
 
 def _is_own(udf: UDF, own: type[UDF]) -> bool:
-    """Return whether a built-in's own `process_tile` runs, on numbers that compiled code knows.
+    """Return whether `process_tile` of a built-in class runs, on a dtype that its kernels accept.
 
-    Where data are yet unknown, they are taken for such.
+    Before the dtype of the data is known, it counts as accepted.
     """
     if "meta" in vars(udf):
         dtype = udf.meta.input_dtype

@@ -1,4 +1,4 @@
-"""The shifts of masks: one for all frames, or one for each."""
+"""Check the shifts of masks: one shift for all frames, or one for each frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPECTED = "shifts must be a pair (y, x), an array of shape (*nav, 2), or UDF.au
 
 
 def as_shifts(given: Any) -> Any:
-    """Return what a user gave as whole pixels along each signal axis, aux data, or a lazy shift."""
+    """Return shifts as a tuple of whole pixels, one per signal axis, or as aux data or lazy."""
     if given is None:
         return None
     if isinstance(given, AuxData):
@@ -32,7 +32,7 @@ def as_shifts(given: Any) -> Any:
     if getattr(given, "ndim", 1) > 1:
         return as_shifts(UDF.aux_data(given, "nav", given.shape[-1:], given.dtype))
     if hasattr(given, "__dask_graph__") and hasattr(given, "shape"):
-        return given  # one shift, which is checked where it is computed
+        return given  # one shift, which is checked when it is computed
     try:
         values = np.atleast_1d(np.asarray(given))
     except ValueError:
@@ -43,7 +43,7 @@ def as_shifts(given: Any) -> Any:
 
 
 def check_axes(shifts: Any, sig: Shape) -> None:
-    """Raise if there is not one number for each signal axis."""
+    """Raise unless a shift has one number for each signal axis."""
     if shifts is None:
         return
     axes = shifts.extra_shape[0] if isinstance(shifts, AuxData) else math.prod(np.shape(shifts))
@@ -54,23 +54,23 @@ def check_axes(shifts: Any, sig: Shape) -> None:
         )
 
 
-def check_known(shifts: Any, nav: Shape, roi: AnyArray | None) -> None:
-    """Raise if a shift of a frame that will be processed is known, and not finite."""
+def check_finite(shifts: Any, nav: Shape, roi: AnyArray | None) -> None:
+    """Raise if the shift of a frame in the ROI is not finite; lazy shifts are checked later."""
     if not isinstance(shifts, AuxData) or shifts.is_lazy or shifts.data is None:
         return
-    if shifts.data.size == nav.size * shifts.extra_shape[0]:  # else they do not fit the scan
+    if shifts.data.size == nav.size * shifts.extra_shape[0]:  # the plan refuses another size
         rows = np.reshape(shifts.data, (nav.size, -1))
         whole_pixels(rows if roi is None else rows[roi.reshape(-1)])
 
 
 def whole_pixels(shifts: AnyArray) -> AnyArray:
-    """Return shifts, shape (n, sig dims), as int64, without their fractions."""
+    """Cut shifts, shape (n, sig dims), to whole pixels, int64."""
     if shifts.dtype.kind == "f":
         wrong = ~np.isfinite(shifts).all(axis=1)
         if wrong.any():
             raise ArgumentValueError(
                 f"shifts must be finite, in pixels, not {tuple(shifts[wrong][0].tolist())}: use 0 "
-                "where none is known, or leave these frames out with roi="
+                "for frames without a known shift, or exclude these frames with roi="
             )
-    far = 1 << 40  # beyond any frame, and within int64
+    far = 1 << 40  # outside any frame, and in the range of int64
     return np.clip(shifts, -far if shifts.dtype.kind != "u" else 0, far).astype(np.int64)

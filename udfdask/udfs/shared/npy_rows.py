@@ -1,4 +1,4 @@
-"""An .npy file of which several tasks, perhaps in several processes, write rows."""
+"""Write rows of an .npy file from several tasks, which can run in several processes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from udfdask.types import AnyArray
 
 
 class _Rows:
-    """An open .npy file in which rows have their places."""
+    """Map rows of an array to positions in an open .npy file."""
 
     _file: io.FileIO
     is_new = False
-    """Whether the file was not there before."""
+    """Whether this object created the file."""
 
     def __init__(self, shape: Sequence[int], sig_dims: int, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
@@ -29,15 +29,15 @@ class _Rows:
         self._size = len(self._header) + math.prod(shape) * dtype.itemsize
 
     def _blocks(self, rows: slice | AnyArray, values: AnyArray) -> Iterator[tuple[int, memoryview]]:
-        """Return positions in the file, and the bytes of values that belong there."""
-        for first, start, stop in _neighbours(rows, len(values)):
+        """Yield positions in the file, and the bytes to be stored there."""
+        for first, start, stop in _consecutive(rows, len(values)):
             block = np.ascontiguousarray(values[start:stop], dtype=self._dtype)
             position = len(self._header) + first * self._row
             yield position, block.reshape(-1).view(np.uint8).data
 
     @property
     def number(self) -> int:
-        """What tells the file from all others on its disk, whatever it is called."""
+        """Inode of the file, which identifies it on its disk independent of its name."""
         return os.fstat(self._file.fileno()).st_ino
 
     def close(self) -> None:
@@ -46,20 +46,19 @@ class _Rows:
 
 
 class NpyRows(_Rows):
-    """An .npy file open for writing; it is made, or made anew, if it is not what it should be.
+    """Open an .npy file for writing; create it, and correct its size and header, if necessary.
 
-    Tasks need no lock: each sees to it that size and header are right, which they are alike for
-    all of them, and nobody touches another one's rows. What lies in rows that nobody writes is 0 in
-    a new file.
+    Tasks need no lock: all tasks write the same size and header, and each task writes its own rows
+    only. In a new file, rows that no task writes are 0.
 
     Parameters
     ----------
     path : str
-        Where it is.
+        Path of the file.
     shape : sequence of int
         Shape of the array.
     sig_dims : int
-        How many axes the array has within a row.
+        Number of axes of a row.
     dtype : numpy.dtype
         Dtype of the array.
     """
@@ -69,7 +68,7 @@ class NpyRows(_Rows):
     ) -> None:
         super().__init__(shape, sig_dims, dtype)
         self._path = path
-        # a buffer would write back what it has read of others' rows
+        # unbuffered: a buffer would write back old bytes of rows that other tasks have written
         self._file = io.FileIO(path, "r+b", opener=self._open_or_make)
         if os.fstat(self._file.fileno()).st_size != self._size:
             self._file.truncate(self._size)
@@ -77,40 +76,40 @@ class NpyRows(_Rows):
             self._write(0, memoryview(self._header))
 
     def _open_or_make(self, path: str, flags: int) -> int:
-        """Open a file as it is; make an empty one if there is none, and note that."""
+        """Open the file; if there is none, create an empty file and set `is_new`."""
         while True:
             try:
                 descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
             except FileExistsError:
-                with contextlib.suppress(FileNotFoundError):  # removed at this moment
+                with contextlib.suppress(FileNotFoundError):  # it was removed in the meantime
                     return os.open(path, flags)
             else:
                 self.is_new = True
                 return descriptor
 
     def write(self, rows: slice | AnyArray, values: AnyArray) -> None:
-        """Write rows, given by their numbers in C order, from an array of shape (rows, ...)."""
+        """Write rows from an array of shape (rows, ...); `rows` are their numbers in C order."""
         for position, block in self._blocks(rows, values):
             self._write(position, block)
 
     def _write(self, position: int, left: memoryview) -> None:
-        """Write bytes; the operating system may take them in pieces."""
+        """Write bytes; the operating system may accept only a part of them at a time."""
         self._file.seek(position)
         while left:
             try:
                 left = left[self._file.write(left) :]
-            except OSError as error:  # a full disk, and the system does not say which
+            except OSError as error:  # the system's message about a full disk names no file
                 self._file.close()
                 raise OSError(
                     error.errno,
-                    f"{error.strerror}, while frames were written to a hidden file, which can be "
-                    "removed: make room, or choose a file on another disk",
+                    f"{error.strerror}, while frames were written to a hidden file, which you can "
+                    "remove: free disk space, or choose a file on another disk",
                     self._path,
                 ) from error
 
 
 class KeptRows(_Rows):
-    """A complete .npy file that is not written to: it must hold what is to be written.
+    """Compare rows with a complete .npy file instead of writing them.
 
     Parameters are those of `NpyRows`.
     """
@@ -123,33 +122,33 @@ class KeptRows(_Rows):
         self._file = io.FileIO(path, "rb")
         self._compare(0, memoryview(self._header))
         if os.fstat(self._file.fileno()).st_size != self._size:
-            raise self._other()
+            raise self._differs()
 
     def write(self, rows: slice | AnyArray, values: AnyArray) -> None:
-        """Raise unless rows, given by their numbers in C order, have these values already."""
+        """Raise unless the file has these values in rows with these numbers in C order."""
         for position, block in self._blocks(rows, values):
             self._compare(position, block)
 
     def _compare(self, position: int, left: memoryview) -> None:
-        """Raise unless the file has these bytes; the operating system may give them in pieces."""
+        """Raise unless the file has these bytes; the operating system may return them in parts."""
         self._file.seek(position)
         while left:
             piece = self._file.read(len(left))
             if not piece or piece != left[: len(piece)]:
-                raise self._other()
+                raise self._differs()
             left = left[len(piece) :]
 
-    def _other(self) -> FileExistsError:
-        """Return the error about a file that holds something else."""
+    def _differs(self) -> FileExistsError:
+        """Close the file and return the error for a file with other frames."""
         self._file.close()
         return FileExistsError(
-            f"{self._path} is there already, with other frames: choose another name, or pass "
+            f"{self._path} already exists, with other frames: choose another name, or pass "
             "overwrite=True"
         )
 
 
 def _header(shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
-    """Return the first bytes of an .npy file."""
+    """Return the header of an .npy file."""
     descr = np.lib.format.dtype_to_descr(dtype)
     parts = {"descr": descr, "fortran_order": False, "shape": tuple(map(int, shape))}
     stream = io.BytesIO()
@@ -157,8 +156,8 @@ def _header(shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
     return stream.getvalue()
 
 
-def _neighbours(rows: slice | AnyArray, n: int) -> list[tuple[int, int, int]]:
-    """Return first row, first and last index of each stretch of rows that lie side by side."""
+def _consecutive(rows: slice | AnyArray, n: int) -> list[tuple[int, int, int]]:
+    """Return the first row, first index and last index of each stretch of consecutive rows."""
     if isinstance(rows, slice):
         return [(int(rows.start), 0, n)]
     ends = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), n]
