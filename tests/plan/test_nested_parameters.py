@@ -172,7 +172,9 @@ class Options:
     ],
 )
 def test_what_is_not_taken_apart_is_refused(x, lazy, make, kind):
-    with pytest.raises(ud.UDFError, match=rf"'table' of Nested .* inside of a {kind}.*of its own"):
+    with pytest.raises(
+        ud.UDFError, match=rf"'table' of Nested .* inside of a {kind}.*separate parameter"
+    ):
         ud.run_udf(x, Nested(make(*lazy)))
 
 

@@ -31,7 +31,7 @@ from udfdask.graph.chunk_layers import Key
 from udfdask.graph.chunk_tasks import add_chunks, add_payloads
 from udfdask.graph.dask_internals import OutputTask, Task, TaskRef, optimized
 from udfdask.graph.layer_builder import RunLayers
-from udfdask.graph.merge_tasks import add_finish, add_merges, partials_of
+from udfdask.graph.merge_tasks import add_finalize, add_merges, partials_of
 from udfdask.graph.result_tasks import ResultTasks, layers_of
 from udfdask.graph.shared_recipe import shared_recipe
 from udfdask.merge.result_blocks import keep_rows
@@ -94,11 +94,11 @@ def _results_of(run: RunLayers, number: int, payloads: list[Key]) -> ResultTasks
     whole: Key | None = None
     if udf.outputs:
         rows, whole = add_merges(run, number, udf, partials_of(run, number, payloads))
-        if udf.finish:
-            rows, whole = add_finish(run, number, udf, rows, whole)
+        if udf.has_get_results:
+            rows, whole = add_finalize(run, number, udf, rows, whole)
         kinds = {spec.kind for spec in udf.outputs.values()}
         # over no frame at all, get_results still runs
-        needs_whole = kinds != {"nav"} or (udf.finish and not rows)
+        needs_whole = kinds != {"nav"} or (udf.has_get_results and not rows)
         rows, whole = rows if "nav" in kinds else [], whole if needs_whole else None
     kept = _kept(run, number, udf, rows, whole, payloads)
     if not kept and whole is None:
@@ -113,12 +113,12 @@ def _results_of(run: RunLayers, number: int, payloads: list[Key]) -> ResultTasks
         kept=tuple(kept),
         whole=whole,
         number=number,
-        finished=udf.finish,
-        flat=udf.finish and not udf.elementwise,
+        finished=udf.has_get_results,
+        flat=udf.has_get_results and not udf.elementwise,
         grid=run.recipe.grid,
         sig=tuple(run.recipe.shape.sig),
         specs=udf.outputs,
-        home=run.recipe.home,
+        result_backend=run.recipe.result_backend,
         udf_name=udf.name,
         token=tokenize(run.token, number),
     )
@@ -162,7 +162,7 @@ def _unasked_bytes(run: RunLayers, number: int, udf: UDFRecipe, in_payload: bool
         return sum(spec.nbytes(n_rows, recipe.shape.sig) for spec in specs)
 
     asked = total(spec for spec in udf.outputs.values() if spec.kind == "nav")
-    if udf.finish and not in_payload:
+    if udf.has_get_results and not in_payload:
         return total(udf.outputs.values()) - asked
     udfs = [udf]
     if in_payload:

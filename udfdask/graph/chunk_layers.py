@@ -19,7 +19,7 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visits:
+class ChunkLayerInfo:
     """What the tasks of a layer see."""
 
     array_name: str
@@ -35,7 +35,7 @@ class Visits:
 class ChunkTasks(TaskLayer):
     """Chunk tasks written out; `visits` says what they see."""
 
-    def __init__(self, mapping: Mapping[Key, Task], visits: Visits) -> None:
+    def __init__(self, mapping: Mapping[Key, Task], visits: ChunkLayerInfo) -> None:
         super().__init__(mapping)
         self.visits = visits
 
@@ -81,7 +81,7 @@ class ChunkBlockwise(BlockLayer):
         return ChunkTasks(tasks, visits)
 
     @property
-    def visits(self) -> Visits:
+    def visits(self) -> ChunkLayerInfo:
         """What the tasks see."""
         grid, name = self.recipe.grid, self.output
         blocks = list(itertools.product(*(range(len(c)) for c in self.recipe.sig_chunks)))
@@ -91,7 +91,7 @@ class ChunkBlockwise(BlockLayer):
             for place in [grid.index(c)]
             for block in blocks
         }
-        return Visits(
+        return ChunkLayerInfo(
             array_name=self.array_name, recipe=self.recipe, chunks=chunks, group=self.group
         )
 

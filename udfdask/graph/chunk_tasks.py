@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from udfdask.chunk.run_chunk import join_groups, join_parts, run_chunk
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, Key, Visits, rest_of
+from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks, Key, rest_of
 from udfdask.graph.dask_internals import (
     GraphArray,
     List,
@@ -57,7 +57,11 @@ def _add_group(run: RunLayers, group: Group) -> list[Key]:
     aux = [_aux(run, c, mine) for c in chunks] if any(mine) else None
     others = run.shared_layers | lazy
     # most runs are of one group that needs nothing, which their tasks need not be told
-    told = None if alone and not group.needs_cuda else replace(group, beside=tuple(sorted(others)))
+    told = (
+        None
+        if alone and not group.needs_cuda
+        else replace(group, parameter_layers=tuple(sorted(others)))
+    )
     if n > 1 and not run.recipe.by_sig_chunk:
         kind = Task if alone else OutputTask
         tasks: dict[Key, Task] = {}
@@ -66,7 +70,9 @@ def _add_group(run: RunLayers, group: Group) -> list[Key]:
             blocks = List(*_blocks(run, c))
             tasks[name, c] = kind((name, c), run_chunk, run.shared, c, blocks, *rest)
         numbers = dict(zip(tasks, chunks, strict=True))
-        visits = Visits(array_name=run.array.name, recipe=run.recipe, chunks=numbers, group=told)
+        visits = ChunkLayerInfo(
+            array_name=run.array.name, recipe=run.recipe, chunks=numbers, group=told
+        )
         run.layers[name] = ChunkTasks(tasks, visits)
         run.depends[name] = {run.array.name, *others}
         return list(tasks)

@@ -10,7 +10,7 @@ point in seconds, with nothing else of udfdask around it:
 - `BlockLayer`: one task per block of an array, which dask fuses with the loading of the block.
 - `optimized(graph, keys)`, `optimized_together(collections)`: the tasks of graphs as dask would run
   them; `never_fused(task)`: the same task, which further optimizations leave alone.
-- `values_of(part)`, `alias_target(task)`: what a task holds, in whatever it has been fused into.
+- `task_contents(part)`, `alias_target(task)`: what a task holds, also if it has been fused.
 - `loaded_again(array, seed)`: the same array from tasks with other names.
 - `blocks_in_memory(array)`: the blocks that lie in the graph themselves.
 - `GraphArray`: an array over a `HighLevelGraph`, which is what `dask.array.Array` is unless dask's
@@ -56,12 +56,12 @@ __all__ = [
     "BlockLayer",
     "GraphArray",
     "List",
+    "OptimizedTasks",
     "OutputTask",
     "PerBlock",
     "Task",
     "TaskLayer",
     "TaskRef",
-    "Wanted",
     "alias_target",
     "as_user_has_it",
     "blocks_in_memory",
@@ -73,7 +73,7 @@ __all__ = [
     "normalize_index",
     "optimized",
     "optimized_together",
-    "values_of",
+    "task_contents",
 ]
 
 
@@ -163,7 +163,7 @@ def optimized(graph: HighLevelGraph, keys: list[Any]) -> dict[Any, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class OptimizedTasks:
     """What several collections need, optimized together."""
 
     tasks: dict[Any, Any]
@@ -174,7 +174,7 @@ class Wanted:
     """Keys of the collections."""
 
 
-def optimized_together(collections: Any) -> Wanted:
+def optimized_together(collections: Any) -> OptimizedTasks:
     """Return the tasks that are needed for collections, as `dask.compute` optimizes them."""
     expression = base.collections_to_expr(collections).optimize()
     keys = set(flatten(expression.__dask_keys__()))
@@ -189,10 +189,10 @@ def optimized_together(collections: Any) -> Wanted:
             tasks[key] = every[key]
             todo.extend(every[key].dependencies)
     futures = {key: given[key] for key in given.keys() - every.keys()}
-    return Wanted(tasks=tasks, futures=futures, keys=keys)
+    return OptimizedTasks(tasks=tasks, futures=futures, keys=keys)
 
 
-def values_of(part: Any) -> tuple[Any, ...] | None:
+def task_contents(part: Any) -> tuple[Any, ...] | None:
     """Return what a task, a reference or a blockwise layer holds; None for all else.
 
     The function of a task comes last. In a blockwise layer, one task stands for all.

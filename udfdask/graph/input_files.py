@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.graph.dask_internals import values_of
+from udfdask.graph.dask_internals import task_contents
 
 MAX_DEPTH = 12
 """Objects in objects that are looked into: xarray wraps a file's name six times."""
@@ -38,7 +38,7 @@ def data_files(*collections: Any) -> tuple[str, ...]:
         graph = collection.__dask_graph__()
         layers.update(getattr(graph, "layers", {str(id(graph)): graph}))
     for layer in layers.values():
-        parts = values_of(layer)  # a blockwise layer has one task that stands for all
+        parts = task_contents(layer)  # a blockwise layer has one task that stands for all
         search.look_into(layer.values() if parts is None else parts)
     return tuple(search.found)
 
@@ -58,7 +58,7 @@ class _Search:
                 continue
             if isinstance(value, str):
                 self._note(value)
-            elif (held := values_of(value)) is not None:
+            elif (held := task_contents(value)) is not None:
                 self.look_into(held, depth)
             elif depth < MAX_DEPTH:
                 if isinstance(value, _CONTAINERS):

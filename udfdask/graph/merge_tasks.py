@@ -8,12 +8,12 @@ from typing import Any
 
 from dask.sizeof import sizeof
 
-from udfdask.chunk.partial_result import Finished, Partial
-from udfdask.chunk.run_chunk import Payload
+from udfdask.chunk.partial_result import Finalized, Partial
+from udfdask.chunk.run_chunk import Partials
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
-from udfdask.merge.finalize import finish
+from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials
 from udfdask.plan.merge_tree import Merge
 from udfdask.plan.recipe import Recipe, UDFRecipe
@@ -50,12 +50,12 @@ def add_merges(
     return rows, whole
 
 
-def add_finish(
+def add_finalize(
     run: RunLayers, number: int, udf: UDFRecipe, rows: list[Key], whole: Key | None
 ) -> tuple[list[Key], Key]:
     """Add the calls of get_results; return where each chunk's results and the rest are."""
     name = run.name("finish", udf)
-    rest = TaskRef(whole) if whole and udf.has_whole else None
+    rest = TaskRef(whole) if whole and udf.has_reduced else None
     # without any buffer, the rows of the aux data still come from the chunks
     by_rows = udf.has_nav or (rest is None and udf.carries_aux)
     depends = {k[0] for k in rows if by_rows} | ({whole[0]} if rest and whole else set())
@@ -94,7 +94,7 @@ def _is_heavy(run: RunLayers, number: int) -> bool:
     )
 
 
-def _part(number: int, payload: Payload) -> Partial | None:
+def _part(number: int, payload: Partials) -> Partial | None:
     """Return the partial of one UDF out of a payload."""
     return payload[number]
 
@@ -111,16 +111,16 @@ def _merge(recipe: Recipe, number: int, checked: bool, *sources: Any) -> Partial
 
 def _finish(
     recipe: Recipe, number: int, chunk: int | None, rows: list[Any], whole: Any
-) -> Finished:
+) -> Finalized:
     """Call get_results."""
     partials = [_of(source, number) for source in rows]
-    return finish(recipe, number, chunk, partials, None if whole is None else _of(whole, number))
+    return finalize(recipe, number, chunk, partials, None if whole is None else _of(whole, number))
 
 
-def _sizeof(value: Partial | Finished) -> int:
+def _sizeof(value: Partial | Finalized) -> int:
     """Return the size of a container in bytes: dask counts it as a few bytes otherwise."""
     return value.nbytes + 200
 
 
 sizeof.register(Partial, _sizeof)
-sizeof.register(Finished, _sizeof)
+sizeof.register(Finalized, _sizeof)

@@ -23,8 +23,8 @@ from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, m
 from udfdask.merge.result_blocks import (
     Cut,
     assemble,
+    backend_holding,
     fill_block,
-    held_by,
     holder_of,
     nav_block,
     nav_mask_block,
@@ -65,7 +65,7 @@ class ResultTasks:
     """Shape of a frame."""
     specs: dict[str, BufferSpec]
     """Declarations of the results by name."""
-    home: DenseBackend
+    result_backend: DenseBackend
     """Array backend of the blocks of results that it has the dtype of; others are NumPy arrays."""
     udf_name: str
     """Name of the UDF's class."""
@@ -106,7 +106,7 @@ class ResultTasks:
             return self._whole_array(name, spec.kind, whole_block, spec.dtype)
         return self._nav_array(
             self._name("nav", name),
-            lambda cut: (nav_block, self.number, name, cut, spec.fill, self.home),
+            lambda cut: (nav_block, self.number, name, cut, spec.fill, self.result_backend),
             spec,
             spec.fill,
         )
@@ -118,7 +118,7 @@ class ResultTasks:
             return self._whole_array(name, "mask", whole_mask_block, FLAG)
         return self._nav_array(
             self._name("mask", name),
-            lambda cut: (nav_mask_block, name, cut, self.home),
+            lambda cut: (nav_mask_block, name, cut, self.result_backend),
             replace(spec, dtype=FLAG),
             False,
         )
@@ -127,7 +127,7 @@ class ResultTasks:
         """Return which frames a UDF without results has processed as a dask array."""
         return self._nav_array(
             self._name("visited"),
-            lambda cut: (visited_block, cut.shape, self.home),
+            lambda cut: (visited_block, cut.shape, self.result_backend),
             BufferSpec(kind="nav", extra_shape=(), dtype=FLAG),
             False,
         )
@@ -171,7 +171,7 @@ class ResultTasks:
             tasks[key] = OutputTask(key, function, TaskRef(source), *args)
         depends = {source[0] for source in self.rows}
         if len(tasks) < math.prod(grid.numblocks):
-            there = held_by(self.home, spec.dtype)
+            there = backend_holding(self.result_backend, spec.dtype)
             # over no frame at all, get_results still runs
             after = self.whole if self.finished and not self.rows else None
             for place in itertools.product(*map(range, grid.numblocks)):
@@ -196,7 +196,7 @@ class ResultTasks:
         shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
         layer = self._name(stage, name)
         key = (layer, *(0 for _ in shape))
-        task = OutputTask(key, function, TaskRef(self.whole), name, spec, self.home)
+        task = OutputTask(key, function, TaskRef(self.whole), name, spec, self.result_backend)
         chunks = tuple((n,) for n in shape)
         return self._array(layer, {key: task}, {self.whole[0]}, chunks, dtype)
 
@@ -214,7 +214,7 @@ class ResultTasks:
             {**needed.layers, name: TaskLayer(tasks)},
             {**needed.dependencies, name: depends},
         )
-        empty = held_by(self.home, dtype).empty((0,) * len(chunks), dtype)
+        empty = backend_holding(self.result_backend, dtype).empty((0,) * len(chunks), dtype)
         made: da.Array = make_array(graph, name, chunks, empty)
         return made
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from udfdask.graph.dask_internals import graph_array
 from udfdask.graph.input_files import data_files
-from udfdask.plan.declarations import made_anew
+from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import is_lazy, lazy_places, member_at, with_members
@@ -40,7 +40,7 @@ def _over_graphs(udf: Any) -> Any:
         return udf
     kwargs = {name: _over_graph(value) for name, value in udf._kwargs.items()}
     same = all(kwargs[name] is value for name, value in udf._kwargs.items())
-    return udf if same else made_anew(type(udf), kwargs)
+    return udf if same else new_instance(type(udf), kwargs)
 
 
 def _over_graph(value: Any) -> Any:

@@ -11,8 +11,8 @@ from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
 from udfdask.chunk.device_context import merge_device
-from udfdask.chunk.partial_result import Finished, Partial
-from udfdask.chunk.udf_instance import Instance, held_threads
+from udfdask.chunk.partial_result import Finalized, Partial
+from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -26,7 +26,7 @@ from udfdask.udf.base import MaskedResult
 from udfdask.udf.buffers import BufferSpec, Results
 
 
-def finish(
+def finalize(
     recipe: Recipe,
     number: int,
     chunk: int | None,
@@ -34,14 +34,14 @@ def finish(
     whole: Partial | None,
     merged: BoolArray | None = None,
     aux: Mapping[str, AnyArray] | None = None,
-) -> Finished:
+) -> Finalized:
     """Return what `get_results` makes of merged buffers.
 
     `rows` holds partials with the nav rows (of chunk `chunk`, or of all chunks in order if that is
     None), `whole` the merged sig and single buffers. `merged` says which rows of the run have been
     merged, if not all; `aux` has the aux data of its frames, if not the partials.
     """
-    with held_threads(recipe), merge_device(recipe):
+    with limit_threads(recipe), merge_device(recipe):
         grid = recipe.grid
         span = (0, grid.n_chunks) if chunk is None else (chunk, chunk + 1)
         declared = recipe.udfs[number]
@@ -52,7 +52,7 @@ def finish(
         cursor.merged = (0, grid.n_chunks) if merged is None else merged
         cursor.flat = chunk is None
         cursor.alone = chunk is not None
-        for name, spec in instance.where.allocated.items():
+        for name, spec in instance.declared.allocated.items():
             if spec.kind != "nav":
                 assert whole is not None
                 instance.arrays[name][...] = to_host(whole.arrays[name])
@@ -69,7 +69,7 @@ def finish(
         returned = instance.call("get_results")
         results = _checked(instance, returned)
         arrays, masks = {}, {}
-        for name, spec in instance.where.outputs.items():
+        for name, spec in instance.declared.outputs.items():
             if _left_out(results, name, spec):
                 arrays[name] = instance.arrays[name]
                 continue
@@ -81,7 +81,7 @@ def finish(
                 masks[name] = _fit_mask(instance, name, value.mask, full, arrays[name])
             else:
                 arrays[name], _ = _fit(instance, name, spec, value)
-        return Finished(arrays, masks, chunk)
+        return Finalized(arrays, masks, chunk)
 
 
 def _aux_rows(
@@ -119,7 +119,7 @@ def rows_of_chunk(recipe: Recipe, partial: Partial, name: str, chunk: int) -> An
 
 def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
     """Return what get_results gave, checked against the declaration."""
-    declared = instance.where
+    declared = instance.declared
     if isinstance(returned, Results):
         returned = {k: v for k, v in vars(returned).items() if v is not None}
     if not isinstance(returned, Mapping):
@@ -159,7 +159,7 @@ def _fit(
 
     Nav results may come as rows, in full navigation shape, or in any shape of either size.
     """
-    declared, grid = instance.where, instance.recipe.grid
+    declared, grid = instance.declared, instance.recipe.grid
     array = to_host(value)
     if array.dtype.kind != spec.dtype.kind and not (spec.dtype.kind == "O"):
         raise UDFError(
@@ -196,7 +196,7 @@ def _fit_mask(
     instance: Instance, name: str, mask: Any, came: tuple[int, ...], array: AnyArray
 ) -> AnyArray:
     """Return a valid mask in the shape of its fitted result."""
-    declared = instance.where
+    declared = instance.declared
     given = to_host(mask)
     if given.dtype != bool:
         raise InvalidMaskError(

@@ -15,7 +15,7 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.chunk.device_context import merge_device
 from udfdask.chunk.partial_result import Partial
-from udfdask.chunk.udf_instance import Instance, held_threads
+from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
@@ -30,18 +30,18 @@ def merge_partials(
     """Carry out one merge of the tree of a UDF; without partials, give fresh buffers."""
     mode = recipe.udfs[number].merge.mode
     if not partials:
-        return empty(recipe, number)
+        return empty_partial(recipe, number)
     if mode == "all":
         return merge_all(recipe, number, partials, checked)
     if mode == "tree":
         return merge_tree(recipe, number, partials)
     *before, partial = partials
-    return merge_link(recipe, number, before[0] if before else None, partial)
+    return merge_next(recipe, number, before[0] if before else None, partial)
 
 
 def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
     """Return the partials merged, in their order, into fresh preprocessed buffers."""
-    with held_threads(recipe), merge_device(recipe):
+    with limit_threads(recipe), merge_device(recipe):
         aux = together([p.aux for p in partials])
         dest = _fresh(recipe, number, partials[0].first, partials[-1].stop, aux)
         for partial in partials:
@@ -49,7 +49,7 @@ def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Part
         return _handed_on(dest)
 
 
-def merge_link(
+def merge_next(
     recipe: Recipe,
     number: int,
     before: Partial | None,
@@ -60,19 +60,19 @@ def merge_link(
 
     `merged` says which rows of the run have been merged before, if not those of all chunks before.
     """
-    with held_threads(recipe), merge_device(recipe):
+    with limit_threads(recipe), merge_device(recipe):
         dest = _fresh(recipe, number, partial.first, partial.stop, partial.aux)
         if before is not None:
-            for name, spec in dest.where.allocated.items():
+            for name, spec in dest.declared.allocated.items():
                 if spec.kind != "nav":
                     dest.arrays[name][...] = before.arrays[name]
         _merge_one(dest, partial, already=(0, partial.first) if merged is None else merged)
         return _handed_on(dest)
 
 
-def empty(recipe: Recipe, number: int) -> Partial:
+def empty_partial(recipe: Recipe, number: int) -> Partial:
     """Return what a run over no frame at all merges to: preprocessed buffers."""
-    with held_threads(recipe), merge_device(recipe):
+    with limit_threads(recipe), merge_device(recipe):
         return _handed_on(_fresh(recipe, number, 0, 0, no_rows(recipe.udfs[number])))
 
 
@@ -108,13 +108,13 @@ def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | Bool
     before = grid.n_rows(cursor.chunks[0], partial.first)
     rows = slice(before, before + grid.n_rows(partial.first, partial.stop))
     cursor.start, cursor.stop, cursor.merged = rows.start, rows.stop, already
-    specs = dest.where.allocated
+    specs = dest.declared.allocated
     into = {
         name: dest.arrays[name][rows] if spec.kind == "nav" else dest.arrays[name]
         for name, spec in specs.items()
     }
     # copies: a merge may write to src, and other tasks may hold what came in
-    as_is = dest.where.promises.merge_only_reads_src
+    as_is = dest.declared.promises.merge_only_reads_src
     source = {name: _writable(partial.arrays[name], as_is) for name in specs}
     dest.udf.results.__dict__.update(into)
     for name, values in dest.aux.items():
@@ -137,7 +137,7 @@ def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: b
     With `check` the same partials, two at least, are also merged in two uneven parts, which must
     agree: in a tree `merge_all` is called on its own results.
     """
-    with held_threads(recipe), merge_device(recipe):
+    with limit_threads(recipe), merge_device(recipe):
         in_tree = recipe.udfs[number].merge.repeats_merge_all
         merged = _merge_all(recipe, number, partials, in_tree)
         if check:
@@ -159,7 +159,7 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
     aux = together([p.aux for p in partials])
     instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
     instance.cursor.merged = (first, stop)
-    declared = instance.where
+    declared = instance.declared
     ordered = {
         _slice(recipe, p): PartialViews({k: a.copy() for k, a in p.arrays.items()})
         for p in partials

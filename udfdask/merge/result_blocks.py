@@ -15,11 +15,11 @@ from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.backends.convert import in_backend, to_host
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid, IntArray, as_index
-from udfdask.chunk.partial_result import Finished, Partial
+from udfdask.chunk.partial_result import Finalized, Partial
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 
-Holder = Partial | Finished
+Holder = Partial | Finalized
 """What holds results: merged buffers, or what `get_results` made of them."""
 
 
@@ -48,53 +48,63 @@ def keep_rows(source: Any, number: int, names: Sequence[str]) -> Holder:
     if isinstance(holder, Partial):
         return Partial(arrays, holder.first, holder.stop, {})
     masks = {name: mask for name, mask in holder.masks.items() if name in arrays}
-    return Finished(arrays, masks, holder.chunk)
+    return Finalized(arrays, masks, holder.chunk)
 
 
 def nav_block(
-    source: Any, number: int, name: str, cut: Cut, fill: Any, home: DenseBackend
+    source: Any, number: int, name: str, cut: Cut, fill: Any, result_backend: DenseBackend
 ) -> AnyArray:
     """Return the block of a nav result for one chunk."""
-    return _block_of_rows(holder_of(source, number).arrays[name][cut.rows], cut, fill, home)
+    return _block_of_rows(
+        holder_of(source, number).arrays[name][cut.rows], cut, fill, result_backend
+    )
 
 
-def nav_mask_block(source: Finished, name: str, cut: Cut, home: DenseBackend) -> AnyArray:
+def nav_mask_block(
+    source: Finalized, name: str, cut: Cut, result_backend: DenseBackend
+) -> AnyArray:
     """Return the block of the valid mask of a nav result for one chunk."""
     mask = source.masks.get(name)
     if mask is None:
         mask = np.ones(source.arrays[name].shape, dtype=bool)
-    return _block_of_rows(mask[cut.rows], cut, False, home)
+    return _block_of_rows(mask[cut.rows], cut, False, result_backend)
 
 
-def visited_block(source: object, shape: tuple[int, ...], home: DenseBackend) -> AnyArray:
+def visited_block(source: object, shape: tuple[int, ...], result_backend: DenseBackend) -> AnyArray:
     """Return a block that says that a chunk has been processed by a UDF without results."""
-    with home.at_work(own_stream=False):
-        return _placed(np.ones(shape, dtype=bool), home)
+    with result_backend.at_work(own_stream=False):
+        return _placed(np.ones(shape, dtype=bool), result_backend)
 
 
 def fill_block(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
     fill: Any,
-    home: DenseBackend = NUMPY,
+    result_backend: DenseBackend = NUMPY,
     after: object = None,
 ) -> AnyArray:
     """Return the block of a chunk without a selected frame; `after` has to happen before."""
-    with home.at_work(own_stream=False):
-        block: AnyArray = held_by(home, dtype).namespace().full(shape, fill, dtype=dtype)
+    with result_backend.at_work(own_stream=False):
+        block: AnyArray = (
+            backend_holding(result_backend, dtype).namespace().full(shape, fill, dtype=dtype)
+        )
         return block
 
 
-def whole_block(source: Holder, name: str, spec: BufferSpec, home: DenseBackend) -> AnyArray:
+def whole_block(
+    source: Holder, name: str, spec: BufferSpec, result_backend: DenseBackend
+) -> AnyArray:
     """Return the block of a sig or single result."""
-    with home.at_work(own_stream=False):
-        return _placed(_unboxed(spec, source.arrays[name]), home)
+    with result_backend.at_work(own_stream=False):
+        return _placed(_unboxed(spec, source.arrays[name]), result_backend)
 
 
-def whole_mask_block(source: Finished, name: str, spec: BufferSpec, home: DenseBackend) -> AnyArray:
+def whole_mask_block(
+    source: Finalized, name: str, spec: BufferSpec, result_backend: DenseBackend
+) -> AnyArray:
     """Return the block of the valid mask of a sig or single result."""
-    with home.at_work(own_stream=False):
-        return _placed(_unboxed(spec, _whole_mask(source, name)), home)
+    with result_backend.at_work(own_stream=False):
+        return _placed(_unboxed(spec, _whole_mask(source, name)), result_backend)
 
 
 def assemble(
@@ -117,7 +127,7 @@ def assemble(
         if spec.kind != "nav":
             assert whole is not None
             arrays[name] = _unboxed(spec, to_host(whole.arrays[name]).copy())
-            if valid is not None or isinstance(whole, Finished):
+            if valid is not None or isinstance(whole, Finalized):
                 masks[name] = _unboxed(spec, _whole_mask(whole, name))
             continue
         shape = spec.shape(grid.n_frames, sig)
@@ -125,7 +135,7 @@ def assemble(
         places = None if grid.roi is None else np.flatnonzero(grid.roi)
         flat = arrays[name].reshape((grid.size, *spec.extra_shape))
         _put(grid, flat, ((holder, holder.arrays[name]) for holder in rows), places)
-        finished = [holder for holder in rows if isinstance(holder, Finished)]
+        finished = [holder for holder in rows if isinstance(holder, Finalized)]
         if valid is None and not finished:
             continue
         mask = np.ones(shape, dtype=bool)
@@ -179,14 +189,14 @@ def in_nav_shape(grid: Grid, rows: AnyArray, fill: Any) -> AnyArray:
     return full
 
 
-def _block_of_rows(rows: AnyArray, cut: Cut, fill: Any, home: DenseBackend) -> AnyArray:
+def _block_of_rows(rows: AnyArray, cut: Cut, fill: Any, result_backend: DenseBackend) -> AnyArray:
     """Return the block of a chunk in data set shape, positions outside the ROI filled."""
-    with home.at_work(own_stream=False):
-        rows = _placed(rows, home)
+    with result_backend.at_work(own_stream=False):
+        rows = _placed(rows, result_backend)
         extra = rows.shape[1:]
         if cut.mask is None:
             return rows.reshape((*cut.shape, *extra))
-        xp = held_by(home, rows.dtype).namespace()
+        xp = backend_holding(result_backend, rows.dtype).namespace()
         block: AnyArray = xp.full((cut.mask.size, *extra), fill, dtype=rows.dtype)
         block[np.flatnonzero(cut.mask)] = rows
         return block.reshape((*cut.shape, *extra))
@@ -194,7 +204,7 @@ def _block_of_rows(rows: AnyArray, cut: Cut, fill: Any, home: DenseBackend) -> A
 
 def _whole_mask(source: Holder, name: str) -> AnyArray:
     """Return the valid mask of a sig or single result."""
-    mask = source.masks.get(name) if isinstance(source, Finished) else None
+    mask = source.masks.get(name) if isinstance(source, Finalized) else None
     return np.ones(source.arrays[name].shape, dtype=bool) if mask is None else mask
 
 
@@ -203,12 +213,12 @@ def _unboxed(spec: BufferSpec, array: AnyArray) -> AnyArray:
     return array.reshape(()) if spec.kind == "single" and not spec.extra_shape else array
 
 
-def _placed(block: Any, home: DenseBackend) -> AnyArray:
+def _placed(block: Any, result_backend: DenseBackend) -> AnyArray:
     """Return a block of a result in the backend of the results of the run."""
-    placed: AnyArray = in_backend(block, held_by(home, block.dtype))
+    placed: AnyArray = in_backend(block, backend_holding(result_backend, block.dtype))
     return placed
 
 
-def held_by(home: DenseBackend, dtype: np.dtype[Any]) -> DenseBackend:
-    """Return the backend of results of a dtype in a run whose results are in `home`."""
-    return home if home.holds(dtype) else NUMPY
+def backend_holding(result_backend: DenseBackend, dtype: np.dtype[Any]) -> DenseBackend:
+    """Return the backend of results of a dtype in a run whose results are in `result_backend`."""
+    return result_backend if result_backend.holds(dtype) else NUMPY
