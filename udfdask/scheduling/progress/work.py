@@ -75,7 +75,7 @@ def _visits(results: Any) -> dict[tuple[str, int], list[ChunkLayerInfo]]:
     found: dict[tuple[str, int], list[ChunkLayerInfo]] = {}
     for layer in layers.values():
         if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-            visits = layer.visits
+            visits = layer.info
             # what a frame is depends on the number of scan axes
             data = (visits.array_name, len(visits.recipe.grid.shape))
             found.setdefault(data, []).append(visits)

@@ -69,7 +69,7 @@ def needy_udfs(results: Any) -> list[str]:
 def group_of(layer: Any) -> Group | None:
     """Return the UDFs of a layer of a graph, if they need a device and see any chunk."""
     if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-        visits = layer.visits
+        visits = layer.info
         if visits.group is not None and visits.group.needs_cuda and visits.chunks:
             return visits.group
     return None
