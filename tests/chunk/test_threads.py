@@ -1,4 +1,4 @@
-"""Law 12: numerics libraries keep to a task's share of threads, and get back what they had."""
+"""Law 12: libraries keep to a task's share of threads; their old limits are restored."""
 
 import threading
 import time
@@ -155,7 +155,7 @@ def test_nested():
 
 @pytest.mark.parametrize(("outer", "inner"), [(2, 1), (1, 2)])
 def test_nested_with_different_limits(outer, inner):
-    """Nobody sees more than its own share, and a smaller one of a neighbour may hold it down."""
+    """No task sees more than its own share; the smaller share of another task may limit it."""
     own = ThreadLimiter()
     with own.limit(outer):
         assert max(blas_threads()) <= outer

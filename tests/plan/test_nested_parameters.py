@@ -186,7 +186,7 @@ def test_it_cannot_be_given_while_a_run_goes_on(x):
 
 
 def test_both_in_one_pass(x, lazy, tmp_path):
-    """Two runs share what they are given."""
+    """Two runs share their parameters."""
     first = ud.run_udf(x, Nested([lazy[0]]))
     second = ud.run_udf(x, Nested({"a": lazy[0]}))
     dask.compute(first, second)

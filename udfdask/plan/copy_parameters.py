@@ -25,22 +25,11 @@ CONSTANTS = (type(None), int, float, complex, str, bytes, np.generic)
 
 
 def copy_parameters(given: Mapping[str, Any], memo: dict[int, Any]) -> dict[str, Any]:
-    """Return parameters with copies of all values that can change.
+    """Return the parameters of a UDF with copies of all values that can change.
 
     Functions and classes, and objects that cannot be copied, such as open files, stay as they are.
-
-    Parameters
-    ----------
-    given : mapping
-        The parameters of a UDF.
-    memo : dict of int to object
-        The copy of each value, by the id of the value, as in `copy.deepcopy`: an array that is
-        given twice stays one array. The function adds to it.
-
-    Returns
-    -------
-    dict
-        The parameters. Values that need no copy are the same objects.
+    `memo` has the copy of each value, by the id of the value, as in `copy.deepcopy`: an array that
+    is given twice stays one array. The function adds to it.
     """
     return {name: _copy(value, memo) for name, value in given.items()}
 
