@@ -1,4 +1,4 @@
-"""Law 12: numerics libraries keep to a task's share of threads, and get back what they had."""
+"""Law 12: libraries keep to a task's share of threads; their old limits are restored."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import udfdask as ud
-from udfdask.chunk.thread_limits import ThreadGuard, guard
+from udfdask.chunk.thread_limits import ThreadLimiter, limiter
 from udfdask.udfs import SumSigUDF
 
 np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS
@@ -133,7 +133,7 @@ def test_restored_after_an_error(x, scheduler):
     with pytest.raises(RuntimeError, match=r"stop"):
         ud.run_udf(x, Raises()).compute(scheduler=scheduler)
     for _ in range(100):  # dask's other threads may still be on their way out
-        if guard._inside == 0:
+        if limiter._inside == 0:
             break
         time.sleep(0.01)
     assert set(blas_threads()) == {WHOLE}
@@ -144,7 +144,7 @@ def test_restored_after_an_error(x, scheduler):
 
 
 def test_nested():
-    own = ThreadGuard()
+    own = ThreadLimiter()
     with own.limit(1):
         assert set(blas_threads()) == {1}
         with own.limit(1):
@@ -155,8 +155,8 @@ def test_nested():
 
 @pytest.mark.parametrize(("outer", "inner"), [(2, 1), (1, 2)])
 def test_nested_with_different_limits(outer, inner):
-    """Nobody sees more than its own share, and a smaller one of a neighbour may hold it down."""
-    own = ThreadGuard()
+    """No task sees more than its own share; the smaller share of another task may limit it."""
+    own = ThreadLimiter()
     with own.limit(outer):
         assert max(blas_threads()) <= outer
         with own.limit(inner):
@@ -168,7 +168,7 @@ def test_nested_with_different_limits(outer, inner):
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (2, 1), (1, 2)])
 def test_overlapping_but_not_nested(first, second):
     """First in, second in, first out, second out."""
-    own = ThreadGuard()
+    own = ThreadLimiter()
     a, b = own.limit(first), own.limit(second)
     a.__enter__()
     b.__enter__()
@@ -181,13 +181,13 @@ def test_overlapping_but_not_nested(first, second):
 
 def test_never_raises_a_limit():
     with threadpool_limits(1, user_api="blas"):
-        with ThreadGuard().limit(8):
+        with ThreadLimiter().limit(8):
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {1}
 
 
 def test_restored_after_an_exception():
-    with pytest.raises(KeyError), ThreadGuard().limit(1):
+    with pytest.raises(KeyError), ThreadLimiter().limit(1):
         raise KeyError
     assert set(blas_threads()) == {WHOLE}
 
@@ -201,7 +201,7 @@ def test_numba_of_another_thread_is_left_alone():
     seen = []
 
     def work():
-        with guard.limit(1):
+        with limiter.limit(1):
             seen.append(numba.get_num_threads())
             entered.set()
             leave.wait(10)
@@ -216,7 +216,7 @@ def test_numba_of_another_thread_is_left_alone():
 
 
 def test_many_threads_in_and_out():
-    own = ThreadGuard()
+    own = ThreadLimiter()
     wrong = []
 
     def work(seed):
@@ -238,10 +238,10 @@ def test_many_threads_in_and_out():
 
 def test_cheap():
     """A task of a millisecond must not feel it."""
-    with guard.limit(1):
+    with limiter.limit(1):
         pass
     start = time.perf_counter()
     for _ in range(100):
-        with guard.limit(1):
+        with limiter.limit(1):
             pass
     assert (time.perf_counter() - start) / 100 < 2e-3

@@ -158,7 +158,7 @@ def test_data_in_memory_are_found():
 def held(part):
     """All that a task holds, in whatever it has been fused into."""
     yield part
-    inside = internals.values_of(part) or ()
+    inside = internals.task_contents(part) or ()
     if isinstance(part, dict):
         inside = part.values()
     elif isinstance(part, (list, tuple)):
@@ -186,13 +186,13 @@ def test_arguments_are_found_in_fused_tasks(optimize_layers):
 def test_a_blockwise_layer_says_what_its_tasks_hold():
     array = loaded()
     layers = array.dask.layers.values()
-    parts = [internals.values_of(layer) or tuple(layer.values()) for layer in layers]
+    parts = [internals.task_contents(layer) or tuple(layer.values()) for layer in layers]
     assert any(isinstance(part, Source) for part in held(parts))
     mark = object()
     assert any(p is mark for p in held(BlockLayer("work", array, work, BlockLayer.BLOCK, mark)))
-    assert internals.values_of("text") is None
-    assert internals.values_of((1, 2)) is None
-    assert internals.values_of(TaskRef("a")) == ()
+    assert internals.task_contents("text") is None
+    assert internals.task_contents((1, 2)) is None
+    assert internals.task_contents(TaskRef("a")) == ()
 
 
 def test_aliases_are_followed():

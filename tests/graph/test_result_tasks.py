@@ -1,4 +1,4 @@
-"""How many tasks a result costs, and what its tasks hold: nothing is made that nobody asks for."""
+"""How many tasks a result costs, and what they hold: arrays are made on demand only."""
 
 import pickle
 import tracemalloc
@@ -91,7 +91,7 @@ def test_whole_results_equal_their_arrays(cls, chunks, roi):
 
 
 class Picture(ud.UDF):
-    """A small nav result, and sums of whole frames."""
+    """A small nav result, and sums of full frames."""
 
     def get_result_buffers(self):
         return {

@@ -1,4 +1,4 @@
-"""Law 7: what a task carries does not grow with the scan, whatever the chunks, UDF and ROI."""
+"""Law 7: the size of a task does not grow with the scan, for any chunks, UDF and ROI."""
 
 import cloudpickle
 import dask

@@ -1,4 +1,4 @@
-"""How partial results are merged: shape of the trees, order, and what a tree refuses."""
+"""How partial results are merged: shape of the trees, order, and merges that are refused."""
 
 import math
 
@@ -127,7 +127,7 @@ class TestFanIn:
 
 
 class OrderedChain(ud.UDF):
-    """Numbers its frames with what has been merged before."""
+    """Numbers its frames with the number of rows merged before."""
 
     def get_preferred_input_dtype(self):
         return np.int64

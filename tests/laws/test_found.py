@@ -273,7 +273,7 @@ def test_a_subclass_of_a_built_in_udf_inherits_none_of_its_promises(transport):
     peak, total = ud.compute(*ud.run_udf(array, udfs), **SYNC)
     np.testing.assert_array_equal(peak["intensity"], data.max(axis=(2, 3)))
     np.testing.assert_array_equal(total["intensity"], data.sum(axis=(2, 3)) + 5)
-    assert make_plan(array, [udfs[0]]).recipe.guarded
+    assert make_plan(array, [udfs[0]]).recipe.limits_threads
 
 
 @pytest.mark.point(23)

@@ -50,7 +50,7 @@ class Declares(Nav):
 
 
 class Returns(ud.UDF):
-    """Returns from get_results what the test says."""
+    """Returns from get_results the values that the test passes."""
 
     def __init__(self, returned, buffers=None):
         super().__init__(returned=returned, buffers=buffers)

@@ -124,7 +124,7 @@ MISTAKES = {
     "list of UDFs": (lambda _: [SumUDF()], r"got a list of UDFs: .*\(array, udf\)"),
     "function": (lambda _: np.sum, r"runs with map_frames\(array, func\)"),
 }
-"""What is passed as the array, and what the message says; CALL is the function, WORK what runs."""
+"""Values passed as the array, and the messages; CALL is the function, WORK its second argument."""
 
 CALLS = {
     "run_udf": lambda array: ud.run_udf(array, SumUDF()),

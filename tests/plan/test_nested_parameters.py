@@ -172,7 +172,9 @@ class Options:
     ],
 )
 def test_what_is_not_taken_apart_is_refused(x, lazy, make, kind):
-    with pytest.raises(ud.UDFError, match=rf"'table' of Nested .* inside of a {kind}.*of its own"):
+    with pytest.raises(
+        ud.UDFError, match=rf"'table' of Nested .* inside of a {kind}.*separate parameter"
+    ):
         ud.run_udf(x, Nested(make(*lazy)))
 
 
@@ -184,7 +186,7 @@ def test_it_cannot_be_given_while_a_run_goes_on(x):
 
 
 def test_both_in_one_pass(x, lazy, tmp_path):
-    """Two runs share what they are given."""
+    """Two runs share their parameters."""
     first = ud.run_udf(x, Nested([lazy[0]]))
     second = ud.run_udf(x, Nested({"a": lazy[0]}))
     dask.compute(first, second)

@@ -219,14 +219,14 @@ def test_the_users_line_is_in_the_traceback(x):
 
 
 def test_result_after_an_error(x, options):
-    """An error leaves nothing behind: the next run is right, on the same workers."""
+    """After an error, the next run is right, on the same workers."""
     raised(lambda: ud.run_udf(x, BadFrame("process_frame")).compute(**options))
     good = ud.run_udf(x, BadFrame("never"))
     assert good.compute(**options)["s"] == 0
 
 
 def test_errors_inside_chained_arrays(x):
-    """The results are dask arrays: an error comes through what was made of them."""
+    """The results are dask arrays: an error passes through arrays computed from them."""
     res = ud.run_udf(x, BadFrame("process_frame"))
     error, _ = raised(lambda: (res["s"] + 1).sum().compute(scheduler="synchronous"))
     assert type(error) is Trouble

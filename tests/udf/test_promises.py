@@ -34,7 +34,7 @@ def test_a_promise_counts():
         [Rows()], shape=(4, 6, 8, 8), dtype="int64", sig_chunks=[(2, 2, 2, 2), (4, 4)]
     )
     assert blocks.by_sig_chunk
-    assert not blocks.guarded
+    assert not blocks.limits_threads
 
 
 def test_a_udf_promises_nothing_unless_it_says_so():

@@ -439,7 +439,9 @@ class TestInARun:
         text = str(ud.run_udf(x, udf).explain())
         assert "signal chunk" in text
         shifts = np.zeros((4, 2))
-        with pytest.warns(ud.UDFWarning, match="because ApplyMasksUDF cannot go on from one"):
+        with pytest.warns(
+            ud.UDFWarning, match="because ApplyMasksUDF cannot process one signal chunk"
+        ):
             ud.run_udf(x, ApplyMasksUDF([partial(ones, SIG)], shifts=shifts))
 
     def test_a_lazy_shift(self):

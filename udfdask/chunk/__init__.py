@@ -1,1 +1,1 @@
-"""The work of one task: one chunk of data becomes one partial result."""
+"""Turn one chunk of data into one partial result per UDF: the work of one task."""

@@ -1,8 +1,9 @@
-"""A piece of data in the dtypes that UDFs want it in, converted and corrected once for all."""
+"""Cut dense tiles, and convert and correct each of them once for all UDFs that want the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from udfdask.arrays.backends.backend import Backend, DenseBackend
 from udfdask.arrays.backends.convert import to_backend
 from udfdask.arrays.geometry.slices import Slice
+from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.chunk.frames.source import FrameSource
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections.correct_sum import UncorrectedTile, precise
 from udfdask.corrections.correct_tile import correct_tile
@@ -18,13 +21,38 @@ from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.types import AnyArray
 
 
-class DensePieces:
-    """A piece of dense data, converted and corrected once for each dtype and dense backend.
+class DenseCutter:
+    """Cuts dense tiles from a chunk, also from sparse blocks: then tile by tile."""
 
-    It is a signal part of frames, by default all of it. `look` returns what the same frames hold at
-    places outside of the part, int, (sig dims, m), as an array of shape (frames, m). A piece that
-    UDFs want in another dense backend, such as that of a device, is moved there once, as it is, and
-    converted there: data are narrow.
+    def __init__(self, source: FrameSource, tiling: TilingScheme) -> None:
+        self.source = source
+        self.tiling = tiling
+
+    def reader(self, part: Slice, block: int) -> Callable[[int, int], DenseTile]:
+        """Return a function of first and last row that reads a part of signal chunk `block`."""
+        source, dense = self.source, self.source.dense
+        corner = next(first.origin for first, number in self.tiling.sig_parts if number == block)
+        window = part.shift_by([-o for o in corner]).get()
+        place = block if source.n_blocks > 1 else 0
+
+        def read(start: int, stop: int) -> DenseTile:
+            tile = source.tile(start, stop, place, window)
+            return DenseTile(tile, dense, part, partial(source.pixels, start, stop))
+
+        return read
+
+    def frames(self, start: int, stop: int) -> DenseTile:
+        """Return the full frames of rows `start` to `stop`."""
+        return DenseTile(self.source.frames(start, stop), self.source.dense)
+
+
+class DenseTile:
+    """A dense tile, converted and corrected once for each dtype and dense backend.
+
+    Its signal part is `part`, by default full frames. `pixels_at` returns the values of the same
+    frames at pixels outside of the part, int, (sig dims, m), as an array of shape (frames, m). If
+    UDFs want the tile on a device, it is moved there once and converted there: the dtypes of
+    detectors are narrower than those of arithmetic, so that fewer bytes travel.
     """
 
     def __init__(
@@ -32,26 +60,27 @@ class DensePieces:
         native: AnyArray,
         backend: DenseBackend,
         part: Slice | None = None,
-        look: Callable[[AnyArray], AnyArray] | None = None,
+        pixels_at: Callable[[AnyArray], AnyArray] | None = None,
     ) -> None:
         self._native = native
         self._part = part
-        self._look = look
+        self._pixels_at = pixels_at
         self._backend = backend
-        self._moved: dict[DenseBackend, DensePieces] = {}
+        self._moved: dict[DenseBackend, DenseTile] = {}
         self._converted: dict[np.dtype[Any], AnyArray] = {}
-        self._elsewhere: dict[tuple[np.dtype[Any], Backend], Any] = {}
+        self._sparse_tiles: dict[tuple[np.dtype[Any], Backend], Any] = {}
 
     def get(self, instance: Instance) -> Any:
-        """Return the piece in the dtype and backend of a UDF."""
+        """Return the tile in the dtype and backend of a UDF."""
         if instance.dense != self._backend:
             return self._in(instance.dense).get(instance)
         if instance.backend.is_sparse:
             return self._sparse(instance)
-        dtype, native = instance.where.input_dtype, self._native.dtype
-        promises = instance.where.promises
+        dtype, native = instance.declared.input_dtype, self._native.dtype
+        promises = instance.declared.promises
         if instance.recipe.corrections is not None:
             summed = precise(native)
+            # the UDF corrects the sum of the frames in place of each frame
             if promises.only_sums_frames and summed is not None and self._backend.is_compiled_for:
                 return UncorrectedTile(self._native, *self._planes(instance, summed))
             corrected = self._corrected(instance, dtype)
@@ -64,36 +93,36 @@ class DensePieces:
             self._converted[dtype] = self._convert(dtype)
         return self._converted[dtype]
 
-    def _in(self, backend: DenseBackend) -> DensePieces:
-        """Return the same piece in another dense backend."""
+    def _in(self, backend: DenseBackend) -> DenseTile:
+        """Return the same tile in another dense backend."""
         if backend not in self._moved:
-            look = self._look
+            pixels_at = self._pixels_at
 
             def move(array: Any) -> Any:
                 return backend.read_only(backend.send(self._backend.to_host(array)))
 
-            self._moved[backend] = DensePieces(
+            self._moved[backend] = DenseTile(
                 move(self._native),
                 backend,
                 self._part,
-                None if look is None else lambda places: move(look(places)),
+                None if pixels_at is None else lambda places: move(pixels_at(places)),
             )
         return self._moved[backend]
 
     def _sparse(self, instance: Instance) -> Any:
-        """Return the piece in a sparse backend."""
-        dtype, backend = instance.where.input_dtype, instance.backend
-        if (dtype, backend) not in self._elsewhere:
+        """Return the tile in a sparse backend."""
+        dtype, backend = instance.declared.input_dtype, instance.backend
+        if (dtype, backend) not in self._sparse_tiles:
             if instance.recipe.corrections is not None:
                 dense = self._corrected(instance, dtype)
             else:
                 dense = self._convert(dtype)
-            self._elsewhere[dtype, backend] = to_backend(dense, backend, dense.shape)
-        piece = self._elsewhere[dtype, backend]
-        return piece.copy() if instance.writable_input else backend.read_only(piece)
+            self._sparse_tiles[dtype, backend] = to_backend(dense, backend, dense.shape)
+        tile = self._sparse_tiles[dtype, backend]
+        return tile.copy() if instance.writable_input else backend.read_only(tile)
 
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
-        """Return the corrected piece in a dtype, read-only."""
+        """Return the corrected tile in a dtype, read-only."""
         if dtype not in self._converted:
             correct = correct_tile if self._backend.is_compiled_for else correct_on_device
             corrected = correct(self._native, *self._planes(instance, dtype))
@@ -103,18 +132,19 @@ class DensePieces:
     def _planes(
         self, instance: Instance, dtype: np.dtype[Any]
     ) -> tuple[TilePlanes, AnyArray | None]:
-        """Return what corrects the piece, and the pixels outside of it that this takes."""
+        """Return the correction planes of the tile, and the values that they need from outside."""
         corrections, sig = instance.recipe.corrections, instance.recipe.shape.sig
         assert corrections is not None
         part = self._part or Slice((0,) * len(sig), sig)
         planes = tile_planes(corrections, part, dtype, sig)
         if not planes.beyond.size:
             return planes, None
-        assert self._look is not None
-        return planes, self._look(planes.beyond)
+        # single pixels are looked up, so that full frames are never assembled for a patch
+        assert self._pixels_at is not None
+        return planes, self._pixels_at(planes.beyond)
 
     def _convert(self, dtype: np.dtype[Any]) -> AnyArray:
-        """Return the piece in a dtype: itself, or a read-only converted copy."""
+        """Return the tile in a dtype: itself, or a read-only converted copy."""
         if self._native.dtype == dtype:
             return self._native
         converted: AnyArray = self._backend.read_only(self._backend.astype(self._native, dtype))

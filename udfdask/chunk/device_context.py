@@ -1,4 +1,4 @@
-"""The device in a task: made current where the task works on it, asked for where it has to be."""
+"""Make the device current in a task that works on it, and check that a needed one exists."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ def chunk_device(
 ) -> AbstractContextManager[None]:
     """Return the context of a chunk task.
 
-    `backends` are those that the UDFs are given, `data` those of the blocks; of a chunk with
-    several, any may be on a device. Raise if a UDF needs a device and there is none.
+    `backends` are those that the UDFs are given, `data` those of the blocks, some of which may be
+    on a device. Raise if a UDF needs a device and there is none.
     """
     if any(backend.device == "cuda" and not backend.on_device for backend in backends):
         _require_cuda()
-    there = next((backend for backend in (*data, *backends) if backend.on_device), data[0])
-    # data on a device are taken on the stream on which they have been made
+    place = next((backend for backend in (*data, *backends) if backend.on_device), data[0])
+    # NumPy chunks are sent to the device and processed on a stream of this thread, and each task
+    # waits for its stream before it ends: a stream that uses its results finds them there. CuPy
+    # chunks are processed on the current stream, which made them: another would not wait for them.
     own_stream = not any(backend.on_device for backend in data)
-    return there.dense.at_work(own_stream=own_stream)
+    return place.dense.at_work(own_stream=own_stream)
 
 
 def merge_device(recipe: Recipe) -> AbstractContextManager[None]:
-    """Return the context of a task behind the chunks of a run."""
-    return recipe.home.at_work(own_stream=False)
+    """Return the context of a task that merges or finalizes results."""
+    return recipe.result_backend.at_work(own_stream=False)
 
 
 def _require_cuda() -> None:
     """Raise if this task has no CUDA device.
 
-    A worker that carries the resource tag CUDA is taken at its word.
+    A worker with the resource tag CUDA is assumed to have one.
     """
     if n_devices() or _carries_tag():
         return
@@ -52,8 +54,8 @@ def _require_cuda() -> None:
 
 
 def _carries_tag() -> bool:
-    """Return whether this is a task of a distributed worker that carries the tag CUDA."""
-    worker = sys.modules.get("distributed.worker")  # not there, and it is no such task
+    """Return whether a distributed worker with the resource tag CUDA runs this task."""
+    worker = sys.modules.get("distributed.worker")  # not imported: no distributed worker
     if worker is None:
         return False
     try:

@@ -1,59 +1,46 @@
-"""What a chunk or a merge hands on: buffers over the rows of some neighbouring chunks."""
+"""What tasks return: the buffers of a UDF over some chunks, and results after `get_results`."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from udfdask.types import AnyArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Partial:
-    """The buffers of one UDF over the chunks `first` to `stop`; rows in the order of the chunks.
+    """The partial result of one UDF: its buffers over the rows of some neighboring chunks.
 
-    With them go the same rows of its aux data, where a merge or `get_results` may ask for them.
-    Nobody writes to its arrays: other tasks may hold them.
+    No task writes to the arrays: other tasks may have the same objects.
     """
 
-    __slots__ = ("arrays", "aux", "first", "stop")
-
-    def __init__(
-        self, arrays: dict[str, AnyArray], first: int, stop: int, aux: dict[str, AnyArray]
-    ) -> None:
-        self.arrays = arrays
-        self.first = first
-        self.stop = stop
-        self.aux = aux
+    arrays: dict[str, AnyArray]
+    """Buffers by name; rows in the order of the chunks."""
+    first: int
+    """The first chunk."""
+    stop: int
+    """The chunk after the last one."""
+    aux: dict[str, AnyArray]
+    """The same rows of aux data, if a merge or `get_results` may need them."""
 
     @property
     def nbytes(self) -> int:
-        """Size of the arrays in bytes; objects by their pointers."""
+        """Size of the arrays in bytes; objects count as pointers."""
         return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.aux.values()))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Partial, (self.arrays, self.first, self.stop, self.aux))
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Finalized:
+    """The results of one UDF after `get_results`."""
 
-class Finished:
-    """What `get_results` gave: arrays, and masks of valid data where the UDF said so.
-
-    Nav arrays hold the rows of chunk `chunk`, or of the whole run in flattened order if that is
-    None.
-    """
-
-    __slots__ = ("arrays", "chunk", "masks")
-
-    def __init__(
-        self, arrays: dict[str, AnyArray], masks: dict[str, AnyArray], chunk: int | None
-    ) -> None:
-        self.arrays = arrays
-        self.masks = masks
-        self.chunk = chunk
+    arrays: dict[str, AnyArray]
+    """Results by name."""
+    masks: dict[str, AnyArray]
+    """Masks of valid values, for the results that the UDF gave one."""
+    chunk: int | None
+    """The chunk whose rows nav arrays hold; None for the whole run in flattened order."""
 
     @property
     def nbytes(self) -> int:
-        """Size of the arrays in bytes; objects by their pointers."""
-        both = (*self.arrays.values(), *self.masks.values())
-        return sum(int(a.nbytes) for a in both)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Finished, (self.arrays, self.masks, self.chunk))
+        """Size of the arrays in bytes; objects count as pointers."""
+        return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.masks.values()))

@@ -1,10 +1,8 @@
-"""Runs all UDFs of a run over one chunk: blocks in, partial results out; plain arrays, no dask."""
+"""Run all UDFs over one chunk: blocks in, partial results out; plain arrays, no dask."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from udfdask.arrays.backends.backend import Backend
@@ -14,10 +12,10 @@ from udfdask.arrays.backends.table import backend_of
 from udfdask.cache import OncePerProcess
 from udfdask.chunk.device_context import chunk_device, merge_device
 from udfdask.chunk.frames.open_source import source_of
-from udfdask.chunk.frames.source import FrameSource
+from udfdask.chunk.frames.source import FrameSource, signal_windows
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.process import process, process_signal_chunk
-from udfdask.chunk.udf_instance import Instance, held_threads
+from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.kernels.overflow import add_exactly
 from udfdask.plan.device_groups import Group
@@ -27,8 +25,8 @@ from udfdask.udf.aux_data import block_of, rows_of_block
 from udfdask.udf.base import overrides
 from udfdask.udf.params import TaskData
 
-Payload = tuple[Partial | None, ...]
-"""The partial of each UDF of a run; None where the task of another group has it."""
+Partials = tuple[Partial | None, ...]
+"""The partial result of each UDF of a run over one chunk; None if another group of UDFs has it."""
 
 _shared = OncePerProcess(16)
 """What `get_shared_task_data` returned, by run, number of the UDF and array backend."""
@@ -40,20 +38,19 @@ def run_chunk(
     blocks: Sequence[Any],
     aux: Sequence[Any] = (),
     group: Group | None = None,
-) -> Payload:
-    """Return the partial result of every UDF, or of a group of them, over one chunk.
+) -> Partials:
+    """Return the partial results of all UDFs, or of a group of them, over one chunk.
 
-    `blocks` holds an array per signal chunk, shape (*nav part, *sig part); `aux` the values of the
-    same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape); None where
-    they are of a UDF of another group.
+    `blocks` holds an array per signal chunk, shape (*nav part, *sig part). `aux` holds the values
+    of the same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape), or
+    None for a UDF of another group.
     """
     recipe = recipe.now
-    kinds = [backend_of(block) for block in blocks]
-    with held_threads(recipe), _device(recipe, kinds, group):
-        source = _source(recipe, chunk, blocks, kinds, recipe.sig_chunks)
-        instances = _start_all(recipe, chunk, aux, source.backend, group)
+
+    def work(instances: list[Instance], source: FrameSource) -> None:
         process(instances, source, chunk)
-        return _payload(recipe, instances, group)
+
+    return _run(recipe, chunk, blocks, recipe.sig_chunks, aux, group, work)
 
 
 def run_part(
@@ -63,30 +60,54 @@ def run_part(
     block: Any,
     aux: Sequence[Any] = (),
     group: Group | None = None,
-) -> Payload:
-    """Return the partial result of every UDF, or of a group, over signal chunk `number` of a chunk.
+) -> Partials:
+    """Return the partial results over signal chunk `number` of a chunk, as `run_chunk` does.
 
-    Sig buffers are cut to that signal chunk; `join_parts` puts the parts together.
+    Sig buffers are cut to that signal chunk; `join_parts` joins the partial results.
     """
-    kinds = [backend_of(block)]
-    with held_threads(recipe), _device(recipe, kinds, group):
-        window = _windows(recipe)[number]
-        sizes = tuple((w.stop - w.start,) for w in window)
-        source = _source(recipe, chunk, [block], kinds, sizes)
-        instances = _start_all(recipe, chunk, aux, source.backend, group)
+    window = signal_windows(recipe.sig_chunks)[number]
+
+    def work(instances: list[Instance], source: FrameSource) -> None:
         process_signal_chunk(instances, source, chunk, number)
         for instance in instances:
-            for name, spec in instance.where.allocated.items():
-                if spec.kind == "sig":  # a copy, which lets the whole frame go
+            for name, spec in instance.declared.allocated.items():
+                if spec.kind == "sig":  # a copy, so that the full frame can be released
                     instance.arrays[name] = instance.arrays[name][window].copy()
-        return _payload(recipe, instances, group)
+
+    sizes = tuple((w.stop - w.start,) for w in window)
+    return _run(recipe, chunk, [block], sizes, aux, group, work)
 
 
-def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Payload]) -> Payload:
+def _run(
+    recipe: Recipe,
+    chunk: int,
+    blocks: Sequence[Any],
+    sig_chunks: tuple[tuple[int, ...], ...],
+    aux: Sequence[Any],
+    group: Group | None,
+    work: Callable[[list[Instance], FrameSource], None],
+) -> Partials:
+    """Start the UDFs, let `work` process blocks of the given signal chunks, and end the UDFs."""
+    kinds = [backend_of(block) for block in blocks]
+    numbers = range(len(recipe.udfs)) if group is None else group.numbers
+    backends = recipe.backends_over(kinds[0])
+    # The announced backend counts too: results are merged there, also if these blocks are not.
+    device = chunk_device([backends[number] for number in numbers], [recipe.native, *kinds])
+    with limit_threads(recipe), device:
+        nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
+        source = source_of(blocks, kinds, nav_shape, sig_chunks, mask, recipe.dtype)
+        rows = _aux_rows(recipe, chunk, aux, numbers)
+        instances = [_start(recipe, k, chunk, rows[k], backends[k]) for k in numbers]
+        work(instances, source)
+        partials = {instance.number: _end(instance) for instance in instances}
+        return tuple(partials.get(number) for number in range(len(recipe.udfs)))
+
+
+def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Partials]) -> Partials:
     """Return the partial results over a whole chunk from those over its signal chunks, in order.
 
-    Rows are added up, sig buffers put beside each other: true of the UDFs that promise
-    `adds_signal_parts`.
+    Nav and single buffers are added up, sig buffers are put next to each other. This is right for
+    UDFs that promise `adds_signal_parts`.
     """
     recipe = recipe.now
     with merge_device(recipe):
@@ -106,91 +127,59 @@ def _join(
     n_rows, sig = recipe.grid.count(chunk), recipe.shape.sig
     arrays = {}
     for name, spec in recipe.udfs[number].allocated.items():
-        whole = spec.allocate(n_rows, sig, recipe.merge_backend(number))
-        for window, part in zip(_windows(recipe), ours, strict=True):
+        joined = spec.allocate(n_rows, sig, recipe.merge_backend(number))
+        for window, part in zip(signal_windows(recipe.sig_chunks), ours, strict=True):
             if spec.kind == "sig":
-                whole[window] = part.arrays[name]
+                joined[window] = part.arrays[name]
             else:
-                add_exactly(whole, part.arrays[name])
-        arrays[name] = whole
+                add_exactly(joined, part.arrays[name])
+        arrays[name] = joined
     return Partial(arrays, chunk, chunk + 1, ours[0].aux)
 
 
-def _device(
-    recipe: Recipe, kinds: Sequence[Backend], group: Group | None
-) -> AbstractContextManager[None]:
-    """Return the context in which a group sees a chunk whose blocks are of these backends."""
-    backends = recipe.backends_over(kinds[0])
-    ours = backends if group is None else [backends[number] for number in group.numbers]
-    # results are merged on the announced device, also where these blocks are not on it
-    return chunk_device(ours, [recipe.native, *kinds])
-
-
-def join_groups(payloads: Sequence[Payload]) -> Payload:
-    """Return the partial results of all groups over a chunk in one payload."""
+def join_groups(groups: Sequence[Partials]) -> Partials:
+    """Return the partial results of all UDFs over a chunk from those of each group."""
     return tuple(
         next((partial for partial in partials if partial is not None), None)
-        for partials in zip(*payloads, strict=True)
+        for partials in zip(*groups, strict=True)
     )
 
 
-def _windows(recipe: Recipe) -> list[tuple[slice, ...]]:
-    """Return where each signal chunk lies in a frame, in C order."""
-    cuts = [
-        [slice(stop - n, stop) for n, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
-        for sizes in recipe.sig_chunks
-    ]
-    return list(itertools.product(*cuts))
-
-
-def _source(
-    recipe: Recipe,
-    chunk: int,
-    blocks: Sequence[Any],
-    kinds: Sequence[Backend],
-    sig_chunks: tuple[tuple[int, ...], ...],
-) -> FrameSource:
-    """Return the frames of a chunk, out of blocks for each of the signal chunks."""
-    nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
-    return source_of(blocks, kinds, nav_shape, sig_chunks, mask, recipe.dtype)
-
-
-def _start_all(
-    recipe: Recipe, chunk: int, aux: Sequence[Any], native: Backend, group: Group | None
-) -> list[Instance]:
-    """Return the UDFs of a group, or all, ready to process a chunk of backend `native`."""
-    numbers = range(len(recipe.udfs)) if group is None else group.numbers
+def _aux_rows(
+    recipe: Recipe, chunk: int, aux: Sequence[Any], numbers: Sequence[int]
+) -> list[dict[str, AnyArray]]:
+    """Return the rows of aux data of a chunk by name, for each UDF; only `numbers` have any."""
     rows: list[dict[str, AnyArray]] = [{} for _ in recipe.udfs]
-    for (number, name), given in zip(recipe.aux_slots, aux, strict=True):
+    for (number, name), block in zip(recipe.aux_slots, aux, strict=True):
         if number not in numbers:
             continue
         declared = recipe.udfs[number].aux[name]
-        newer = recipe.udfs[number].kwargs[name]
-        # the parameters of the run may have been updated since its tasks were made
-        updated = newer.data is not None
-        block = block_of(newer.over(recipe.shape), recipe.grid, chunk) if updated else given
+        updated = recipe.udfs[number].kwargs[name]
+        # a progressive run may have got other values since its tasks were made
+        if updated.data is not None:
+            block = block_of(updated.over(recipe.shape), recipe.grid, chunk)  # noqa: PLW2901
         rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk, name)
-    backends = recipe.backends_over(native)
-    return [_start(recipe, number, chunk, rows[number], backends[number]) for number in numbers]
+    return rows
 
 
 def _start(
     recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray], backend: Backend
 ) -> Instance:
-    """Return a UDF ready to process a chunk: task data and preprocessed buffers in place."""
+    """Return a UDF that is ready to process a chunk, with task data and preprocessed buffers."""
     instance = Instance(recipe, number, chunk, chunk + 1, aux, backend)
     udf = instance.udf
     if overrides(udf, "get_tiling_preferences"):
-        # the plan has chosen the tiles; asked again for what the method may keep on the instance
+        # Its answer is ignored, because law 14 wants the tiles of the plan everywhere. It is called
+        # because LiberTEM calls it here: the method may set attributes.
         instance.call("get_tiling_preferences")
-    shared = _shared_task_data(instance, number)
+    shared = _shared_task_data(instance)
     udf.task_data = TaskData(shared)
     if overrides(udf, "get_task_data"):
-        own = _as_dict(instance, "get_task_data")
+        own = _call_for_dict(instance, "get_task_data")
         both = sorted(set(shared) & set(own))
         if both:
             raise UDFError(
-                f"{instance.where.name}.get_task_data() and get_shared_task_data() both return "
+                f"{instance.declared.name}.get_task_data() and get_shared_task_data() both return "
                 f"{both}: give them different names"
             )
         udf.task_data = TaskData({**shared, **own})
@@ -199,51 +188,43 @@ def _start(
     return instance
 
 
-def _shared_task_data(instance: Instance, number: int) -> dict[str, Any]:
-    """Return what the chunks of a run share in this process, made for the first of them."""
+def _shared_task_data(instance: Instance) -> dict[str, Any]:
+    """Return the task data that all chunks of a run share in this process, created by the first."""
     udf, run = instance.udf, instance.recipe.token
     if not overrides(udf, "get_shared_task_data"):
         return {}
 
     def make() -> dict[str, Any]:
-        # without a chunk, whose rows would be those of whichever came first
+        # without a cursor: the data must not depend on which chunk came first
         cursor, udf.meta.cursor = udf.meta.cursor, None
-        instance.view_whole_aux()
+        instance.view_all_aux()
         try:
-            made = _as_dict(instance, "get_shared_task_data")
-            instance.dense.wait()  # other threads, on other streams, take it as it is
+            made = _call_for_dict(instance, "get_shared_task_data")
+            instance.dense.wait()  # threads with other streams use the arrays without waiting
             return made
         finally:
             udf.meta.cursor = cursor
             instance.view_all()
 
-    # arrays of CuPy belong to the module that made them, and in tests that is not always the same
-    key = (run, number, instance.backend, udf.xp)
+    # CuPy arrays belong to the module that made them; tests replace it
+    key = (run, instance.number, instance.backend, udf.xp)
     made: dict[str, Any] = _shared.get(key, make) if run else make()
     return made
 
 
-def _as_dict(instance: Instance, method: str) -> dict[str, Any]:
-    """Return the task data that a method gives, checked."""
-    given = instance.call(method)
-    if not isinstance(given, Mapping):
+def _call_for_dict(instance: Instance, method: str) -> dict[str, Any]:
+    """Return the task data that a method returns, after a check."""
+    returned = instance.call(method)
+    if not isinstance(returned, Mapping):
         raise ArgumentTypeError(
-            f"{instance.where.name}.{method}() must return a dictionary, not {type(given).__name__}"
+            f"{instance.declared.name}.{method}() must return a dictionary, not "
+            f"{type(returned).__name__}"
         )
-    return dict(given)
+    return dict(returned)
 
 
-def _payload(recipe: Recipe, instances: list[Instance], group: Group | None) -> Payload:
-    """Return the partial results of UDFs that have seen the whole chunk."""
-    if group is None:
-        return tuple([_finish(instance, number) for number, instance in enumerate(instances)])
-    numbers = group.numbers
-    found = {k: _finish(i, k) for k, i in zip(numbers, instances, strict=True)}
-    return tuple(found.get(number) for number in range(len(recipe.udfs)))
-
-
-def _finish(instance: Instance, number: int) -> Partial:
-    """Return the partial result of a UDF that has seen the whole chunk."""
+def _end(instance: Instance) -> Partial:
+    """Return the partial result of a UDF that has processed the whole chunk."""
     udf, cursor = instance.udf, instance.cursor
     cursor.part, cursor.part_index = None, 0
     if overrides(udf, "postprocess"):
@@ -252,17 +233,9 @@ def _finish(instance: Instance, number: int) -> Partial:
         instance.call("postprocess")
     if overrides(udf, "cleanup"):
         instance.call("cleanup")
-    aux = instance.aux if instance.where.carries_aux else {}
-    return Partial(_kept(instance, number), *cursor.chunks, dict(aux))
-
-
-def _kept(instance: Instance, number: int) -> dict[str, AnyArray]:
-    """Return the buffers of a UDF where they are merged: on the device over chunks that are."""
-    backend = instance.recipe.merge_backend(number)
-    if backend == NUMPY and instance.dense == NUMPY:
-        return instance.arrays
-    specs = instance.where.allocated
-    return {
-        name: in_backend(array, specs[name].backend(backend))
-        for name, array in instance.arrays.items()
-    }
+    arrays, backend = instance.arrays, instance.recipe.merge_backend(instance.number)
+    if backend != NUMPY or instance.dense != NUMPY:
+        specs = instance.declared.allocated
+        arrays = {k: in_backend(a, specs[k].backend(backend)) for k, a in arrays.items()}
+    aux = instance.aux if instance.declared.carries_aux else {}
+    return Partial(arrays, *cursor.chunks, dict(aux))

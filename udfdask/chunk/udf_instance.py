@@ -1,4 +1,4 @@
-"""A UDF at work on a worker: a fresh instance, its buffers, its views, and blame for its errors."""
+"""Hold a UDF that works on a chunk: its buffers, the views that it sees, notes on its errors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.slices import Slice
-from udfdask.chunk.thread_limits import guard
+from udfdask.chunk.thread_limits import limiter
 from udfdask.errors import NotAvailableError, UDFError
-from udfdask.plan.declarations import made_anew
+from udfdask.plan.declarations import new_instance
 from udfdask.plan.recipe import Recipe
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import UnavailableAux
@@ -26,13 +26,13 @@ from udfdask.udf.meta import Cursor, UDFMeta
 from udfdask.udf.params import Params
 
 
-def held_threads(recipe: Recipe) -> AbstractContextManager[None]:
-    """Return a context that holds numerics libraries to a task's share of threads."""
-    return guard.limit(recipe.threads) if recipe.guarded else nullcontext()
+def limit_threads(recipe: Recipe) -> AbstractContextManager[None]:
+    """Return a context in which BLAS, OpenMP and numba use at most the threads of a task."""
+    return limiter.limit(recipe.threads) if recipe.limits_threads else nullcontext()
 
 
 class Instance:
-    """A fresh UDF over the rows of the chunks `first` to `stop`, with freshly allocated buffers.
+    """A new UDF with new buffers over the rows of the chunks `first` to `stop`.
 
     `aux` holds the rows of its aux data of kind nav; `backend` is that of the data it is given.
     """
@@ -42,11 +42,12 @@ class Instance:
         "aux",
         "backend",
         "cursor",
+        "declared",
         "dense",
+        "number",
         "recipe",
         "sig_aux",
         "udf",
-        "where",
         "writable_input",
     )
 
@@ -62,11 +63,12 @@ class Instance:
         declared = recipe.udfs[number]
         n_rows = recipe.grid.n_rows(first, stop)
         self.recipe = recipe
-        self.where = declared
+        self.number = number
+        self.declared = declared
         self.backend = backend
-        self.dense = backend.dense  # backend of the dense data that it is given, or made from
+        self.dense = backend.dense  # of dense data, also of those that sparse data are made from
         self.cursor = Cursor(first, stop, n_rows)
-        udf = made_anew(declared.cls, declared.kwargs)
+        udf = new_instance(declared.cls, declared.kwargs)
         udf.meta = UDFMeta(
             grid=recipe.grid,
             dataset_shape=recipe.shape,
@@ -80,11 +82,11 @@ class Instance:
         )
         self.udf = udf
         self.writable_input = bool(udf.writable_input)
-        # what has travelled between processes may have become writable
+        # arrays become writable when they are sent to another process
         self.aux = {name: locked(rows) for name, rows in aux.items()}
         self.sig_aux: dict[str, AnyArray] = {}
         if declared.aux:
-            self.view_whole_aux()
+            self.view_all_aux()
         self._declare()
         sig = recipe.shape.sig
         self.arrays: dict[str, AnyArray] = {
@@ -97,96 +99,99 @@ class Instance:
         """Whether it is given sparse data."""
         return self.backend.is_sparse
 
-    def view_whole_aux(self) -> None:
-        """Show the UDF all aux data, as far as they are known: of nav ones shape and dtype."""
+    def view_all_aux(self) -> None:
+        """Show the UDF the aux data of the whole run, nav ones as their shape and dtype only."""
         shape = self.recipe.shape
         views: dict[str, Any] = {}
-        for name, aux in self.where.aux.items():
+        for name, aux in self.declared.aux.items():
             if aux.kind == "nav":
                 flat = (shape.nav.size, *aux.extra_shape)
                 views[name] = UnavailableAux(name=name, shape=flat, dtype=aux.dtype)
             else:
-                views[name] = self.where.kwargs[name].over(shape)
+                views[name] = self.declared.kwargs[name].over(shape)
             if aux.kind == "sig":
                 self.sig_aux[name] = views[name]
-        # a fresh set: `__init__` may have handed its own to somebody
+        # a new object: the UDF's `__init__` may have passed the old one on
         self.udf.params = Params({**self.udf.params.__dict__, **views})
 
     def _declare(self) -> None:
-        """Let the UDF declare again, as it may set attributes meanwhile; the plan's word counts."""
-        if self.where.promises.declares_once:
+        """Call `get_result_buffers` again: it may set attributes. The plan's declaration counts."""
+        if self.declared.promises.declares_once:
             return
         try:
             buffers = dict(self.call("get_result_buffers"))
         except NotAvailableError:
-            if not self.where.nav_aux:  # it has read values that only the plan knows
+            # it needs values of nav aux data, which only the plan has
+            if not self.declared.nav_aux:
                 raise
             return
-        if buffers != self.where.buffers:
+        if buffers != self.declared.buffers:
             raise UDFError(
-                f"{self.where.name}.get_result_buffers() declared other buffers on a worker than "
-                "in the plan: it may depend on parameters and on the data set's shape, dtype "
-                "and ROI only"
+                f"{self.declared.name}.get_result_buffers() declared other buffers on a worker "
+                "than in the plan: it may only depend on parameters and on the data set's shape, "
+                "dtype and ROI"
             )
 
     def view_all(self, grid: Grid | None = None) -> None:
-        """Show the UDF its whole buffers, and the aux data of all rows.
+        """Show the UDF all rows and pixels of its buffers and aux data.
 
-        With `grid`, the rows are those of the whole run in flattened order.
+        Pass `grid` if the rows are those of the whole run in flattened order.
         """
-        views: dict[str, Any] = dict.fromkeys(self.where.buffers)
+        views: dict[str, Any] = dict.fromkeys(self.declared.buffers)
         views.update(self.arrays)
-        self.udf.results = Results(views, self.where.buffers, self.arrays, grid)
-        if self.where.aux:
+        self.udf.results = Results(views, self.declared.buffers, self.arrays, grid)
+        if self.declared.aux:
             self.udf.params.__dict__.update(self.aux)
             self.udf.params.__dict__.update(self.sig_aux)
 
     def view_part(self, part: Slice, index: int) -> list[tuple[AnyArray, AnyArray]]:
-        """Show a signal part of the sig buffers; return copies to write back, with their places."""
+        """Show a signal part of the sig buffers; return its windows and the copies to write back.
+
+        Kernels are compiled for contiguous memory: a part that is not contiguous is copied.
+        """
         views = self.udf.results.__dict__
         self.cursor.part, self.cursor.part_index = part, index
-        back = []
-        for name, spec in self.where.allocated.items():
+        copies = []
+        for name, spec in self.declared.allocated.items():
             if spec.kind == "sig":
                 window = self.arrays[name][part.get()]
                 if not window.flags.c_contiguous:
-                    piece = window.copy()
-                    back.append((window, piece))
-                    window = piece
+                    copies.append((window, window.copy()))
+                    window = copies[-1][1]
                 views[name] = window
         for name, values in self.sig_aux.items():
             self.udf.params.__dict__[name] = locked(np.ascontiguousarray(values[part.get()]))
-        return back
+        return copies
 
     def view_rows(self, start: int, stop: int) -> None:
-        """Show rows of the nav buffers and of aux data."""
+        """Show some rows of the nav buffers and of aux data."""
         views = self.udf.results.__dict__
         self.cursor.start, self.cursor.stop = start, stop
-        for name, spec in self.where.allocated.items():
+        for name, spec in self.declared.allocated.items():
             if spec.kind == "nav":
                 views[name] = self.arrays[name][start:stop]
         for name, rows in self.aux.items():
             self.udf.params.__dict__[name] = rows[start:stop]
 
     def call(self, method: str, *args: Any) -> Any:
-        """Return what a method of the UDF returns; its exceptions say where they come from."""
+        """Call a method of the UDF; an exception gets a note on where it was raised."""
         try:
             return getattr(self.udf, method)(*args)
         except Exception as error:
-            self.blame(error, method)
+            self.note_origin(error, method)
             raise
 
-    def blame(self, error: Exception, method: str) -> None:
-        """Note on an exception of a user's method where it was raised.
+    def note_origin(self, error: Exception, method: str) -> None:
+        """Add to an exception of a user's method where it was raised.
 
-        In place of one that cannot travel between processes, a UDFError with its name and
-        traceback is raised.
+        If it cannot be pickled and sent to another process, raise a UDFError with its name and
+        traceback instead.
         """
-        note = f"raised in {self.where.name}.{method} {self._place()}"
+        note = f"raised in {self.declared.name}.{method} {self._location()}"
         error.add_note(note)
         try:
             cloudpickle.loads(cloudpickle.dumps(error))
-        except Exception:  # noqa: BLE001  # whatever a user's exception class does when unpickled
+        except Exception:  # noqa: BLE001  # an exception class of a user may raise anything
             text = "".join(traceback.format_exception(error))
             stand_in = UDFError(f"{type(error).__name__}: {error}\n\n{text}")
             stand_in.add_note(note)
@@ -197,8 +202,8 @@ class Instance:
                 stand_in.__context__ = None
                 raise
 
-    def _place(self) -> str:
-        """Return the navigation coordinates and the chunk at hand, in words."""
+    def _location(self) -> str:
+        """Return the current navigation coordinates and chunk, in words."""
         grid, (first, stop) = self.recipe.grid, self.cursor.chunks
         if stop == first:
             return "on no frame at all"

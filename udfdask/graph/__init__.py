@@ -1,1 +1,1 @@
-"""The only place where dask tasks are built."""
+"""Build dask tasks; no other folder does."""

@@ -1,18 +1,22 @@
-"""Builds the dask graph of a plan: map over chunks, merges, get_results.
+"""Build the dask graph of a plan: chunks, merges, `get_results`.
 
-Layers of a run over chunks c, for the UDF with number k::
+Layers of a run, for the UDF with number k::
 
-    chunk   c -> payload, one partial per UDF             (fused with loading by dask; two, with
-                                                          loading apart, where only some UDFs need
-                                                          a CUDA device)
-    join    payloads of its signal chunks -> payload      (where each of them has a task)
-    part    payload -> partial k                          (where payloads of others are heavy)
-    merge   partials -> partial                           (tree, chain, rows or merge_all)
-    finish  merged partials -> results                    (where there is a get_results)
-    rows    any of these -> nav results alone             (where it holds much else)
+    chunk   block -> partial results, one per UDF      (dask fuses it with the loading of the block;
+                                                       two layers, not fused, if only some UDFs
+                                                       need a CUDA device)
+    join    partial results of signal chunks -> those of the chunk
+    part    partial results -> partial result k        (if those of other UDFs are large)
+    merge   partial results k -> one                   (tree, chain, rows or merge_all)
+    finish  merged partial result k -> results         (if the UDF has get_results)
+    rows    any of these -> nav results only           (if the task has much else)
 
-A result as a whole is computed from the last of these; `result_tasks` adds the blocks of dask
-arrays, for those that somebody asks for.
+A `Result` is computed from the last of these tasks; `result_tasks` adds the blocks of dask arrays
+when a user asks for an array.
+
+Law 2 holds for the results of one run, and for runs that are computed together. If `dask.optimize`
+comes first for two runs over the same data, one of them may load the data again, because dask has
+fused it with the loading separately.
 """
 
 from __future__ import annotations
@@ -28,19 +32,19 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial
 from udfdask.graph.chunk_layers import Key
-from udfdask.graph.chunk_tasks import add_chunks, add_payloads
+from udfdask.graph.chunk_tasks import add_chunks, add_joined_chunks
 from udfdask.graph.dask_internals import OutputTask, Task, TaskRef, optimized
 from udfdask.graph.layer_builder import RunLayers
-from udfdask.graph.merge_tasks import add_finish, add_merges, partials_of
+from udfdask.graph.merge_tasks import add_finalize, add_merges, add_parts
 from udfdask.graph.result_tasks import ResultTasks, layers_of
 from udfdask.graph.shared_recipe import shared_recipe
 from udfdask.merge.result_blocks import keep_rows
 from udfdask.plan.plan import Plan
-from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.plan.recipe import Recipe
 from udfdask.udf.buffers import BufferSpec
 
-LIGHT = 1 << 10
-"""Bytes that a chunk may keep in memory unasked for: what a task and its containers take anyway."""
+MAX_UNUSED_BYTES = 1 << 10
+"""A task may keep this much in memory in addition to nav results: one more task needs as much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,24 +60,22 @@ class Tasks:
 def build_graph(plan: Plan, array: da.Array) -> tuple[ResultTasks, ...]:
     """Return the tasks that hold the results of every UDF of a plan."""
     run = RunLayers(plan, array)
-    payloads = add_chunks(run)
-    return tuple(_results_of(run, number, keys) for number, keys in enumerate(payloads))
+    sources = add_chunks(run)
+    return tuple(_results_of(run, number, keys) for number, keys in enumerate(sources))
 
 
 def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
-    """Return tasks that give the payload of each chunk, for whoever merges them outside of dask.
+    """Return tasks that give the partial results of each chunk, to be merged without dask.
 
     `given` and `token` are those of `RunLayers`.
     """
     run = RunLayers(plan, array, given, token)
-    keys = add_payloads(run)
-    source = run.array.dask
-    layers = {**source.layers, **run.layers}
-    return _optimized(layers, {**source.dependencies, **run.depends}, keys)
+    keys = add_joined_chunks(run)
+    return _optimized(*_with_source(run), keys)
 
 
 def build_parameters(recipe: Recipe, token: str) -> Tasks | None:
-    """Return tasks that give the recipe with its lazy parameters filled in; None without any."""
+    """Return tasks that give the recipe with computed values of its lazy parameters, if any."""
     if not recipe.lazy_slots:
         return None
     filled = shared_recipe(recipe, f"recipe-{token}")
@@ -87,85 +89,87 @@ def _optimized(
     return Tasks(dsk=optimized(HighLevelGraph(layers, dependencies), keys), keys=keys)
 
 
-def _results_of(run: RunLayers, number: int, payloads: list[Key]) -> ResultTasks:
-    """Add merges and get_results of one UDF; return the tasks that hold its results."""
+def _with_source(run: RunLayers) -> tuple[dict[str, Any], dict[str, set[str]]]:
+    """Return all layers of a run, those that load the data included, and their dependencies."""
+    source = run.array.dask
+    return {**source.layers, **run.layers}, {**source.dependencies, **run.depends}
+
+
+def _results_of(run: RunLayers, number: int, chunks: list[Key]) -> ResultTasks:
+    """Add the merges and `get_results` of one UDF; return the tasks that hold its results."""
     udf = run.recipe.udfs[number]
-    rows: list[Key] = payloads
-    whole: Key | None = None
+    rows, reduced = chunks, None
     if udf.outputs:
-        rows, whole = add_merges(run, number, udf, partials_of(run, number, payloads))
-        if udf.finish:
-            rows, whole = add_finish(run, number, udf, rows, whole)
+        rows, reduced = add_merges(run, number, add_parts(run, number, chunks))
+        if udf.has_get_results:
+            rows, reduced = add_finalize(run, number, rows, reduced)
         kinds = {spec.kind for spec in udf.outputs.values()}
-        # over no frame at all, get_results still runs
-        needs_whole = kinds != {"nav"} or (udf.finish and not rows)
-        rows, whole = rows if "nav" in kinds else [], whole if needs_whole else None
-    kept = _kept(run, number, udf, rows, whole, payloads)
-    if not kept and whole is None:
-        whole = (run.name("nothing", udf), 0)  # a collection has at least one key
-        run.add(whole[0], {whole: Task(whole, Partial, {}, 0, 0, {})}, set())
-    every = {**run.array.dask.layers, **run.layers}
-    depends = {**run.array.dask.dependencies, **run.depends}
-    names = {key[0] for key in (*rows, *kept, *((whole,) if whole else ()))}
+        # over an empty ROI, get_results still runs
+        if kinds == {"nav"} and (rows or not udf.has_get_results):
+            reduced = None
+        if "nav" not in kinds:
+            rows = []
+    rows_only = _rows_only(run, number, rows, reduced, chunks)
+    if not rows_only and reduced is None:
+        reduced = (run.name("nothing", number), 0)  # a dask collection needs at least one key
+        run.add(reduced[0], {reduced: Task(reduced, Partial, {}, 0, 0, {})}, set())
+    names = {key[0] for key in (*rows, *rows_only, *((reduced,) if reduced else ()))}
     return ResultTasks(
-        graph=layers_of(every, depends, names),
+        graph=layers_of(*_with_source(run), names),
         rows=tuple(rows),
-        kept=tuple(kept),
-        whole=whole,
+        rows_only=tuple(rows_only),
+        reduced=reduced,
         number=number,
-        finished=udf.finish,
-        flat=udf.finish and not udf.elementwise,
+        finalized=udf.has_get_results,
+        flat=udf.has_get_results and not udf.elementwise,
         grid=run.recipe.grid,
         sig=tuple(run.recipe.shape.sig),
         specs=udf.outputs,
-        home=run.recipe.home,
+        result_backend=run.recipe.result_backend,
         udf_name=udf.name,
         token=tokenize(run.token, number),
     )
 
 
-def _kept(
-    run: RunLayers,
-    number: int,
-    udf: UDFRecipe,
-    rows: list[Key],
-    whole: Key | None,
-    payloads: list[Key],
+def _rows_only(
+    run: RunLayers, number: int, rows: list[Key], reduced: Key | None, chunks: list[Key]
 ) -> list[Key]:
     """Return the tasks that hold the rows of nav results, and little else.
 
-    They stay in memory until the whole result is there, and travel to whoever asked for it. Where
-    they would hold much else, such as the sig buffers of merges, tasks are added that leave it out.
+    Their values stay in memory until the result is assembled, and are sent to where that happens.
+    If they include much else, such as the sig buffers of merges, tasks are added that leave it out.
     """
     sources = list(dict.fromkeys(rows))
-    # dask would fuse a single chunk task with what makes a result of it, under another name
-    fused = rows is payloads and len(sources) == 1
-    light = sources == [whole] or _unasked_bytes(run, number, udf, rows is payloads) <= LIGHT
-    if light and not fused:
+    # dask would fuse a single chunk task with the task that assembles the result, under another
+    # name: an array of the result that is computed at the same time would run it again
+    single_chunk = rows is chunks and len(sources) == 1
+    small = sources == [reduced] or _unused_bytes(run, number, rows is chunks) <= MAX_UNUSED_BYTES
+    if small and not single_chunk:
         return sources
-    name = run.name("rows", udf)
-    names = [name for name, spec in udf.outputs.items() if spec.kind == "nav"]
+    layer = run.name("rows", number)
+    specs = run.recipe.udfs[number].outputs
+    names = [name for name, spec in specs.items() if spec.kind == "nav"]
     tasks: dict[Key, Task] = {
-        (name, n): OutputTask((name, n), keep_rows, TaskRef(source), number, names)
+        (layer, n): OutputTask((layer, n), keep_rows, TaskRef(source), number, names)
         for n, source in enumerate(sources)
     }
-    run.add(name, tasks, {source[0] for source in sources})
+    run.add(layer, tasks, {source[0] for source in sources})
     return list(tasks)
 
 
-def _unasked_bytes(run: RunLayers, number: int, udf: UDFRecipe, in_payload: bool) -> int:
-    """Return the bytes beside nav results in a task that holds these, for the largest chunk."""
-    recipe = run.recipe
+def _unused_bytes(run: RunLayers, number: int, in_chunk_task: bool) -> int:
+    """Return the bytes that a task holds in addition to nav results, for the largest chunk."""
+    recipe, udf = run.recipe, run.recipe.udfs[number]
     n_rows = int(recipe.grid.counts.max(initial=0))
 
     def total(specs: Iterable[BufferSpec]) -> int:
         return sum(spec.nbytes(n_rows, recipe.shape.sig) for spec in specs)
 
-    asked = total(spec for spec in udf.outputs.values() if spec.kind == "nav")
-    if udf.finish and not in_payload:
-        return total(udf.outputs.values()) - asked
+    used = total(spec for spec in udf.outputs.values() if spec.kind == "nav")
+    if udf.has_get_results and not in_chunk_task:
+        return total(udf.outputs.values()) - used
     udfs = [udf]
-    if in_payload:
+    if in_chunk_task:
         group = next(group for group in run.groups if number in group.numbers)
         udfs = [recipe.udfs[k] for k in group.numbers]
     aux = sum(
@@ -174,4 +178,4 @@ def _unasked_bytes(run: RunLayers, number: int, udf: UDFRecipe, in_payload: bool
         if u.carries_aux
         for name in u.nav_aux
     )
-    return sum(total(u.allocated.values()) for u in udfs) + aux - asked
+    return sum(total(u.allocated.values()) for u in udfs) + aux - used

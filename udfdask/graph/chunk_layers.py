@@ -1,4 +1,4 @@
-"""The layers of a graph whose tasks see the data: one task per chunk, or per signal chunk of it."""
+"""The layers of a graph whose tasks read the data: one task per chunk, or per signal chunk."""
 
 from __future__ import annotations
 
@@ -19,70 +19,71 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visits:
-    """What the tasks of a layer see."""
+class ChunkLayerInfo:
+    """What the tasks of a layer process: progress and worker restrictions are derived from it."""
 
     array_name: str
     """Name of the dask array with the data."""
     recipe: Recipe
-    """What is done to them."""
+    """Recipe of the run."""
     chunks: dict[Key, int]
-    """The chunk that each task sees, all of it or a signal chunk of it."""
+    """The chunk that each task processes, or of which it processes a signal chunk."""
     group: Group | None = None
-    """The UDFs that the tasks run, if these are not all or need a device."""
+    """The UDFs that the tasks run; None for all UDFs of a run that needs no device."""
 
 
 class ChunkTasks(TaskLayer):
-    """Chunk tasks written out; `visits` says what they see."""
+    """Chunk tasks that are listed one by one."""
 
-    def __init__(self, mapping: Mapping[Key, Task], visits: Visits) -> None:
+    def __init__(self, mapping: Mapping[Key, Task], info: ChunkLayerInfo) -> None:
         super().__init__(mapping)
-        self.visits = visits
+        self.info = info
 
 
 class ChunkBlockwise(BlockLayer):
-    """Chunk tasks as a blockwise layer, one per block; `visits` says what they see."""
+    """Chunk tasks as a blockwise layer, one per block."""
 
+    # `recipe_argument` is the recipe or a reference to its task, see `RunLayers`
     def __init__(
-        self, name: str, recipe: Recipe, array: da.Array, shared: Any, group: Group | None
+        self, name: str, recipe: Recipe, array: da.Array, recipe_argument: Any, group: Group | None
     ) -> None:
-        # `shared`: what tasks are given as their recipe
         self.recipe = recipe
         self.group = group
         self.array_name = array.name
-        arguments = (shared, self.BLOCK, self.INDEX, *rest_of(None, group))
+        # Tasks get their place in the grid of blocks and compute their chunk from it.
+        arguments = (recipe_argument, self.BLOCK, self.INDEX, *optional_arguments(None, group))
         super().__init__(name, array, _run_block, *arguments)
 
     def as_tasks(
         self,
-        shared: Any,
+        recipe_argument: Any,
         data: Mapping[Key, Any] | None = None,
         aux: Sequence[Any] | None = None,
         *,
-        alone: bool = True,
+        fusible: bool = True,
     ) -> ChunkTasks:
-        """Return the layer written out; `shared` is what tasks are given as their recipe.
+        """Return the layer as tasks that are listed one by one.
 
-        `aux` holds the aux data of each chunk. Unless they are `alone` in reading their blocks,
-        tasks are not fused with what loads these.
-        With `data`, the blocks of an array that lie in the graph themselves, tasks hold their
-        block: dask would fuse them at the cost of an alias and a small graph for each, and its
-        local schedulers take quadratic time to start where they are not fused. Then aux data would
-        be fused with them, which may be made on any worker.
+        `aux` holds the aux data of each chunk. `fusible` tasks may be fused with the loading of
+        their block. `data` holds the blocks of an array whose blocks are in the graph themselves.
         """
-        kind = Task if alone and (data is None or aux is None) else OutputTask
+        # With `data`, each task holds its block. dask would fuse the two at the cost of an alias
+        # and a small graph for each task, and its local schedulers take quadratic time to start if
+        # they are not fused. A task with its block and aux data must not be fused with the aux
+        # data, which any worker may compute.
+        kind = Task if fusible and (data is None or aux is None) else OutputTask
         tasks: dict[Key, Task] = {}
-        visits = self.visits
-        for key, chunk in visits.chunks.items():
+        info = self.info
+        for key, chunk in info.chunks.items():
             source = (self.array_name, *key[1:])
             block = TaskRef(source) if data is None else data[source]
-            rest = rest_of(None if aux is None else aux[chunk], self.group)
-            tasks[key] = kind(key, _run_block, shared, block, key[1:], *rest)
-        return ChunkTasks(tasks, visits)
+            rest = optional_arguments(None if aux is None else aux[chunk], self.group)
+            tasks[key] = kind(key, _run_block, recipe_argument, block, key[1:], *rest)
+        return ChunkTasks(tasks, info)
 
     @property
-    def visits(self) -> Visits:
-        """What the tasks see."""
+    def info(self) -> ChunkLayerInfo:
+        """What the tasks process."""
         grid, name = self.recipe.grid, self.output
         blocks = list(itertools.product(*(range(len(c)) for c in self.recipe.sig_chunks)))
         chunks = {
@@ -91,13 +92,13 @@ class ChunkBlockwise(BlockLayer):
             for place in [grid.index(c)]
             for block in blocks
         }
-        return Visits(
+        return ChunkLayerInfo(
             array_name=self.array_name, recipe=self.recipe, chunks=chunks, group=self.group
         )
 
 
-def rest_of(aux: Any, group: Group | None) -> tuple[Any, ...]:
-    """Return the last arguments of a chunk task, of which most have none: less to send."""
+def optional_arguments(aux: Any, group: Group | None) -> tuple[Any, ...]:
+    """Return the last arguments of a chunk task; most tasks have none, so that less is sent."""
     if group is not None:
         return (() if aux is None else aux, group)
     return () if aux is None else (aux,)
@@ -110,7 +111,11 @@ def _run_block(
     aux: Sequence[Any] = (),
     group: Group | None = None,
 ) -> Any:
-    """Run a chunk that is one block, or one block of it; `index` is its place in dask's grid."""
+    """Run a chunk of one block, or a signal chunk; `index` is the place in dask's grid of blocks.
+
+    The chunk and its bounds follow from the index and the runs of equal chunks in `recipe.grid`:
+    neither tasks nor recipe grow with the scan.
+    """
     recipe = recipe.now
     n_nav = len(recipe.grid.shape)
     chunk = recipe.grid.chunk_at(index[:n_nav])

@@ -1,4 +1,4 @@
-"""Adds the tasks that see the data: one per chunk, or per signal chunk of it."""
+"""Add the tasks that read the data: one per chunk, or one per signal chunk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from udfdask.chunk.run_chunk import join_groups, join_parts, run_chunk
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, Key, Visits, rest_of
+from udfdask.graph.chunk_layers import (
+    ChunkBlockwise,
+    ChunkLayerInfo,
+    ChunkTasks,
+    Key,
+    optional_arguments,
+)
 from udfdask.graph.dask_internals import (
     GraphArray,
     List,
@@ -23,102 +29,120 @@ from udfdask.udf.aux_data import block_of
 
 
 def add_chunks(run: RunLayers) -> list[list[Key]]:
-    """Add the tasks that see the data; return the keys of each chunk's payload, for each UDF."""
-    payloads: list[list[Key]] = [[] for _ in run.recipe.udfs]
+    """Add the chunk tasks; return for each UDF the keys with its partial result of each chunk."""
+    sources: list[list[Key]] = [[] for _ in run.recipe.udfs]
     for group in run.groups:
         keys = _add_group(run, group)
         for number in group.numbers:
-            payloads[number] = keys
-    return payloads
+            sources[number] = keys
+    return sources
 
 
-def add_payloads(run: RunLayers) -> list[Key]:
-    """Add the tasks that see the data; return the key of each chunk's payload, of all UDFs."""
-    payloads = add_chunks(run)
-    every = [payloads[group.numbers[0]] for group in run.groups]
-    if len(every) == 1:
-        return every[0]
+def add_joined_chunks(run: RunLayers) -> list[Key]:
+    """Add the chunk tasks; return one key per chunk, with the partial results of all UDFs."""
+    sources = add_chunks(run)
+    by_group = [sources[group.numbers[0]] for group in run.groups]
+    if len(by_group) == 1:
+        return by_group[0]
     name = run.name("payload")
     tasks: dict[Key, Task] = {}
-    for c, keys in enumerate(zip(*every, strict=True)):
+    for c, keys in enumerate(zip(*by_group, strict=True)):
         tasks[name, c] = OutputTask((name, c), join_groups, List(*map(TaskRef, keys)))
-    run.add(name, tasks, {key[0] for keys in every for key in keys})
+    run.add(name, tasks, {key[0] for keys in by_group for key in keys})
     return list(tasks)
 
 
 def _add_group(run: RunLayers, group: Group) -> list[Key]:
-    """Add the tasks that see the data for some UDFs; return the key of each chunk's payload."""
-    alone = len(run.groups) == 1
+    """Add the chunk tasks of a group of UDFs; return one key per chunk."""
+    recipe = run.recipe
+    # Tasks of two groups read each block: fused with it, each would load it again.
+    fusible = len(run.groups) == 1
     name = run.name("chunk", group=group)
-    n = run.recipe.n_blocks
-    chunks = range(run.recipe.grid.n_chunks)
-    mine = [number in group.numbers for number, _ in run.recipe.aux_slots]
-    lazy = _lazy_aux(run, mine)
-    aux = [_aux(run, c, mine) for c in chunks] if any(mine) else None
-    others = run.shared_layers | lazy
-    # most runs are of one group that needs nothing, which their tasks need not be told
-    told = None if alone and not group.needs_cuda else replace(group, beside=tuple(sorted(others)))
-    if n > 1 and not run.recipe.by_sig_chunk:
-        kind = Task if alone else OutputTask
-        tasks: dict[Key, Task] = {}
-        for c in chunks:
-            rest = rest_of(None if aux is None else aux[c], told)
-            blocks = List(*_blocks(run, c))
-            tasks[name, c] = kind((name, c), run_chunk, run.shared, c, blocks, *rest)
-        numbers = dict(zip(tasks, chunks, strict=True))
-        visits = Visits(array_name=run.array.name, recipe=run.recipe, chunks=numbers, group=told)
-        run.layers[name] = ChunkTasks(tasks, visits)
-        run.depends[name] = {run.array.name, *others}
-        return list(tasks)
-    layer = ChunkBlockwise(name, run.recipe, run.array, run.shared, told)
+    ours = [number in group.numbers for number, _ in recipe.aux_slots]
+    inputs = run.recipe_layers | _add_lazy_aux(run, ours)
+    aux = [_aux_of_chunk(run, c, ours) for c in range(recipe.grid.n_chunks)] if any(ours) else None
+    # In most runs there is one group that needs no device: no task needs the argument.
+    argument = None
+    if len(run.groups) > 1 or group.needs_cuda:
+        argument = replace(group, parameter_layers=tuple(sorted(inputs)))
+    if recipe.n_blocks > 1 and not recipe.by_sig_chunk:
+        tasks = _tasks_of_blocks(run, name, aux, argument, fusible=fusible)
+        run.layers[name] = tasks
+        run.depends[name] = {run.array.name, *inputs}
+        return list(tasks.info.chunks)
+    # Blockwise, so that dask fuses chunks with the loading of their block: otherwise a process pool
+    # would send every block twice. Law 2 is kept by the tasks after the chunks (`OutputTask`).
+    layer = ChunkBlockwise(name, recipe, run.array, run.recipe_argument, argument)
     data = blocks_in_memory(run.array)
-    written = data is not None or aux is not None or not alone
-    run.layers[name] = layer.as_tasks(run.shared, data, aux, alone=alone) if written else layer
-    loads = {run.array.name} if data is None else set()
-    run.depends[name] = loads | others
-    keys = list(layer.visits.chunks)
-    return _joined(run, group, keys, n) if run.recipe.by_sig_chunk else keys
+    if data is None and aux is None and fusible:
+        run.layers[name] = layer
+        keys = list(layer.info.chunks)
+    else:
+        tasks = layer.as_tasks(run.recipe_argument, data, aux, fusible=fusible)
+        run.layers[name] = tasks
+        keys = list(tasks.info.chunks)
+    run.depends[name] = inputs | ({run.array.name} if data is None else set())
+    return _add_joins(run, group, keys) if recipe.by_sig_chunk else keys
 
 
-def _blocks(run: RunLayers, chunk: int) -> list[TaskRef]:
-    """Return the keys of the blocks of a chunk, in C order of the signal chunks."""
-    index = run.recipe.grid.index(chunk)
-    counts = [range(len(c)) for c in run.recipe.sig_chunks]
-    return [TaskRef((run.array.name, *index, *s)) for s in itertools.product(*counts)]
+def _tasks_of_blocks(
+    run: RunLayers, name: str, aux: list[Any] | None, group: Group | None, *, fusible: bool
+) -> ChunkTasks:
+    """Return one task per chunk, each of which gets all signal chunks of its chunk."""
+    kind = Task if fusible else OutputTask
+    chunks = range(run.recipe.grid.n_chunks)
+    sigs = list(itertools.product(*(range(len(c)) for c in run.recipe.sig_chunks)))
+    tasks: dict[Key, Task] = {}
+    for c in chunks:
+        index = run.recipe.grid.index(c)
+        blocks = List(*(TaskRef((run.array.name, *index, *sig)) for sig in sigs))
+        rest = optional_arguments(None if aux is None else aux[c], group)
+        tasks[name, c] = kind((name, c), run_chunk, run.recipe_argument, c, blocks, *rest)
+    info = ChunkLayerInfo(
+        array_name=run.array.name,
+        recipe=run.recipe,
+        chunks=dict(zip(tasks, chunks, strict=True)),
+        group=group,
+    )
+    return ChunkTasks(tasks, info)
 
 
-def _aux(run: RunLayers, chunk: int, mine: Sequence[bool]) -> Any:
-    """Return the aux data of a chunk: arrays, and keys of lazy ones; None for what is not mine."""
+def _aux_of_chunk(run: RunLayers, chunk: int, ours: Sequence[bool]) -> Any:
+    """Return the aux data of a chunk, an argument of its task; None for UDFs of another group.
+
+    They are arrays, or references to the blocks of lazy ones: no task needs another chunk's rows.
+    """
     grid = run.recipe.grid
-    pieces: list[Any] = []
-    for values, wanted in zip(run.aux, mine, strict=True):
-        if not wanted:
-            pieces.append(None)
+    arguments: list[Any] = []
+    for values, is_ours in zip(run.aux, ours, strict=True):
+        if not is_ours:
+            arguments.append(None)
         elif isinstance(values, GraphArray):
             extra = (0,) * (values.ndim - len(grid.shape))
-            pieces.append(TaskRef((values.name, *grid.index(chunk), *extra)))
+            arguments.append(TaskRef((values.name, *grid.index(chunk), *extra)))
         else:
-            pieces.append(block_of(values, grid, chunk))
-    return List(*pieces)
+            arguments.append(block_of(values, grid, chunk))
+    return List(*arguments)
 
 
-def _lazy_aux(run: RunLayers, mine: Sequence[bool]) -> set[str]:
-    """Add the layers of lazy aux data that are mine; return those that tasks read from."""
-    pairs = zip(run.aux, mine, strict=True)
-    lazy = [values for values, wanted in pairs if wanted and isinstance(values, GraphArray)]
-    for values in lazy:
-        run.layers.update(values.dask.layers)
-        run.depends.update({n: set(d) for n, d in values.dask.dependencies.items()})
-    return {values.name for values in lazy}
+def _add_lazy_aux(run: RunLayers, ours: Sequence[bool]) -> set[str]:
+    """Add the layers of the lazy aux data of a group; return the names of those that tasks read."""
+    names = set()
+    for values, is_ours in zip(run.aux, ours, strict=True):
+        if is_ours and isinstance(values, GraphArray):
+            run.layers.update(values.dask.layers)
+            run.depends.update({n: set(d) for n, d in values.dask.dependencies.items()})
+            names.add(values.name)
+    return names
 
 
-def _joined(run: RunLayers, group: Group, keys: list[Key], n: int) -> list[Key]:
-    """Add one task per chunk that joins its `n` signal chunks; return their keys."""
-    parts = [keys[k : k + n] for k in range(0, len(keys), n)]
+def _add_joins(run: RunLayers, group: Group, keys: list[Key]) -> list[Key]:
+    """Add one task per chunk that joins its signal chunks; return their keys."""
+    n = run.recipe.n_blocks
     name = run.name("join", group=group)
     tasks: dict[Key, Task] = {}
-    for c, few in enumerate(parts):
-        key = (name, c)
-        tasks[key] = OutputTask(key, join_parts, run.shared, c, List(*map(TaskRef, few)))
-    run.add(name, tasks, {keys[0][0], *run.shared_layers} if keys else set())
+    for c, first in enumerate(range(0, len(keys), n)):
+        parts = List(*map(TaskRef, keys[first : first + n]))
+        tasks[name, c] = OutputTask((name, c), join_parts, run.recipe_argument, c, parts)
+    run.add(name, tasks, {keys[0][0], *run.recipe_layers} if keys else set())
     return list(tasks)

@@ -1,18 +1,18 @@
-"""The one module that imports parts of dask that dask does not document, and may change.
+"""Import the parts of dask that are not documented and may change; no other module does.
 
-All other modules of udfdask keep to the list in `tests/project/test_architecture.py`. This is what
-they are offered, and what dask has to do for it; `tests/graph/test_dask_internals.py` tests each
-point in seconds, with nothing else of udfdask around it:
+All other modules of udfdask use the names in `tests/project/test_architecture.py` only. This module
+offers them the following. `tests/graph/test_dask_internals.py` tests each point in seconds, without
+the rest of udfdask:
 
 - `Task(key, function, *arguments)`, where `TaskRef(key)` is the result of another task, also inside
-  of a `List`; `TaskLayer(tasks)` is a layer of tasks that are written out.
+  of a `List`; `TaskLayer(tasks)` is a layer of tasks that are listed one by one.
 - `OutputTask`: a task that is never fused with the task it reads from, however dask optimizes.
 - `BlockLayer`: one task per block of an array, which dask fuses with the loading of the block.
 - `optimized(graph, keys)`, `optimized_together(collections)`: the tasks of graphs as dask would run
   them; `never_fused(task)`: the same task, which further optimizations leave alone.
-- `values_of(part)`, `alias_target(task)`: what a task holds, in whatever it has been fused into.
+- `task_contents(part)`, `alias_target(task)`: what a task holds, also if it has been fused.
 - `loaded_again(array, seed)`: the same array from tasks with other names.
-- `blocks_in_memory(array)`: the blocks that lie in the graph themselves.
+- `blocks_in_memory(array)`: the blocks of an array that are in its graph as data.
 - `GraphArray`: an array over a `HighLevelGraph`, which is what `dask.array.Array` is unless dask's
   expression arrays are switched on. `graph_array(array)` makes one of an expression array, with
   equal tasks for equal expressions; `as_user_has_it(array)` is the way back, `make_array` makes
@@ -56,12 +56,12 @@ __all__ = [
     "BlockLayer",
     "GraphArray",
     "List",
+    "OptimizedTasks",
     "OutputTask",
     "PerBlock",
     "Task",
     "TaskLayer",
     "TaskRef",
-    "Wanted",
     "alias_target",
     "as_user_has_it",
     "blocks_in_memory",
@@ -73,22 +73,24 @@ __all__ = [
     "normalize_index",
     "optimized",
     "optimized_together",
-    "values_of",
+    "task_contents",
 ]
 
 
 class OutputTask(Task):
     """A task that is never fused with the task it reads from.
 
-    dask optimizes each collection alone in `dask.optimize`. If two outputs of one chunk task were
-    each fused with it, it would run twice.
+    All tasks after the chunks are of this class, which keeps law 2. `dask.optimize` optimizes each
+    collection separately: if two results of one chunk task were each fused with it, it would run
+    twice. Chunk tasks are not: they must be fused with the loading of their block, or a process
+    pool would send every block twice.
     """
 
     __slots__ = ()
 
     @property
     def block_fusion(self) -> bool:
-        """Tell dask to leave this task alone."""
+        """Tell dask not to fuse this task."""
         return True
 
 
@@ -104,14 +106,13 @@ def never_fused(task: Any) -> Any:
 class BlockLayer(Blockwise):
     """One task per block of an array as a blockwise layer, which dask fuses with the loading.
 
-    Fused there, a task costs the local schedulers half of what it costs when tasks written out are
-    fused: no alias is left behind (10,000 tiny chunks on two threads: 5.1 to 3.5 s). All axes
-    stay output axes, since dask fuses no contraction. An argument that is a task is an input
-    without axes, which does not keep dask from this; tasks written out with two inputs it would
-    not fuse.
+    A layer costs the local schedulers less than fused single tasks, because no alias is left
+    (10,000 tiny chunks on two threads: 3.5 instead of 5.1 s). All axes are output axes, because
+    dask does not fuse contractions. An argument that is a task is an input without axes, so that
+    dask still fuses; it would not fuse single tasks that have two inputs.
 
-    The function is called with `arguments`, where `BlockLayer.BLOCK` stands for the block,
-    `BlockLayer.INDEX` for its place in the grid of blocks, a `PerBlock` for the value at that
+    The function is called with `arguments`, in which `BlockLayer.BLOCK` stands for the block,
+    `BlockLayer.INDEX` for its place in the grid of blocks, a `PerBlock` for its value at that
     place, and a `TaskRef` for the result of a task.
     """
 
@@ -124,11 +125,10 @@ class BlockLayer(Blockwise):
         axes = tuple(range(array.ndim))
         inputs: list[tuple[Any, Any]] = [(array.name, axes)]
 
-        def given(argument: Any) -> Any:
+        def as_input(argument: Any) -> Any:
             if argument is BlockLayer.BLOCK:
                 return TaskRef(blockwise_token(0))
             if argument is BlockLayer.INDEX:
-                # tasks work out their chunk from the index, so that no task has to hold it
                 inputs.append((BlockIndex(array.numblocks), axes))
             elif isinstance(argument, PerBlock):
                 inputs.append((BlockwiseDepDict(dict(argument.values), array.numblocks), axes))
@@ -141,7 +141,7 @@ class BlockLayer(Blockwise):
         super().__init__(
             name,
             axes,  # type: ignore[arg-type]
-            Task(name, function, *map(given, arguments)),
+            Task(name, function, *map(as_input, arguments)),
             inputs,
             numblocks={array.name: array.numblocks},
             # dask fuses layers only if these are equal
@@ -151,34 +151,34 @@ class BlockLayer(Blockwise):
 
 @dataclass(frozen=True, slots=True)
 class PerBlock:
-    """An argument of a `BlockLayer` that has another value for each block."""
+    """An argument of a `BlockLayer` with a value for each block."""
 
     values: Mapping[tuple[int, ...], Any]
-    """Values by the place of the block."""
+    """Values by the place of the block in the grid of blocks."""
 
 
 def optimized(graph: HighLevelGraph, keys: list[Any]) -> dict[Any, Any]:
-    """Return the tasks that are needed for some keys, as those of dask arrays are optimized."""
+    """Return the tasks that some keys need, optimized as those of dask arrays are."""
     return dict(convert_legacy_graph(ensure_dict(GraphArray.__dask_optimize__(graph, keys))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What several collections need, optimized together."""
+class OptimizedTasks:
+    """The tasks of several collections, optimized together."""
 
     tasks: dict[Any, Any]
     """Tasks by key."""
     futures: dict[Any, Any]
-    """What a cluster has computed already, by key."""
+    """Results that a cluster has already, by key."""
     keys: set[Any]
     """Keys of the collections."""
 
 
-def optimized_together(collections: Any) -> Wanted:
+def optimized_together(collections: Any) -> OptimizedTasks:
     """Return the tasks that are needed for collections, as `dask.compute` optimizes them."""
     expression = base.collections_to_expr(collections).optimize()
     keys = set(flatten(expression.__dask_keys__()))
-    # legacy tasks and bare values may be left in it, and tasks that nobody needs any more
+    # it may still contain legacy tasks, bare values, and tasks that are not needed any more
     given = dict(expression.__dask_graph__())
     every = convert_legacy_graph(given)
     tasks: dict[Any, GraphNode] = {}
@@ -189,13 +189,13 @@ def optimized_together(collections: Any) -> Wanted:
             tasks[key] = every[key]
             todo.extend(every[key].dependencies)
     futures = {key: given[key] for key in given.keys() - every.keys()}
-    return Wanted(tasks=tasks, futures=futures, keys=keys)
+    return OptimizedTasks(tasks=tasks, futures=futures, keys=keys)
 
 
-def values_of(part: Any) -> tuple[Any, ...] | None:
-    """Return what a task, a reference or a blockwise layer holds; None for all else.
+def task_contents(part: Any) -> tuple[Any, ...] | None:
+    """Return the values inside of a task, a reference or a blockwise layer; None for all else.
 
-    The function of a task comes last. In a blockwise layer, one task stands for all.
+    The function of a task comes last. A blockwise layer has one task that stands for all.
     """
     if isinstance(part, Task):
         return (*part.args, *part.kwargs.values(), part.func)
@@ -210,28 +210,28 @@ def values_of(part: Any) -> tuple[Any, ...] | None:
 
 
 def alias_target(task: Any) -> Any:
-    """Return the key of the task that an alias stands for; None if this is no alias."""
+    """Return the key that an alias stands for; None if this is no alias."""
     return task.target if isinstance(task, Alias) else None
 
 
 def loaded_again(array: Any, seed: str) -> GraphArray:
-    """Return the same data from tasks of other names, made of the old ones and the seed.
+    """Return the same data from tasks with other names, which follow from the seed.
 
-    In tasks that are listed one by one, such as those of slices and of a rechunk, dask's `clone`
-    leaves the keys of what they need as they were: these come from the first pass, or, if that
-    does not need them, from nowhere.
+    dask's `clone` does not rename the inputs of tasks that are listed one by one, such as those of
+    slices and of a rechunk. They would be read in the first pass, or be missing if that does not
+    need them.
     """
     twin = clone(array, seed=seed)
     layers = {
-        name: _with_cloned_needs(layer, seed) if type(layer) is TaskLayer else layer
+        name: _with_cloned_inputs(layer, seed) if type(layer) is TaskLayer else layer
         for name, layer in twin.dask.layers.items()
     }
     graph = HighLevelGraph(layers, twin.dask.dependencies)
     return GraphArray(graph, twin.name, twin.chunks, meta=twin._meta)
 
 
-def _with_cloned_needs(layer: Mapping[Any, Any], seed: str) -> TaskLayer:
-    """Return a cloned layer whose tasks have their own key and need cloned ones."""
+def _with_cloned_inputs(layer: Mapping[Any, Any], seed: str) -> TaskLayer:
+    """Return a cloned layer whose tasks have their new key and read cloned tasks."""
     tasks = {
         key: task.substitute({need: clone_key(need, seed) for need in task.dependencies}, key)
         if isinstance(task, GraphNode)
@@ -242,19 +242,19 @@ def _with_cloned_needs(layer: Mapping[Any, Any], seed: str) -> TaskLayer:
 
 
 def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:
-    """Return the blocks of an array if they lie in its graph, so that nothing has to load them."""
+    """Return the blocks of an array if they are in its graph as data; else None."""
     layer: Any = array.dask.layers[array.name]
     if not isinstance(layer, TaskLayer):
         return None
-    # a layer may hold data beside tasks that read them, as that of random numbers does
-    known = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
-    return layer.mapping if known else None
+    # the layer of random numbers, for example, has data and tasks that read them
+    all_data = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
+    return layer.mapping if all_data else None
 
 
 def graph_array(value: Any) -> Any:
-    """Return an expression array as one over a graph; anything else as it is.
+    """Lower an expression array to an array over a graph; return anything else as it is.
 
-    Neither simplified nor fused, so that two arrays made of the same expression share its tasks.
+    It is not simplified or fused, so that two arrays from the same expression share its tasks.
     """
     if da.Array is GraphArray or not isinstance(value, da.Array):
         return value
@@ -274,7 +274,7 @@ def graph_array(value: Any) -> Any:
 
 
 def as_user_has_it(value: Any) -> Any:
-    """Return an array over a graph as an expression array if dask makes such; all else as it is."""
+    """Return an array over a graph as an expression array, if dask uses those."""
     if da.Array is GraphArray or not isinstance(value, GraphArray):
         return value
     kind: Any = da.Array
@@ -282,7 +282,7 @@ def as_user_has_it(value: Any) -> Any:
 
 
 def make_array(graph: HighLevelGraph, name: str, chunks: Any, meta: Any) -> Any:
-    """Return an array whose blocks are tasks of a graph, of the kind that the user has."""
+    """Return an array whose blocks are tasks of a graph, of the kind that dask uses."""
     return as_user_has_it(GraphArray(graph, name, chunks, meta=meta))
 
 
@@ -297,7 +297,8 @@ def _graph_expression() -> Any:
         _parameters = ["array"]  # noqa: RUF012
 
         def __init__(self, *_: Any, **__: Any) -> None:
-            # without this, dask takes what has been persisted for what has not: names are equal
+            # A class without __init__ is cached by name: dask would return the array that has not
+            # been persisted, whose name is the same.
             pass
 
         _name = property(lambda self: self.operand("array").name)
@@ -313,16 +314,16 @@ def _graph_expression() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Return the class that pickle looks for; most processes never need it."""
+    """Return `GraphExpression`, which pickle imports by name; most processes never need it."""
     if name == "GraphExpression":
         return _graph_expression()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def compute_here(array: Any) -> Any:
-    """Return the values of an array, computed by this thread.
+    """Return the values of an array, computed by this thread without a scheduler.
 
-    A scheduler inside of a task would report its tasks as those of the computation around it.
+    A scheduler inside of a task would report its tasks as tasks of the outer computation.
     """
     keys = array.__dask_keys__()
     flat = list(flatten(keys))
@@ -332,5 +333,5 @@ def compute_here(array: Any) -> Any:
 
 
 def _nested(keys: Any, blocks: Mapping[Any, Any]) -> Any:
-    """Take keys in lists in lists; return their blocks in the same lists."""
+    """Return blocks in the same nested lists as their keys."""
     return [_nested(key, blocks) if isinstance(key, list) else blocks[key] for key in keys]

@@ -1,9 +1,9 @@
-"""Finds the files that the tasks of dask collections read, so that nothing is written over them.
+"""Find the files that the tasks of dask collections read, so that no run overwrites them.
 
-Files are found wherever a graph, or an object in it, names them: in the arrays of our own readers,
-in memory maps, h5py, zarr, xarray and HyperSpy arrays, and as arguments of the functions that load
-blocks. They cannot be found in data that were computed before (`persist`, data in memory), behind
-network addresses, and where only the code of a function names them.
+Files are found if a graph, or an object in it, contains their path: arrays of our own readers,
+memory maps, h5py, zarr, xarray and HyperSpy arrays, and arguments of the functions that load
+blocks. Files cannot be found if the data were computed before (`persist`, data in memory), if they
+have a network address, or if only the code of a function contains their path.
 """
 
 from __future__ import annotations
@@ -19,61 +19,63 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.graph.dask_internals import values_of
+from udfdask.graph.dask_internals import task_contents
 
 MAX_DEPTH = 12
-"""Objects in objects that are looked into: xarray wraps a file's name six times."""
+"""Depth to which objects inside of objects are searched: xarray wraps a file name six times."""
 MAX_OBJECTS = 20_000
-"""Objects, other than tasks and containers, that are looked into in all."""
+"""Number of objects, other than tasks and containers, that are searched in total."""
 
 _NOTHING = (slice, int, float, complex, bool, bytes, type(None), type, np.dtype)
 _CONTAINERS = (tuple, list, set, frozenset)
 
 
 def data_files(*collections: Any) -> tuple[str, ...]:
-    """Return the absolute paths of files and zarr stores that dask collections are read from."""
+    """Return the absolute paths of the files and zarr stores that dask collections read."""
     search = _Search()
     layers: dict[str, Any] = {}
     for collection in collections:
         graph = collection.__dask_graph__()
         layers.update(getattr(graph, "layers", {str(id(graph)): graph}))
     for layer in layers.values():
-        parts = values_of(layer)  # a blockwise layer has one task that stands for all
-        search.look_into(layer.values() if parts is None else parts)
+        parts = task_contents(layer)  # a blockwise layer has one task that stands for all
+        search.search(layer.values() if parts is None else parts)
     return tuple(search.found)
 
 
 class _Search:
-    """Files found so far, and what has been looked into."""
+    """A search with the files found so far and the objects searched so far."""
 
     def __init__(self) -> None:
         self.found: dict[str, None] = {}
         self._texts: set[str] = set()
-        self._seen: dict[int, Any] = {}  # kept alive: an id is only unique as long as its object
+        self._seen: dict[
+            int, Any
+        ] = {}  # objects by id, kept alive: ids of deleted objects are used again
 
-    def look_into(self, values: Iterable[Any], depth: int = 0) -> None:
+    def search(self, values: Iterable[Any], depth: int = 0) -> None:
         """Find files in values."""
         for value in values:
             if isinstance(value, _NOTHING):
                 continue
             if isinstance(value, str):
                 self._note(value)
-            elif (held := values_of(value)) is not None:
-                self.look_into(held, depth)
+            elif (held := task_contents(value)) is not None:
+                self.search(held, depth)
             elif depth < MAX_DEPTH:
                 if isinstance(value, _CONTAINERS):
-                    self.look_into(value, depth + 1)
+                    self.search(value, depth + 1)
                 elif isinstance(value, dict):
-                    self.look_into(value.values(), depth + 1)
+                    self.search(value.values(), depth + 1)
                 else:
-                    self._look_once(value, depth)
+                    self._search_object(value, depth)
 
-    def _look_once(self, value: Any, depth: int) -> None:
-        """Find files in an object that may occur in many tasks."""
+    def _search_object(self, value: Any, depth: int) -> None:
+        """Find files in an object, once, though it may be in many tasks."""
         if id(value) in self._seen or len(self._seen) >= MAX_OBJECTS:
             return
         self._seen[id(value)] = value
-        self.look_into(_contents(value), depth + 1)
+        self.search(_contents(value), depth + 1)
 
     def _note(self, text: str) -> None:
         """Note a text if it is the path of a file or a zarr store."""
@@ -81,17 +83,17 @@ class _Search:
             return
         self._texts.add(text)
         path = Path(text.removeprefix("file://"))
-        from udfdask.writing.stores import is_zarr  # not for runs over data in memory
+        from udfdask.writing.stores import is_zarr  # runs over data in memory need no zarr
 
         try:
             if path.is_file() or is_zarr(path):
                 self.found[str(path.absolute())] = None
-        except (OSError, ValueError):  # too long, or with a NUL: no path
+        except (OSError, ValueError):  # too long, or with a NUL: not a path
             return
 
 
 def _contents(value: Any) -> Iterator[Any]:
-    """Return what an object holds that may name a file; nothing is called that could read data."""
+    """Yield the parts of an object that may contain a path, without reading any data."""
     if isinstance(value, os.PathLike):
         yield os.fsdecode(value)
     elif isinstance(value, np.ndarray):
@@ -119,7 +121,7 @@ def _contents(value: Any) -> Iterator[Any]:
 
 
 def _values(cells: Iterable[types.CellType]) -> Iterator[Any]:
-    """Return the variables that a function has taken from around it."""
+    """Yield the values of the closure of a function."""
     for cell in cells:
         try:
             yield cell.cell_contents
@@ -128,7 +130,7 @@ def _values(cells: Iterable[types.CellType]) -> Iterator[Any]:
 
 
 def _mapped_files(array: Any) -> Iterator[Any]:
-    """Return the file that an array, or the array that it is a view of, is mapped from."""
+    """Yield the file that an array, or the array that it is a view of, is mapped from."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):
             yield array.filename
@@ -136,23 +138,23 @@ def _mapped_files(array: Any) -> Iterator[Any]:
 
 
 def _open_hdf5(value: Any) -> Iterator[str]:
-    """Return the name of the file that an open h5py object belongs to."""
+    """Yield the name of the file that an open h5py object belongs to."""
     try:
         yield os.fsdecode(value.file.filename)
-    except (AttributeError, ValueError, RuntimeError):  # no such object, or closed
+    except (AttributeError, ValueError, RuntimeError):  # another kind of object, or closed
         return
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """Return the attributes that an object has stored, computing none."""
-    found: dict[str, Any] = {}
+    """Return the stored attributes of an object, without calling properties."""
+    stored: dict[str, Any] = {}
     slots = [vars(cls).get("__slots__", ()) for cls in type(value).__mro__]
     names = itertools.chain.from_iterable([s] if isinstance(s, str) else s for s in slots)
     for name in names:
         try:
-            found[name] = object.__getattribute__(value, name)
+            stored[name] = object.__getattribute__(value, name)
         except AttributeError:  # not set, or a private name
             continue
     with contextlib.suppress(AttributeError, TypeError):
-        found.update(object.__getattribute__(value, "__dict__"))
-    return found
+        stored.update(object.__getattribute__(value, "__dict__"))
+    return stored

@@ -1,8 +1,8 @@
-"""The layers of one run while they are being built."""
+"""Collect the layers of one run while its graph is built."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,19 +10,19 @@ import dask.array as da
 from dask.base import tokenize
 
 from udfdask.graph.chunk_layers import Key
-from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, loaded_again
+from udfdask.graph.dask_internals import Task, TaskLayer, TaskRef, loaded_again
 from udfdask.graph.shared_recipe import is_small, shared_recipe
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.plan import Plan
-from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.plan.recipe import Recipe
 
 
 class RunLayers:
-    """Layers of tasks by name, and what all of them share.
+    """Layers of tasks by name, and the recipe that all tasks get.
 
-    `given` is a recipe that is a task of its own, or what stands for one and is an argument of
-    every task; by default the recipe of the plan is the one or the other. `token` makes the names
-    of tasks, by default that of the plan.
+    By default, tasks get the recipe of the plan: as an argument if it is small, else from a task.
+    `given` replaces it: a recipe is always a task, anything else is an argument of every task.
+    `token` makes the names of tasks, by default that of the plan.
     """
 
     def __init__(
@@ -33,65 +33,42 @@ class RunLayers:
         self.groups = groups_of(self.recipe)
         self.aux = plan.aux
         if plan.second_pass:
-            # loads of its own: else every chunk stays in memory until the parameter is there
+            # With shared loading, every chunk would stay in memory until the parameter is computed.
             array = loaded_again(array, self.token)
         self.array = array
         self.layers: dict[str, Any] = {}
         self.depends: dict[str, set[str]] = {}
-        self.shared_layers: set[str] = set()
-        """Layers that every task with a recipe depends on."""
+        self.recipe_layers: set[str] = set()
+        """Layers that tasks get the recipe from; empty if it is an argument."""
         if given is None:
             given = self.recipe
             is_argument = is_small(self.recipe)
         else:
             is_argument = not isinstance(given, Recipe)
-        self.shared = given if is_argument else self._recipe_task(given)
+        self.recipe_argument = given if is_argument else self._recipe_task(given)
+        """The recipe, or a reference to the task that returns it."""
 
-    def add(
-        self,
-        name: str,
-        tasks: dict[Key, Task],
-        depends: Iterable[str],
-    ) -> None:
+    def add(self, name: str, tasks: dict[Key, Task], depends: Iterable[str]) -> None:
         """Add a layer."""
         self.layers[name] = TaskLayer(tasks)
         self.depends[name] = set(depends)
 
-    def name(
-        self, stage: str, udf: UDFRecipe | None = None, *rest: str, group: Group | None = None
-    ) -> str:
-        """Return the name of a layer of one UDF, a group or all, as dask shows it."""
-        some = [u.name for u in self.recipe.udfs] if group is None else group.names
-        who = [udf.name] if udf else sorted(set(some))[:3]
-        if group is not None and group.needs_cuda:
-            rest = ("cuda", *rest)
-        token = tokenize(self.token, stage, None if udf is None else self.number(udf), rest)
-        return "-".join([*who, *(str(r) for r in rest), stage, token]).lower()
-
-    def number(self, udf: UDFRecipe) -> int:
-        """Return the place of a UDF in the run."""
-        return next(k for k, u in enumerate(self.recipe.udfs) if u is udf)
+    def name(self, stage: str, number: int | None = None, group: Group | None = None) -> str:
+        """Return the name of a layer of one UDF, a group of UDFs, or all, as dask shows it."""
+        udfs = [udf.name for udf in self.recipe.udfs]
+        if number is not None:
+            shown = [udfs[number]]
+        else:
+            shown = sorted(set(udfs if group is None else group.names))[:3]
+        device = ["cuda"] if group is not None and group.needs_cuda else []
+        token = tokenize(self.token, stage, number, device)
+        return "-".join([*shown, *device, stage, token]).lower()
 
     def _recipe_task(self, recipe: Recipe) -> TaskRef:
-        """Add a task that has a recipe; return a reference to it."""
-        # a recipe has another token after each update of its parameters
+        """Add a task that returns a recipe; return a reference to it."""
+        # a progressive run gives the recipe a new token after each update of its parameters
         shared = shared_recipe(recipe, f"recipe-{recipe.token}")
         self.layers.update(shared.layers)
         self.depends.update(shared.dependencies)
-        self.shared_layers.add(shared.key[0])
+        self.recipe_layers.add(shared.key[0])
         return TaskRef(shared.key)
-
-    def map(
-        self,
-        name: str,
-        sources: Sequence[Key],
-        make: Callable[[Key, TaskRef, int], tuple[Any, ...]],
-    ) -> list[Key]:
-        """Add one task per source; return their keys."""
-        tasks: dict[Key, Task] = {}
-        for c, source in enumerate(sources):
-            key = (name, c)
-            function, *args = make(key, TaskRef(source), c)
-            tasks[key] = OutputTask(key, function, *args)
-        self.add(name, tasks, {s[0] for s in sources} | self.shared_layers)
-        return list(tasks)

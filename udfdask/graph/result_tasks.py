@@ -1,6 +1,6 @@
-"""The tasks that hold the results of a UDF, and the dask arrays made of them when asked for.
+"""Hold the tasks with the results of a UDF, and make dask arrays of them on demand.
 
-A whole result is computed from these tasks themselves, without a task for each block of each array.
+A `Result` is computed from these tasks themselves, without a task for each block of each array.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, m
 from udfdask.merge.result_blocks import (
     Cut,
     assemble,
+    backend_holding,
     fill_block,
-    held_by,
     holder_of,
     nav_block,
     nav_mask_block,
+    reduced_block,
+    reduced_mask_block,
     visited_block,
-    whole_block,
-    whole_mask_block,
 )
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
@@ -43,99 +43,106 @@ FLAG = np.dtype(bool)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultTasks:
-    """The tasks that hold the results of one UDF, and what is known about these results."""
+    """The tasks that hold the results of one UDF, and the facts about these results."""
 
     graph: HighLevelGraph
     """All layers that the tasks need."""
     rows: tuple[Key, ...]
     """For each chunk, the task that holds its rows of nav results; empty if there are none."""
-    kept: tuple[Key, ...]
-    """Tasks with the same rows and nothing else, in the order of chunks."""
-    whole: Key | None
+    rows_only: tuple[Key, ...]
+    """Tasks with the same rows and little else, in the order of chunks."""
+    reduced: Key | None
     """The task that holds sig and single results."""
     number: int
-    """Place of the UDF in the payloads of chunks."""
-    finished: bool
-    """Whether the tasks hold what `get_results` made."""
+    """Number of the UDF in the run."""
+    finalized: bool
+    """Whether the tasks hold results of `get_results`."""
     flat: bool
-    """Whether all rows are in one task, in flattened order, not in the order of the chunks."""
+    """Whether one task holds all rows, in flattened order instead of the order of the chunks."""
     grid: Grid
     """Navigation chunks and ROI."""
     sig: tuple[int, ...]
     """Shape of a frame."""
     specs: dict[str, BufferSpec]
     """Declarations of the results by name."""
-    home: DenseBackend
-    """Array backend of the blocks of results that it has the dtype of; others are NumPy arrays."""
+    result_backend: DenseBackend
+    """Array backend of the blocks; blocks whose dtype it lacks are NumPy arrays."""
     udf_name: str
     """Name of the UDF's class."""
     token: str
-    """Makes the names of arrays."""
+    """Part of the names of arrays."""
 
     @property
     def keys(self) -> list[Key]:
-        """Keys of the tasks that a whole result is computed from."""
-        return list(dict.fromkeys((*self.kept, *((self.whole,) if self.whole else ()))))
+        """Keys of the tasks that a `Result` is computed from."""
+        return list(dict.fromkeys((*self.rows_only, *((self.reduced,) if self.reduced else ()))))
 
     def with_graph(self, graph: Any, rename: Mapping[str, str]) -> ResultTasks:
-        """Return the same tasks over another graph, which may hold `keys` and what they need only.
+        """Return the same tasks in another graph, which needs to hold `keys` and their inputs only.
 
-        `rename` has the new names of layers.
+        `rename` maps old to new names of layers.
         """
 
         def renamed(key: Key) -> Key:
             return (rename.get(key[0], key[0]), *key[1:])
 
-        kept = tuple(map(renamed, self.kept))
-        if len(kept) == len(self.rows):
-            rows = kept
-        else:
-            place = {key: n for n, key in enumerate(dict.fromkeys(self.rows))}
-            rows = tuple(kept[place[key]] for key in self.rows)
-        whole = None if self.whole is None else renamed(self.whole)
+        rows_only = tuple(map(renamed, self.rows_only))
+        # one task of `rows_only` for each different task of `rows`
+        new = dict(zip(dict.fromkeys(self.rows), rows_only, strict=True))
+        reduced = None if self.reduced is None else renamed(self.reduced)
         if not isinstance(graph, HighLevelGraph):
-            names = {key[0] for key in (*kept, *((whole,) if whole else ()))}
+            names = {key[0] for key in (*rows_only, *((reduced,) if reduced else ()))}
             graph = _in_one_layer(graph, names)
         token = tokenize(self.token, sorted(rename.items())) if rename else self.token
-        return replace(self, graph=graph, rows=rows, kept=kept, whole=whole, token=token)
+        return replace(
+            self,
+            graph=graph,
+            rows=tuple(new[key] for key in self.rows),
+            rows_only=rows_only,
+            reduced=reduced,
+            token=token,
+        )
 
     def array(self, name: str) -> da.Array:
         """Return a result as a dask array."""
         spec = self.specs[name]
         if spec.kind != "nav":
-            return self._whole_array(name, spec.kind, whole_block, spec.dtype)
+            return self._reduced_array(name, spec.kind, reduced_block, spec.dtype)
         return self._nav_array(
             self._name("nav", name),
-            lambda cut: (nav_block, self.number, name, cut, spec.fill, self.home),
+            lambda cut: (nav_block, self.number, name, cut, spec.fill, self.result_backend),
             spec,
             spec.fill,
         )
 
     def mask(self, name: str) -> da.Array:
-        """Return the valid mask of what `get_results` made as a dask array."""
+        """Return the valid mask of a result of `get_results` as a dask array."""
         spec = self.specs[name]
         if spec.kind != "nav":
-            return self._whole_array(name, "mask", whole_mask_block, FLAG)
+            return self._reduced_array(name, "mask", reduced_mask_block, FLAG)
         return self._nav_array(
             self._name("mask", name),
-            lambda cut: (nav_mask_block, name, cut, self.home),
+            lambda cut: (nav_mask_block, name, cut, self.result_backend),
             replace(spec, dtype=FLAG),
             False,
         )
 
     def visited(self) -> da.Array:
-        """Return which frames a UDF without results has processed as a dask array."""
+        """Return a dask array of True over nav, whose blocks run a UDF without results."""
         return self._nav_array(
             self._name("visited"),
-            lambda cut: (visited_block, cut.shape, self.home),
+            lambda cut: (visited_block, cut.shape, self.result_backend),
             BufferSpec(kind="nav", extra_shape=(), dtype=FLAG),
             False,
         )
 
     def gather(self) -> tuple[Callable[..., Arrays], tuple[Any, ...]]:
-        """Return a function of the outcomes of `keys` that gives arrays and masks, and its rest."""
-        place = None if self.whole is None else self.keys.index(self.whole)
-        return _gather, (self.grid, self.sig, self.specs, self.number, len(self.kept), place)
+        """Return a function that makes arrays and masks of the values of `keys`.
+
+        Also return its other arguments, as `__dask_postcompute__` does.
+        """
+        place = None if self.reduced is None else self.keys.index(self.reduced)
+        return _gather, (self.grid, self.sig, self.specs, self.number, len(self.rows_only), place)
 
     def _name(self, stage: str, *rest: str) -> str:
         """Return the name of an array, as dask shows it."""
@@ -143,7 +150,7 @@ class ResultTasks:
         return "-".join([self.udf_name, *rest, stage, token]).lower()
 
     def _cuts(self) -> list[Cut]:
-        """Return where the block of each chunk comes from."""
+        """Return where the rows of each chunk are."""
         grid, first = self.grid, 0
         cuts = []
         for c, source in enumerate(self.rows):
@@ -161,7 +168,7 @@ class ResultTasks:
         spec: BufferSpec,
         fill: Any,
     ) -> da.Array:
-        """Return a dask array over nav, a block from each chunk and fill where there is none."""
+        """Return a dask array over nav: a block from each chunk, `fill` for other blocks."""
         grid, extra = self.grid, spec.extra_shape
         zeros = (0,) * len(extra)
         tasks: dict[Key, Task] = {}
@@ -171,14 +178,14 @@ class ResultTasks:
             tasks[key] = OutputTask(key, function, TaskRef(source), *args)
         depends = {source[0] for source in self.rows}
         if len(tasks) < math.prod(grid.numblocks):
-            there = held_by(self.home, spec.dtype)
-            # over no frame at all, get_results still runs
-            after = self.whole if self.finished and not self.rows else None
+            backend = backend_holding(self.result_backend, spec.dtype)
+            # with an empty ROI, get_results still runs
+            after = self.reduced if self.finalized and not self.rows else None
             for place in itertools.product(*map(range, grid.numblocks)):
                 key = (name, *place, *zeros)
                 if key not in tasks:
                     sizes = tuple(n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
-                    block = (fill_block, (*sizes, *extra), spec.dtype, fill, there)
+                    block = (fill_block, (*sizes, *extra), spec.dtype, fill, backend)
                     if after is None:
                         tasks[key] = Task(key, *block)
                     else:
@@ -187,18 +194,18 @@ class ResultTasks:
         chunks = (*grid.nav_chunks, *((n,) for n in extra))
         return self._array(name, tasks, depends, chunks, spec.dtype)
 
-    def _whole_array(
+    def _reduced_array(
         self, name: str, stage: str, function: Callable[..., Any], dtype: np.dtype[Any]
     ) -> da.Array:
-        """Return a dask array of one block from one task."""
-        assert self.whole is not None
+        """Return a dask array with one block, from one task."""
+        assert self.reduced is not None
         spec = self.specs[name]
         shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
         layer = self._name(stage, name)
         key = (layer, *(0 for _ in shape))
-        task = OutputTask(key, function, TaskRef(self.whole), name, spec, self.home)
+        task = OutputTask(key, function, TaskRef(self.reduced), name, spec, self.result_backend)
         chunks = tuple((n,) for n in shape)
-        return self._array(layer, {key: task}, {self.whole[0]}, chunks, dtype)
+        return self._array(layer, {key: task}, {self.reduced[0]}, chunks, dtype)
 
     def _array(
         self,
@@ -208,13 +215,13 @@ class ResultTasks:
         chunks: tuple[tuple[int, ...], ...],
         dtype: np.dtype[Any],
     ) -> da.Array:
-        """Return a dask array whose graph holds just the layers that it needs."""
+        """Return a dask array whose graph holds only the layers that it needs."""
         needed = layers_of(self.graph.layers, self.graph.dependencies, depends)
         graph = HighLevelGraph(
             {**needed.layers, name: TaskLayer(tasks)},
             {**needed.dependencies, name: depends},
         )
-        empty = held_by(self.home, dtype).empty((0,) * len(chunks), dtype)
+        empty = backend_holding(self.result_backend, dtype).empty((0,) * len(chunks), dtype)
         made: da.Array = make_array(graph, name, chunks, empty)
         return made
 
@@ -222,15 +229,15 @@ class ResultTasks:
 def layers_of(
     layers: Mapping[str, Any], dependencies: Mapping[str, Iterable[str]], names: Iterable[str]
 ) -> HighLevelGraph:
-    """Return the graph of some layers and those that they need."""
-    found: dict[str, Any] = {}
+    """Return the graph of some layers and of all layers that they need."""
+    needed: dict[str, Any] = {}
     todo = list(names)
     while todo:
         name = todo.pop()
-        if name not in found:
-            found[name] = layers[name]
+        if name not in needed:
+            needed[name] = layers[name]
             todo.extend(dependencies[name])
-    return HighLevelGraph(found, {name: set(dependencies[name]) for name in found})
+    return HighLevelGraph(needed, {name: set(dependencies[name]) for name in needed})
 
 
 def _in_one_layer(tasks: Mapping[Any, Any], names: set[str]) -> HighLevelGraph:
@@ -246,9 +253,10 @@ def _gather(
     sig: tuple[int, ...],
     specs: Mapping[str, BufferSpec],
     number: int,
-    n_kept: int,
-    whole: int | None,
+    n_rows: int,
+    reduced: int | None,
 ) -> Arrays:
-    """Return results and valid masks from the outcomes of tasks; `whole` is the place of one."""
+    """Return results and valid masks from the values of tasks; `reduced` is the place of one."""
     holders = [holder_of(value, number) for value in values]
-    return assemble(grid, sig, specs, holders[:n_kept], None if whole is None else holders[whole])
+    merged = None if reduced is None else holders[reduced]
+    return assemble(grid, sig, specs, holders[:n_rows], merged)

@@ -1,4 +1,4 @@
-"""What a run reads: its array and the lazy parameters of its UDFs, and the files behind them."""
+"""Find what a run reads: its array, the lazy parameters of its UDFs, and the files of both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from udfdask.graph.dask_internals import graph_array
 from udfdask.graph.input_files import data_files
-from udfdask.plan.declarations import made_anew
+from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import is_lazy, lazy_places, member_at, with_members
@@ -19,15 +19,15 @@ class Inputs:
     """What a run reads; nothing is checked yet."""
 
     array: Any
-    """What the user passed as the data."""
+    """The data that the user passed; an expression array is lowered to a graph."""
     udfs: list[Any]
-    """What the user passed as UDFs."""
+    """The UDFs that the user passed, their parameters lowered to graphs."""
     files: tuple[str, ...]
-    """Files and stores that the data and lazy parameters are read from, as far as is known."""
+    """Files and stores that the data and lazy parameters are read from, if they can be found."""
 
 
 def inputs_of(array: Any, udfs: Sequence[Any]) -> Inputs:
-    """Return what a run of UDFs over an array reads, expression arrays as graphs."""
+    """Return what a run of UDFs over an array reads, with expression arrays lowered to graphs."""
     array = graph_array(array)
     udfs = [_over_graphs(udf) for udf in udfs]
     lazy = [array, *_collections_of(udfs)] if is_lazy(array) else []
@@ -40,7 +40,7 @@ def _over_graphs(udf: Any) -> Any:
         return udf
     kwargs = {name: _over_graph(value) for name, value in udf._kwargs.items()}
     same = all(kwargs[name] is value for name, value in udf._kwargs.items())
-    return udf if same else made_anew(type(udf), kwargs)
+    return udf if same else new_instance(type(udf), kwargs)
 
 
 def _over_graph(value: Any) -> Any:
@@ -60,5 +60,5 @@ def _collections_of(udfs: Sequence[Any]) -> list[Any]:
     """Return the dask collections among the parameters, those in containers included."""
     values = [value for udf in udfs if isinstance(udf, UDF) for value in udf._kwargs.values()]
     given = [value.data if isinstance(value, AuxData) else value for value in values]
-    found = [value for value in given if is_lazy(value)]
-    return found + [member_at(value, place) for value in given for place in lazy_places(value)]
+    lazy = [value for value in given if is_lazy(value)]
+    return lazy + [member_at(value, place) for value in given for place in lazy_places(value)]

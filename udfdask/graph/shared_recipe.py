@@ -1,11 +1,12 @@
-"""The recipe as a task of its own, for recipes that are heavy or that need values computed first.
+"""Make the recipe a separate task, if it is large or needs values that are computed first.
 
-Every chunk, merge and output task of a run has the recipe. A small one is an argument of these
-tasks, which dask then fuses with whatever loads their blocks. All others are one task that they
-read from, by whichever function dask is started: a cluster sends the recipe to each worker once,
-and makes it again when the workers that hold it are lost. dask then fuses chunk tasks with
-blockwise layers alone. With slices or `from_delayed` in front, processes would ship every block
-twice (256 MiB: 0.5 to 8 s), so that not every recipe is such a task.
+All tasks of a run need the recipe. A small recipe is an argument of each task. Any other is one
+task that the others read from: a cluster then sends it to each worker once, and makes it again if
+it loses the workers that have it.
+
+This task is an input without axes of the blockwise layer of chunks, so that dask still fuses chunks
+with blockwise loading. After slices and `from_delayed`, dask does not: there, processes would send
+every block twice (256 MiB: 0.5 to 8 s). Therefore a small recipe is not a task.
 """
 
 from __future__ import annotations
@@ -30,26 +31,29 @@ from udfdask.graph.dask_internals import List, OutputTask, Task, TaskLayer, Task
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
 
 GRID_BYTES = 512
-"""Packed size of the chunk grid and ROI up to which a recipe may be an argument of tasks.
+"""Largest packed size of chunk grid and ROI in a recipe that is an argument of tasks.
 
-A third of what a task takes without them: tasks must not grow with the scan.
+The rest of a task takes three times as much: tasks must not grow with the scan.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRecipe:
-    """A recipe as a task, with the layers that it needs."""
+    """A recipe as a task, with all layers that the task needs."""
 
     key: Key
-    """Key of the task that gives the recipe."""
+    """Key of the task that returns the recipe."""
     layers: dict[str, Any]
-    """Layers by name, those of the parameters included."""
+    """Layers by name, including those of the parameters."""
     dependencies: dict[str, set[str]]
     """Names of the layers that each depends on."""
 
 
 def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
-    """Return a task that gives a recipe, lazy parameters filled in; `name` is that of its layer."""
+    """Return a task that returns a recipe with computed values of its lazy parameters.
+
+    `name` is that of its layer.
+    """
     lazy = list(recipe.lazy_slots)
     layers: dict[str, Any] = {}
     dependencies: dict[str, set[str]] = {}
@@ -59,7 +63,7 @@ def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
     for k, param in lazy:
         value = graph_array(recipe.lazy_value(k, param))  # corrections may hold any kind
         graph, own = value.__dask_graph__(), set(value.__dask_layers__())
-        if not isinstance(graph, HighLevelGraph):  # as of a Delayed that has been persisted
+        if not isinstance(graph, HighLevelGraph):  # for example a persisted Delayed
             given = f"given-{tokenize(value)}"
             own = {given}
             graph = HighLevelGraph.from_collections(given, graph, dependencies=())
@@ -82,9 +86,10 @@ def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
 
 
 def is_small(recipe: Recipe) -> bool:
-    """Return whether each task takes the recipe itself.
+    """Return whether the recipe is an argument of each task.
 
-    Nothing but pickling finds what functions and objects of the user hold.
+    Only pickling finds the data that functions and objects of the user contain. It stops at the
+    limit.
     """
     limit = inline_bytes()
     if recipe.lazy_slots or recipe.grid.packed_size > GRID_BYTES or recipe.nbytes > limit:
@@ -94,7 +99,7 @@ def is_small(recipe: Recipe) -> bool:
         cloudpickle.Pickler(meter, protocol=5, buffer_callback=meter.skip).dump(recipe)
     except _TooLargeError:
         return False
-    except Exception:  # noqa: BLE001  # whatever a user's object does that only threads can take
+    except Exception:  # noqa: BLE001  # an object that only threads can use may raise anything
         return True
     return True
 
@@ -109,7 +114,7 @@ Announced = tuple[tuple[int, ...], np.dtype[Any]]
 
 
 def _announced(value: Any) -> Announced | None:
-    """Return what a dask array without masks announces; None for all other collections."""
+    """Return shape and dtype of a dask array of NumPy arrays; None for all other collections."""
     meta = getattr(value, "_meta", None)
     if not isinstance(meta, np.ndarray) or isinstance(meta, np.ma.MaskedArray):
         return None
@@ -125,13 +130,13 @@ def _gathered(
 ) -> Any:
     """Return the computed value of a dask collection from the results of its keys.
 
-    An array on a device comes to the host, where UDFs and corrections expect it. One that is not
-    what was announced is refused; corrections look at shapes themselves.
+    An array on a device is copied to the host, where UDFs and corrections expect it. Raise if it
+    has not the announced shape and dtype; corrections check their own shapes.
     """
     number, name = slot
     what = f"lazy parameter {name!r}: an array"
     if announced is not None:
-        blocks = _plain(blocks, what)  # joined by dask, they would lose their masks
+        blocks = _plain(blocks, what)  # dask drops masks when it joins blocks
     value = gather(blocks, *extra)
     if announced is not None and number != CORRECTIONS:
         check_block(value, *announced, what)
@@ -139,23 +144,23 @@ def _gathered(
 
 
 def _plain(blocks: Any, what: str) -> Any:
-    """Return nested lists of blocks with each of them checked."""
+    """Return nested lists of blocks after a check of each block."""
     if isinstance(blocks, list):
         return [_plain(block, what) for block in blocks]
     return plain_block(blocks, what)
 
 
 def _filled(recipe: Recipe, lazy: list[Slot], values: list[Any]) -> Recipe:
-    """Return a recipe with its lazy parameters filled in."""
+    """Return a recipe with computed values of its lazy parameters."""
     return recipe.with_params(dict(zip(lazy, values, strict=True)))
 
 
 class _TooLargeError(Exception):
-    """Ends the pickling of what is larger than it may be."""
+    """Stops pickling at the limit."""
 
 
 class _Meter:
-    """A file that only counts what is written to it, up to a limit in bytes."""
+    """A file that only counts the bytes written to it, up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self.left = limit
@@ -165,7 +170,7 @@ class _Meter:
         self._take(len(data))
 
     def skip(self, buffer: Any) -> None:
-        """Count an array, which is not copied for it."""
+        """Count an array without copying it."""
         self._take(buffer.raw().nbytes)
 
     def _take(self, size: int) -> None:
@@ -175,7 +180,7 @@ class _Meter:
 
 
 def _sizeof(recipe: Recipe) -> int:
-    """Return the size of a recipe in bytes: dask counts it as a few bytes otherwise."""
+    """Return the size in bytes; dask would count a few bytes for a class it does not know."""
     roi = recipe.grid.roi
     return recipe.nbytes + (0 if roi is None else int(roi.nbytes)) + 1000
 

@@ -12,7 +12,7 @@ from dask.array.core import normalize_chunks
 from dask.utils import format_bytes, parse_bytes
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.plan.plan import check_sig_dims
+from udfdask.plan.check_input import check_sig_dims
 
 Chunks = tuple[tuple[int, ...], ...]
 

@@ -1,1 +1,1 @@
-"""Partial results become one, and then the results that users see."""
+"""Merge partial results into one, and make the results that users see."""

@@ -1,4 +1,4 @@
-"""Makes results of merged buffers: `get_results`, its checks, valid masks, shapes and fills."""
+"""Make results from merged buffers: call `get_results`, check what it returns, fit it to shape."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
 from udfdask.chunk.device_context import merge_device
-from udfdask.chunk.partial_result import Finished, Partial
-from udfdask.chunk.udf_instance import Instance, held_threads
+from udfdask.chunk.partial_result import Finalized, Partial
+from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -20,106 +20,98 @@ from udfdask.errors import (
     UDFError,
     UndeclaredBufferError,
 )
-from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.merge.merge import check_kind
+from udfdask.plan.recipe import Recipe
 from udfdask.types import AnyArray
 from udfdask.udf.base import MaskedResult
 from udfdask.udf.buffers import BufferSpec, Results
 
 
-def finish(
+def finalize(
     recipe: Recipe,
     number: int,
     chunk: int | None,
     rows: Sequence[Partial],
-    whole: Partial | None,
+    reduced: Partial | None,
     merged: BoolArray | None = None,
     aux: Mapping[str, AnyArray] | None = None,
-) -> Finished:
+) -> Finalized:
     """Return what `get_results` makes of merged buffers.
 
     `rows` holds partials with the nav rows (of chunk `chunk`, or of all chunks in order if that is
-    None), `whole` the merged sig and single buffers. `merged` says which rows of the run have been
-    merged, if not all; `aux` has the aux data of its frames, if not the partials.
+    None), `reduced` the merged sig and single buffers. `merged` has the rows of the run that have
+    been merged, if not all; `aux` has the aux data of its frames, if the partials do not.
     """
-    with held_threads(recipe), merge_device(recipe):
+    with limit_threads(recipe), merge_device(recipe):
         grid = recipe.grid
         span = (0, grid.n_chunks) if chunk is None else (chunk, chunk + 1)
         declared = recipe.udfs[number]
         if aux is None:
-            aux = _aux_rows(recipe, declared, chunk, rows if whole is None or rows else [whole])
+            sources = rows if reduced is None or rows else [reduced]
+            aux = {}
+            for name in declared.nav_aux if declared.carries_aux else ():
+                extra_shape, dtype = declared.aux[name].extra_shape, declared.aux[name].dtype
+                values = np.empty((grid.n_rows(*span), *extra_shape), dtype=dtype)
+                _fill_rows(recipe, values, chunk, [(p, p.aux[name]) for p in sources])
+                aux[name] = locked(values)
+        # without a device: as in LiberTEM, get_results is given NumPy arrays
         instance = Instance(recipe, number, *span, aux)
         cursor = instance.cursor
         cursor.merged = (0, grid.n_chunks) if merged is None else merged
         cursor.flat = chunk is None
         cursor.alone = chunk is not None
-        for name, spec in instance.where.allocated.items():
-            if spec.kind != "nav":
-                assert whole is not None
-                instance.arrays[name][...] = to_host(whole.arrays[name])
-                continue
-            target = instance.arrays[name]
-            for partial in rows:
-                if chunk is None:
-                    where = as_index(grid.rows_of(partial.first, partial.stop))
-                    target[where] = to_host(partial.arrays[name])
-                else:
-                    target[...] = to_host(rows_of_chunk(recipe, partial, name, chunk))
+        for name, spec in declared.allocated.items():
+            if spec.kind == "nav":
+                parts = [(partial, partial.arrays[name]) for partial in rows]
+                _fill_rows(recipe, instance.arrays[name], chunk, parts)
+            else:
+                assert reduced is not None
+                instance.arrays[name][...] = to_host(reduced.arrays[name])
         if chunk is None:
             instance.view_all(grid)
-        returned = instance.call("get_results")
-        results = _checked(instance, returned)
-        arrays, masks = {}, {}
-        for name, spec in instance.where.outputs.items():
-            if _left_out(results, name, spec):
-                arrays[name] = instance.arrays[name]
-                continue
-            value = results[name]
-            if isinstance(value, np.ma.MaskedArray):
-                value = MaskedResult(value.data, ~np.ma.getmaskarray(value))
-            if isinstance(value, MaskedResult):
-                arrays[name], full = _fit(instance, name, spec, value.array)
-                masks[name] = _fit_mask(instance, name, value.mask, full, arrays[name])
-            else:
-                arrays[name], _ = _fit(instance, name, spec, value)
-        return Finished(arrays, masks, chunk)
+        returned = _checked(instance, instance.call("get_results"))
+        return Finalized(*_fitted(instance, returned), chunk)
 
 
-def _aux_rows(
-    recipe: Recipe, declared: UDFRecipe, chunk: int | None, sources: Sequence[Partial]
-) -> dict[str, AnyArray]:
-    """Return the aux data of the frames at hand: of a chunk, or of the run in scan order."""
+def _fill_rows(
+    recipe: Recipe,
+    target: AnyArray,
+    chunk: int | None,
+    parts: Sequence[tuple[Partial, AnyArray]],
+) -> None:
+    """Copy rows, each given with its partial, to an array over a chunk or over the whole run."""
     grid = recipe.grid
-    if not declared.carries_aux:
-        return {}
-    n_rows = grid.n_frames if chunk is None else grid.count(chunk)
-    found = {}
-    for name in declared.nav_aux:
-        aux = declared.aux[name]
-        rows = np.empty((n_rows, *aux.extra_shape), dtype=aux.dtype)
-        for partial in sources:
-            if chunk is None:
-                where = as_index(grid.rows_of(partial.first, partial.stop))
-                rows[where] = partial.aux[name]
-            else:
-                rows[...] = _cut(recipe, partial.aux[name], partial, chunk)
-        found[name] = locked(rows)
-    return found
+    for partial, array in parts:
+        if chunk is None:
+            target[as_index(grid.rows_of(partial.first, partial.stop))] = to_host(array)
+        else:
+            start = grid.n_rows(partial.first, chunk)
+            target[...] = to_host(array[start : start + grid.count(chunk)])
 
 
-def _cut(recipe: Recipe, array: AnyArray, partial: Partial, chunk: int) -> AnyArray:
-    """Return the rows of one chunk out of an array over the rows of a partial."""
-    start = recipe.grid.n_rows(partial.first, chunk)
-    return array[start : start + recipe.grid.count(chunk)]
-
-
-def rows_of_chunk(recipe: Recipe, partial: Partial, name: str, chunk: int) -> AnyArray:
-    """Return the rows of one chunk out of a partial that holds it."""
-    return _cut(recipe, partial.arrays[name], partial, chunk)
+def _fitted(
+    instance: Instance, returned: Mapping[str, Any]
+) -> tuple[dict[str, AnyArray], dict[str, AnyArray]]:
+    """Return all results and valid masks in the declared shapes; buffers where none is returned."""
+    arrays, masks = {}, {}
+    for name, spec in instance.declared.outputs.items():
+        if _left_out(returned, name, spec):
+            arrays[name] = instance.arrays[name]
+            continue
+        value = returned[name]
+        if isinstance(value, np.ma.MaskedArray):
+            value = MaskedResult(value.data, ~np.ma.getmaskarray(value))
+        if isinstance(value, MaskedResult):
+            arrays[name], shape = _fit(instance, name, spec, value.array)
+            masks[name] = _fit_mask(instance, name, value.mask, shape, arrays[name])
+        else:
+            arrays[name], _ = _fit(instance, name, spec, value)
+    return arrays, masks
 
 
 def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
-    """Return what get_results gave, checked against the declaration."""
-    declared = instance.where
+    """Return what `get_results` returned, after checks against the declaration."""
+    declared = instance.declared
     if isinstance(returned, Results):
         returned = {k: v for k, v in vars(returned).items() if v is not None}
     if not isinstance(returned, Mapping):
@@ -148,25 +140,22 @@ def _checked(instance: Instance, returned: Any) -> Mapping[str, Any]:
 
 
 def _left_out(returned: Mapping[str, Any], name: str, spec: BufferSpec) -> bool:
-    """Return whether a result is not given: None is a value of objects alone."""
+    """Return whether a result is missing: None is a value only if the dtype is object."""
     return name not in returned or (returned[name] is None and spec.dtype.kind != "O")
 
 
 def _fit(
     instance: Instance, name: str, spec: BufferSpec, value: Any
 ) -> tuple[AnyArray, tuple[int, ...]]:
-    """Return a result in declared dtype and shape, and the shape of what came before compressing.
+    """Return a result in the declared dtype and shape, and the shape in which it was returned.
 
-    Nav results may come as rows, in full navigation shape, or in any shape of either size.
+    A UDF may return nav results as rows, in the full navigation shape, or in any shape of either
+    size.
     """
-    declared, grid = instance.where, instance.recipe.grid
+    declared, grid = instance.declared, instance.recipe.grid
     array = to_host(value)
-    if array.dtype.kind != spec.dtype.kind and not (spec.dtype.kind == "O"):
-        raise UDFError(
-            f"{declared.name}.get_results() returned {name!r} with dtype {array.dtype}, but the "
-            f"buffer is declared as {spec.dtype}: return the declared kind of dtype, or declare "
-            f"the buffer as {array.dtype}"
-        )
+    if spec.dtype.kind != "O":
+        check_kind(array, spec, name, f"{declared.name}.get_results()")
     first, stop = instance.cursor.chunks
     n_rows = grid.n_rows(first, stop)
     target = spec.shape(n_rows, instance.recipe.shape.sig)
@@ -193,10 +182,10 @@ def _fit(
 
 
 def _fit_mask(
-    instance: Instance, name: str, mask: Any, came: tuple[int, ...], array: AnyArray
+    instance: Instance, name: str, mask: Any, shape: tuple[int, ...], array: AnyArray
 ) -> AnyArray:
-    """Return a valid mask in the shape of its fitted result."""
-    declared = instance.where
+    """Return a valid mask in the shape of its fitted result; `shape` is that before fitting."""
+    declared = instance.declared
     given = to_host(mask)
     if given.dtype != bool:
         raise InvalidMaskError(
@@ -204,11 +193,11 @@ def _fit_mask(
             "mask must be boolean, True where the result is valid"
         )
     try:
-        full = np.broadcast_to(given, came)
+        full = np.broadcast_to(given, shape)
     except ValueError:
         raise InvalidMaskError(
             f"{declared.name}.get_results() gave {name!r} a mask of shape {given.shape}, which "
-            f"does not broadcast to the result's shape {came}"
+            f"does not broadcast to the result's shape {shape}"
         ) from None
     spec = declared.buffers[name]
     if full.size == array.size:

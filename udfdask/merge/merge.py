@@ -1,4 +1,4 @@
-"""Combines the partial results of chunks, and makes results of them; plain arrays, no dask."""
+"""Merge the partial results of chunks; plain arrays, no dask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.chunk.device_context import merge_device
 from udfdask.chunk.partial_result import Partial
-from udfdask.chunk.udf_instance import Instance, held_threads
+from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
@@ -27,117 +27,114 @@ from udfdask.udf.buffers import BufferSpec, PartialViews, Views
 def merge_partials(
     recipe: Recipe, number: int, partials: Sequence[Partial], checked: bool = False
 ) -> Partial:
-    """Carry out one merge of the tree of a UDF; without partials, give fresh buffers."""
+    """Carry out one merge of the merge tree of a UDF; without partials, return new buffers."""
     mode = recipe.udfs[number].merge.mode
     if not partials:
-        return empty(recipe, number)
+        return empty_partial(recipe, number)
     if mode == "all":
         return merge_all(recipe, number, partials, checked)
     if mode == "tree":
         return merge_tree(recipe, number, partials)
     *before, partial = partials
-    return merge_link(recipe, number, before[0] if before else None, partial)
+    return merge_next(recipe, number, before[0] if before else None, partial)
 
 
 def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
-    """Return the partials merged, in their order, into fresh preprocessed buffers."""
-    with held_threads(recipe), merge_device(recipe):
+    """Return the partials merged, in their order, into new preprocessed buffers."""
+    with limit_threads(recipe), merge_device(recipe):
+        first, stop = partials[0].first, partials[-1].stop
         aux = concatenate_rows([p.aux for p in partials])
-        dest = _fresh(recipe, number, partials[0].first, partials[-1].stop, aux)
+        dest = _new_dest(recipe, number, first, stop, aux)
         for partial in partials:
-            _merge_one(dest, partial, already=(partials[0].first, partial.first))
-        return _handed_on(dest)
+            _merge_one(dest, partial, merged_before=(first, partial.first))
+        return _as_partial(dest)
 
 
-def merge_link(
+def merge_next(
     recipe: Recipe,
     number: int,
     before: Partial | None,
     partial: Partial,
     merged: BoolArray | None = None,
 ) -> Partial:
-    """Return a partial merged behind what came before, with the nav rows of this partial alone.
+    """Return one partial merged into the result so far, with the nav rows of this partial only.
 
-    `merged` says which rows of the run have been merged before, if not those of all chunks before.
+    `merged` has the rows of the run that have been merged, if these are not all earlier chunks.
     """
-    with held_threads(recipe), merge_device(recipe):
-        dest = _fresh(recipe, number, partial.first, partial.stop, partial.aux)
+    with limit_threads(recipe), merge_device(recipe):
+        dest = _new_dest(recipe, number, partial.first, partial.stop, partial.aux)
         if before is not None:
-            for name, spec in dest.where.allocated.items():
+            for name, spec in dest.declared.allocated.items():
                 if spec.kind != "nav":
                     dest.arrays[name][...] = before.arrays[name]
-        _merge_one(dest, partial, already=(0, partial.first) if merged is None else merged)
-        return _handed_on(dest)
+        _merge_one(dest, partial, merged_before=(0, partial.first) if merged is None else merged)
+        return _as_partial(dest)
 
 
-def empty(recipe: Recipe, number: int) -> Partial:
-    """Return what a run over no frame at all merges to: preprocessed buffers."""
-    with held_threads(recipe), merge_device(recipe):
-        return _handed_on(_fresh(recipe, number, 0, 0, no_rows(recipe.udfs[number])))
+def empty_partial(recipe: Recipe, number: int) -> Partial:
+    """Return the result of merging no chunks: new preprocessed buffers."""
+    with limit_threads(recipe), merge_device(recipe):
+        declared = recipe.udfs[number]
+        aux = {
+            name: locked(np.empty((0, *declared.aux[name].extra_shape), declared.aux[name].dtype))
+            for name in declared.nav_aux
+        }
+        return _as_partial(_new_dest(recipe, number, 0, 0, aux))
 
 
-def no_rows(declared: UDFRecipe) -> dict[str, AnyArray]:
-    """Return the aux data of a UDF over no frame at all."""
-    return {
-        name: locked(np.empty((0, *declared.aux[name].extra_shape), declared.aux[name].dtype))
-        for name in declared.nav_aux
-    }
-
-
-def _fresh(
+def _new_dest(
     recipe: Recipe, number: int, first: int, stop: int, aux: dict[str, AnyArray]
 ) -> Instance:
-    """Return a UDF with preprocessed buffers over the rows of the chunks `first` to `stop`."""
+    """Return a UDF with new preprocessed buffers over the rows of the chunks `first` to `stop`."""
     instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
     if overrides(instance.udf, "preprocess"):
         instance.call("preprocess")
     return instance
 
 
-def _handed_on(instance: Instance) -> Partial:
-    """Return the merged buffers of a UDF that is no longer needed; there is nothing to clean up.
-
-    `cleanup` is for what `get_task_data` has opened.
-    """
+def _as_partial(instance: Instance) -> Partial:
+    """Return the merged buffers of a UDF; `cleanup` is not called, as it closes task data only."""
     return Partial(instance.arrays, *instance.cursor.chunks, dict(instance.aux))
 
 
-def _merge_one(dest: Instance, partial: Partial, already: tuple[int, int] | BoolArray) -> None:
-    """Merge a partial into `dest`; its views and coordinates are those of the partial's rows."""
+def _merge_one(
+    dest: Instance, partial: Partial, merged_before: tuple[int, int] | BoolArray
+) -> None:
+    """Merge a partial into `dest`, whose views and coordinates are those of the partial's rows."""
     grid, cursor = dest.recipe.grid, dest.cursor
     before = grid.n_rows(cursor.chunks[0], partial.first)
     rows = slice(before, before + grid.n_rows(partial.first, partial.stop))
-    cursor.start, cursor.stop, cursor.merged = rows.start, rows.stop, already
-    specs = dest.where.allocated
+    cursor.start, cursor.stop, cursor.merged = rows.start, rows.stop, merged_before
+    specs = dest.declared.allocated
     into = {
         name: dest.arrays[name][rows] if spec.kind == "nav" else dest.arrays[name]
         for name, spec in specs.items()
     }
-    # copies: a merge may write to src, and other tasks may hold what came in
-    as_is = dest.where.promises.merge_only_reads_src
-    source = {name: _writable(partial.arrays[name], as_is) for name in specs}
+    # copies, because a merge may write to src, and other tasks may have the same arrays
+    copy = not dest.declared.promises.merge_only_reads_src
+    source = {name: _writable(partial.arrays[name], copy) for name in specs}
     dest.udf.results.__dict__.update(into)
     for name, values in dest.aux.items():
         dest.udf.params.__dict__[name] = values[rows]
     dest.call("merge", Views(into), Views(source))
 
 
-def _writable(array: Any, as_is: bool) -> Any:
-    """Return a copy of an array, or with `as_is` the array itself if it is writable.
+def _writable(array: Any, copy: bool) -> Any:
+    """Return a writable array: a copy, or the array itself if `copy` is False and it is writable.
 
-    What has travelled may not be, and a kernel would be compiled anew for it.
+    Arrays from another process may be read-only; numba would compile kernels again for them.
     """
     writable = not isinstance(array, np.ndarray) or array.flags.writeable
-    return array if as_is and writable else array.copy()
+    return array.copy() if copy or not writable else array
 
 
 def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: bool) -> Partial:
     """Return the partials merged by one call of `merge_all`.
 
-    With `check` the same partials, two at least, are also merged in two uneven parts, which must
-    agree: in a tree `merge_all` is called on its own results.
+    With `check`, the same partials, at least two, are also merged in two uneven parts, and both
+    results must agree: in a tree, `merge_all` is called on its own results.
     """
-    with held_threads(recipe), merge_device(recipe):
+    with limit_threads(recipe), merge_device(recipe):
         in_tree = recipe.udfs[number].merge.repeats_merge_all
         merged = _merge_all(recipe, number, partials, in_tree)
         if check:
@@ -154,12 +151,12 @@ def merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], check: b
 
 
 def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree: bool) -> Partial:
-    """Return the partials merged by one call, cast to what was declared."""
+    """Return the partials merged by one call, in the declared dtypes and shapes."""
     first, stop = partials[0].first, partials[-1].stop
     aux = concatenate_rows([p.aux for p in partials])
     instance = Instance(recipe, number, first, stop, aux, recipe.merge_backend(number))
     instance.cursor.merged = (first, stop)
-    declared = instance.where
+    declared = instance.declared
     ordered = {
         _slice(recipe, p): PartialViews({k: a.copy() for k, a in p.arrays.items()})
         for p in partials
@@ -188,7 +185,8 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
             continue
         target = instance.arrays[name]
         value = in_backend(merged[name], backend_of(target))
-        _check_kind(value, spec, name, f"{declared.name}.merge_all()")
+        if value.size:
+            check_kind(value, spec, name, f"{declared.name}.merge_all()")
         if value.size != target.size:
             raise ArgumentValueError(
                 f"{declared.name}.merge_all() returned {name!r} with shape {value.shape}, "
@@ -199,7 +197,7 @@ def _merge_all(recipe: Recipe, number: int, partials: Sequence[Partial], in_tree
 
 
 def _slice(recipe: Recipe, partial: Partial) -> Slice:
-    """Return where the rows of a partial lie."""
+    """Return the slice of the data set that the rows of a partial come from."""
     rows = recipe.grid.rows_of(partial.first, partial.stop)
     sig = recipe.shape.sig
     shape = Shape((len(rows), *sig), sig_dims=len(sig))
@@ -208,40 +206,40 @@ def _slice(recipe: Recipe, partial: Partial) -> Slice:
 
 
 def _agree(one: AnyArray, other: AnyArray, spec: BufferSpec) -> bool:
-    """Return whether two results are equal: exactly for all but floats, to rounding for those."""
+    """Return whether two results are equal: floats up to rounding, all others exactly."""
     if spec.dtype.kind not in "fc":
-        if spec.dtype.kind == "O":  # objects may not even compare
+        if spec.dtype.kind == "O":  # objects need not have a comparison
             return True
         return bool(np.array_equal(one, other))
     finite = np.abs(one[np.isfinite(one)])
     scale = float(finite.max()) if finite.size else 0.0
-    # rounding of a different order of summation, with room for what cancels
+    # another order of summation rounds differently, more so where large values cancel
     eps = float(np.finfo(spec.dtype).eps)
-    parts = [(one, other)]
-    if spec.dtype.kind == "c":  # as wholes they are compared exactly if a part is infinite
-        parts = [(one.real, other.real), (one.imag, other.imag)]
+    pairs = [(one, other)]
+    if spec.dtype.kind == "c":  # NumPy compares complex values exactly if a part is infinite
+        pairs = [(one.real, other.real), (one.imag, other.imag)]
     return all(
         bool(np.allclose(a, b, rtol=1e3 * eps, atol=1e3 * eps * scale, equal_nan=True))
-        for a, b in parts
+        for a, b in pairs
     )
 
 
 def _refuse_tree(declared: UDFRecipe, name: str) -> None:
-    """Raise: merge_all is not associative."""
+    """Raise because `merge_all` is not associative."""
     raise UDFError(
         f"{declared.name}.merge_all() is not associative: buffer {name!r} of a group of chunks "
-        "comes out differently when the group is merged in two parts first (an average of "
-        "averages and a median do that). Keep sums and counts in buffers and divide in "
+        "is different when the group is merged in two parts first, as for an average of "
+        "averages or a median. Keep sums and counts in buffers and divide in "
         f"get_results(), or set split_every=False on {declared.name} (or in run_udf) to have "
         "merge_all called once on all chunks"
     )
 
 
-def _check_kind(value: AnyArray, spec: BufferSpec, name: str, who: str) -> None:
-    """Raise if an array has another kind of dtype than its buffer was declared with."""
-    if value.dtype.kind != spec.dtype.kind and value.size:
+def check_kind(value: AnyArray, spec: BufferSpec, name: str, method: str) -> None:
+    """Raise if an array has another kind of dtype than its buffer."""
+    if value.dtype.kind != spec.dtype.kind:
         raise UDFError(
-            f"{who} returned {name!r} with dtype {value.dtype}, but the buffer is declared as "
+            f"{method} returned {name!r} with dtype {value.dtype}, but the buffer is declared as "
             f"{spec.dtype}: return the declared kind of dtype, or declare the buffer as "
             f"{value.dtype}"
         )

@@ -1,11 +1,11 @@
-"""Puts what tasks hold of results in data set shape: blocks of dask arrays, and whole arrays.
+"""Put results in data set shape: as blocks of dask arrays, and as NumPy arrays.
 
-Nothing here needs the recipe of the run: a task that cuts out a block carries its own piece of it.
+Nothing here needs the recipe of the run: a task that makes a block has its own `Cut` as argument.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,86 +15,84 @@ from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.backends.convert import in_backend, to_host
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid, IntArray, as_index
-from udfdask.chunk.partial_result import Finished, Partial
+from udfdask.chunk.partial_result import Finalized, Partial
 from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 
-Holder = Partial | Finished
-"""What holds results: merged buffers, or what `get_results` made of them."""
+Holder = Partial | Finalized
+"""Something with results: merged buffers, or the results of `get_results`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where the block of a chunk comes from, and its shape."""
+    """Where the rows of a chunk are, and the shape of its block."""
 
     rows: slice | IntArray
-    """The rows of the chunk among those of the task that holds them."""
+    """The rows of the chunk among those of the holder."""
     shape: tuple[int, ...]
     """Navigation shape of the chunk, in frames."""
     mask: BoolArray | None
-    """Which frames of the chunk are selected, flat; None for all."""
+    """The selected frames of the chunk, flattened; None for all."""
 
 
 def holder_of(source: Any, number: int) -> Holder:
-    """Return what holds the results of a UDF: the thing itself, or out of a chunk's payload."""
+    """Return the holder of a UDF's results from the value of a task, if that has one per UDF."""
     holder: Holder = source[number] if isinstance(source, tuple) else source
     return holder
 
 
 def keep_rows(source: Any, number: int, names: Sequence[str]) -> Holder:
-    """Return what a task holds of some nav results, without anything else."""
+    """Return the value of a task with some nav results and nothing else."""
     holder = holder_of(source, number)
     arrays = {name: holder.arrays[name] for name in names}
     if isinstance(holder, Partial):
         return Partial(arrays, holder.first, holder.stop, {})
     masks = {name: mask for name, mask in holder.masks.items() if name in arrays}
-    return Finished(arrays, masks, holder.chunk)
+    return Finalized(arrays, masks, holder.chunk)
 
 
 def nav_block(
-    source: Any, number: int, name: str, cut: Cut, fill: Any, home: DenseBackend
+    source: Any, number: int, name: str, cut: Cut, fill: Any, backend: DenseBackend
 ) -> AnyArray:
-    """Return the block of a nav result for one chunk."""
-    return _block_of_rows(holder_of(source, number).arrays[name][cut.rows], cut, fill, home)
+    """Return the block of a nav result for one chunk; `backend` is that of the run's results."""
+    return _block_of_rows(holder_of(source, number).arrays[name][cut.rows], cut, fill, backend)
 
 
-def nav_mask_block(source: Finished, name: str, cut: Cut, home: DenseBackend) -> AnyArray:
+def nav_mask_block(source: Finalized, name: str, cut: Cut, backend: DenseBackend) -> AnyArray:
     """Return the block of the valid mask of a nav result for one chunk."""
-    mask = source.masks.get(name)
-    if mask is None:
-        mask = np.ones(source.arrays[name].shape, dtype=bool)
-    return _block_of_rows(mask[cut.rows], cut, False, home)
+    return _block_of_rows(_mask_of(source, name)[cut.rows], cut, False, backend)
 
 
-def visited_block(source: object, shape: tuple[int, ...], home: DenseBackend) -> AnyArray:
-    """Return a block that says that a chunk has been processed by a UDF without results."""
-    with home.at_work(own_stream=False):
-        return _placed(np.ones(shape, dtype=bool), home)
+def visited_block(source: object, shape: tuple[int, ...], backend: DenseBackend) -> AnyArray:
+    """Return a block of True after `source`: a UDF without results has processed the chunk."""
+    return fill_block(shape, np.dtype(bool), True, backend, source)
 
 
 def fill_block(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
     fill: Any,
-    home: DenseBackend = NUMPY,
+    backend: DenseBackend,
     after: object = None,
 ) -> AnyArray:
-    """Return the block of a chunk without a selected frame; `after` has to happen before."""
-    with home.at_work(own_stream=False):
-        block: AnyArray = held_by(home, dtype).namespace().full(shape, fill, dtype=dtype)
+    """Return a block with one value everywhere; `after` is the value of a task that runs first."""
+    with backend.at_work(own_stream=False):
+        block: AnyArray = backend_holding(backend, dtype).namespace().full(shape, fill, dtype=dtype)
         return block
 
 
-def whole_block(source: Holder, name: str, spec: BufferSpec, home: DenseBackend) -> AnyArray:
+def reduced_block(source: Holder, name: str, spec: BufferSpec, backend: DenseBackend) -> AnyArray:
     """Return the block of a sig or single result."""
-    with home.at_work(own_stream=False):
-        return _placed(_unboxed(spec, source.arrays[name]), home)
+    with backend.at_work(own_stream=False):
+        return _in_backend(_squeezed(spec, source.arrays[name]), backend)
 
 
-def whole_mask_block(source: Finished, name: str, spec: BufferSpec, home: DenseBackend) -> AnyArray:
+def reduced_mask_block(
+    source: Finalized, name: str, spec: BufferSpec, backend: DenseBackend
+) -> AnyArray:
     """Return the block of the valid mask of a sig or single result."""
-    with home.at_work(own_stream=False):
-        return _placed(_unboxed(spec, _whole_mask(source, name)), home)
+    with backend.at_work(own_stream=False):
+        return _in_backend(_squeezed(spec, _mask_of(source, name)), backend)
 
 
 def assemble(
@@ -102,42 +100,54 @@ def assemble(
     sig: tuple[int, ...],
     specs: Mapping[str, BufferSpec],
     rows: Sequence[Holder],
-    whole: Holder | None,
+    reduced: Holder | None,
     valid: BoolArray | None = None,
 ) -> tuple[dict[str, AnyArray], dict[str, AnyArray]]:
     """Return the results of a UDF as new NumPy arrays, and their valid masks by name.
 
-    `rows` hold the nav results, each of some chunks, `whole` the sig and single ones. `valid` says
-    which rows of the run have been merged; without it all have been, and only what `get_results`
-    made has masks.
+    `rows` are holders of nav results, each of some chunks; `reduced` holds sig and single results.
+    `valid` has the rows of the run that have been merged. Without it, all rows have been merged,
+    and there are masks only after `get_results`.
     """
     arrays: dict[str, AnyArray] = {}
     masks: dict[str, AnyArray] = {}
     for name, spec in specs.items():
         if spec.kind != "nav":
-            assert whole is not None
-            arrays[name] = _unboxed(spec, to_host(whole.arrays[name]).copy())
-            if valid is not None or isinstance(whole, Finished):
-                masks[name] = _unboxed(spec, _whole_mask(whole, name))
+            assert reduced is not None
+            arrays[name] = _squeezed(spec, to_host(reduced.arrays[name]).copy())
+            if valid is not None or isinstance(reduced, Finalized):
+                masks[name] = _squeezed(spec, _mask_of(reduced, name))
             continue
-        shape = spec.shape(grid.n_frames, sig)
+        # Rows are copied straight to their places in the scan: by way of an array of all rows of
+        # the run, 160 MB would be copied twice.
         arrays[name] = _blank(grid, spec)
-        places = None if grid.roi is None else np.flatnonzero(grid.roi)
         flat = arrays[name].reshape((grid.size, *spec.extra_shape))
-        _put(grid, flat, ((holder, holder.arrays[name]) for holder in rows), places)
-        finished = [holder for holder in rows if isinstance(holder, Finished)]
-        if valid is None and not finished:
+        places = None if grid.roi is None else np.flatnonzero(grid.roi)
+        for holder in rows:
+            where = _rows_of(grid, holder)
+            flat[where if places is None else places[where]] = to_host(holder.arrays[name])
+        finalized = [holder for holder in rows if isinstance(holder, Finalized)]
+        if valid is None and not finalized:
             continue
-        mask = np.ones(shape, dtype=bool)
+        mask = np.ones(spec.shape(grid.n_frames, sig), dtype=bool)
         if valid is not None:
             mask[~valid] = False
-        _put(grid, mask, ((h, h.masks[name]) for h in finished if name in h.masks))
+        for holder in finalized:
+            if name in holder.masks:
+                mask[_rows_of(grid, holder)] = to_host(holder.masks[name])
         masks[name] = in_nav_shape(grid, mask, False)
     return arrays, masks
 
 
+def _rows_of(grid: Grid, holder: Holder) -> slice | IntArray:
+    """Return which rows of the run a holder has."""
+    if isinstance(holder, Partial):
+        return as_index(grid.rows_of(holder.first, holder.stop))
+    return slice(None) if holder.chunk is None else as_index(grid.rows(holder.chunk))
+
+
 def _blank(grid: Grid, spec: BufferSpec) -> AnyArray:
-    """Return a nav result in navigation shape: zeros, filled outside of the ROI."""
+    """Return a nav result in navigation shape: zeros, and the fill value outside the ROI."""
     shape = (*grid.shape, *spec.extra_shape)
     if grid.roi is None:
         return np.zeros(shape, dtype=spec.dtype)
@@ -146,31 +156,8 @@ def _blank(grid: Grid, spec: BufferSpec) -> AnyArray:
     return blank
 
 
-def _put(
-    grid: Grid,
-    target: AnyArray,
-    parts: Iterable[tuple[Holder, AnyArray]],
-    places: IntArray | None = None,
-) -> None:
-    """Copy rows, each with what holds them, to their places among those of the run.
-
-    With `places` those are where `target` has each row of the run: rows of 160 MB need not be
-    copied twice, first to the run, then to the scan.
-    """
-    for holder, array in parts:
-        where = _places(grid, holder)
-        target[where if places is None else places[where]] = to_host(array)
-
-
-def _places(grid: Grid, holder: Holder) -> slice | IntArray:
-    """Return where the rows that are held lie among those of the run."""
-    if isinstance(holder, Partial):
-        return as_index(grid.rows_of(holder.first, holder.stop))
-    return slice(None) if holder.chunk is None else as_index(grid.rows(holder.chunk))
-
-
 def in_nav_shape(grid: Grid, rows: AnyArray, fill: Any) -> AnyArray:
-    """Return rows of the whole run in navigation shape, positions outside the ROI filled."""
+    """Return rows of the whole run in navigation shape, with `fill` outside the ROI."""
     shape = (*grid.shape, *rows.shape[1:])
     if grid.roi is None:
         return rows.reshape(shape)
@@ -179,36 +166,36 @@ def in_nav_shape(grid: Grid, rows: AnyArray, fill: Any) -> AnyArray:
     return full
 
 
-def _block_of_rows(rows: AnyArray, cut: Cut, fill: Any, home: DenseBackend) -> AnyArray:
-    """Return the block of a chunk in data set shape, positions outside the ROI filled."""
-    with home.at_work(own_stream=False):
-        rows = _placed(rows, home)
+def _block_of_rows(rows: AnyArray, cut: Cut, fill: Any, backend: DenseBackend) -> AnyArray:
+    """Return the block of a chunk in data set shape, with `fill` outside the ROI."""
+    with backend.at_work(own_stream=False):
+        rows = _in_backend(rows, backend)
         extra = rows.shape[1:]
         if cut.mask is None:
             return rows.reshape((*cut.shape, *extra))
-        xp = held_by(home, rows.dtype).namespace()
+        xp = backend_holding(backend, rows.dtype).namespace()
         block: AnyArray = xp.full((cut.mask.size, *extra), fill, dtype=rows.dtype)
         block[np.flatnonzero(cut.mask)] = rows
         return block.reshape((*cut.shape, *extra))
 
 
-def _whole_mask(source: Holder, name: str) -> AnyArray:
-    """Return the valid mask of a sig or single result."""
-    mask = source.masks.get(name) if isinstance(source, Finished) else None
+def _mask_of(source: Holder, name: str) -> AnyArray:
+    """Return the valid mask of a result: all valid if the UDF gave none."""
+    mask = source.masks.get(name) if isinstance(source, Finalized) else None
     return np.ones(source.arrays[name].shape, dtype=bool) if mask is None else mask
 
 
-def _unboxed(spec: BufferSpec, array: AnyArray) -> AnyArray:
-    """Return an array; that of a single buffer without extra shape as 0-d."""
+def _squeezed(spec: BufferSpec, array: AnyArray) -> AnyArray:
+    """Return a result in its own shape: a single buffer without extra axes becomes 0-d."""
     return array.reshape(()) if spec.kind == "single" and not spec.extra_shape else array
 
 
-def _placed(block: Any, home: DenseBackend) -> AnyArray:
-    """Return a block of a result in the backend of the results of the run."""
-    placed: AnyArray = in_backend(block, held_by(home, block.dtype))
-    return placed
+def _in_backend(block: Any, backend: DenseBackend) -> AnyArray:
+    """Return a block in the backend of the run's results, or as NumPy if that lacks the dtype."""
+    converted: AnyArray = in_backend(block, backend_holding(backend, block.dtype))
+    return converted
 
 
-def held_by(home: DenseBackend, dtype: np.dtype[Any]) -> DenseBackend:
-    """Return the backend of results of a dtype in a run whose results are in `home`."""
-    return home if home.holds(dtype) else NUMPY
+def backend_holding(backend: DenseBackend, dtype: np.dtype[Any]) -> DenseBackend:
+    """Return the backend of the run's results, or NumPy if that lacks the dtype."""
+    return backend if backend.holds(dtype) else NUMPY

@@ -1,1 +1,1 @@
-"""Every decision of a run, made before a graph exists, as one frozen value."""
+"""Decide everything about a run before a graph exists; the result is one frozen value."""

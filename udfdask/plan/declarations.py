@@ -1,8 +1,9 @@
-"""Asks a UDF what it declares, and checks every word of it; nothing runs on data."""
+"""Call the declaring methods of a UDF and check all that they return; nothing runs on data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from udfdask.errors import (
 )
 from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.promises import promises_in_force
-from udfdask.plan.recipe import UDFRecipe
+from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_size, reshaped
 from udfdask.udf.base import overrides
@@ -30,44 +31,53 @@ from udfdask.udf.meta import UDFMeta
 from udfdask.udf.params import Params
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TilePreferences:
+    """The tiles that a UDF asks for."""
+
+    depth: float
+    """Largest number of frames in a tile."""
+    total_size: float
+    """Largest size of a tile in bytes."""
+    whole_frames: bool
+    """Whether its tiles must hold whole frames."""
+
+
 def declare(
     udf: UDF,
-    facts: UDFMeta,
+    meta: UDFMeta,
     grid: Grid,
     lazy: tuple[str, ...],
     split_every: int | bool,
     backends: Sequence[Backend] | None = None,
-) -> tuple[UDFRecipe, dict[str, float]]:
-    """Return the recipe of one UDF and its tiling preferences, from its declaring methods.
+) -> tuple[UDFRecipe, TilePreferences]:
+    """Return the recipe of one UDF and its tile preferences, from its declaring methods.
 
-    `backends` are those that the run is restricted to.
+    `lazy` names the parameters that tasks get as computed values; `backends` are those that the
+    run is restricted to.
     """
-    # a fresh one, as in every task: neither the user's instance nor another run sees what is set
-    asked = made_anew(type(udf), udf._kwargs)
-    asked.meta = facts
+    # A new instance, as in every task: the user's own does not see what these methods set.
+    asked = new_instance(type(udf), udf._kwargs)
+    asked.meta = meta
     input_dtype = _input_dtype(asked)
-    asked.meta = facts.with_input_dtype(input_dtype)
+    asked.meta = meta.with_input_dtype(input_dtype)
     aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
     if aux:
-        asked.params = _with_whole_aux(asked, aux, facts.dataset_shape)
+        asked.params = _with_all_aux(asked, aux, meta.dataset_shape)
     method = _method(asked)
     buffers = _buffers(asked)
     merge, progressive_merge = plan_merges(asked, buffers, grid, split_every)
     allowed = allowed_backends(asked, backends)
     _check_switches(asked)
-    cls = type(udf)
-    own_results = overrides(asked, "get_results")
-    missing = [k for k, s in buffers.items() if s.use == "result_only"]
-    if missing and not own_results:
-        raise UDFError(
-            f"{cls.__name__} declares result_only buffers {missing} but has no get_results() "
-            "that could fill them"
-        )
+    if udf.contiguous_nav and method is UDFMethod.PARTITION:
+        _check_contiguous(udf, grid)
     bare = {name: value.without_data() for name, value in aux.items()}
+    has_get_results = overrides(asked, "get_results")
+    gathers_nav = merge.gathers_rows and any(s.kind == "nav" for s in buffers.values())
     part = UDFRecipe(
-        cls=cls,
-        # values for each frame reach tasks in pieces
-        kwargs={**udf._kwargs, **{n: a for n, a in bare.items() if a.kind == "nav"}},
+        cls=type(udf),
+        # each task gets the rows of its own frames instead
+        kwargs={**udf._kwargs, **{name: a for name, a in bare.items() if a.kind == "nav"}},
         lazy_params=lazy,
         aux=bare,
         method=method,
@@ -75,27 +85,59 @@ def declare(
         buffers=buffers,
         merge=merge,
         progressive_merge=progressive_merge,
-        finish=own_results,
-        elementwise=own_results
-        and bool(asked.elementwise_results)
-        and not (merge.gathers_rows and any(s.kind == "nav" for s in buffers.values())),
+        has_get_results=has_get_results,
+        elementwise=has_get_results and bool(asked.elementwise_results) and not gathers_nav,
         axes=_axes(asked, buffers),
         backends=allowed,
         promises=promises_in_force(asked, method, buffers),
     )
-    return part, _preferences(asked)
+    preferences = _preferences(asked, bool(udf.whole_frames) and method is UDFMethod.TILE)
+    return part, preferences
 
 
-def made_anew(cls: type[UDF], kwargs: Mapping[str, Any]) -> UDF:
-    """Return `cls(**kwargs)`, on which the declaring methods, a chunk or a merge will run."""
+def check_same_declaration(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
+    """Raise if a UDF declares something else with new parameters, aux data with their values."""
+    old = recipe.udfs[number]
+    meta = UDFMeta(
+        grid=recipe.grid,
+        dataset_shape=recipe.shape,
+        dataset_dtype=recipe.dtype,
+        threads=recipe.threads,
+        corrections=recipe.corrections,
+    )
+    fan_in = old.merge.fan_in or False
+    new, _ = declare(old.cls(**kwargs), meta, recipe.grid, (), fan_in, old.backends)
+    for name in ("buffers", "input_dtype", "method", "merge", "axes", "promises"):
+        before, after = getattr(old, name), getattr(new, name)
+        if before != after:
+            raise ArgumentValueError(
+                f"with these parameters {old.name} declares another {name.replace('_', ' ')} than "
+                f"at the start of the run ({after}, not {before}): start a new run with them"
+            )
+
+
+def new_instance(cls: type[UDF], kwargs: Mapping[str, Any]) -> UDF:
+    """Return `cls(**kwargs)`: the declaring methods, each chunk and each merge have their own."""
     try:
         return cls(**kwargs)
     except Exception as error:
         error.add_note(
-            f"raised while making {cls.__name__}(**kwargs) anew: a UDF's __init__ must accept the "
-            "keyword arguments that it gives to super().__init__"
+            f"raised by {cls.__name__}(**kwargs), which makes a new instance for each task: a "
+            "UDF's __init__ must accept the keyword arguments that it gives to super().__init__"
         )
         raise
+
+
+def _check_contiguous(udf: UDF, grid: Grid) -> None:
+    """Raise if a partition must have contiguous rows, but a chunk has none."""
+    for chunk in range(grid.n_chunks):
+        if not isinstance(grid.rows(chunk), range):
+            start, shape = grid.bounds(chunk)
+            raise ArgumentValueError(
+                f"{type(udf).__name__} asks for contiguous_nav and processes whole partitions, but "
+                f"the chunk at {start} of shape {shape} is not contiguous in a scan of shape "
+                f"{grid.shape}: rechunk so that only the first navigation axis is chunked"
+            )
 
 
 SWITCHES = (
@@ -108,7 +150,7 @@ SWITCHES = (
 
 
 def _check_switches(udf: UDF) -> None:
-    """Raise if a class attribute that is a yes or a no is neither, or names are none."""
+    """Raise if a class attribute is not of its type: a bool, or names of results."""
     for name in SWITCHES:
         value = getattr(udf, name)
         if not isinstance(value, (bool, np.bool_)):
@@ -122,8 +164,8 @@ def _check_switches(udf: UDF) -> None:
         )
 
 
-def _with_whole_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
-    """Return the parameters of a UDF that declares: aux data are whole, nav ones flattened."""
+def _with_all_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
+    """Return the parameters that declaring methods see: all aux data, nav ones flattened."""
     views = {}
     for name, data in aux.items():
         check_size(data, shape, f"{type(udf).__name__}.params.{name}")
@@ -134,7 +176,7 @@ def _with_whole_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Param
 
 
 def _axes(udf: UDF, buffers: Mapping[str, BufferSpec]) -> dict[str, tuple[Axis, ...]]:
-    """Return the axes of the extra dimensions of each result, checked."""
+    """Return the axes of the extra dimensions of each result, after checks."""
     given = udf.get_result_axes()
     name = f"{type(udf).__name__}.get_result_axes()"
     if not isinstance(given, Mapping):
@@ -151,7 +193,7 @@ def _axes(udf: UDF, buffers: Mapping[str, BufferSpec]) -> dict[str, tuple[Axis, 
 
 
 def _axes_of(key: str, extra: tuple[int, ...], given: Any, who: str) -> tuple[Axis, ...]:
-    """Return the axes of the extra dimensions of one result, checked."""
+    """Return the axes of the extra dimensions of one result, after checks."""
     if given is None:
         return tuple(Axis(name=f"{key}_dim_{k}") for k in range(len(extra)))
     axes = (given,) if isinstance(given, Axis) else tuple(given)
@@ -180,14 +222,14 @@ def _input_dtype(udf: UDF) -> np.dtype[Any]:
     try:
         more = [np.float32] if corrected else []
         if preferred is udf.USE_NATIVE_DTYPE and not corrected:
-            preferred = dtype  # it is bool, which does not combine with dates
+            preferred = dtype  # USE_NATIVE_DTYPE is bool, which does not combine with dates
         combined = np.result_type(dtype, np.dtype(preferred), *more).newbyteorder("=")
     except TypeError as e:
         raise ArgumentTypeError(
             f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
             f"does not combine with the data's dtype {dtype}: {e}"
         ) from None
-    # numbers and text make text
+    # NumPy combines numbers with text to text
     if combined.kind not in (NUMBERS if corrected else "biufcmM"):
         raise ArgumentTypeError(
             f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
@@ -197,7 +239,7 @@ def _input_dtype(udf: UDF) -> np.dtype[Any]:
 
 
 def _method(udf: UDF) -> UDFMethod:
-    """Return the processing method, checked to be there."""
+    """Return the processing method, after a check that the UDF has it."""
     method = udf.get_method()
     name = type(udf).__name__
     if not isinstance(method, UDFMethod):
@@ -212,7 +254,7 @@ def _method(udf: UDF) -> UDFMethod:
 
 
 def _buffers(udf: UDF) -> dict[str, BufferSpec]:
-    """Return the declared buffers, checked."""
+    """Return the declared buffers, after checks."""
     declared = udf.get_result_buffers()
     name = type(udf).__name__
     if not isinstance(declared, Mapping):
@@ -229,6 +271,12 @@ def _buffers(udf: UDF) -> dict[str, BufferSpec]:
             raise ArgumentTypeError(
                 f"{name} declares buffer {key!r} as {type(spec).__name__}: use self.buffer(...)"
             )
+    unfilled = [key for key, spec in declared.items() if spec.use == "result_only"]
+    if unfilled and not overrides(udf, "get_results"):
+        raise UDFError(
+            f"{name} declares result_only buffers {unfilled} but has no get_results() that could "
+            "fill them"
+        )
     return dict(declared)
 
 
@@ -263,8 +311,8 @@ def known_backends(given: Any, who: str) -> tuple[Backend, ...]:
     return tuple(map(backend_named, dict.fromkeys(ordered)))
 
 
-def _preferences(udf: UDF) -> dict[str, float]:
-    """Return the tiling preferences, checked."""
+def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:
+    """Return the tile preferences, after checks."""
     asked = udf.get_tiling_preferences()
     if not isinstance(asked, Mapping):
         raise ArgumentTypeError(
@@ -280,4 +328,6 @@ def _preferences(udf: UDF) -> dict[str, float]:
                 "positive number is needed, inf for no limit"
             )
         chosen[key] = float(value)
-    return chosen
+    return TilePreferences(
+        depth=chosen["depth"], total_size=chosen["total_size"], whole_frames=whole_frames
+    )

@@ -1,10 +1,10 @@
-"""How the partial results of the chunks of a run become one: the merge tree of a UDF.
+"""Plan how the partial results of all chunks are merged into one: the merge tree of a UDF.
 
 This file alone decides which chunks are merged together, in how many levels, in which order and
 with which checks. The plan makes a `MergeTree` for each UDF. The graph, progressive runs, `explain`
-and the eager run of `udfdask.testing` read it and know no fan-in of their own, so that another way
-to form groups is a change to this file only. `run_reference` has no chunks and does not read it: it
-stays an independent oracle, which tells if the tree is wrong.
+and the eager run of `udfdask.testing` read it and know no fan-in of their own. Another way to form
+groups is a change to this file only. `run_reference` has no chunks and does not read the tree: it
+is an independent oracle, which shows a wrong tree.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec
 
 MergeMode = Literal["none", "rows", "chain", "tree", "all"]
-"""What combines partial results: `none`, nothing, nav buffers are results as they are; `rows`, the
-UDF's `merge` on each chunk by itself; `chain`, its `merge` on one chunk after another; `tree`, its
-`merge` on groups of neighbors; `all`, its `merge_all` on groups of neighbors."""
+"""The method that combines partial results. `none`: no method, nav buffers are results as they are.
+`rows`: `merge` on each chunk separately. `chain`: `merge` on one chunk after another. `tree`:
+`merge` on groups of neighbors. `all`: `merge_all` on groups of neighbors."""
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class MergeTree:
     """
 
     mode: MergeMode
-    """What combines partial results."""
+    """The method that combines partial results."""
     n_chunks: int
     """Number of chunks whose partial results are merged."""
     fan_in: int | None
@@ -71,13 +71,13 @@ class MergeTree:
         return tuple(levels)
 
     def _level(self, level: int, n_sources: int) -> tuple[Merge, ...]:
-        """Return the merges that combine so many sources."""
+        """Return the merges of one level, which combine this number of sources."""
         n = max(1, n_sources)
         size = (self.fan_in or n) if self.mode in ("tree", "all") else 1
         groups = [range(k, min(k + size, n_sources)) for k in range(0, n, size)]
         # Law 5 asks for a check of the first group. The last group is checked too: the border of a
-        # scan is often empty, where an average of averages cannot be told from an average. A
-        # merge_all that only fails between the two ends is not noticed.
+        # scan is often empty, and there an average of averages equals the average. A merge_all that
+        # only fails in the groups between them is not noticed.
         ends = (groups[0], groups[-1]) if level == 0 and self.repeats_merge_all else ()
         return tuple(
             Merge(level, k, group, len(group) > 1 and group in ends)
@@ -92,23 +92,22 @@ class MergeTree:
     def apply(
         self, sources: list[T], merge: Callable[[Merge, Sequence[T]], T]
     ) -> tuple[list[T], T | None]:
-        """Carry out all merges; return what has the nav rows of each chunk, and the last merge.
+        """Carry out all merges; return the node with the nav rows of each chunk, and the last node.
 
-        `sources` are the partial results of the chunks, or what stands for them, such as the keys
-        of tasks. `merge` combines some of them; in a chain, the first is the merge before. If
+        `sources` are the partial results of the chunks, or the keys of tasks that give them.
+        `merge` combines some of them into a node; in a chain, the first is the previous node. If
         nothing is merged, the rows are `sources` itself.
         """
         assert len(sources) == self.n_chunks
-        held, rows, last = sources, sources, None
+        nodes, rows, last = sources, sources, None
         for level in self.levels():
             done: list[T] = []
             for step in level:
                 before = done[-1:] if self.mode == "chain" else []
-                done.append(merge(step, [*before, *held[step.sources.start : step.sources.stop]]))
-            held, last = done, done[-1]
+                done.append(merge(step, [*before, *nodes[step.sources.start : step.sources.stop]]))
+            nodes, last = done, done[-1]
             if level[0].level == 0:
-                # merges above the first level combine sig and single buffers of these rows, and
-                # leave the rows as they are
+                # higher levels combine sig and single buffers only: these nodes have the final rows
                 rows = [node for node, step in zip(done, level, strict=True) for _ in step.sources]
         if self.gathers_rows and last is not None:
             rows = [last] * len(sources)
@@ -116,7 +115,7 @@ class MergeTree:
 
     @property
     def gathers_rows(self) -> bool:
-        """Whether only the last merge has the final nav rows, those of all chunks."""
+        """Whether the last merge has the nav rows of all chunks: `merge_all` may change rows."""
         return self.mode == "all"
 
     def __str__(self) -> str:
@@ -148,15 +147,15 @@ def plan_merges(
             f"{', '.join(whole)} (kind sig or single). Implement merge(self, dest, src) or "
             "merge_all(self, ordered_results)"
         )
-    # the class knows its own merge better than the caller does
-    wanted = split_every if udf.split_every is None else udf.split_every
-    fan_in = check_split_every(wanted, f"{type(udf).__name__}.split_every")
+    # the author of a UDF knows its merge better than the caller of run_udf
+    chosen_fan_in = split_every if udf.split_every is None else udf.split_every
+    fan_in = check_split_every(chosen_fan_in, f"{type(udf).__name__}.split_every")
     has_objects = any(s.dtype.hasobject for s in specs.values())
 
     def tree(mode: MergeMode) -> MergeTree:
-        # A progressive run merges sig and single buffers in the order in which chunks end, so that
-        # no slow chunk delays a snapshot. Objects are the exception: to merge lists is to put one
-        # after the other, which run_udf does in navigation order.
+        # A progressive run merges sig and single buffers in the order in which chunks are computed,
+        # so that no slow chunk delays a snapshot. Objects are the exception: lists are usually
+        # concatenated, and run_udf does that in navigation order.
         ordered = mode in ("chain", "all") or (mode == "tree" and has_objects)
         return MergeTree(mode=mode, n_chunks=grid.n_chunks, fan_in=fan_in, needs_order=ordered)
 
@@ -175,7 +174,7 @@ def _mode_of_merge(udf: UDF, kinds: set[str]) -> MergeMode | None:
 
 
 def check_split_every(value: Any, where: str) -> int | None:
-    """Return a fan-in, None for one step (False)."""
+    """Return the fan-in; None for a merge in one step, which the user writes as False."""
     if value is False:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):

@@ -1,4 +1,4 @@
-"""Checks what a UDF promises, and chooses which promises count in a run."""
+"""Check the promises of a UDF, and choose those that count in a run."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ _ABOUT = {
     "streams_tiles": UDFMethod.TILE,
     "processes_stacks": UDFMethod.FRAME,
 }
-"""Promises that count only if data are processed by this method."""
+"""Promises that count only if this method processes the data."""
 
 
 def promises_of(udf: UDF) -> Promises:
-    """Return what a UDF promises, checked to be promises."""
-    name, made = type(udf).__name__, udf.promises
+    """Return the promises of a UDF, after checks."""
+    name, promises = type(udf).__name__, udf.promises
     for promise in NAMES:
-        # like whole_frames, which is an attribute; here it would silently do nothing
+        # whole_frames = True is an attribute of the class; a promise written so has no effect
         if isinstance(getattr(udf, promise, None), bool):
             raise ArgumentTypeError(
                 f"{name}.{promise} has no effect as an attribute, it is a promise: write "
                 f"promises = udfdask.Promises({promise}={getattr(udf, promise)!r}) in the class"
             )
-    if not isinstance(made, Promises):
+    if not isinstance(promises, Promises):
         raise ArgumentTypeError(
-            f"{name}.promises must be an instance of udfdask.Promises, not {made!r}: write "
+            f"{name}.promises must be an instance of udfdask.Promises, not {promises!r}: write "
             f"promises = udfdask.Promises({NAMES[0]}=True), with those that are true among "
             f"{', '.join(NAMES)}"
         )
-    return made
+    return promises
 
 
 def promises_in_force(udf: UDF, method: UDFMethod, buffers: Mapping[str, BufferSpec]) -> Promises:
-    """Return the promises that count in a run in which a UDF declares such things.
+    """Return the promises that count in a run with this processing method and these buffers.
 
-    Those about another processing method than the chosen one do not.
+    Promises about another processing method do not count.
     """
-    made, name = promises_of(udf), type(udf).__name__
+    promises, name = promises_of(udf), type(udf).__name__
     for promise, about in _ABOUT.items():
         needed = "process_stack" if promise == "processes_stacks" else f"process_{about.value}"
-        if getattr(made, promise) and not callable(getattr(udf, needed, None)):
+        if getattr(promises, promise) and not callable(getattr(udf, needed, None)):
             raise ArgumentValueError(
                 f"{name} promises {promise}, which is about {needed}(), but has no such method: "
                 "implement it, or leave the promise out"
@@ -54,14 +54,14 @@ def promises_in_force(udf: UDF, method: UDFMethod, buffers: Mapping[str, BufferS
     off = {promise: False for promise, about in _ABOUT.items() if about is not method}
     if udf.whole_frames:
         off["adds_signal_parts"] = False
-    in_force = replace(made, **off)
+    in_force = replace(promises, **off)
     if in_force.adds_signal_parts:
         _check_addable(name, buffers)
     return in_force
 
 
 def _check_addable(name: str, buffers: Mapping[str, BufferSpec]) -> None:
-    """Raise if the rows of several signal chunks cannot be added up."""
+    """Raise if a dtype cannot be summed over signal chunks."""
     for key, spec in buffers.items():
         if spec.use != "result_only" and spec.kind != "sig" and spec.dtype.kind not in "biufcm":
             raise ArgumentValueError(

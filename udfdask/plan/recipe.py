@@ -1,4 +1,4 @@
-"""Everything a worker must know to run a chunk or a merge: one frozen value, shared by all tasks.
+"""The recipe of a run: all that tasks need to know, as one frozen value that they share.
 
 `udfdask.plan.make_recipe` makes it.
 """
@@ -30,47 +30,47 @@ from udfdask.udf.nested_collections import lazy_places, member_at, with_members
 from udfdask.udf.promises import Promises
 
 Slot = tuple[int, Any]
-"""Number of a UDF, or CORRECTIONS, and which lazy parameter of it: its name, followed by the place
-in the parameter if that is a list, tuple or dictionary with dask collections inside."""
+"""One dask collection among the parameters: number of the UDF, or CORRECTIONS, and name of the
+parameter, followed by the place in it if it is a list, tuple or dictionary."""
 
 CORRECTIONS = -1
-"""Stands for the corrections where a number says whose lazy parameter it is."""
+"""Number that stands for the corrections in a `Slot`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UDFRecipe:
-    """One UDF of a run, as declared."""
+    """One UDF of a run: what it declared, and what the plan chose for it."""
 
     cls: type[UDF]
     """Class of the UDF."""
     kwargs: dict[str, Any]
-    """Its parameters; each task makes `cls(**kwargs)`."""
+    """Its parameters; each task creates `cls(**kwargs)`."""
     lazy_params: tuple[str, ...]
     """Parameters that are dask collections and reach tasks as computed values."""
     aux: dict[str, AuxData]
     """Parameters that are aux data, without their values."""
     method: UDFMethod
-    """Which `process_*` method runs."""
+    """The `process_*` method that runs."""
     input_dtype: np.dtype[Any]
-    """Dtype in which it sees the data."""
+    """Dtype in which it is given the data."""
     buffers: dict[str, BufferSpec]
     """Declared buffers by name."""
     merge: MergeTree
     """How the partial results of its chunks are merged."""
     progressive_merge: MergeTree
-    """How they are merged in a progressive run; another one where `merge` and `merge_all` exist."""
-    finish: bool
-    """Whether `get_results` runs."""
+    """The same in a progressive run: another tree if the UDF has both `merge` and `merge_all`."""
+    has_get_results: bool
+    """Whether the UDF has its own `get_results`."""
     elementwise: bool
-    """Whether it runs chunk by chunk."""
+    """Whether `get_results` runs chunk by chunk."""
     axes: dict[str, tuple[Axis, ...]]
-    """What the extra dimensions of each result are."""
+    """The extra dimensions of each result."""
     backends: tuple[Backend, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
     promises: Promises
-    """What it promises, as far as that counts in this run."""
+    """The promises that count in this run."""
     backend: Backend = NUMPY
-    """The one that it is given, where chunks are what the dask array announces."""
+    """The one that it is given, if the chunks have the type of the dask array's meta."""
 
     def __getstate__(self) -> dict[str, Any]:
         return without_caches(self)
@@ -87,18 +87,19 @@ class UDFRecipe:
 
     @property
     def needs_cuda(self) -> bool:
-        """Whether it runs on a CUDA device alone."""
+        """Whether it runs on a CUDA device only."""
         return all(backend.device == "cuda" for backend in self.backends)
 
     @property
     def nav_aux(self) -> tuple[str, ...]:
-        """Names of the aux data with a value for each frame, of which a task has its own rows."""
+        """Names of the aux data with a value for each frame; a task has the rows of its chunk."""
         return tuple(name for name, aux in self.aux.items() if aux.kind == "nav")
 
     @property
     def carries_aux(self) -> bool:
-        """Whether something behind the chunks needs the rows of the aux data as well."""
-        return bool(self.nav_aux) and (self.merge.mode != "none" or self.finish)
+        """Whether partial results include the rows of the aux data, for merges or `get_results`."""
+        # so that no task needs the aux data of another chunk
+        return bool(self.nav_aux) and (self.merge.mode != "none" or self.has_get_results)
 
     @property
     def outputs(self) -> dict[str, BufferSpec]:
@@ -107,12 +108,12 @@ class UDFRecipe:
 
     @property
     def has_nav(self) -> bool:
-        """Whether a buffer with rows exists while processing."""
+        """Whether a nav buffer exists while processing and merging."""
         return any(s.kind == "nav" for s in self.allocated.values())
 
     @property
-    def has_whole(self) -> bool:
-        """Whether a sig or single buffer exists while processing."""
+    def has_reduced(self) -> bool:
+        """Whether a sig or single buffer exists while processing and merging."""
         return any(s.kind != "nav" for s in self.allocated.values())
 
 
@@ -131,21 +132,21 @@ class Recipe:
     tiling: TilingScheme
     """Shape of dense tiles."""
     sparse_tiling: TilingScheme
-    """Shape of sparse tiles."""
+    """Shape of sparse tiles, for UDFs that take sparse data as they are."""
     by_sig_chunk: bool
-    """Whether each signal chunk of a navigation block has a task of its own."""
+    """Whether each signal chunk of a navigation block has its own task."""
     threads: int
-    """Threads that numerics libraries may use in a task."""
-    guarded: bool
-    """Whether a UDF might start threads at all, which are then held to that number."""
+    """Threads that BLAS, OpenMP and numba may use in a task."""
+    limits_threads: bool
+    """Whether tasks limit those libraries: not if all UDFs promise `starts_no_threads`."""
     udfs: tuple[UDFRecipe, ...]
     """The UDFs, in the order of the call."""
     corrections: CorrectionSet | None = None
-    """What is done to the data before UDFs see them; excluded pixels as coordinates."""
+    """Corrections of the data before UDFs see them; excluded pixels as coordinates."""
     native: Backend = NUMPY
-    """Array backend of the chunks, as the dask array announces it."""
+    """Array backend of the chunks, from the dask array's meta."""
     token: str = ""
-    """Name of the run, under which a process keeps what its chunks share; empty for none."""
+    """Name of the run, under which a process caches shared task data; empty for no cache."""
 
     @property
     def n_blocks(self) -> int:
@@ -155,25 +156,25 @@ class Recipe:
     def backends_over(self, native: Backend) -> tuple[Backend, ...]:
         """Return the array backend that each UDF is given over a chunk of backend `native`.
 
-        The plan has chosen for chunks that are what the dask array announces. A worker chooses only
-        where a chunk is something else.
+        The plan has chosen for the type of the dask array's meta. A worker chooses again only if a
+        chunk has another type.
         """
         if native == self.native:
             return tuple(u.backend for u in self.udfs)
         return backends_for(self.udfs, native, corrected=self.corrections is not None)
 
     @property
-    def home(self) -> DenseBackend:
-        """The array backend of the results: where chunks are on a device, results are there too."""
+    def result_backend(self) -> DenseBackend:
+        """The array backend of the results: on a device if the chunks are there, else NumPy."""
         return self.native.dense if self.native.on_device else NUMPY
 
     def merge_backend(self, number: int) -> DenseBackend:
-        """Return the array backend in which the results of the chunks of a UDF are merged."""
-        return self.home if self.udfs[number].backend.on_device else NUMPY
+        """Return the array backend in which the partial results of a UDF are merged."""
+        return self.result_backend if self.udfs[number].backend.on_device else NUMPY
 
     @property
     def aux_slots(self) -> tuple[tuple[int, str], ...]:
-        """Number of the UDF and name of the parameter of each piece of aux data of a chunk."""
+        """All aux data of kind nav: number of the UDF and name of the parameter."""
         return tuple((k, name) for k, u in enumerate(self.udfs) for name in u.nav_aux)
 
     @property
@@ -198,14 +199,14 @@ class Recipe:
 
     @property
     def now(self) -> Recipe:
-        """The recipe itself, where tasks may also be given one whose parameters change."""
+        """The recipe itself; `LiveRecipe.now`, which tasks may get instead, changes in time."""
         return self
 
     @property
     def nbytes(self) -> int:
         """Approximate serialized size in bytes: arrays among the parameters, chunks and ROI."""
         planes = [getattr(self.corrections, name, None) for name in (*PLANES, "excluded_pixels")]
-        return self.grid.packed_size + _weight(planes) + sum(_weight(u.kwargs) for u in self.udfs)
+        return self.grid.packed_size + _nbytes(planes) + sum(_nbytes(u.kwargs) for u in self.udfs)
 
     def with_params(self, values: Mapping[Slot, Any]) -> Recipe:
         """Return the recipe with computed values in place of lazy parameters.
@@ -235,24 +236,25 @@ def backends_for(
     udfs: Sequence[UDFRecipe], native: Backend, *, corrected: bool
 ) -> tuple[Backend, ...]:
     """Return the array backend that each UDF is given over a chunk of backend `native`."""
-    # one that does not have the dtype is chosen only where the plan will say so
+    # Names and dtypes alone decide, so that a worker chooses as the plan would. A backend without
+    # the dtype is left only if there is no other; `check_dtypes` then raises.
     offers = [
         tuple(one for one in u.backends if one.holds(u.input_dtype)) or u.backends for u in udfs
     ]
     return choose_backends(native, offers, corrected=corrected)
 
 
-def _weight(value: Any, around: tuple[int, ...] = ()) -> int:
-    """Return the bytes of the arrays and strings in a parameter; `around` are containers' ids."""
-    # computed on a worker; or a list in itself
+def _nbytes(value: Any, around: tuple[int, ...] = ()) -> int:
+    """Return the bytes of arrays and strings in a parameter; `around`: ids of its containers."""
+    # a collection is computed on a worker; a list may contain itself
     if hasattr(value, "__dask_graph__") or id(value) in around:
         return 0
     inside = (*around, id(value))
     if isinstance(value, Mapping):
-        return sum(_weight(v, inside) for v in value.values())
+        return sum(_nbytes(v, inside) for v in value.values())
     if isinstance(value, (list, tuple, set, frozenset)):
-        return sum(_weight(v, inside) for v in value)
+        return sum(_nbytes(v, inside) for v in value)
     if isinstance(value, (str, bytes)):
         return len(value)
-    size = getattr(value, "nbytes", 0)  # a descriptor of classes such as np.float32
+    size = getattr(value, "nbytes", 0)  # a class such as np.float32 has a descriptor here
     return int(size) if isinstance(size, (int, np.integer)) else 0

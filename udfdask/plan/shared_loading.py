@@ -1,14 +1,16 @@
-"""Finds out whether a parameter is made from the data of the run, and from how much of them.
+"""Find out whether a parameter is computed from the data of the run, and from how much of them.
 
-A result over the whole dataset that is a parameter of another run over the same data keeps every
-block in memory until the last one has been read. Such a run therefore loads the blocks a second
-time: its loading tasks are clones with other names. Lazy aux data share the pass, unless at least
-half of the data would have to wait for their blocks.
+If a result over the whole dataset is a parameter of another run over the same data, every block
+would stay in memory until the last one has been read. Such a run therefore loads the blocks in a
+second pass: its loading tasks are clones with other names. Lazy aux data share the pass, unless at
+least half of the blocks would have to wait in memory.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,67 +19,82 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.plan.recipe import Recipe
 
+Key = Any
+Dependencies = Mapping[Key, Any]
+"""The keys that each task needs."""
+
 MANY_GROUPS = 64
-"""Groups of chunks that are told apart when it is found out what aux data are made from."""
+"""Largest number of groups of chunks whose dependencies are followed separately."""
 
 
 def shares_data(array: GraphArray, value: Any) -> bool:
-    """Return whether a lazy parameter is made from the data, or from what they are made of."""
+    """Return whether a lazy parameter and the data are computed from the same tasks."""
     return bool(set(array.dask.layers) & set(getattr(value.__dask_graph__(), "layers", ())))
 
 
-def needs_whole_run(array: GraphArray, values: Any, recipe: Recipe) -> bool:
-    """Return whether blocks of lazy aux data are made from most blocks of the data.
+def needs_most_blocks(array: GraphArray, values: Any, recipe: Recipe) -> bool:
+    """Return whether blocks of lazy aux data are computed from most blocks of the data.
 
-    Then these would stay in memory until the last one has been read, in whatever order.
+    These blocks would then wait in memory, in whichever order chunks are processed.
     """
     grid = recipe.grid
     if not isinstance(values, GraphArray) or grid.n_chunks < 2 or not shares_data(array, values):
         return False
-    ours, theirs = _dependencies(array.dask), _dependencies(values.dask)
-    n = min(grid.n_chunks, MANY_GROUPS)
-    groups = [range(g * grid.n_chunks // n, (g + 1) * grid.n_chunks // n) for g in range(n)]
+    needs, aux_needs = _dependencies(array.dask), _dependencies(values.dask)
     sigs = list(itertools.product(*(range(len(c)) for c in recipe.sig_chunks)))
     extra = (0,) * (values.ndim - len(grid.shape))
-    for order in (groups, groups[::-1]):
-        first: dict[Any, int] = {}  # the group that needs a task first, as a bit
-        for g, chunks in enumerate(order):
-            todo = [(array.name, *grid.index(c), *s) for c in chunks for s in sigs]
-            while todo:
-                key = todo.pop()
-                if key not in first:
-                    first[key] = 1 << g
-                    todo.extend(ours.get(key, ()))
-        reached = {key: bit for key, bit in first.items() if key in theirs}
-        read = held = 0
-        for g, chunks in enumerate(order):
-            for c in chunks:
-                read |= _reached((values.name, *grid.index(c), *extra), theirs, reached)
-            held = max(held, (read >> (g + 1)).bit_count())
-        bits = read.bit_count()
-        if not held or held < min(bits - 1, bits / 2):
-            return False
-    return True
+    n = min(grid.n_chunks, MANY_GROUPS)
+    groups = []
+    for g in range(n):
+        places = [
+            grid.index(c) for c in range(g * grid.n_chunks // n, (g + 1) * grid.n_chunks // n)
+        ]
+        blocks = [(array.name, *place, *sig) for place in places for sig in sigs]
+        groups.append((blocks, [(values.name, *place, *extra) for place in places]))
+    return all(_most_wait(order, needs, aux_needs) for order in (groups, groups[::-1]))
 
 
-def _dependencies(graph: HighLevelGraph) -> dict[Any, Any]:
+def _most_wait(
+    groups: list[tuple[list[Key], list[Key]]], needs: Dependencies, aux_needs: Dependencies
+) -> bool:
+    """Return whether at least half of the data wait for a chunk, if chunks run in this order.
+
+    Each group holds the keys of blocks of the data, and of the aux data of the same chunks.
+    """
+    first: dict[Key, int] = {}  # for each task, the bit of the group that needs it first
+    for g, (blocks, _) in enumerate(groups):
+        todo = list(blocks)
+        while todo:
+            key = todo.pop()
+            if key not in first:
+                first[key] = 1 << g
+                todo.extend(needs.get(key, ()))
+    known = {key: bit for key, bit in first.items() if key in aux_needs}
+    loaded = waiting = 0  # bits: loaded for aux data so far; number of those not yet processed
+    for g, (_, aux_blocks) in enumerate(groups):
+        for key in aux_blocks:
+            loaded |= _groups_below(key, aux_needs, known)
+        waiting = max(waiting, (loaded >> (g + 1)).bit_count())
+    total = loaded.bit_count()
+    return waiting > 0 and waiting >= min(total - 1, total / 2)
+
+
+def _dependencies(graph: HighLevelGraph) -> Dependencies:
     """Return the keys that each task of a graph needs."""
-    # the graph that is asked keeps the answer: not that of the user
+    # the graph caches the answer; a new one, so that the user's graph does not keep it in memory
     return HighLevelGraph(graph.layers, graph.dependencies).get_all_dependencies()
 
 
-def _reached(key: Any, needs: Mapping[Any, Any], known: dict[Any, int]) -> int:
-    """Return the bits of all tasks that one is made from; `known` are those found already."""
+def _groups_below(key: Key, needs: Dependencies, known: dict[Key, int]) -> int:
+    """Return the bits of all groups that a task depends on; `known` has those of other tasks."""
     todo = [key]
     while todo:
-        rest = [k for k in needs.get(todo[-1], ()) if k not in known]
-        if todo[-1] in known or not rest:
-            last = todo.pop()
-            if last not in known:
-                bits = 0
-                for k in needs.get(last, ()):
-                    bits |= known[k]
-                known[last] = bits
-        else:
+        last = todo[-1]
+        rest = [] if last in known else [k for k in needs.get(last, ()) if k not in known]
+        if rest:
             todo.extend(rest)
+            continue
+        todo.pop()
+        if last not in known:
+            known[last] = functools.reduce(operator.or_, (known[k] for k in needs.get(last, ())), 0)
     return known[key]

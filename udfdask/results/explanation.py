@@ -170,7 +170,7 @@ def _copied(udf: UDFRecipe, plan: Plan, frames: int) -> int:
 def _udf(udf: UDFRecipe) -> str:
     """Return what happens to one UDF, in words."""
     text = f"process_{udf.method.value} on {udf.input_dtype}; {udf.merge}"
-    if udf.finish:
+    if udf.has_get_results:
         text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")
     outputs = ", ".join(f"{k} ({s.kind}, {s.dtype})" for k, s in udf.outputs.items())
     return f"{text}; gives {outputs or 'nothing'}"

@@ -514,7 +514,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     @property
     def _own_masks(self) -> dict[str, Any]:
         """Valid masks of what `get_results` made, which may have given its own."""
-        if self._tasks is not None and self._tasks.finished:
+        if self._tasks is not None and self._tasks.finalized:
             return {name: self._valid_mask(name) for name in self}
         return self._masks
 
@@ -534,7 +534,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     def _valid_mask(self, name: str) -> Any:
         """Return where a result is valid."""
         array, grid = self[name], self._about.grid
-        if self._tasks is not None and self._tasks.finished and name not in self._masks:
+        if self._tasks is not None and self._tasks.finalized and name not in self._masks:
             self._masks[name] = self._tasks.mask(name)
         if name in self._masks:
             return self._masks[name]

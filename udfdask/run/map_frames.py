@@ -10,7 +10,7 @@ from typing import Any
 import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, unknown_arguments
-from udfdask.plan.plan import check_is_array
+from udfdask.plan.check_input import check_is_array
 from udfdask.run.forwarding import documented_by
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF

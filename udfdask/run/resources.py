@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from udfdask.plan.declarations import allowed_backends, known_backends, made_anew
-from udfdask.plan.plan import check_udfs
+from udfdask.plan.check_input import check_udfs
+from udfdask.plan.declarations import allowed_backends, known_backends, new_instance
 from udfdask.run.run_udf import as_list
 from udfdask.udf import UDF
 
@@ -53,6 +53,6 @@ def get_resources(udfs: UDF | Sequence[UDF], backends: Any = None) -> dict[str, 
     every = as_list(udfs)
     check_udfs(every)
     allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
-    offers = [allowed_backends(made_anew(type(udf), udf._kwargs), allowed) for udf in every]
+    offers = [allowed_backends(new_instance(type(udf), udf._kwargs), allowed) for udf in every]
     needy = any(all(backend.device == "cuda" for backend in offer) for offer in offers)
     return {"CUDA": 1} if needy else {}

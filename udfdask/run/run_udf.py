@@ -12,7 +12,8 @@ from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
-from udfdask.plan.plan import Plan, check_is_array, make_plan
+from udfdask.plan.check_input import check_is_array
+from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, describe
 from udfdask.results.result import About, Result
 from udfdask.run.forwarding import forwards

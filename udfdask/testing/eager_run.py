@@ -12,8 +12,8 @@ from udfdask.arrays.backends.convert import to_backend
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.tiling import TILE_BYTES
 from udfdask.chunk.partial_result import Partial
-from udfdask.chunk.run_chunk import Payload, run_chunk
-from udfdask.merge.finalize import finish
+from udfdask.chunk.run_chunk import Partials, run_chunk
+from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.recipe import Recipe, UDFRecipe
@@ -94,7 +94,7 @@ class PlainRun:
         done = {c: self._run(c) for c in order}
         self.payloads = [done[c] for c in sorted(done)]
 
-    def _run(self, chunk: int) -> Payload:
+    def _run(self, chunk: int) -> Partials:
         """Return the partial results of one chunk."""
         aux = [block_of(values, self.recipe.grid, chunk) for values in self.aux]
         return run_chunk(self.recipe, chunk, self._blocks(chunk), aux)
@@ -177,6 +177,6 @@ def _finished(
     udf = recipe.udfs[number]
     # neighbors share a partial where a tree has merged them
     distinct = dict.fromkeys(rows) if udf.has_nav else ()
-    done = finish(recipe, number, None, list(distinct), whole)
+    done = finalize(recipe, number, None, list(distinct), whole)
     masks = {f"valid mask of {name}": mask for name, mask in done.masks.items()}
     return {**done.arrays, **masks}

@@ -140,7 +140,7 @@ def test_a_fill_value_that_only_comes(others, fill):
         return block_in(block, others, 1)
 
     for place in (0, 1):  # noqa: B007  # `make` reads it
-        with pytest.raises(ud.UDFError, match=r"sparse chunk came whose fill value is"):
+        with pytest.raises(ud.UDFError, match=r"sparse chunk came with the fill value"):
             run(made_of(make), SumUDF())
 
 
@@ -161,7 +161,7 @@ def test_matrices_are_for_one_axis_each(kind):
     announced._meta = kind(NOTHING.shape, dtype="f4")
     with pytest.raises(ud.ArgumentValueError, match=r"each row is a frame.*sig_dims=1, not 2 dim"):
         ud.run_udf(announced, SumUDF(), sig_dims=2)
-    with pytest.raises(ud.UDFError, match=r"each row is a frame, where chunks have 0 navigation"):
+    with pytest.raises(ud.UDFError, match=r"each row is a frame, but chunks have 0 navigation"):
         run(made_of(kind, NOTHING, whole), SumUDF(), sig_dims=2)
 
 

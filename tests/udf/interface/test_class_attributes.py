@@ -312,7 +312,7 @@ def test_promises(values):
     )()
     array = da.from_array(values, chunks=(*NAV, 1, 2))
     np.testing.assert_allclose(compute(array, promising)["v"], values.sum(axis=(2, 3)))
-    with pytest.warns(ud.UDFWarning, match="cannot go on from one signal chunk to the next"):
+    with pytest.warns(ud.UDFWarning, match="cannot process one signal chunk at a time"):
         compute(array, make(declared, process_tile=process_tile)())
 
 

@@ -1,1 +1,1 @@
-"""Cuts tiles and frames out of the blocks of a chunk, whatever these are made of."""
+"""Cut tiles and frames from the blocks of a chunk, for any type of array."""

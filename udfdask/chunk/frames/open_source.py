@@ -1,4 +1,4 @@
-"""Chooses how frames are cut out of the blocks of a chunk."""
+"""Check the blocks of a chunk, and choose the source of its frames."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ def source_of(
 ) -> FrameSource:
     """Return the frames of a chunk; the arguments are those of `FrameSource`.
 
-    `kinds` are the backends of the blocks. Blocks that are not of that of the first one are
-    converted to it. Blocks with masked values are refused.
+    `kinds` are the backends of the blocks. All blocks are converted to the backend of the first
+    one. Raise if a block has masked values.
     """
     native = kinds[0]
-    alike = []
+    converted = []
     for block, kind in zip(blocks, kinds, strict=True):
-        known = block
-        if type(block) is not np.ndarray:  # nothing else can be wrong with those
-            known = plain_block(block, "a chunk")
-            _check_sparse(known, kind, len(nav_shape), len(sig_chunks))
-        alike.append(known if kind == native else to_backend(known, native, known.shape))
+        plain = block
+        if type(block) is not np.ndarray:  # of a NumPy array, only shape and dtype can be wrong
+            plain = plain_block(block, "a chunk")
+            _check_sparse(plain, kind, len(nav_shape), len(sig_chunks))
+        converted.append(plain if kind == native else to_backend(plain, native, plain.shape))
     source = SparseSource if native.is_sparse else DenseSource
-    return source(alike, native, nav_shape, sig_chunks, mask, dtype)
+    return source(converted, native, nav_shape, sig_chunks, mask, dtype)
 
 
 def _check_sparse(block: Any, kind: Backend, nav_dims: int, sig_dims: int) -> None:
-    """Raise if a block is sparse in a way that the plan would have refused, had it known."""
+    """Raise if a sparse block cannot be processed: the plan has only seen the meta."""
     if is_unknown_sparse(block):
         raise UDFError(
-            f"a chunk of type {type(block).__name__} came, a format out of which no frames are "
-            "cut: convert it, such as with array.map_blocks(lambda block: block.tocsr())"
+            f"a chunk of type {type(block).__name__} came, a sparse format that frames cannot be "
+            "read from: convert it, such as with array.map_blocks(lambda block: block.tocsr())"
         )
     filled = fill_value(block)
     if filled != 0:
         raise UDFError(
-            f"a sparse chunk came whose fill value is {filled!r}: values that are not stored "
-            "have to be 0"
+            f"a sparse chunk came with the fill value {filled!r}, expected 0: values that are not "
+            "stored must be 0"
         )
     if kind.is_matrix and (nav_dims, sig_dims) != (1, 1):
         raise UDFError(
-            f"a matrix of type {type(block).__name__} came, in which each row is a frame, where "
-            f"chunks have {nav_dims} navigation and {sig_dims} signal dimensions: sparse.GCXS "
-            "keeps the shape of scan and frames"
+            f"a matrix of type {type(block).__name__} came, in which each row is a frame, but "
+            f"chunks have {nav_dims} navigation and {sig_dims} signal dimensions: use sparse.GCXS, "
+            "which keeps the shape of scan and frames"
         )

@@ -1,4 +1,4 @@
-"""The selected frames of a chunk, of which UDFs get tiles, stacks of frames, or all."""
+"""Read the selected frames of a chunk: tiles, stacks of frames, single pixels."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from udfdask.types import AnyArray
 class FrameSource(ABC):
     """The selected frames of a chunk, given as one block per signal chunk.
 
-    Nothing that comes out of it is writable, and what is copied is never larger than what was asked
-    for.
+    All arrays that it returns are read-only. It never copies more than it returns.
 
     Parameters
     ----------
     blocks : sequence of array, each of shape (*nav_shape, *sizes of the signal chunk)
         In C order of the signal chunk grid, all of one backend.
     backend : Backend
-        That of the blocks.
+        Array backend of the blocks.
     nav_shape : tuple of int
         Scan positions of the chunk along each navigation axis.
     sig_chunks : tuple of tuple of int
         Sizes of the signal chunks along each signal axis, in pixels.
     mask : numpy.ndarray of bool or None
-        Which frames are selected, flat; None for all.
+        The selected frames, flattened; None for all.
     dtype : numpy.dtype
-        What the dask array announced.
+        Dtype of the dask array.
     """
 
     def __init__(
@@ -61,17 +60,17 @@ class FrameSource(ABC):
 
     @property
     def n_blocks(self) -> int:
-        """Number of signal chunks here."""
+        """Number of signal chunks in this source."""
         return len(self._blocks)
 
     @property
     @abstractmethod
-    def together(self) -> bool:
-        """Whether tiles of many frames are views that kernels read as they are."""
+    def tiles_are_views(self) -> bool:
+        """Whether tiles of many frames are views that kernels read without a copy."""
 
     @abstractmethod
     def _read(self, block: Any) -> Any:
-        """Return a block in the form out of which frames are cut."""
+        """Return a block in the form that frames are cut from."""
 
     @abstractmethod
     def tile(self, start: int, stop: int, number: int, index: tuple[slice, ...]) -> AnyArray:
@@ -82,14 +81,15 @@ class FrameSource(ABC):
         """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
 
     def _checked(self, block: Any, size: tuple[int, ...]) -> Any:
-        """Return a block; it must be what the dask array announced."""
+        """Return a block after a check: it must have the shape and dtype of the dask array."""
         check_block(block, self._nav_shape + size, self._dtype, "a chunk")
         return block
 
     def pixels(self, start: int, stop: int, places: AnyArray) -> AnyArray:
         """Return some pixels of rows `start` to `stop`, shape (rows, m).
 
-        `places` are those in a frame, int, (sig dims, m).
+        `places` are the positions in a frame, int, (sig dims, m). Excluded pixels are patched from
+        pixels outside of their tile with this.
         """
         out = self.dense.empty((stop - start, places.shape[1]), self._dtype)
         starts = [np.cumsum((0, *sizes[:-1])) for sizes in self._sig_chunks]
@@ -105,18 +105,20 @@ class FrameSource(ABC):
         return self.dense.read_only(out)
 
     def frames(self, start: int, stop: int) -> AnyArray:
-        """Return the whole frames of rows `start` to `stop`, dense."""
+        """Return the full frames of rows `start` to `stop`, dense."""
         everything = (slice(None),) * len(self._sig)
         if len(self._blocks) == 1:
             return self.tile(start, stop, 0, everything)
         out = self.dense.empty((stop - start, *self._sig), self._dtype)
-        ends = [list(itertools.accumulate(c)) for c in self._sig_chunks]
-        windows = itertools.product(
-            *(
-                [slice(e - n, e) for e, n in zip(end, sizes, strict=True)]
-                for end, sizes in zip(ends, self._sig_chunks, strict=True)
-            )
-        )
-        for number, window in enumerate(windows):
+        for number, window in enumerate(signal_windows(self._sig_chunks)):
             out[(slice(None), *window)] = self.tile(start, stop, number, everything)
         return self.dense.read_only(out)
+
+
+def signal_windows(sig_chunks: tuple[tuple[int, ...], ...]) -> list[tuple[slice, ...]]:
+    """Return where each signal chunk lies in a frame, in C order."""
+    windows = [
+        [slice(stop - n, stop) for n, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
+        for sizes in sig_chunks
+    ]
+    return list(itertools.product(*windows))

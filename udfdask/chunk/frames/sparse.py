@@ -1,4 +1,4 @@
-"""Frames out of sparse blocks: sparse as they are, or dense a tile at a time."""
+"""Cut frames from sparse blocks: sparse as they are, or dense, tile by tile."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class SparseSource(FrameSource):
     backend: SparseBackend
 
     @property
-    def together(self) -> bool:
-        """Whether dense tiles of many frames are views: none is."""
+    def tiles_are_views(self) -> bool:
+        """Whether dense tiles are views: never, they are made from sparse rows."""
         return False
 
     def _read(self, block: Any) -> SparseRows:
@@ -36,7 +36,7 @@ class SparseSource(FrameSource):
         shape = tuple(stop - start for start, stop, _ in cut)
         if 0 in shape:
             return self.dense.empty((stop - start, *shape), rows.dtype)
-        # leading axes are cut first, so that a part is a run of neighbouring pixels
+        # the tiling cuts leading axes first, so that a part is a run of neighboring pixels
         origin = int(np.ravel_multi_index(first, rows.sig))
         tile = rows.dense(start, stop, origin, origin + math.prod(shape))
         return self.dense.read_only(tile.reshape((stop - start, *shape)))
@@ -51,9 +51,9 @@ class SparseSource(FrameSource):
         return self._blocks[number].rows(start, stop)
 
     def sparse_frames(self, start: int, stop: int) -> Any:
-        """Return the whole frames of rows `start` to `stop` in the backend of the data."""
-        pieces = [block.rows(start, stop) for block in self._blocks]
-        if len(pieces) == 1:
-            return pieces[0]
+        """Return the full frames of rows `start` to `stop` in the backend of the data."""
+        parts = [block.rows(start, stop) for block in self._blocks]
+        if len(parts) == 1:
+            return parts[0]
         backend: SparseBackend = self._blocks[0].backend
-        return backend.join(pieces, [len(sizes) for sizes in self._sig_chunks])
+        return backend.join(parts, [len(sizes) for sizes in self._sig_chunks])

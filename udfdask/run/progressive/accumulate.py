@@ -15,7 +15,7 @@ import numpy as np
 from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.chunk.partial_result import Partial
-from udfdask.merge.merge import empty, merge_all, merge_link
+from udfdask.merge.merge import empty_partial, merge_all, merge_next
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.plan.recipe import Recipe
 from udfdask.types import AnyArray
@@ -61,7 +61,7 @@ class _Merged:
     def add(self, recipe: Recipe, partial: Partial, merged: BoolArray) -> None:
         if self.mode != "none":
             before = None if self.mode == "rows" else self.whole
-            partial = merge_link(recipe, self.number, before, partial, merged)
+            partial = merge_next(recipe, self.number, before, partial, merged)
             self.whole = partial
         window = slice(recipe.grid.offset(partial.first), recipe.grid.offset(partial.stop))
         for name, rows in self.rows.items():
@@ -73,7 +73,7 @@ class _Merged:
         def parts(recipe: Recipe, chunks: BoolArray) -> Parts:
             done = np.repeat(chunks, recipe.grid.counts)
             arrays = {name: _only(array, done) for name, array in rows.items()}
-            rest = empty(recipe, number) if merges and whole is None else whole
+            rest = empty_partial(recipe, number) if merges and whole is None else whole
             return [Partial(arrays, 0, recipe.grid.n_chunks, {})], rest
 
         return parts
@@ -102,7 +102,7 @@ class _Accumulated:
         sum_, number = self.sum, self.number
 
         def parts(recipe: Recipe, chunks: BoolArray) -> Parts:
-            return ([], empty(recipe, number)) if sum_ is None else ([sum_], sum_)
+            return ([], empty_partial(recipe, number)) if sum_ is None else ([sum_], sum_)
 
         return parts
 
@@ -122,7 +122,7 @@ class _Gathered:
 
         def parts(recipe: Recipe, chunks: BoolArray) -> Parts:
             if not n:
-                return [], empty(recipe, number)
+                return [], empty_partial(recipe, number)
             merged = merge_all(recipe, number, partials[:n], check=False)
             return [merged], merged
 
@@ -139,7 +139,7 @@ class AuxRows:
     def __init__(self, recipe: Recipe, number: int, known: Mapping[str, AnyArray]) -> None:
         grid, declared = recipe.grid, recipe.udfs[number].aux
         self._before: dict[str, AnyArray] = {}
-        for name in recipe.udfs[number].nav_aux if recipe.udfs[number].finish else ():
+        for name in recipe.udfs[number].nav_aux if recipe.udfs[number].has_get_results else ():
             extra, dtype = declared[name].extra_shape, declared[name].dtype
             values = known.get(name)
             if values is None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import dask.array as da
 from dask.base import is_dask_collection
 
-from udfdask.chunk.run_chunk import Payload
+from udfdask.chunk.run_chunk import Partials
 from udfdask.graph.build import Tasks, build_chunks, build_parameters
 from udfdask.plan.plan import Plan
 from udfdask.run.progressive.live_recipe import LiveRecipe
@@ -34,7 +34,7 @@ class Arrivals:
         self.changed = threading.Condition()
         self.closed = False
         self._ordered = ordered
-        self._here: dict[int, Payload] = {}
+        self._here: dict[int, Partials] = {}
         self._next = 0
         self._missing = 0
         self._count = 0
@@ -45,7 +45,7 @@ class Arrivals:
         """How many chunks have arrived; where order matters, without a gap."""
         return self._missing if self._ordered else self._count
 
-    def put(self, chunk: int, payload: Payload) -> None:
+    def put(self, chunk: int, payload: Partials) -> None:
         """Add a payload; one that nobody will take is dropped."""
         with self.changed:
             self._count += 1
@@ -66,7 +66,7 @@ class Arrivals:
             count += 1
         return count
 
-    def take(self) -> tuple[int, Payload] | None:
+    def take(self) -> tuple[int, Partials] | None:
         """Return the next payload and its chunk, None if there is none yet."""
         with self.changed:
             if self.closed:
@@ -125,7 +125,7 @@ class Job:
 class Chunks(Protocol):
     """Computes chunks in the background, not far ahead of whoever takes them."""
 
-    def take(self) -> tuple[int, Payload] | None:
+    def take(self) -> tuple[int, Partials] | None:
         """Return a chunk and its payload, None after the last one; raise Closed once closed."""
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError
 from typing import Any, NoReturn
 
-from udfdask.chunk.run_chunk import Payload
+from udfdask.chunk.run_chunk import Partials
 from udfdask.graph.build import Tasks
 from udfdask.graph.shared_recipe import is_small
 from udfdask.plan.device_groups import groups_of
@@ -43,7 +43,7 @@ class ClusterChunks:
         self._inline = False
         self._taken = 0
 
-    def take(self) -> tuple[int, Payload] | None:
+    def take(self) -> tuple[int, Partials] | None:
         """Return a chunk and its payload, None after the last one."""
         try:
             if self._graph is None:

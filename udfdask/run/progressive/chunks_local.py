@@ -21,7 +21,7 @@ from dask import config, local, threaded
 from dask.callbacks import Callback
 from dask.system import CPU_COUNT
 
-from udfdask.chunk.run_chunk import Payload
+from udfdask.chunk.run_chunk import Partials
 from udfdask.graph.build import Tasks
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
 
@@ -42,7 +42,7 @@ class LocalChunks:
         self._turns: _Turns | None = None
         self._chunk_of: dict[Any, int] = {}
 
-    def take(self) -> tuple[int, Payload] | None:
+    def take(self) -> tuple[int, Partials] | None:
         """Return a chunk and its payload, None after the last one."""
         arrivals = self._arrivals
         with arrivals.changed:
@@ -137,7 +137,7 @@ class LocalChunks:
         if self._arrivals.closed:
             raise Closed
 
-    def _hand_over(self, chunk: int, payload: Payload) -> None:
+    def _hand_over(self, chunk: int, payload: Partials) -> None:
         """Pass a payload on; wait while the consumer has enough to do."""
         arrivals = self._arrivals
         arrivals.put(chunk, payload)

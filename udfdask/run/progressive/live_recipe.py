@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.plan.copy_parameters import own_parameters
-from udfdask.plan.make_recipe import redeclare
+from udfdask.plan.copy_parameters import copy_parameters
+from udfdask.plan.declarations import check_same_declaration
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places
@@ -62,7 +62,7 @@ class LiveRecipe:
             for k, change in enumerate(_checked(recipe, changes)):
                 udf, kwargs = recipe.udfs[k], {**self._given[k], **change}
                 if change:
-                    redeclare(recipe, k, kwargs)
+                    check_same_declaration(recipe, k, kwargs)
                 lazy = tuple(name for name in udf.lazy_params if name not in change)
                 given.append(kwargs)
                 # aux data with their values: every task takes its own rows out of them
@@ -101,7 +101,7 @@ def _checked(recipe: Recipe, changes: Any) -> Sequence[Mapping[str, Any]]:
             )
         for name, value in change.items():
             _check_value(udf, name, value)
-    return [own_parameters(change, {}) for change in changes]
+    return [copy_parameters(change, {}) for change in changes]
 
 
 def _check_value(udf: UDFRecipe, name: str, value: Any) -> None:

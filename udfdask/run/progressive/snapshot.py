@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, overload
 import numpy as np
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
-from udfdask.merge.finalize import finish
+from udfdask.merge.finalize import finalize
 from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
 from udfdask.results.result import About, Result
@@ -93,9 +93,9 @@ class Found:
         rows, whole = self.frozen[number](recipe, self.chunks)
         holders: Sequence[Holder] = rows
         rest: Holder | None = whole
-        if udf.finish:
+        if udf.has_get_results:
             aux = self.aux[number].over(valid)
-            rest = finish(recipe, number, None, rows, whole, valid, aux)
+            rest = finalize(recipe, number, None, rows, whole, valid, aux)
             holders = [rest]
         made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
         return Result(self.abouts[number], *made)

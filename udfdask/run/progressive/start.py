@@ -17,7 +17,8 @@ from dask import base
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFWarning
 from udfdask.graph.run_inputs import inputs_of
-from udfdask.plan.plan import check_is_array, make_plan
+from udfdask.plan.check_input import check_is_array
+from udfdask.plan.plan import make_plan
 from udfdask.results.result import About
 from udfdask.run.forwarding import forwards
 from udfdask.run.options import IterOptions, check_iter_options

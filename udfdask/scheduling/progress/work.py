@@ -11,7 +11,7 @@ import numpy as np
 from dask import base
 
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, Visits
+from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.plan.recipe import Recipe
 
 
@@ -66,16 +66,16 @@ def work_of(results: Any) -> Work:
     return work
 
 
-def _visits(results: Any) -> dict[tuple[str, int], list[Visits]]:
+def _visits(results: Any) -> dict[tuple[str, int], list[ChunkLayerInfo]]:
     """Return the visits of all layers in the graphs of collections, by array and scan axes."""
     collections, _ = base.unpack_collections(results)
     layers: dict[str, Any] = {}
     for collection in collections:
         layers.update(getattr(collection.__dask_graph__(), "layers", {}))
-    found: dict[tuple[str, int], list[Visits]] = {}
+    found: dict[tuple[str, int], list[ChunkLayerInfo]] = {}
     for layer in layers.values():
         if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-            visits = layer.visits
+            visits = layer.info
             # what a frame is depends on the number of scan axes
             data = (visits.array_name, len(visits.recipe.grid.shape))
             found.setdefault(data, []).append(visits)

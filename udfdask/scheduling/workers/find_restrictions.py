@@ -20,8 +20,8 @@ from dask.core import reverse_dict
 
 from udfdask.errors import ArgumentValueError
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks
-from udfdask.graph.dask_internals import OutputTask, TaskLayer, alias_target, values_of
-from udfdask.plan.device_groups import NEEDY, Group
+from udfdask.graph.dask_internals import OutputTask, TaskLayer, alias_target, task_contents
+from udfdask.plan.device_groups import CUDA_CHUNK_LAYER, Group
 from udfdask.scheduling.workers.block_placement import PREFIX, Placement
 
 
@@ -52,7 +52,7 @@ def is_limited(graph: Any) -> bool:
     for layer in layers.values():
         if type(layer) is TaskLayer:  # dask.optimize leaves one with all tasks
             names |= {layer_name(key) for key in layer}
-    return any(PREFIX in name or NEEDY in name for name in names)
+    return any(PREFIX in name or CUDA_CHUNK_LAYER in name for name in names)
 
 
 def needy_udfs(results: Any) -> list[str]:
@@ -69,7 +69,7 @@ def needy_udfs(results: Any) -> list[str]:
 def group_of(layer: Any) -> Group | None:
     """Return the UDFs of a layer of a graph, if they need a device and see any chunk."""
     if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-        visits = layer.visits
+        visits = layer.info
         if visits.group is not None and visits.group.needs_cuda and visits.chunks:
             return visits.group
     return None
@@ -149,7 +149,7 @@ def _tag_loading(
                 key in tasks
                 and key not in found
                 and key not in wanted
-                and layer_name(key) not in group.beside
+                and layer_name(key) not in group.parameter_layers
                 and not isinstance(tasks[key], OutputTask)
                 and all(user in found for user in users[key])
             ):
@@ -162,7 +162,7 @@ def _marks(part: Any) -> Iterator[Placement | Group]:
     if isinstance(part, (Placement, Group)):
         yield part
         return
-    parts: Iterable[Any] = values_of(part) or ()
+    parts: Iterable[Any] = task_contents(part) or ()
     if isinstance(part, dict):
         parts = part.values()
     elif isinstance(part, (list, tuple)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfdask.chunk.partial_result import Partial
-from udfdask.merge.finalize import finish
+from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials
 from udfdask.testing.differences import Tolerance, differing, show
 from udfdask.testing.eager_run import Layout, PlainRun, chunks_in_words
@@ -112,4 +112,4 @@ def _results_of_chunk(run: PlainRun, chunk: int) -> dict[str, AnyArray]:
     rows, whole = run.merged()
     udf = run.udf()
     here = [p for p in rows if p.first <= chunk < p.stop] if udf.has_nav else []
-    return finish(run.recipe, 0, chunk, here, whole if udf.has_whole else None).arrays
+    return finalize(run.recipe, 0, chunk, here, whole if udf.has_reduced else None).arrays

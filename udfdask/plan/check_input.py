@@ -1,0 +1,157 @@
+"""Check what the user passed to a run: the array, the UDFs, the number of signal axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.array.core import Array as GraphArray
+
+from udfdask.arrays.backends.table import backend_of, fill_value, is_unknown_sparse
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.plan.recipe import Recipe
+from udfdask.udf import UDF
+from udfdask.udf.nested_collections import hidden_collection
+
+
+def check_is_array(array: Any, call: str) -> None:
+    """Raise if this is not a dask array; the message names the call to write instead.
+
+    `call` is the name of the function that got it.
+    """
+    if not isinstance(array, (da.Array, GraphArray)):
+        from udfdask.plan.array_remedies import array_remedy  # most runs never need it
+
+        kind, remedy = array_remedy(array, call)
+        raise ArgumentTypeError(
+            f"expected a dask array of shape (*nav, *sig), got {kind}: {remedy}"
+        )
+
+
+def check_array(array: Any) -> None:
+    """Raise if this is not a dask array that can be processed."""
+    check_is_array(array, "run_udf")
+    if any(math.isnan(n) for n in array.shape):
+        raise ArgumentValueError(
+            f"the array has unknown chunk sizes, shape {array.shape}: call "
+            "array.compute_chunk_sizes() first, or give the chunks where it is made"
+        )
+    if array.dtype.kind not in "biufcmM":
+        raise ArgumentTypeError(
+            f"the array has dtype {array.dtype}, expected numbers: convert it with "
+            "array.astype(...), or pick one field of a structured array"
+        )
+    if isinstance(array._meta, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            "masked arrays are not supported: fill them with dask.array.ma.filled(array, value) "
+            "and pass unwanted frames as roi="
+        )
+    _check_sparse(array)
+
+
+def _check_sparse(array: da.Array) -> None:
+    """Raise if the blocks are sparse in a way that cannot be processed."""
+    if is_unknown_sparse(array._meta):
+        raise ArgumentTypeError(
+            f"the blocks are of type {type(array._meta).__name__}, a sparse format that frames "
+            "cannot be read from: convert them with array.map_blocks(lambda block: block.tocsr())"
+        )
+    if backend_of(array._meta).is_sparse and array.dtype.kind in "mM":
+        raise ArgumentTypeError(
+            f"the blocks are sparse arrays of dates, dtype {array.dtype}, and only numbers are "
+            "supported: make them dense, or view them as int64"
+        )
+    filled = fill_value(array._meta)
+    if filled != 0:
+        raise ArgumentValueError(
+            f"the blocks are sparse arrays with the fill value {filled!r}, and only 0 is "
+            "supported: subtract it, array - fill_value, if that leaves them sparse, or make them "
+            "dense with array.map_blocks(lambda block: block.todense(), "
+            f"meta=numpy.empty({(0,) * array.ndim}, array.dtype))"
+        )
+
+
+def check_matrix_rows(array: da.Array, sig_dims: int) -> None:
+    """Raise if the blocks are sparse matrices and a frame is not one row of them."""
+    if backend_of(array._meta).is_matrix and (array.ndim, sig_dims) != (2, 1):
+        raise ArgumentValueError(
+            f"the blocks are matrices of type {type(array._meta).__name__}, in which each row is a "
+            f"frame: pass an array of two dimensions and sig_dims=1, not {array.ndim} dimensions "
+            f"and sig_dims={sig_dims}; sparse.GCXS keeps the shape of scan and frames"
+        )
+
+
+def check_dtypes(recipe: Recipe) -> None:
+    """Raise if a UDF would be given a dtype in an array backend that does not have it."""
+    for udf in recipe.udfs:
+        for dtype in (udf.input_dtype, recipe.dtype):
+            udf.backend.dense.check_dtype(dtype)
+        if not udf.backend.holds(udf.input_dtype):
+            raise ArgumentTypeError(
+                f"{udf.name} needs data in {udf.backend.name}, which has no dtype "
+                f"{udf.input_dtype}: return another dtype from get_preferred_input_dtype(), or "
+                "restrict backends="
+            )
+
+
+def check_sig_dims(sig_dims: Any, ndim: int) -> None:
+    """Raise if this is not a possible number of signal axes."""
+    if isinstance(sig_dims, bool) or not isinstance(sig_dims, (int, np.integer)):
+        hint = ""
+        if _are_names(sig_dims):
+            hint = (
+                ": only a DataArray has names, import udfdask.xarray, then "
+                f"data_array.udf.run_udf(udf, sig_dims={sig_dims!r})"
+            )
+        raise ArgumentTypeError(
+            "sig_dims must be an integer, the number of trailing signal axes, not "
+            f"{sig_dims!r}{hint}"
+        )
+    if not 1 <= sig_dims <= ndim:
+        raise ArgumentValueError(
+            f"sig_dims must be between 1 and {ndim}, the number of axes of the array, "
+            f"not {sig_dims}"
+        )
+
+
+def _are_names(sig_dims: Any) -> bool:
+    """Return whether these are names of axes, as a DataArray has them."""
+    if isinstance(sig_dims, str):
+        return not sig_dims.isdigit()
+    return isinstance(sig_dims, (list, tuple)) and any(isinstance(s, str) for s in sig_dims)
+
+
+def check_udfs(udfs: Any) -> None:
+    """Raise if these are not UDF instances."""
+    if len(udfs) == 0:
+        raise ArgumentValueError("expected a UDF or a list of UDFs, got an empty list")
+    for udf in udfs:
+        if isinstance(udf, type) and issubclass(udf, UDF):
+            raise ArgumentTypeError(
+                f"expected an instance of a UDF, got the class {udf.__name__}: "
+                f"write {udf.__name__}(...)"
+            )
+        if not isinstance(udf, UDF):
+            raise ArgumentTypeError(
+                f"expected a UDF or a list of UDFs, got {type(udf).__name__}: subclass "
+                "udfdask.UDF, or run a plain function with map_frames"
+            )
+        for name, value in udf._kwargs.items():
+            if kind := hidden_collection(value):
+                raise ArgumentTypeError(
+                    f"parameter {name!r} of {type(udf).__name__} has a dask collection inside of a "
+                    f"{kind}, where it would be computed again for each frame: pass it as a "
+                    "separate parameter, in a list, tuple or dictionary, or compute it first"
+                )
+
+
+def check_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:
+    """Raise if a file that a UDF writes must not be written, such as a file of the data."""
+    targets = [target for udf in udfs for target in udf._targets(sources)]
+    if targets:
+        from udfdask.writing import check_apart  # few runs need it
+
+        check_apart(targets)
