@@ -10,7 +10,7 @@ from dask.base import is_dask_collection
 
 from udfdask.plan.recipe import UDFRecipe
 from udfdask.testing.differences import same, show
-from udfdask.testing.eager_run import PlainRun
+from udfdask.testing.eager_run import ONE_CHUNK, declare
 from udfdask.testing.udf_under_test import Subject
 
 ASKED = 12
@@ -89,7 +89,7 @@ def declares_the_same(subject: Subject) -> None:
 
     def ask() -> UDFRecipe:
         udf = type(subject.udf)(**subject.udf._kwargs)
-        return PlainRun.declare([udf], subject.data, subject.sig_dims).udfs[0]
+        return declare([udf], subject.data, subject.sig_dims, ONE_CHUNK).udfs[0]
 
     first = subject.attempt("when it is planned", ask)
     for _ in range(ASKED):

@@ -8,13 +8,13 @@ import numpy as np
 
 from udfdask.merge.merge import merge_partials
 from udfdask.testing.differences import Difference
-from udfdask.testing.eager_run import PlainRun
+from udfdask.testing.eager_run import EagerRun
 from udfdask.testing.udf_under_test import Subject
 from udfdask.types import AnyArray
 
 
 def why_chunks_show(
-    subject: Subject, whole: PlainRun, split: PlainRun, difference: Difference
+    subject: Subject, whole: EagerRun, split: EagerRun, difference: Difference
 ) -> str:
     """Return what is wrong, given a run in one chunk, the same in several, and how they differ."""
     numbers = (
@@ -29,7 +29,7 @@ def why_chunks_show(
             "frame, and each works on a fresh instance: meta.coordinates tells the scan position"
             f"{hint_of_attributes(subject)}"
         )
-    mode = split.udf().merge.mode
+    mode = split.declared.merge.mode
     if mode == "all":
         return _why_merge_all(split, numbers)
     if mode in ("tree", "chain"):
@@ -41,16 +41,16 @@ def why_chunks_show(
     return f"results depend on where chunks begin: {numbers}{hint_of_attributes(subject)}"
 
 
-def _rows_that_differ(subject: Subject, whole: PlainRun, split: PlainRun) -> Difference | None:
+def _rows_that_differ(subject: Subject, whole: EagerRun, split: EagerRun) -> Difference | None:
     """Return where nav buffers differ before anything is merged."""
-    specs = {k: s for k, s in split.udf().allocated.items() if s.kind == "nav"}
+    specs = {k: s for k, s in split.declared.allocated.items() if s.kind == "nav"}
     n = split.recipe.grid.n_frames
     found = {k: s.allocate(n, subject.sig) for k, s in specs.items()}
-    for partial in split.partials():
+    for partial in split.partials:
         rows = np.asarray(split.recipe.grid.rows_of(partial.first, partial.stop), dtype=np.int64)
         for name, array in found.items():
             array[rows] = partial.arrays[name]
-    wanted = {name: whole.partials()[0].arrays[name] for name in specs}
+    wanted = {name: whole.partials[0].arrays[name] for name in specs}
     return subject.difference(found, wanted, split.data)
 
 
@@ -66,17 +66,16 @@ def hint_of_attributes(subject: Subject) -> str:
     )
 
 
-def preprocessed(run: PlainRun, number: int = 0) -> dict[str, AnyArray]:
-    """Return the fresh buffers that the whole of a run, one chunk, is merged into."""
-    cls: Any = run.udf(number).cls
+def preprocessed(run: EagerRun) -> dict[str, AnyArray]:
+    """Return the fresh buffers into which the only chunk of a run is merged."""
+    cls: Any = run.declared.cls
     idle = type(cls.__name__, (cls,), {"merge": lambda self, dest, src: None})
-    recipe = run.with_udf(number, cls=idle)
-    return merge_partials(recipe, number, run.partials(number)[:1]).arrays
+    return merge_partials(run.with_changes(cls=idle), 0, run.partials[:1]).arrays
 
 
-def _why_merge_all(split: PlainRun, numbers: str) -> str:
+def _why_merge_all(split: EagerRun, numbers: str) -> str:
     """Return what is wrong with a merge_all."""
-    if split.udf().merge.fan_in is None:
+    if split.declared.merge.fan_in is None:
         return f"merge_all gives something else for other chunks: {numbers}"
     return (
         f"merge_all is not associative: {numbers}. It is called on groups of chunks and on its own "
@@ -85,12 +84,12 @@ def _why_merge_all(split: PlainRun, numbers: str) -> str:
     )
 
 
-def _not_neutral(subject: Subject, whole: PlainRun, numbers: str) -> str:
+def _not_neutral(subject: Subject, whole: EagerRun, numbers: str) -> str:
     """Return that preprocess adds something of its own, if it does; else ""."""
     fresh = preprocessed(whole)
-    alone = whole.partials()[0]
+    alone = whole.partials[0]
     merged = merge_partials(whole.recipe, 0, [alone])
-    for name in whole.udf().allocated:
+    for name in whole.declared.allocated:
         if not _is_set(fresh[name]):
             continue
         difference = subject.difference(
@@ -116,14 +115,14 @@ def _first(array: AnyArray, difference: Difference) -> Any:
     return array[difference.index] if difference.index is not None else array.ravel()[0]
 
 
-def _overwritten(subject: Subject, whole: PlainRun, split: PlainRun, numbers: str) -> str:
+def _overwritten(subject: Subject, whole: EagerRun, split: EagerRun, numbers: str) -> str:
     """Return that merge keeps one of several chunks, if it does; else ""."""
-    alone = whole.partials()[0]
-    first, last = split.partials()[0], split.partials()[-1]
+    alone = whole.partials[0]
+    first, last = split.partials[0], split.partials[-1]
     top = split.merged()[1]
     assert top is not None
     fresh = preprocessed(whole)
-    for name, spec in split.udf().allocated.items():
+    for name, spec in split.declared.allocated.items():
         if spec.kind == "nav" or not subject.difference(
             {name: top.arrays[name]}, {name: alone.arrays[name]}, whole.data
         ):
@@ -141,9 +140,9 @@ def _overwritten(subject: Subject, whole: PlainRun, split: PlainRun, numbers: st
     return ""
 
 
-def _wrong_merge(split: PlainRun, numbers: str, hint: str) -> str:
+def _wrong_merge(split: EagerRun, numbers: str, hint: str) -> str:
     """Return that a merge is wrong for no reason that can be named better."""
-    where = "" if split.udf().merge.mode == "chain" else ", however they are grouped"
+    where = "" if split.declared.merge.mode == "chain" else ", however they are grouped"
     return (
         f"merge is not associative: {numbers}. Merging chunks must give what one chunk of all "
         f"their frames gives{where}{hint}"

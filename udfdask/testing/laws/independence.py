@@ -58,7 +58,7 @@ def dtypes_are_welcome(subject: Subject) -> None:
     """Data of any dtype that the UDF works on give, in chunks, what a plain loop gives."""
     cut = next(whole_cuts(subject.nav), None)
     for data in subject.arrays[1:]:
-        error = subject.works(data)
+        error = subject.error_with(data)
         if error is not None:
             subject.notes.append(f"dtype {data.dtype}: {in_words(error, subject.udf)}")
             continue
@@ -102,7 +102,7 @@ def company_does_not_show(subject: Subject) -> None:
 
 def backends_do_not_show(subject: Subject) -> None:
     """On every array backend that the UDF offers, the results are the same."""
-    offered = [b for b in subject.run().udf().backends if b.device == "cpu"]
+    offered = [b for b in subject.run().declared.backends if b.device == "cpu"]
     if offered == [NUMPY]:
         return
     try:
@@ -148,7 +148,9 @@ def dask_does_not_show(subject: Subject) -> None:
         )
     )
     layouts += [Layout(nav_chunks=last, roi=roi) for _, roi in regions(subject.nav)]
-    usable = [x for x in layouts if x.roi is None or subject.works(subject.data, x.roi) is None]
+    usable = [
+        x for x in layouts if x.roi is None or subject.error_with(subject.data, x.roi) is None
+    ]
     for scheduler in ("sync", "threads"):
         runs = [subject.attempt(f"with {x}", _lazy, subject, x) for x in usable]
         done = subject.attempt(f"on the {scheduler} scheduler", compute, *runs, scheduler=scheduler)

@@ -8,7 +8,7 @@ from udfdask.chunk.partial_result import Partial
 from udfdask.merge.finalize import finish
 from udfdask.merge.merge import merge_partials
 from udfdask.testing.differences import Tolerance, differing, show
-from udfdask.testing.eager_run import Layout, PlainRun, chunks_in_words
+from udfdask.testing.eager_run import EagerRun, Layout, chunks_in_words
 from udfdask.testing.laws.explain_failure import preprocessed
 from udfdask.testing.sample_data import cuts, whole_cuts
 from udfdask.testing.udf_under_test import Subject
@@ -18,13 +18,13 @@ from udfdask.types import AnyArray
 def merge_takes_every_buffer(subject: Subject) -> None:
     """Whatever a chunk has put into a buffer, a merge of it into fresh buffers has not lost it."""
     run = subject.run()
-    mode = run.udf().merge.mode
-    if not run.payloads or mode == "none":
+    mode = run.declared.merge.mode
+    if not run.partials or mode == "none":
         return
     method = "merge_all" if mode == "all" else "merge"
-    partial = run.partials()[0]
+    partial = run.partials[0]
     if mode == "all":
-        specs = run.udf().allocated
+        specs = run.declared.allocated
         fresh = {k: s.allocate(run.recipe.grid.n_frames, subject.sig) for k, s in specs.items()}
     else:
         fresh = preprocessed(run)
@@ -48,25 +48,25 @@ def _lost(held: AnyArray, merged: AnyArray, fresh: AnyArray) -> tuple[int, ...] 
     return tuple(int(i) for i in np.argwhere(filled)[0])
 
 
-def _is_seen(subject: Subject, run: PlainRun, merged: Partial, name: str, held: AnyArray) -> bool:
+def _is_seen(subject: Subject, run: EagerRun, merged: Partial, name: str, held: AnyArray) -> bool:
     """Return whether a buffer shows in the results: scratch that nothing reads may be lost."""
     kept = Partial({**merged.arrays, name: held}, merged.first, merged.stop, merged.aux)
-    with_it = subject.attempt("with one chunk", run.finish, kept)
-    without = subject.attempt("with one chunk", run.finish, merged)
+    with_it = subject.attempt("with one chunk", run.finalize, kept)
+    without = subject.attempt("with one chunk", run.finalize, merged)
     return subject.difference(with_it, without) is not None
 
 
 def merge_agrees_with_merge_all(subject: Subject) -> None:
     """`merge` and `merge_all`, where there are both, come to the same."""
-    udf = subject.run().udf()
+    udf = subject.run().declared
     if udf.progressive_merge == udf.merge:
         return
     uses = "run_udf uses merge_all, progressive runs use merge"
     for data, nav_chunks in cuts(subject.data, subject.sig_dims):
-        if subject.works(data) is not None:
+        if subject.error_with(data) is not None:
             continue
         run = subject.run(Layout(nav_chunks=nav_chunks), data=data)
-        other = run.with_udf(merge=run.udf().progressive_merge)
+        other = run.with_changes(merge=run.declared.progressive_merge)
         found = subject.results_of(run)
         merged = subject.attempt(
             f"merge fails where merge_all does not ({uses}), with {run.layout}",
@@ -84,7 +84,7 @@ def merge_agrees_with_merge_all(subject: Subject) -> None:
 
 def results_row_by_row(subject: Subject) -> None:
     """`elementwise_results` is true: get_results gives each chunk what it gives the whole scan."""
-    if not subject.run().udf().elementwise:
+    if not subject.run().declared.elementwise:
         return
     for nav_chunks in whole_cuts(subject.nav):
         run = subject.run(Layout(nav_chunks=nav_chunks))
@@ -96,7 +96,7 @@ def results_row_by_row(subject: Subject) -> None:
             rows = np.asarray(run.recipe.grid.rows(chunk), dtype=np.int64)
             here = {
                 name: wanted[name][rows] if spec.kind == "nav" else wanted[name]
-                for name, spec in run.udf().outputs.items()
+                for name, spec in run.declared.outputs.items()
             }
             difference = subject.difference(found, here)
             if difference:
@@ -107,9 +107,9 @@ def results_row_by_row(subject: Subject) -> None:
                 )
 
 
-def _results_of_chunk(run: PlainRun, chunk: int) -> dict[str, AnyArray]:
+def _results_of_chunk(run: EagerRun, chunk: int) -> dict[str, AnyArray]:
     """Return what get_results makes of the rows of one chunk."""
     rows, whole = run.merged()
-    udf = run.udf()
+    udf = run.declared
     here = [p for p in rows if p.first <= chunk < p.stop] if udf.has_nav else []
     return finish(run.recipe, 0, chunk, here, whole if udf.has_whole else None).arrays

@@ -12,7 +12,7 @@ import numpy as np
 from udfdask.testing.differences import same, show
 from udfdask.testing.eager_run import Layout
 from udfdask.testing.failures import UDFCheckError, in_words
-from udfdask.testing.mutable_state import freeze, restore, take_picture
+from udfdask.testing.mutable_state import freeze, restore, take_snapshot
 from udfdask.testing.reference import run_checked
 from udfdask.testing.udf_under_test import Subject, as_rows, varied
 from udfdask.types import AnyArray
@@ -23,7 +23,7 @@ FEW_LINES = 2
 
 def runs(subject: Subject) -> None:
     """The UDF works on the data, whole: one chunk, one tile, no dask."""
-    error = subject.works(subject.data)
+    error = subject.error_with(subject.data)
     if error is not None:
         raise UDFCheckError(
             f"the plainest run fails, over one chunk of dtype {subject.data.dtype} and shape "
@@ -53,12 +53,12 @@ def keeps_no_state(subject: Subject) -> None:
     """Nothing but buffers remembers a chunk: not the class, a global, or a parameter."""
     cls = type(subject.udf)
     layout = _few_chunks(subject)
-    before = subject.picture
+    before = subject.before
     parameters = {k: freeze(v) for k, v in subject.udf._kwargs.items()}
     _run_all(subject, layout)
-    between = take_picture(cls)
+    between = take_snapshot(cls)
     _run_all(subject, layout)
-    changed = between.changes(take_picture(cls))
+    changed = between.changes(take_snapshot(cls))
     rule = (
         "chunks are processed in any order, at the same time and in other processes, so that what "
         "is kept there is lost or mixed up: keep it in a buffer"
@@ -84,10 +84,10 @@ def _run_all(subject: Subject, layout: Layout) -> None:
 
 def _shows_nothing_of_before(subject: Subject, rule: str) -> None:
     """Fail if what the first run has set, such as a cache, shows in later runs of other data."""
-    cls, before = type(subject.udf), subject.picture
-    once = before.changes(take_picture(cls))
+    cls, before = type(subject.udf), subject.before
+    once = before.changes(take_snapshot(cls))
     other = np.ascontiguousarray(subject.data[::-1]) if subject.nav else subject.data
-    if not once or subject.works(other):
+    if not once or subject.error_with(other):
         return
     set_already = subject.results(data=other)
     restore(cls, before, once)
@@ -169,7 +169,7 @@ def _shown(value: Any) -> str:
 def gives_what_a_plain_loop_gives(subject: Subject) -> None:
     """In one chunk the results are those of the plainest loop over the data."""
     run = subject.run()
-    kinds = {name: spec.kind for name, spec in run.udf().outputs.items()}
+    kinds = {name: spec.kind for name, spec in run.declared.outputs.items()}
     wanted = as_rows(subject.reference(subject.data), kinds, None, len(subject.nav))
     found = subject.results_of(run)
     difference = subject.difference({k: found[k] for k in kinds}, wanted)
@@ -183,7 +183,7 @@ def gives_what_a_plain_loop_gives(subject: Subject) -> None:
 def buffers_hold_what_they_are_given(subject: Subject) -> None:
     """What is assigned to a buffer survives in its dtype: nothing wraps around or is cut off."""
     for data in subject.arrays:
-        if subject.works(data):
+        if subject.error_with(data):
             continue
         with warnings.catch_warnings():
             warnings.filterwarnings("error", "overflow encountered in scalar", RuntimeWarning)

@@ -21,10 +21,10 @@ from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_sum import precise
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.run.run_udf import run_udf
-from udfdask.testing.eager_run import Chunks, Layout, PlainRun
+from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout, declare
 from udfdask.testing.failures import UDFCheckError
 from udfdask.testing.laws.construction import is_cached
-from udfdask.testing.mutable_state import freeze, take_picture
+from udfdask.testing.mutable_state import freeze, take_snapshot
 from udfdask.testing.sample_data import sig_cut, whole_cuts
 from udfdask.testing.udf_under_test import Subject, varied
 from udfdask.testing.working_threads import helpers_of
@@ -58,8 +58,8 @@ def declares_once(subject: Subject) -> None:
         return declared
 
     watched = varied(subject.udf, get_result_buffers=get_result_buffers)
-    PlainRun.declare([watched], subject.data, subject.sig_dims)
-    changed += subject.picture.changes(take_picture(cls))
+    declare([watched], subject.data, subject.sig_dims, ONE_CHUNK)
+    changed += subject.before.changes(take_snapshot(cls))
     if changed:
         _fail(
             subject,
@@ -117,7 +117,7 @@ def takes_any_byte_order(subject: Subject) -> None:
     """The promise `takes_any_byte_order` is true: byte-swapped data give the same results."""
     for data in subject.arrays:
         swapped = data.astype(data.dtype.newbyteorder("S"))
-        if swapped.dtype != data.dtype and subject.works(swapped) is None:
+        if swapped.dtype != data.dtype and subject.error_with(swapped) is None:
             run = _plainly(subject, Layout(), swapped)
             _compare(subject, "takes_any_byte_order", f"for {swapped.dtype}", run, swapped)
 
@@ -141,7 +141,7 @@ def only_sums_frames(subject: Subject) -> None:
         dark=(number % 3).astype("float32"), gain=(0.5 * 2.0 ** (number % 3)).astype("float32")
     )
     for data in subject.arrays:
-        if precise(data.dtype) is None or subject.works(data) is not None:
+        if precise(data.dtype) is None or subject.error_with(data) is not None:
             continue
         run = _under_dask(subject, data, None, None, corrections)
         _compare(subject, "only_sums_frames", f"for corrected {data.dtype}", run, data)
@@ -229,7 +229,7 @@ def _enlarged(subject: Subject) -> AnyArray:
         size = whole.size * times**sig_dims
         more = [-(-DATA_PIXELS // size)] + [1] * (len(subject.nav) - 1) if subject.nav else []
         data = np.tile(whole, (*more, *(times,) * sig_dims))
-        if subject.works(data) is None:
+        if subject.error_with(data) is None:
             return data
     return whole
 

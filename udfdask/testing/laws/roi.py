@@ -15,14 +15,14 @@ from udfdask.types import AnyArray
 def regions_do_not_break_it(subject: Subject) -> None:
     """With a region of interest the results are those of a plain loop over its frames."""
     for word, roi in regions(subject.nav):
-        error = subject.works(subject.data, roi)
+        error = subject.error_with(subject.data, roi)
         if error is not None:
             subject.notes.append(f"ROI of {word}: {in_words(error, subject.udf)}")
             continue
         wanted = subject.reference(subject.data, roi)
         for layout in roi_layouts(subject.nav, roi):
             run = subject.run(layout)
-            kinds = {name: spec.kind for name, spec in run.udf().outputs.items()}
+            kinds = {name: spec.kind for name, spec in run.declared.outputs.items()}
             found = subject.results_of(run)
             difference = subject.difference(
                 {k: found[k] for k in kinds}, as_rows(wanted, kinds, roi, len(subject.nav))
@@ -42,14 +42,14 @@ def frames_do_not_notice_the_region(subject: Subject) -> None:
     relate a frame to all others. A buffer that holds the numbers of the rows is right as well.
     """
     run = subject.run()
-    nav = [name for name, spec in run.udf().allocated.items() if spec.kind == "nav"]
+    nav = [name for name, spec in run.declared.allocated.items() if spec.kind == "nav"]
     if not nav:
         return
-    whole = run.partials()[0].arrays
+    whole = run.partials[0].arrays
     for word, roi in regions(subject.nav):
-        if not roi.any() or subject.works(subject.data, roi) is not None:
+        if not roi.any() or subject.error_with(subject.data, roi) is not None:
             continue
-        (partial,) = subject.run(Layout(roi=roi)).partials()
+        (partial,) = subject.run(Layout(roi=roi)).partials
         for name in nav:
             wanted, found = whole[name][roi.ravel()], partial.arrays[name]
             if found.shape == wanted.shape and not _are_row_numbers(whole[name], found):

@@ -10,7 +10,7 @@ from udfdask.chunk.partial_result import Partial
 from udfdask.merge.merge import merge_partials
 from udfdask.plan.merge_tree import Merge
 from udfdask.testing.differences import Difference
-from udfdask.testing.eager_run import Layout, PlainRun
+from udfdask.testing.eager_run import EagerRun, Layout
 from udfdask.testing.laws.explain_failure import hint_of_attributes, why_chunks_show
 from udfdask.testing.sample_data import cuts, sig_cut, tile_sizes, whole_cuts
 from udfdask.testing.udf_under_test import Subject
@@ -22,7 +22,7 @@ def tiles_do_not_show(subject: Subject) -> None:
     for data in (*_few_frames(subject), subject.data):
         whole = subject.run(data=data)
         wanted = subject.results_of(whole)
-        for size in tile_sizes(subject.sig, whole.udf().input_dtype, whole.recipe.grid.n_frames):
+        for size in tile_sizes(subject.sig, whole.declared.input_dtype, whole.recipe.grid.n_frames):
             run = subject.run(Layout(tile_bytes=size), data=data)
             found = subject.results_of(run)
             difference = subject.difference(found, wanted, data)
@@ -42,7 +42,7 @@ def _few_frames(subject: Subject) -> list[AnyArray]:
     found: list[AnyArray] = []
     for data, _ in itertools.islice(cuts(subject.data, subject.sig_dims), 1):
         found += [data[(*(slice(None),) * (len(subject.nav) - 1), slice(0, 1))], data]
-    return [data for data in found if subject.works(data) is None]
+    return [data for data in found if subject.error_with(data) is None]
 
 
 def signal_chunks_do_not_show(subject: Subject) -> None:
@@ -67,7 +67,7 @@ def chunks_do_not_show(subject: Subject) -> None:
     usable: dict[tuple[int, ...], bool] = {}
     for data, nav_chunks in cuts(subject.data, subject.sig_dims):
         if data.shape not in usable:  # parameters may ask for a scan of one shape
-            usable[data.shape] = subject.works(data) is None
+            usable[data.shape] = subject.error_with(data) is None
         if not usable[data.shape]:
             continue
         whole = subject.run(data=data)
@@ -76,14 +76,14 @@ def chunks_do_not_show(subject: Subject) -> None:
         difference = subject.difference(found, subject.results_of(whole), data)
         if difference:
             subject.fail(why_chunks_show(subject, whole, split, difference))
-        if len(split.payloads) == 3 and split.udf().merge.mode in ("tree", "all"):
+        if len(split.partials) == 3 and split.declared.merge.mode in ("tree", "all"):
             _groups_do_not_show(subject, split, found)
 
 
-def _groups_do_not_show(subject: Subject, split: PlainRun, wanted: dict[str, AnyArray]) -> None:
+def _groups_do_not_show(subject: Subject, split: EagerRun, wanted: dict[str, AnyArray]) -> None:
     """Fail if three chunks merge to something else when the last two, or each alone, go first."""
-    partials = split.partials()
-    if split.udf().merge.fan_in is None:
+    partials = split.partials
+    if split.declared.merge.fan_in is None:
         return
     groups = {
         "the last two merged first": [partials[:1], partials[1:]],
@@ -94,19 +94,19 @@ def _groups_do_not_show(subject: Subject, split: PlainRun, wanted: dict[str, Any
         when = f"with {split.layout}, {how}"
         first = [subject.attempt(when, _merged_alone, split, part) for part in parts]
         merged = subject.attempt(when, _merged_alone, split, first)
-        found = subject.attempt(when, split.finish, merged)
+        found = subject.attempt(when, split.finalize, merged)
         difference = subject.difference(found, wanted, split.data)
         if difference:
-            method = "merge_all" if split.udf().merge.mode == "all" else "merge"
+            method = "merge_all" if split.declared.merge.mode == "all" else "merge"
             subject.fail(
                 f"{method} is not associative: {split.layout} give {difference.name!r} = "
                 f"{difference.other}, with {how} they give {difference.one} {difference.where}"
             )
 
 
-def _merged_alone(run: PlainRun, partials: list[Partial]) -> Partial:
+def _merged_alone(run: EagerRun, partials: list[Partial]) -> Partial:
     """Return some partials merged as in a run that has no others."""
-    tree = replace(run.udf().merge, n_chunks=len(partials))
+    tree = replace(run.declared.merge, n_chunks=len(partials))
 
     def merge(step: Merge, some: Sequence[Partial]) -> Partial:
         return merge_partials(run.recipe, 0, some, step.checked)
@@ -140,7 +140,7 @@ def fan_in_does_not_show(subject: Subject) -> None:
         first: dict[str, AnyArray] | None = None
         for fan_in in (2, 3, 8, False):
             run = subject.run(Layout(nav_chunks=nav_chunks, fan_in=fan_in))
-            if run.udf().merge.mode not in ("tree", "all"):
+            if run.declared.merge.mode not in ("tree", "all"):
                 return
             found = subject.results_of(run)
             first = found if first is None else first
