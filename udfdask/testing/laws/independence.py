@@ -1,4 +1,4 @@
-"""Laws of running: with other data, beside others, under dask, the results are the same."""
+"""Laws about the run: dtype, other UDFs, backend, pickling and dask do not change results."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from udfdask.udf.buffers import BufferSpec, Views
 
 
 class Company(UDF):
-    """Another UDF in the same run: other tiles, another dtype, results of its own."""
+    """Another UDF for the same run, with small tiles, another dtype and its own results."""
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return a dtype that makes the data be converted."""
+        """Return a dtype to which data must be converted."""
         return np.complex128
 
     def get_tiling_preferences(self) -> Mapping[str, Any]:
@@ -36,7 +36,7 @@ class Company(UDF):
         return {"depth": 2, "total_size": 6 * self.meta.dataset_shape.sig.size}
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare a sum per frame and one over all."""
+        """Declare a sum for each frame and a total sum."""
         return {
             "each": self.buffer("nav", dtype="complex128"),
             "total": self.buffer("single", dtype="complex128"),
@@ -55,7 +55,7 @@ class Company(UDF):
 
 
 def dtypes_are_welcome(subject: Subject) -> None:
-    """Data of any dtype that the UDF works on give, in chunks, what a plain loop gives."""
+    """For data of each dtype, chunks and the byte order do not change the results."""
     cut = next(whole_cuts(subject.nav), None)
     for data in subject.arrays[1:]:
         error = subject.error_with(data)
@@ -85,58 +85,58 @@ def dtypes_are_welcome(subject: Subject) -> None:
 
 
 def company_does_not_show(subject: Subject) -> None:
-    """Alone, beside another UDF, and beside itself, the results are the same."""
+    """Other UDFs in the same run do not change the results."""
     cut = next(whole_cuts(subject.nav), None)
     layout = Layout(nav_chunks=cut)
     alone = subject.results(layout)
     again = type(subject.udf)(**subject.udf._kwargs)
-    beside: dict[str, UDF] = {"another UDF": Company(), "a second one of its class": again}
-    for who, other in beside.items():
+    others: dict[str, UDF] = {"another UDF": Company(), "a second UDF of its class": again}
+    for who, other in others.items():
         difference = subject.difference(subject.results(layout, company=[other]), alone)
         if difference:
             subject.fail(
-                f"{difference.name!r} depends on what else runs in the same pass: beside {who} it "
+                f"{difference.name!r} depends on other UDFs in the same run: with {who} it "
                 f"is {difference.one}, alone {difference.other} {difference.where}"
             )
 
 
 def backends_do_not_show(subject: Subject) -> None:
-    """On every array backend that the UDF offers, the results are the same."""
+    """The results are the same on each array backend that `get_backends` names."""
     offered = [b for b in subject.run().declared.backends if b.device == "cpu"]
     if offered == [NUMPY]:
         return
     try:
         converter("checking them")
     except ImportError as error:
-        subject.notes.append(f"other backends than NumPy: {error}")
+        subject.notes.append(f"backends other than NumPy: {error}")
         return
     cut = next(whole_cuts(subject.nav), None)
-    wanted = subject.results(Layout(nav_chunks=cut))
+    expected = subject.results(Layout(nav_chunks=cut))
     for backend in offered:
         layout = Layout(nav_chunks=cut, backend=backend)
-        difference = subject.difference(subject.results(layout), wanted)
+        difference = subject.difference(subject.results(layout), expected)
         if difference:
             subject.fail(
                 f"get_backends() offers {backend.name}, on which {difference.name!r} is "
-                f"{difference.one} in place of {difference.other} {difference.where}"
+                f"{difference.one} instead of {difference.other} {difference.where}"
             )
 
 
 def pickling_does_not_show(subject: Subject) -> None:
-    """A copy that was pickled, as those in other processes are, gives the same results."""
-    arrived: UDF = cloudpickle.loads(cloudpickle.dumps(subject.udf))
-    run = subject.run(udf=arrived)
-    found = subject.attempt("a copy that was pickled", run.results)
-    difference = subject.difference(found, subject.results())
+    """A pickled copy, as in other processes, gives the same results."""
+    pickled_copy: UDF = cloudpickle.loads(cloudpickle.dumps(subject.udf))
+    run = subject.run(udf=pickled_copy)
+    results = subject.attempt("a pickled copy", run.results)
+    difference = subject.difference(results, subject.results())
     if difference:
         subject.fail(
-            f"a copy that was pickled gives other results: {difference.name!r} is "
-            f"{difference.one} in place of {difference.other} {difference.where}"
+            f"a pickled copy gives other results: {difference.name!r} is "
+            f"{difference.one} instead of {difference.other} {difference.where}"
         )
 
 
 def dask_does_not_show(subject: Subject) -> None:
-    """Under dask, on one thread and on several, the results are those of a plain loop."""
+    """With dask, on one thread and on several, the results are the same as in a plain loop."""
     whole = Layout(nav_chunks=tuple((n,) for n in subject.nav))
     layouts = [whole, *(Layout(nav_chunks=c) for c in whole_cuts(subject.nav))]
     last = layouts[-1].nav_chunks
@@ -166,12 +166,12 @@ def dask_does_not_show(subject: Subject) -> None:
 
 
 def _third_of_a_frame(subject: Subject) -> int:
-    """Return the size of a tile that holds a part of a frame, in bytes."""
+    """Return a third of the size of a frame, in bytes."""
     return max(1, math.prod(subject.sig) * subject.data.dtype.itemsize // 3)
 
 
 def _lazy(subject: Subject, layout: Layout) -> Result:
-    """Return a lazy result."""
+    """Return the lazy result of a run with dask."""
     nav = tuple((n,) for n in subject.nav) if layout.nav_chunks is None else layout.nav_chunks
     sig = tuple((n,) for n in subject.sig) if layout.sig_chunks is None else layout.sig_chunks
     array = da.from_array(subject.data, chunks=(*nav, *sig))

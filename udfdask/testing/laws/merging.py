@@ -1,4 +1,4 @@
-"""Laws of merging: nothing is left behind, and every way to merge comes to the same."""
+"""Laws about merging: no buffer is forgotten, and all ways to merge give the same results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from udfdask.types import AnyArray
 
 
 def merge_takes_every_buffer(subject: Subject) -> None:
-    """Whatever a chunk has put into a buffer, a merge of it into fresh buffers has not lost it."""
+    """A merge takes the values of every buffer of a chunk."""
     run = subject.run()
     mode = run.declared.merge.mode
     if not run.partials or mode == "none":
@@ -31,16 +31,15 @@ def merge_takes_every_buffer(subject: Subject) -> None:
     merged = subject.attempt("with one chunk", merge_partials, run.recipe, 0, [partial])
     for name, held in partial.arrays.items():
         lost = _lost(held, merged.arrays[name], fresh[name])
-        if lost is not None and _is_seen(subject, run, merged, name, held):
+        if lost is not None and _shows_in_results(subject, run, merged, name, held):
             subject.fail(
                 f"{method} forgets buffer {name!r}: a chunk holds {show(held[lost])} there, and "
-                f"after merging it is {show(fresh[name][lost])}, as in buffers that nothing was "
-                "merged into"
+                f"after the merge it is {show(fresh[name][lost])}, as in buffers before any merge"
             )
 
 
 def _lost(held: AnyArray, merged: AnyArray, fresh: AnyArray) -> tuple[int, ...] | None:
-    """Return where a chunk holds something, if after a merge all is as in fresh buffers."""
+    """Return an index where a merge has lost a value of a chunk; None if it took any value."""
     exact = Tolerance()
     filled = differing(held, fresh, exact)
     if not filled.any() or differing(merged, fresh, exact).any():
@@ -48,8 +47,10 @@ def _lost(held: AnyArray, merged: AnyArray, fresh: AnyArray) -> tuple[int, ...] 
     return tuple(int(i) for i in np.argwhere(filled)[0])
 
 
-def _is_seen(subject: Subject, run: EagerRun, merged: Partial, name: str, held: AnyArray) -> bool:
-    """Return whether a buffer shows in the results: scratch that nothing reads may be lost."""
+def _shows_in_results(
+    subject: Subject, run: EagerRun, merged: Partial, name: str, held: AnyArray
+) -> bool:
+    """Return whether the results depend on a buffer; a merge may ignore temporary buffers."""
     kept = Partial({**merged.arrays, name: held}, merged.first, merged.stop, merged.aux)
     with_it = subject.attempt("with one chunk", run.finalize, kept)
     without = subject.attempt("with one chunk", run.finalize, merged)
@@ -57,7 +58,7 @@ def _is_seen(subject: Subject, run: EagerRun, merged: Partial, name: str, held: 
 
 
 def merge_agrees_with_merge_all(subject: Subject) -> None:
-    """`merge` and `merge_all`, where there are both, come to the same."""
+    """If a UDF has both `merge` and `merge_all`, they give the same results."""
     udf = subject.run().declared
     if udf.progressive_merge == udf.merge:
         return
@@ -67,13 +68,13 @@ def merge_agrees_with_merge_all(subject: Subject) -> None:
             continue
         run = subject.run(Layout(nav_chunks=nav_chunks), data=data)
         other = run.with_changes(merge=run.declared.progressive_merge)
-        found = subject.results_of(run)
+        results = subject.results_of(run)
         merged = subject.attempt(
-            f"merge fails where merge_all does not ({uses}), with {run.layout}",
+            f"merge fails but merge_all does not ({uses}), with {run.layout}",
             run.results,
             recipe=other,
         )
-        difference = subject.difference(merged, found, data)
+        difference = subject.difference(merged, results, data)
         if difference:
             subject.fail(
                 f"merge and merge_all disagree about {difference.name!r}: with {run.layout} merge "
@@ -83,22 +84,22 @@ def merge_agrees_with_merge_all(subject: Subject) -> None:
 
 
 def results_row_by_row(subject: Subject) -> None:
-    """`elementwise_results` is true: get_results gives each chunk what it gives the whole scan."""
+    """If `elementwise_results` is true, get_results gives the same for a chunk as for the scan."""
     if not subject.run().declared.elementwise:
         return
     for nav_chunks in whole_cuts(subject.nav):
         run = subject.run(Layout(nav_chunks=nav_chunks))
-        wanted = subject.results_of(run)
+        expected = subject.results_of(run)
         for chunk in range(run.recipe.grid.n_chunks):
-            found = subject.attempt(
+            results = subject.attempt(
                 f"with {run.layout}, chunk by chunk", _results_of_chunk, run, chunk
             )
             rows = np.asarray(run.recipe.grid.rows(chunk), dtype=np.int64)
-            here = {
-                name: wanted[name][rows] if spec.kind == "nav" else wanted[name]
+            expected_rows = {
+                name: expected[name][rows] if spec.kind == "nav" else expected[name]
                 for name, spec in run.declared.outputs.items()
             }
-            difference = subject.difference(found, here)
+            difference = subject.difference(results, expected_rows)
             if difference:
                 subject.fail(
                     "elementwise_results = True promises a get_results that works row by row, but "
@@ -108,8 +109,8 @@ def results_row_by_row(subject: Subject) -> None:
 
 
 def _results_of_chunk(run: EagerRun, chunk: int) -> dict[str, AnyArray]:
-    """Return what get_results makes of the rows of one chunk."""
+    """Return the values of get_results for the rows of one chunk."""
     rows, whole = run.merged()
     udf = run.declared
-    here = [p for p in rows if p.first <= chunk < p.stop] if udf.has_nav else []
-    return finish(run.recipe, 0, chunk, here, whole if udf.has_whole else None).arrays
+    with_chunk = [p for p in rows if p.first <= chunk < p.stop] if udf.has_nav else []
+    return finish(run.recipe, 0, chunk, with_chunk, whole if udf.has_whole else None).arrays

@@ -1,4 +1,4 @@
-"""Laws of cutting: tiles, signal chunks, chunks and their order are not seen in the results."""
+"""Laws about tiles, chunks, their order and the fan-in: none of them changes the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from udfdask.types import AnyArray
 
 
 def tiles_do_not_show(subject: Subject) -> None:
-    """Whatever the shape of tiles, the results are the same."""
+    """The shape of tiles does not change the results."""
     for data in (*_few_frames(subject), subject.data):
         whole = subject.run(data=data)
         wanted = subject.results_of(whole)
@@ -32,21 +32,21 @@ def tiles_do_not_show(subject: Subject) -> None:
                     f"{difference.name!r} depends on the shape of tiles: tiles of shape "
                     f"{tuple(tiling.shape)} give {difference.one}, one tile of shape "
                     f"{tuple(whole.recipe.tiling.shape)} gives {difference.other} "
-                    f"{difference.where}. A frame may come in several tiles: combine with what the "
-                    "buffer holds (+=, np.maximum) rather than assign, or set whole_frames = True"
+                    f"{difference.where}. A frame can arrive in several tiles: combine with the "
+                    "value in the buffer (+=, np.maximum), do not assign; or set whole_frames = True"
                 )
 
 
 def _few_frames(subject: Subject) -> list[AnyArray]:
-    """Return the first one and the first two frames, if the UDF works on them."""
-    found: list[AnyArray] = []
+    """Return the first frame and the first two frames, if the UDF works with them."""
+    parts: list[AnyArray] = []
     for data, _ in itertools.islice(cuts(subject.data, subject.sig_dims), 1):
-        found += [data[(*(slice(None),) * (len(subject.nav) - 1), slice(0, 1))], data]
-    return [data for data in found if subject.error_with(data) is None]
+        parts += [data[(*(slice(None),) * (len(subject.nav) - 1), slice(0, 1))], data]
+    return [data for data in parts if subject.error_with(data) is None]
 
 
 def signal_chunks_do_not_show(subject: Subject) -> None:
-    """Whether and how the signal is chunked, the results are the same."""
+    """Signal chunks do not change the results."""
     chunks = sig_cut(subject.sig)
     for data in (*_few_frames(subject), subject.data):
         difference = subject.difference(
@@ -63,25 +63,25 @@ def signal_chunks_do_not_show(subject: Subject) -> None:
 
 
 def chunks_do_not_show(subject: Subject) -> None:
-    """However the scan is chunked, the results are the same."""
+    """Chunks of the scan do not change the results."""
     usable: dict[tuple[int, ...], bool] = {}
     for data, nav_chunks in cuts(subject.data, subject.sig_dims):
-        if data.shape not in usable:  # parameters may ask for a scan of one shape
+        if data.shape not in usable:  # parameters may fit only one scan shape
             usable[data.shape] = subject.error_with(data) is None
         if not usable[data.shape]:
             continue
         whole = subject.run(data=data)
         split = subject.run(Layout(nav_chunks=nav_chunks), data=data)
-        found = subject.results_of(split)
-        difference = subject.difference(found, subject.results_of(whole), data)
+        results = subject.results_of(split)
+        difference = subject.difference(results, subject.results_of(whole), data)
         if difference:
             subject.fail(why_chunks_show(subject, whole, split, difference))
         if len(split.partials) == 3 and split.declared.merge.mode in ("tree", "all"):
-            _groups_do_not_show(subject, split, found)
+            _check_groups(subject, split, results)
 
 
-def _groups_do_not_show(subject: Subject, split: EagerRun, wanted: dict[str, AnyArray]) -> None:
-    """Fail if three chunks merge to something else when the last two, or each alone, go first."""
+def _check_groups(subject: Subject, split: EagerRun, expected: dict[str, AnyArray]) -> None:
+    """Fail if another grouping of three chunks in the merges gives other results."""
     partials = split.partials
     if split.declared.merge.fan_in is None:
         return
@@ -94,8 +94,8 @@ def _groups_do_not_show(subject: Subject, split: EagerRun, wanted: dict[str, Any
         when = f"with {split.layout}, {how}"
         first = [subject.attempt(when, _merged_alone, split, part) for part in parts]
         merged = subject.attempt(when, _merged_alone, split, first)
-        found = subject.attempt(when, split.finalize, merged)
-        difference = subject.difference(found, wanted, split.data)
+        results = subject.attempt(when, split.finalize, merged)
+        difference = subject.difference(results, expected, split.data)
         if difference:
             method = "merge_all" if split.declared.merge.mode == "all" else "merge"
             subject.fail(
@@ -105,7 +105,7 @@ def _groups_do_not_show(subject: Subject, split: EagerRun, wanted: dict[str, Any
 
 
 def _merged_alone(run: EagerRun, partials: list[Partial]) -> Partial:
-    """Return some partials merged as in a run that has no others."""
+    """Merge some partial results, as in a run that has no others."""
     tree = replace(run.declared.merge, n_chunks=len(partials))
 
     def merge(step: Merge, some: Sequence[Partial]) -> Partial:
@@ -117,21 +117,22 @@ def _merged_alone(run: EagerRun, partials: list[Partial]) -> Partial:
 
 
 def order_does_not_show(subject: Subject) -> None:
-    """Whichever chunk is processed first, the results are the same."""
+    """The order in which chunks are processed does not change the results."""
     for nav_chunks in whole_cuts(subject.nav):
-        forth = subject.results(Layout(nav_chunks=nav_chunks))
+        forwards = subject.results(Layout(nav_chunks=nav_chunks))
         layout = Layout(nav_chunks=nav_chunks, backwards=True)
-        difference = subject.difference(subject.results(layout), forth)
+        difference = subject.difference(subject.results(layout), forwards)
         if difference:
             subject.fail(
                 f"{difference.name!r} depends on the order in which chunks are processed: "
                 f"{layout} give {difference.one}, from the first to the last {difference.other} "
-                f"{difference.where}. Something outlives a chunk{hint_of_attributes(subject)}"
+                f"{difference.where}. Something is kept from chunk to chunk"
+                f"{hint_of_attributes(subject)}"
             )
 
 
 def fan_in_does_not_show(subject: Subject) -> None:
-    """Whatever the fan-in of the merge tree, the results are the same."""
+    """The fan-in of the merge tree does not change the results."""
     if not subject.nav:
         return
     one_each = tuple((1,) * n for n in subject.nav)
@@ -142,12 +143,12 @@ def fan_in_does_not_show(subject: Subject) -> None:
             run = subject.run(Layout(nav_chunks=nav_chunks, fan_in=fan_in))
             if run.declared.merge.mode not in ("tree", "all"):
                 return
-            found = subject.results_of(run)
-            first = found if first is None else first
-            difference: Difference | None = subject.difference(found, first)
+            results = subject.results_of(run)
+            first = results if first is None else first
+            difference: Difference | None = subject.difference(results, first)
             if difference:
                 subject.fail(
-                    f"{difference.name!r} depends on how many results merge at a time: "
+                    f"{difference.name!r} depends on how many partial results a merge combines: "
                     f"split_every={fan_in} gives {difference.one}, split_every=2 gives "
                     f"{difference.other} {difference.where}. merge must be associative"
                 )
