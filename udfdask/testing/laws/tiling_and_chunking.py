@@ -33,7 +33,7 @@ def tiles_do_not_show(subject: Subject) -> None:
                     f"{tuple(tiling.shape)} give {difference.one}, one tile of shape "
                     f"{tuple(whole.recipe.tiling.shape)} gives {difference.other} "
                     f"{difference.where}. A frame can arrive in several tiles: combine with the "
-                    "value in the buffer (+=, np.maximum), do not assign; or set whole_frames = True"
+                    "value in the buffer (+=, np.maximum), or set whole_frames = True"
                 )
 
 
