@@ -42,7 +42,7 @@ def other_dtypes(data: AnyArray) -> tuple[AnyArray, ...]:
     return data, data.astype(data.dtype.newbyteorder("S"))
 
 
-def cuts(data: AnyArray, sig_dims: int) -> Iterator[tuple[AnyArray, Chunks]]:
+def parts_and_chunkings(data: AnyArray, sig_dims: int) -> Iterator[tuple[AnyArray, Chunks]]:
     """Yield parts of an array with ways to chunk their navigation axes, the smallest first.
 
     Small parts come first because a message shows the first case that fails.
@@ -55,23 +55,23 @@ def cuts(data: AnyArray, sig_dims: int) -> Iterator[tuple[AnyArray, Chunks]]:
         for cut in sorted(_compositions(n), key=len):
             if 1 < len(cut) <= 3:
                 yield data[(*ones, slice(0, n))], (*((1,) for _ in ones), cut)
-    for nav_chunks in whole_cuts(nav):
+    for nav_chunks in scan_chunkings(nav):
         yield data, nav_chunks
 
 
-def whole_cuts(nav: tuple[int, ...]) -> Iterator[Chunks]:
+def scan_chunkings(nav: tuple[int, ...]) -> Iterator[Chunks]:
     """Yield ways to chunk a scan: halves, ragged chunks and single frames, in one axis or all."""
-    whole = tuple((n,) for n in nav)
+    uncut = tuple((n,) for n in nav)
     for axis, n in enumerate(nav):
         for cut in dict.fromkeys(((1, n - 1), (n - 1, 1), _halves(n), (1,) * n)):
             if n > 1:
-                yield (*whole[:axis], cut, *whole[axis + 1 :])
+                yield (*uncut[:axis], cut, *uncut[axis + 1 :])
     if sum(n > 1 for n in nav) > 1:
         yield tuple(_halves(n) if n > 1 else (n,) for n in nav)
         yield tuple((1, n - 1) if n > 1 else (n,) for n in nav)
 
 
-def sig_cut(sig: tuple[int, ...]) -> Chunks:
+def ragged_sig_chunks(sig: tuple[int, ...]) -> Chunks:
     """Return ragged signal chunks, two along each axis of more than one pixel."""
     return tuple((n // 3 or 1, n - (n // 3 or 1)) if n > 1 else (n,) for n in sig)
 
@@ -100,7 +100,7 @@ def regions(nav: tuple[int, ...]) -> list[tuple[str, AnyArray]]:
 
 def roi_layouts(nav: tuple[int, ...], roi: AnyArray) -> list[Layout]:
     """Return layouts with a region of interest: one chunk, and two ways to chunk the scan."""
-    several = [c for c in whole_cuts(nav) if all(len(n) <= 2 for n in c)]
+    several = [c for c in scan_chunkings(nav) if all(len(n) <= 2 for n in c)]
     return [Layout(roi=roi), *(Layout(nav_chunks=c, roi=roi) for c in several[:1] + several[-1:])]
 
 

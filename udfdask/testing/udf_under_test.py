@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from udfdask.testing.differences import Difference, Tolerance, find_difference
-from udfdask.testing.eager_run import ONE_CHUNK, EagerRun, Layout
+from udfdask.testing.eager_run import ONE_CHUNK, Chunks, EagerRun, Layout
 from udfdask.testing.failures import UDFCheckError, in_words
 from udfdask.testing.mutable_state import freeze, take_snapshot
 from udfdask.testing.reference import run_reference, with_computed_params
+from udfdask.testing.sample_data import scan_chunkings
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 
@@ -59,6 +61,16 @@ class Subject:
     def sig(self) -> tuple[int, ...]:
         """Signal shape."""
         return tuple(self.data.shape[self.data.ndim - self.sig_dims :])
+
+    @property
+    def frame_bytes(self) -> int:
+        """Size of a frame in bytes."""
+        return math.prod(self.sig) * self.data.dtype.itemsize
+
+    @property
+    def two_chunks(self) -> Chunks | None:
+        """Navigation chunks that divide the scan in two; None for a single frame."""
+        return next(scan_chunkings(self.nav), None)
 
     @property
     def udf(self) -> UDF:
@@ -121,8 +133,8 @@ class Subject:
         dtype = np.result_type(data.dtype, preferred)
         eps = float(np.finfo(dtype).eps) if dtype.kind in "fc" else 0.0
         largest = float(np.abs(data[np.isfinite(data)]).max(initial=0)) if data.size else 0.0
-        whole = dtype.kind not in "fc" or np.array_equal(data, np.round(data))
-        return Tolerance(eps=eps, data=0.0 if whole else largest)
+        is_exact = dtype.kind not in "fc" or np.array_equal(data, np.round(data))
+        return Tolerance(eps=eps, data=0.0 if is_exact else largest)
 
     def difference(
         self,
@@ -140,7 +152,7 @@ class Subject:
     def attributes_set(self) -> list[str]:
         """Return the names of attributes that an instance sets while it processes a chunk."""
         cls = type(self.udf)
-        found: list[str] = []
+        names: list[str] = []
         engine = {"meta", "results", "task_data", "params", "_kwargs"}
 
         def cleanup(udf: Any) -> None:
@@ -149,10 +161,10 @@ class Subject:
                 if name in engine or name.startswith("__"):
                     continue
                 if name not in fresh or freeze(fresh[name]) != freeze(value):
-                    found.append(name)
+                    names.append(name)
 
         self.run(udf=varied(self.udf, cleanup=cleanup))
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(names))
 
 
 def varied(udf: UDF, **attributes: Any) -> UDF:

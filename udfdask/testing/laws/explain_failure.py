@@ -14,14 +14,14 @@ from udfdask.types import AnyArray
 
 
 def why_chunks_show(
-    subject: Subject, whole: EagerRun, split: EagerRun, difference: Difference
+    subject: Subject, single: EagerRun, split: EagerRun, difference: Difference
 ) -> str:
     """Return the message for results that differ between one chunk and several chunks."""
     numbers = (
         f"{split.layout} give {difference.name!r} = {difference.one}, one chunk gives "
         f"{difference.other} {difference.where}"
     )
-    rows = _rows_that_differ(subject, whole, split)
+    rows = _rows_that_differ(subject, single, split)
     if rows:
         return (
             f"nav buffer {rows.name!r} depends on where chunks begin: {split.layout} give "
@@ -34,14 +34,14 @@ def why_chunks_show(
         return _why_merge_all(split, numbers)
     if mode in ("tree", "chain"):
         return (
-            _not_neutral(subject, whole, numbers)
-            or _overwritten(subject, whole, split, numbers)
+            _not_neutral(subject, single, numbers)
+            or _overwritten(subject, single, split, numbers)
             or _wrong_merge(split, numbers, hint_of_attributes(subject))
         )
     return f"results depend on where chunks begin: {numbers}{hint_of_attributes(subject)}"
 
 
-def _rows_that_differ(subject: Subject, whole: EagerRun, split: EagerRun) -> Difference | None:
+def _rows_that_differ(subject: Subject, single: EagerRun, split: EagerRun) -> Difference | None:
     """Return the first difference between nav buffers before any merge."""
     specs = {k: s for k, s in split.declared.allocated.items() if s.kind == "nav"}
     n = split.recipe.grid.n_frames
@@ -50,7 +50,7 @@ def _rows_that_differ(subject: Subject, whole: EagerRun, split: EagerRun) -> Dif
         rows = np.asarray(split.recipe.grid.rows_of(partial.first, partial.stop), dtype=np.int64)
         for name, array in joined.items():
             array[rows] = partial.arrays[name]
-    expected = {name: whole.partials[0].arrays[name] for name in specs}
+    expected = {name: single.partials[0].arrays[name] for name in specs}
     return subject.difference(joined, expected, split.data)
 
 
@@ -84,16 +84,16 @@ def _why_merge_all(split: EagerRun, numbers: str) -> str:
     )
 
 
-def _not_neutral(subject: Subject, whole: EagerRun, numbers: str) -> str:
+def _not_neutral(subject: Subject, single: EagerRun, numbers: str) -> str:
     """Return the message if preprocess changes merged values; otherwise ""."""
-    fresh = preprocessed(whole)
-    alone = whole.partials[0]
-    merged = merge_partials(whole.recipe, 0, [alone])
-    for name in whole.declared.allocated:
+    fresh = preprocessed(single)
+    alone = single.partials[0]
+    merged = merge_partials(single.recipe, 0, [alone])
+    for name in single.declared.allocated:
         if not _is_set(fresh[name]):
             continue
         difference = subject.difference(
-            {name: merged.arrays[name]}, {name: alone.arrays[name]}, whole.data
+            {name: merged.arrays[name]}, {name: alone.arrays[name]}, single.data
         )
         if difference:
             first = _first(fresh[name], difference)
@@ -116,22 +116,24 @@ def _first(array: AnyArray, difference: Difference) -> Any:
     return array[difference.index] if difference.index is not None else array.ravel()[0]
 
 
-def _overwritten(subject: Subject, whole: EagerRun, split: EagerRun, numbers: str) -> str:
+def _overwritten(subject: Subject, single: EagerRun, split: EagerRun, numbers: str) -> str:
     """Return the message if merge keeps the values of only one chunk; otherwise ""."""
-    alone = whole.partials[0]
+    alone = single.partials[0]
     first, last = split.partials[0], split.partials[-1]
     merged = split.merged()[1]
     assert merged is not None
-    fresh = preprocessed(whole)
+    fresh = preprocessed(single)
     for name, spec in split.declared.allocated.items():
         if spec.kind == "nav" or not subject.difference(
-            {name: merged.arrays[name]}, {name: alone.arrays[name]}, whole.data
+            {name: merged.arrays[name]}, {name: alone.arrays[name]}, single.data
         ):
             continue
         for which, kept, lost in (("last", last, first), ("first", first, last)):
             result, empty = {name: merged.arrays[name]}, {name: fresh[name]}
-            was_filled = subject.difference({name: lost.arrays[name]}, empty, whole.data)
-            if was_filled and not subject.difference(result, {name: kept.arrays[name]}, whole.data):
+            was_filled = subject.difference({name: lost.arrays[name]}, empty, single.data)
+            if was_filled and not subject.difference(
+                result, {name: kept.arrays[name]}, single.data
+            ):
                 does = "overwrites" if which == "last" else "does not add to"
                 return (
                     f"merge {does} buffer {name!r}: after the merge, it has the values of the "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,9 +15,9 @@ from udfdask.arrays.backends.converter import converter
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
-from udfdask.testing.eager_run import Layout
+from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout
 from udfdask.testing.failures import in_words
-from udfdask.testing.sample_data import regions, sig_cut, whole_cuts
+from udfdask.testing.sample_data import ragged_sig_chunks, regions, scan_chunkings
 from udfdask.testing.udf_under_test import Subject
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
@@ -56,15 +55,12 @@ class Company(UDF):
 
 def dtypes_are_welcome(subject: Subject) -> None:
     """For data of each dtype, chunks and the byte order do not change the results."""
-    cut = next(whole_cuts(subject.nav), None)
     for data in subject.arrays[1:]:
         error = subject.error_with(data)
         if error is not None:
             subject.notes.append(f"dtype {data.dtype}: {in_words(error, subject.udf)}")
             continue
-        layout = Layout(
-            nav_chunks=cut, sig_chunks=sig_cut(subject.sig), tile_bytes=_third_of_a_frame(subject)
-        )
+        layout = _pieces(subject, subject.two_chunks)
         difference = subject.difference(
             subject.results(layout, data=data), subject.results(data=data), data
         )
@@ -86,8 +82,7 @@ def dtypes_are_welcome(subject: Subject) -> None:
 
 def company_does_not_show(subject: Subject) -> None:
     """Other UDFs in the same run do not change the results."""
-    cut = next(whole_cuts(subject.nav), None)
-    layout = Layout(nav_chunks=cut)
+    layout = Layout(nav_chunks=subject.two_chunks)
     alone = subject.results(layout)
     again = type(subject.udf)(**subject.udf._kwargs)
     others: dict[str, UDF] = {"another UDF": Company(), "a second UDF of its class": again}
@@ -110,10 +105,9 @@ def backends_do_not_show(subject: Subject) -> None:
     except ImportError as error:
         subject.notes.append(f"backends other than NumPy: {error}")
         return
-    cut = next(whole_cuts(subject.nav), None)
-    expected = subject.results(Layout(nav_chunks=cut))
+    expected = subject.results(Layout(nav_chunks=subject.two_chunks))
     for backend in offered:
-        layout = Layout(nav_chunks=cut, backend=backend)
+        layout = Layout(nav_chunks=subject.two_chunks, backend=backend)
         difference = subject.difference(subject.results(layout), expected)
         if difference:
             subject.fail(
@@ -137,16 +131,9 @@ def pickling_does_not_show(subject: Subject) -> None:
 
 def dask_does_not_show(subject: Subject) -> None:
     """With dask, on one thread and on several, the results are the same as in a plain loop."""
-    whole = Layout(nav_chunks=tuple((n,) for n in subject.nav))
-    layouts = [whole, *(Layout(nav_chunks=c) for c in whole_cuts(subject.nav))]
+    layouts = [ONE_CHUNK, *(Layout(nav_chunks=c) for c in scan_chunkings(subject.nav))]
     last = layouts[-1].nav_chunks
-    layouts.append(
-        Layout(
-            nav_chunks=last,
-            sig_chunks=sig_cut(subject.sig),
-            tile_bytes=_third_of_a_frame(subject),
-        )
-    )
+    layouts.append(_pieces(subject, last))
     layouts += [Layout(nav_chunks=last, roi=roi) for _, roi in regions(subject.nav)]
     usable = [
         x for x in layouts if x.roi is None or subject.error_with(subject.data, x.roi) is None
@@ -165,15 +152,17 @@ def dask_does_not_show(subject: Subject) -> None:
                 )
 
 
-def _third_of_a_frame(subject: Subject) -> int:
-    """Return a third of the size of a frame, in bytes."""
-    return max(1, math.prod(subject.sig) * subject.data.dtype.itemsize // 3)
+def _pieces(subject: Subject, nav_chunks: Chunks | None) -> Layout:
+    """Return a layout that also has signal chunks, and tiles of a third of a frame."""
+    sig_chunks = ragged_sig_chunks(subject.sig)
+    tile_bytes = max(1, subject.frame_bytes // 3)
+    return Layout(nav_chunks=nav_chunks, sig_chunks=sig_chunks, tile_bytes=tile_bytes)
 
 
 def _lazy(subject: Subject, layout: Layout) -> Result:
     """Return the lazy result of a run with dask."""
-    nav = tuple((n,) for n in subject.nav) if layout.nav_chunks is None else layout.nav_chunks
-    sig = tuple((n,) for n in subject.sig) if layout.sig_chunks is None else layout.sig_chunks
+    nav = layout.nav_chunks or (-1,) * len(subject.nav)
+    sig = layout.sig_chunks or (-1,) * len(subject.sig)
     array = da.from_array(subject.data, chunks=(*nav, *sig))
     with dask.config.set({"udfdask.tile-bytes": layout.tile_bytes}):
         return run_udf(array, subject.original, sig_dims=subject.sig_dims, roi=layout.roi)

@@ -10,7 +10,7 @@ from udfdask.merge.merge import merge_partials
 from udfdask.testing.differences import Tolerance, differing, show
 from udfdask.testing.eager_run import EagerRun, Layout, chunks_in_words
 from udfdask.testing.laws.explain_failure import preprocessed
-from udfdask.testing.sample_data import cuts, whole_cuts
+from udfdask.testing.sample_data import parts_and_chunkings, scan_chunkings
 from udfdask.testing.udf_under_test import Subject
 from udfdask.types import AnyArray
 
@@ -63,7 +63,7 @@ def merge_agrees_with_merge_all(subject: Subject) -> None:
     if udf.progressive_merge == udf.merge:
         return
     uses = "run_udf uses merge_all, progressive runs use merge"
-    for data, nav_chunks in cuts(subject.data, subject.sig_dims):
+    for data, nav_chunks in parts_and_chunkings(subject.data, subject.sig_dims):
         if subject.error_with(data) is not None:
             continue
         run = subject.run(Layout(nav_chunks=nav_chunks), data=data)
@@ -87,7 +87,7 @@ def results_row_by_row(subject: Subject) -> None:
     """If `elementwise_results` is true, get_results gives the same for a chunk as for the scan."""
     if not subject.run().declared.elementwise:
         return
-    for nav_chunks in whole_cuts(subject.nav):
+    for nav_chunks in scan_chunkings(subject.nav):
         run = subject.run(Layout(nav_chunks=nav_chunks))
         expected = subject.results_of(run)
         for chunk in range(run.recipe.grid.n_chunks):
@@ -110,7 +110,7 @@ def results_row_by_row(subject: Subject) -> None:
 
 def _results_of_chunk(run: EagerRun, chunk: int) -> dict[str, AnyArray]:
     """Return the values of get_results for the rows of one chunk."""
-    rows, whole = run.merged()
+    rows, merged = run.merged()
     udf = run.declared
     with_chunk = [p for p in rows if p.first <= chunk < p.stop] if udf.has_nav else []
-    return finish(run.recipe, 0, chunk, with_chunk, whole if udf.has_whole else None).arrays
+    return finish(run.recipe, 0, chunk, with_chunk, merged if udf.has_whole else None).arrays

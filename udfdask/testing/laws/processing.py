@@ -15,10 +15,6 @@ from udfdask.testing.failures import UDFCheckError, in_words
 from udfdask.testing.mutable_state import freeze, restore, take_snapshot
 from udfdask.testing.reference import run_checked
 from udfdask.testing.udf_under_test import Subject, as_rows, varied
-from udfdask.types import AnyArray
-
-FEW_LINES = 2
-"""Length of the first navigation axis from which the scan is processed in two chunks."""
 
 
 def runs(subject: Subject) -> None:
@@ -52,7 +48,7 @@ def leaves_its_input_alone(subject: Subject) -> None:
 def keeps_no_state(subject: Subject) -> None:
     """Only buffers keep data of a chunk: not the class, a global variable, or a parameter."""
     cls = type(subject.udf)
-    layout = _few_chunks(subject)
+    layout = Layout(nav_chunks=subject.two_chunks)
     before = subject.before
     parameters = {k: freeze(v) for k, v in subject.udf._kwargs.items()}
     _run_all(subject, layout)
@@ -98,14 +94,6 @@ def _check_first_run_left_nothing(subject: Subject, rule: str) -> None:
             f"other data: {difference.name!r} is {difference.one} instead of {difference.other} "
             f"{difference.where}; {rule}, or in what get_task_data returns"
         )
-
-
-def _few_chunks(subject: Subject) -> Layout:
-    """Return a layout with two chunks, or with one for a short scan."""
-    if not subject.nav or subject.nav[0] < FEW_LINES:
-        return Layout()
-    n = subject.nav[0]
-    return Layout(nav_chunks=((1, n - 1), *((m,) for m in subject.nav[1:])))
 
 
 def repeats_itself(subject: Subject) -> None:
@@ -182,22 +170,18 @@ def gives_what_a_plain_loop_gives(subject: Subject) -> None:
 
 def buffers_hold_what_they_are_given(subject: Subject) -> None:
     """Buffers keep the assigned values: none wraps around or is cut off by the dtype."""
-    for data in subject.arrays:
-        if subject.error_with(data):
-            continue
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", "overflow encountered in scalar", RuntimeWarning)
-            _run_checked(subject, data)
-
-
-def _run_checked(subject: Subject, data: AnyArray) -> None:
-    """Run with buffers that check assigned values."""
-    try:
-        run_checked(subject.udf, data, subject.sig_dims)
-    except RuntimeWarning as error:
-        subject.fail(
-            f"with data of dtype {data.dtype}: {error}. A single number of a buffer has its "
-            "dtype: declare a wider one, or add to the whole buffer: self.results.x += value"
-        )
-    except UDFCheckError as error:
-        subject.fail(f"with data of dtype {data.dtype}: {error}")
+    usable = [data for data in subject.arrays if subject.error_with(data) is None]
+    with warnings.catch_warnings():
+        # NumPy only warns about scalars; arrays wrap around without a warning
+        warnings.filterwarnings("error", "overflow encountered in scalar", RuntimeWarning)
+        for data in usable:
+            try:
+                run_checked(subject.udf, data, subject.sig_dims)
+            except RuntimeWarning as error:
+                subject.fail(
+                    f"with data of dtype {data.dtype}: {error}. A single number of a buffer has "
+                    "its dtype: declare a wider one, or add to the whole buffer: "
+                    "self.results.x += value"
+                )
+            except UDFCheckError as error:
+                subject.fail(f"with data of dtype {data.dtype}: {error}")

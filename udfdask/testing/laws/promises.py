@@ -25,7 +25,7 @@ from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout, declare
 from udfdask.testing.failures import UDFCheckError
 from udfdask.testing.laws.construction import is_cached
 from udfdask.testing.mutable_state import freeze, take_snapshot
-from udfdask.testing.sample_data import sig_cut, whole_cuts
+from udfdask.testing.sample_data import ragged_sig_chunks, scan_chunkings
 from udfdask.testing.udf_under_test import Subject, varied
 from udfdask.testing.working_threads import helpers_of
 from udfdask.types import AnyArray
@@ -95,7 +95,7 @@ def merge_only_reads_src(subject: Subject) -> None:
                 )
 
     watched = varied(subject.udf, merge=merge)
-    for nav_chunks in whole_cuts(subject.nav):
+    for nav_chunks in scan_chunkings(subject.nav):
         for fan_in in (2, 8):
             layout = Layout(nav_chunks=nav_chunks, fan_in=fan_in)
             subject.results_of(subject.run(layout, udf=watched))
@@ -103,12 +103,13 @@ def merge_only_reads_src(subject: Subject) -> None:
 
 def processes_stacks(subject: Subject) -> None:
     """The promise `processes_stacks` is true: `process_stack` gives the same as `process_frame`."""
-    few = 3 * math.prod(subject.sig) * subject.data.dtype.itemsize
-    cut = next(whole_cuts(subject.nav), None)
+    few = 3 * subject.frame_bytes
     for layout in (
-        Layout(),
+        ONE_CHUNK,
         Layout(tile_bytes=few),
-        Layout(nav_chunks=cut, sig_chunks=sig_cut(subject.sig), tile_bytes=few),
+        Layout(
+            nav_chunks=subject.two_chunks, sig_chunks=ragged_sig_chunks(subject.sig), tile_bytes=few
+        ),
     ):
         _compare(subject, "processes_stacks", f"with {layout}", _without_dask(subject, layout))
 
@@ -118,7 +119,7 @@ def takes_any_byte_order(subject: Subject) -> None:
     for data in subject.arrays:
         swapped = data.astype(data.dtype.newbyteorder("S"))
         if swapped.dtype != data.dtype and subject.error_with(swapped) is None:
-            run = _without_dask(subject, Layout(), swapped)
+            run = _without_dask(subject, ONE_CHUNK, swapped)
             _compare(subject, "takes_any_byte_order", f"for {swapped.dtype}", run, swapped)
 
 
@@ -128,7 +129,7 @@ def adds_signal_parts(subject: Subject) -> None:
     if sig_chunks is None:
         subject.notes.append(f"adds_signal_parts: signal shape {subject.sig} is too small")
         return
-    for nav_chunks in (None, *itertools.islice(whole_cuts(subject.nav), 1)):
+    for nav_chunks in (None, *itertools.islice(scan_chunkings(subject.nav), 1)):
         run = _with_dask(subject, subject.data, nav_chunks, sig_chunks)
         _compare(subject, "adds_signal_parts", f"with signal chunks {sig_chunks}", run)
 
@@ -264,8 +265,9 @@ def _with_dask(
     corrections: CorrectionSet | None = None,
 ) -> Runs:
     """Return a function that runs a UDF with dask, so that the plan can use all promises."""
-    nav = nav_chunks or tuple((n,) for n in subject.nav)
-    array = da.from_array(data, chunks=(*nav, *(sig_chunks or ((n,) for n in subject.sig))))
+    nav = nav_chunks or (-1,) * len(subject.nav)
+    sig = sig_chunks or (-1,) * len(subject.sig)
+    array = da.from_array(data, chunks=(*nav, *sig))
 
     def run(udf: UDF) -> dict[str, AnyArray]:
         lazy = run_udf(array, udf, sig_dims=subject.sig_dims, corrections=corrections)

@@ -45,22 +45,22 @@ def frames_do_not_notice_the_region(subject: Subject) -> None:
     nav = [name for name, spec in run.declared.allocated.items() if spec.kind == "nav"]
     if not nav:
         return
-    whole = run.partials[0].arrays
+    full = run.partials[0].arrays
     for region, roi in regions(subject.nav):
         if not roi.any() or subject.error_with(subject.data, roi) is not None:
             continue
         (partial,) = subject.run(Layout(roi=roi)).partials
         for name in nav:
-            expected, rows = whole[name][roi.ravel()], partial.arrays[name]
-            if rows.shape == expected.shape and not _are_row_numbers(whole[name], rows):
+            expected, rows = full[name][roi.ravel()], partial.arrays[name]
+            if rows.shape == expected.shape and not _are_row_numbers(full[name], rows):
                 _compare(subject, name, rows, expected, region, roi)
 
 
-def _are_row_numbers(whole: AnyArray, rows: AnyArray) -> bool:
+def _are_row_numbers(full: AnyArray, rows: AnyArray) -> bool:
     """Return whether a nav buffer contains the row numbers, in both of two runs."""
     return all(
         a.ndim == 1 and a.dtype.kind in "iu" and np.array_equal(a, np.arange(len(a)))
-        for a in (whole, rows)
+        for a in (full, rows)
     )
 
 

@@ -12,7 +12,12 @@ from udfdask.plan.merge_tree import Merge
 from udfdask.testing.differences import Difference
 from udfdask.testing.eager_run import EagerRun, Layout
 from udfdask.testing.laws.explain_failure import hint_of_attributes, why_chunks_show
-from udfdask.testing.sample_data import cuts, sig_cut, tile_sizes, whole_cuts
+from udfdask.testing.sample_data import (
+    parts_and_chunkings,
+    ragged_sig_chunks,
+    scan_chunkings,
+    tile_sizes,
+)
 from udfdask.testing.udf_under_test import Subject
 from udfdask.types import AnyArray
 
@@ -20,18 +25,20 @@ from udfdask.types import AnyArray
 def tiles_do_not_show(subject: Subject) -> None:
     """The shape of tiles does not change the results."""
     for data in (*_few_frames(subject), subject.data):
-        whole = subject.run(data=data)
-        wanted = subject.results_of(whole)
-        for size in tile_sizes(subject.sig, whole.declared.input_dtype, whole.recipe.grid.n_frames):
+        single = subject.run(data=data)
+        expected = subject.results_of(single)
+        for size in tile_sizes(
+            subject.sig, single.declared.input_dtype, single.recipe.grid.n_frames
+        ):
             run = subject.run(Layout(tile_bytes=size), data=data)
-            found = subject.results_of(run)
-            difference = subject.difference(found, wanted, data)
+            results = subject.results_of(run)
+            difference = subject.difference(results, expected, data)
             if difference:
                 tiling = run.recipe.tiling
                 subject.fail(
                     f"{difference.name!r} depends on the shape of tiles: tiles of shape "
                     f"{tuple(tiling.shape)} give {difference.one}, one tile of shape "
-                    f"{tuple(whole.recipe.tiling.shape)} gives {difference.other} "
+                    f"{tuple(single.recipe.tiling.shape)} gives {difference.other} "
                     f"{difference.where}. A frame can arrive in several tiles: combine with the "
                     "value in the buffer (+=, np.maximum), or set whole_frames = True"
                 )
@@ -40,14 +47,14 @@ def tiles_do_not_show(subject: Subject) -> None:
 def _few_frames(subject: Subject) -> list[AnyArray]:
     """Return the first frame and the first two frames, if the UDF works with them."""
     parts: list[AnyArray] = []
-    for data, _ in itertools.islice(cuts(subject.data, subject.sig_dims), 1):
+    for data, _ in itertools.islice(parts_and_chunkings(subject.data, subject.sig_dims), 1):
         parts += [data[(*(slice(None),) * (len(subject.nav) - 1), slice(0, 1))], data]
     return [data for data in parts if subject.error_with(data) is None]
 
 
 def signal_chunks_do_not_show(subject: Subject) -> None:
     """Signal chunks do not change the results."""
-    chunks = sig_cut(subject.sig)
+    chunks = ragged_sig_chunks(subject.sig)
     for data in (*_few_frames(subject), subject.data):
         difference = subject.difference(
             subject.results(Layout(sig_chunks=chunks), data=data),
@@ -65,17 +72,17 @@ def signal_chunks_do_not_show(subject: Subject) -> None:
 def chunks_do_not_show(subject: Subject) -> None:
     """Chunks of the scan do not change the results."""
     usable: dict[tuple[int, ...], bool] = {}
-    for data, nav_chunks in cuts(subject.data, subject.sig_dims):
+    for data, nav_chunks in parts_and_chunkings(subject.data, subject.sig_dims):
         if data.shape not in usable:  # parameters may fit only one scan shape
             usable[data.shape] = subject.error_with(data) is None
         if not usable[data.shape]:
             continue
-        whole = subject.run(data=data)
+        single = subject.run(data=data)
         split = subject.run(Layout(nav_chunks=nav_chunks), data=data)
         results = subject.results_of(split)
-        difference = subject.difference(results, subject.results_of(whole), data)
+        difference = subject.difference(results, subject.results_of(single), data)
         if difference:
-            subject.fail(why_chunks_show(subject, whole, split, difference))
+            subject.fail(why_chunks_show(subject, single, split, difference))
         if len(split.partials) == 3 and split.declared.merge.mode in ("tree", "all"):
             _check_groups(subject, split, results)
 
@@ -118,7 +125,7 @@ def _merged_alone(run: EagerRun, partials: list[Partial]) -> Partial:
 
 def order_does_not_show(subject: Subject) -> None:
     """The order in which chunks are processed does not change the results."""
-    for nav_chunks in whole_cuts(subject.nav):
+    for nav_chunks in scan_chunkings(subject.nav):
         forwards = subject.results(Layout(nav_chunks=nav_chunks))
         layout = Layout(nav_chunks=nav_chunks, backwards=True)
         difference = subject.difference(subject.results(layout), forwards)
@@ -136,8 +143,7 @@ def fan_in_does_not_show(subject: Subject) -> None:
     if not subject.nav:
         return
     one_each = tuple((1,) * n for n in subject.nav)
-    few = next(whole_cuts(subject.nav), None)
-    for nav_chunks in (few, one_each):
+    for nav_chunks in (subject.two_chunks, one_each):
         first: dict[str, AnyArray] | None = None
         for fan_in in (2, 3, 8, False):
             run = subject.run(Layout(nav_chunks=nav_chunks, fan_in=fan_in))
