@@ -9,14 +9,13 @@ from pathlib import Path
 
 import click
 
-from udfdask.cli.catalogue import CATALOGUE, Entry, plain_name
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
 from udfdask.cli.live import View, WindowView
-from udfdask.cli.options import Asked, PathType, takes_asked
+from udfdask.cli.options import Asked, takes_asked, to_path
 from udfdask.cli.outputs import Outputs
 from udfdask.cli.run_and_report import Live, run_in_one_pass
 from udfdask.cli.stopping import ending_when_asked
-from udfdask.cli.udf_option import unknown
+from udfdask.cli.udf_option import CATALOGUE, Entry, plain_name, unknown
 from udfdask.errors import UDFWarning
 from udfdask.graph.input_files import data_files
 from udfdask.io.open_file import open_file
@@ -86,7 +85,8 @@ def explain(asked: Asked) -> None:
 @click.option(
     "--out",
     "outs",
-    type=PathType(),
+    type=to_path,
+    metavar="PATH",
     multiple=True,
     help="Write the results to a zarr store, or to a NumPy file if it ends in .npz.",
 )
@@ -95,7 +95,7 @@ def explain(asked: Asked) -> None:
     is_flag=True,
     help="Replace existing files of --out and --plot if they are of the same kind.",
 )
-@click.option("--plot", type=PathType(), help="Draw the results into a PNG file.")
+@click.option("--plot", type=to_path, metavar="PATH", help="Draw the results into a PNG file.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
 @click.option(
     "--live",

@@ -11,7 +11,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
-from udfdask.cli.options import PathType
+from udfdask.cli.options import to_path
 from udfdask.cli.run_and_report import run_in_one_pass
 from udfdask.demo import disk_center, make_recording
 from udfdask.plotting.panels import Panel
@@ -39,7 +39,8 @@ Next:
 @click.command(short_help="Make a 4D-STEM dataset and analyze it in one pass.")
 @click.option(
     "--plot",
-    type=PathType(),
+    type=to_path,
+    metavar="PATH",
     show_default="udfdask-demo.png, with a number if this file already exists",
     help="The PNG file to draw.",
 )
