@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from udfdask.cli.udf_option import AskedUDF, to_udf
+from udfdask.cli.udf_option import NamedUDF, to_udf
 from udfdask.errors import UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
@@ -202,12 +202,12 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CommandOptions:
     """The options that a user has typed."""
 
     file: Path
     """The file to read."""
-    udfs: Sequence[AskedUDF]
+    udfs: Sequence[NamedUDF]
     """UDFs to run."""
     detectors: Sequence[VirtualDetectorUDF]
     """Virtual detectors to run in the same pass."""
@@ -237,17 +237,17 @@ class Asked:
     @property
     def named_udfs(self) -> dict[str, UDF]:
         """All UDFs to run, by name: a second disk is called ``disk_2``."""
-        once = {asked.text: asked for asked in self.udfs}
-        pairs: list[tuple[str, UDF]] = [(asked.name, asked.udf) for asked in once.values()]
+        once = {named.text: named for named in self.udfs}
+        pairs: list[tuple[str, UDF]] = [(named.name, named.udf) for named in once.values()]
         pairs += [(str(detector.params.shape), detector) for detector in self.detectors]
-        named: dict[str, UDF] = {}
+        by_name: dict[str, UDF] = {}
         for plain, udf in pairs:
             name, n = plain, 1
-            while name in named:
+            while name in by_name:
                 n += 1
                 name = f"{plain}_{n}"
-            named[name] = udf
-        return named
+            by_name[name] = udf
+        return by_name
 
     def region(self, opened: OpenedFile) -> Any:
         """Return the region as a mask for the scan of an opened file; None for the whole scan."""
@@ -264,16 +264,16 @@ class Asked:
         )
 
 
-def takes_asked(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options above to a command, which gets them as one argument `asked`."""
-    names = [field.name for field in dataclasses.fields(Asked)]
+def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options above to a command, which gets them as one argument `common`."""
+    names = [field.name for field in dataclasses.fields(CommandOptions)]
 
     @functools.wraps(command)
-    def with_asked(**options: Any) -> None:
-        asked = Asked(**{name: options.pop(name) for name in names})
-        command(asked, **options)
+    def with_one_argument(**options: Any) -> None:
+        given = CommandOptions(**{name: options.pop(name) for name in names})
+        command(given, **options)
 
-    decorated: Callable[..., None] = with_asked
+    decorated: Callable[..., None] = with_one_argument
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated

@@ -45,10 +45,10 @@ class Entry:
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
         """The named parameters of the constructor."""
-        found = inspect.signature(self.udf).parameters
+        parameters = inspect.signature(self.udf).parameters
         return {
             name: p
-            for name, p in found.items()
+            for name, p in parameters.items()
             if p.kind is not p.VAR_KEYWORD and not name.startswith("_")
         }
 
@@ -143,13 +143,13 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
     ``file.py:name`` is that function. A number for a template is the radius of a disk. Any other
     text is passed as it is. Raise ValueError or ArgumentTypeError if the conversion fails.
     """
-    wanted = str(parameter.annotation)
-    if "PathLike" in wanted:
+    annotation = str(parameter.annotation)
+    if "PathLike" in annotation:
         return text
     if text.endswith(".npy"):
         array = _load(text)
-        return functools.partial(np.asarray, array) if "Callable" in wanted else array
-    if "Callable" in wanted:
+        return functools.partial(np.asarray, array) if "Callable" in annotation else array
+    if "Callable" in annotation:
         return _function(text)
     value = _literal(text)
     if parameter.name == "template" and isinstance(value, int | float):
@@ -212,7 +212,7 @@ def _run_file(place: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedUDF:
+class NamedUDF:
     """A UDF from the command line."""
 
     text: str
@@ -223,7 +223,7 @@ class AskedUDF:
     """The UDF."""
 
 
-def to_udf(text: str) -> AskedUDF:
+def to_udf(text: str) -> NamedUDF:
     """Convert ``com:cy=64,cx=64`` to a UDF."""
     name, _, settings = text.partition(":")
     entry = CATALOGUE.get(plain_name(name))
@@ -235,7 +235,7 @@ def to_udf(text: str) -> AskedUDF:
         raise click.BadParameter(
             f"{text!r}: {error} ({_allowed(entry)}; more with: udfdask udfs {entry.name})"
         ) from error
-    return AskedUDF(text=text, name=entry.name, udf=udf)
+    return NamedUDF(text=text, name=entry.name, udf=udf)
 
 
 def unknown(name: str) -> str:
