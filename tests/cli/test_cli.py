@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from udfdask.cli import main
-from udfdask.cli.options import ChunksType, RegionType, ShapeType, region_mask
+from udfdask.cli.options import region_mask, to_chunks, to_region, to_shape
 from udfdask.errors import ArgumentValueError
 
 SHAPE = (6, 8, 10, 12)
@@ -487,14 +487,14 @@ def test_loading_the_command_line_is_cheap():
     ],
 )
 def test_chunks(text, chunks):
-    assert ChunksType().convert(text, None, None) == chunks
+    assert to_chunks(text) == chunks
 
 
 def test_shapes_and_regions():
-    assert ShapeType().convert("256, 4", None, None) == (256, 4)
-    assert RegionType().convert("1:,-2", None, None) == (slice(1, None), -2)
+    assert to_shape("256, 4") == (256, 4)
+    assert to_region("1:,-2") == (slice(1, None), -2)
     with pytest.raises(click.BadParameter):
-        ShapeType().convert("0", None, None)
+        to_shape("0")
 
 
 def test_region_mask_of_fewer_parts_than_axes():

@@ -5,7 +5,7 @@ import pytest
 
 import udfdask as ud
 from commands import call
-from udfdask.cli.catalogue import CATALOGUE
+from udfdask.cli.udf_option import CATALOGUE
 from udfdask.io import open_file
 from udfdask.testing import raise_if_dask_computes
 from udfdask.udfs import CoMUDF, StdDevUDF

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from commands import call
 from udfdask import udfs
-from udfdask.cli.catalogue import CATALOGUE
-from udfdask.cli.udf_option import UDFType, read_value, split_settings
+from udfdask.cli.udf_option import CATALOGUE, read_value, split_settings, to_udf
 from udfdask.masks import DiskTemplate
 
 SHAPE = (6, 8, 16, 16)
@@ -31,7 +30,7 @@ def folder(tmp_path, values, monkeypatch):
 
 
 def made(text):
-    return UDFType().convert(text, None, None).udf
+    return to_udf(text).udf
 
 
 def found(folder, *options):

@@ -326,7 +326,8 @@ def test_one_signal_chunk_a_task_where_patches_allow():
     chunks = (2, 3, (1, 1, 1, 1, 4), 9)
     assert "one for each signal chunk" in str(explain(SumUDF(), None, chunks))
     assert "one for each signal chunk" in str(explain(SumUDF(), (6, 4), chunks))
-    with pytest.warns(ud.UDFWarning, match=r"excluded pixels are patched from pixels in another signal chunk"):
+    text = r"excluded pixels are patched from pixels in another signal chunk"
+    with pytest.warns(ud.UDFWarning, match=text):
         ud.run_udf(
             da.from_array(DATA, chunks=chunks),
             SumUDF(),

@@ -174,7 +174,9 @@ def test_corrections_at_every_door(run):
 
 def test_the_reference_run_needs_a_merge_too():
     udf = idle({"v": {"kind": "single"}})
-    with pytest.raises(ud.MissingMergeError, match=r"Made has sig or single buffers and neither"):
+    with pytest.raises(
+        ud.MissingMergeError, match=r"Made has buffers that the default merge cannot combine: v"
+    ):
         run_reference(np.zeros((2, 3, 4, 4)), udf)
 
 

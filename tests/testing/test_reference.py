@@ -133,5 +133,8 @@ def test_a_missing_merge():
         def get_result_buffers(self):
             return {**super().get_result_buffers(), "total": self.buffer("sig")}
 
-    with pytest.raises(NotImplementedError, match="NoMerge has sig or single buffers"):
+    with pytest.raises(
+        NotImplementedError,
+        match="NoMerge has buffers that the default merge cannot combine: total",
+    ):
         run_reference(DATA, NoMerge())

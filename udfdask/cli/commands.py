@@ -9,14 +9,13 @@ from pathlib import Path
 
 import click
 
-from udfdask.cli.catalogue import CATALOGUE, Entry, plain_name
-from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
+from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
 from udfdask.cli.live import View, WindowView
-from udfdask.cli.options import Asked, PathType, takes_asked
+from udfdask.cli.options import CommandOptions, to_path, with_common_options
 from udfdask.cli.outputs import Outputs
 from udfdask.cli.run_and_report import Live, run_in_one_pass
 from udfdask.cli.stopping import ending_when_asked
-from udfdask.cli.udf_option import unknown
+from udfdask.cli.udf_option import CATALOGUE, Entry, plain_name, unknown
 from udfdask.errors import UDFWarning
 from udfdask.graph.input_files import data_files
 from udfdask.io.open_file import open_file
@@ -39,10 +38,10 @@ def udfs(name: str | None) -> None:
         for entry in CATALOGUE.values():
             click.echo(f"{entry.name.ljust(width)}  {entry.summary}")
         return
-    found = CATALOGUE.get(plain_name(name))
-    if found is None:
+    selected = CATALOGUE.get(plain_name(name))
+    if selected is None:
         raise click.BadParameter(unknown(name), param_hint="NAME")
-    click.echo(_description(found))
+    click.echo(_description(selected))
 
 
 def _description(entry: Entry) -> str:
@@ -56,8 +55,8 @@ def _description(entry: Entry) -> str:
 
 
 @click.command(short_help="Describe what a run would do, without running it.")
-@takes_asked
-def explain(asked: Asked) -> None:
+@with_common_options
+def explain(common: CommandOptions) -> None:
     """Describe what `udfdask run` would do with FILE: chunks, tasks, bytes, memory, tiles, merges.
 
     This command reads no frame.
@@ -66,27 +65,28 @@ def explain(asked: Asked) -> None:
     udfdask explain scan.mib --udf com:r=20
     udfdask explain scan.mib --udf stddev --chunks 16,-1,-1,-1 --roi 0:64,0:64
     """  # noqa: D301, click wants the character
-    with plain_warnings(), told_plainly(PLANNING):
-        opened = open_file(asked.file, **asked.opening)
-        click.echo(asked.headline(opened))
+    with plain_warnings(), plain_errors(PLANNING):
+        opened = open_file(common.file, **common.opening)
+        click.echo(common.headline(opened))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UDFWarning)  # the plan contains the same text
             plan = explain_run(
                 opened.array,
-                list(asked.named_udfs.values()),
+                list(common.named_udfs.values()),
                 sig_dims=opened.sig_dims,
-                roi=asked.region(opened),
+                roi=common.region(opened),
             )
         click.echo(plan)
 
 
 @click.command(short_help="Run ready-made UDFs on a file.")
-@takes_asked
+@with_common_options
 @click.option("--scheduler", help="threads, processes, synchronous, or tcp://host:port.")
 @click.option(
     "--out",
     "outs",
-    type=PathType(),
+    type=to_path,
+    metavar="PATH",
     multiple=True,
     help="Write the results to a zarr store, or to a NumPy file if it ends in .npz.",
 )
@@ -95,7 +95,7 @@ def explain(asked: Asked) -> None:
     is_flag=True,
     help="Replace existing files of --out and --plot if they are of the same kind.",
 )
-@click.option("--plot", type=PathType(), help="Draw the results into a PNG file.")
+@click.option("--plot", type=to_path, metavar="PATH", help="Draw the results into a PNG file.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
 @click.option(
     "--live",
@@ -111,7 +111,7 @@ def explain(asked: Asked) -> None:
     help="Seconds between two updates with --live.",
 )
 def run(
-    asked: Asked,
+    common: CommandOptions,
     scheduler: str | None,
     outs: Sequence[Path],
     overwrite: bool,
@@ -133,30 +133,30 @@ def run(
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
     """  # noqa: D301, click wants the character
     with ending_when_asked(), plain_warnings():
-        with told_plainly(PLANNING):
-            opened = open_file(asked.file, **asked.opening)
-            udfs = asked.named_udfs
+        with plain_errors(PLANNING):
+            opened = open_file(common.file, **common.opening)
+            udfs = common.named_udfs
             outputs = Outputs(
                 outs=outs,
                 plot=plot,
                 overwrite=overwrite,
-                sources=(str(asked.file), *data_files(opened.array)),
+                sources=(str(common.file), *data_files(opened.array)),
             )
             # Check now, so that a mistake does not cost hours of computing.
             outputs.check(udfs)
-        click.echo(asked.headline(opened))
+        click.echo(common.headline(opened))
         picture = outputs.picture(list(udfs), opened)
         views = _views(picture, list(udfs), opened) if live else []
         results = run_in_one_pass(
             opened.array,
             udfs,
             sig_dims=opened.sig_dims,
-            roi=asked.region(opened),
+            roi=common.region(opened),
             scheduler=scheduler,
             progress=progress,
             live=Live(every=every, views=views) if live else None,
         )
-        with told_plainly(PLANNING):
+        with plain_errors(PLANNING):
             outputs.write(results, opened, picture)
 
 

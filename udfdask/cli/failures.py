@@ -26,7 +26,7 @@ RUNNING: tuple[type[Exception], ...] = (UDFError, OSError, EOFError)
 
 
 @contextmanager
-def told_plainly(expected: tuple[type[Exception], ...]) -> Iterator[None]:
+def plain_errors(expected: tuple[type[Exception], ...]) -> Iterator[None]:
     """Convert expected exceptions to click's exceptions, which print only the message."""
     try:
         yield

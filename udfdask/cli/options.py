@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from udfdask.cli.udf_option import AskedUDF, UDFType
+from udfdask.cli.udf_option import NamedUDF, to_udf
 from udfdask.errors import UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
@@ -24,132 +24,82 @@ Index = tuple[int | slice, ...]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-class PathType(click.ParamType[Path]):
-    """The name of a file or folder."""
-
-    name = "path"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Convert a name to a path; refuse an empty name, which would be the current folder."""
-        if value == "":
-            self.fail("'' is not a file name: is a shell variable empty?", param, ctx)
-        return Path(value)
+def to_path(text: str) -> Path:
+    """Convert the name of a file or folder; an empty name would be the current folder."""
+    if not text:
+        raise click.BadParameter("'' is not a file name: is a shell variable empty?")
+    return Path(text)
 
 
-class ShapeType(click.ParamType[tuple[int, ...]]):
-    """A shape: ``256,256``."""
+def to_shape(text: str) -> tuple[int, ...]:
+    """Convert ``256,256`` to a tuple of ints."""
+    try:
+        sizes = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        raise click.BadParameter(f"{text!r} is not a shape: write positive sizes such as 256,256")
+    return sizes
 
-    name = "shape"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Convert ``256,256`` to a tuple of ints."""
-        if isinstance(value, tuple):
-            return value
+def to_chunks(text: str) -> Any:
+    """Convert ``4,4,-1,auto`` or ``64MiB`` to the form that dask accepts."""
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        sizes = tuple(part if part == "auto" else int(part) for part in parts)
+    except ValueError:
+        if re.fullmatch(r"\d+(\.\d+)? *[kMGT]?i?B", text, re.IGNORECASE):
+            return text
+        raise click.BadParameter(
+            f"{text!r} are not chunks: write one size per dimension such as 4,4,-1,-1 "
+            "(-1 is the whole dimension), or auto, or 64MiB"
+        ) from None
+    if any(isinstance(size, int) and size != -1 and size < 1 for size in sizes):
+        raise click.BadParameter(
+            f"{text!r} are not chunks: a size is positive, or -1 for the whole dimension"
+        )
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def to_region(text: str) -> Index | Mask:
+    """Convert ``0:10,3`` to slices and ints, and ``mask.npy`` to the mask in that file."""
+    if text.endswith(".npy"):
         try:
-            sizes = tuple(int(part) for part in value.split(","))
-        except ValueError:
-            sizes = ()
-        if not sizes or min(sizes) < 1:
-            self.fail(f"{value!r} is not a shape: write positive sizes such as 256,256", param, ctx)
-        return sizes
-
-
-class ChunksType(click.ParamType[Any]):
-    """Chunks: ``auto``, ``64MiB``, or one size per dimension, -1 for the whole dimension."""
-
-    name = "chunks"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert ``4,4,-1,auto`` to the form that dask accepts."""
-        if not isinstance(value, str):
-            return value
-        parts = [part.strip() for part in value.split(",")]
-        try:
-            sizes = tuple(part if part == "auto" else int(part) for part in parts)
-        except ValueError:
-            if re.fullmatch(r"\d+(\.\d+)? *[kMGT]?i?B", value, re.IGNORECASE):
-                return value
-            self.fail(
-                f"{value!r} are not chunks: write one size per dimension such as 4,4,-1,-1 "
-                "(-1 is the whole dimension), or auto, or 64MiB",
-                param,
-                ctx,
-            )
-        if any(isinstance(size, int) and size != -1 and size < 1 for size in sizes):
-            self.fail(
-                f"{value!r} are not chunks: a size is positive, or -1 for the whole dimension",
-                param,
-                ctx,
-            )
-        return sizes[0] if len(sizes) == 1 else sizes
-
-
-class RegionType(click.ParamType[Index | Mask]):
-    """A region of the scan: ``y0:y1,x0:x1`` like slices in Python, or a mask in an .npy file."""
-
-    name = "region"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Index | Mask:
-        """Convert ``0:10,3`` to slices and ints, and ``mask.npy`` to a mask."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # already converted
-        if value.endswith(".npy"):
-            return self._mask(value, param, ctx)
-        try:
-            return tuple(_one_index(part) for part in value.split(","))
-        except ValueError:
-            self.fail(
-                f"{value!r} is not a region: write a slice or a position for each navigation axis, "
-                "such as 0:10,5:20 or 3,:, or the name of an .npy file with a boolean mask",
-                param,
-                ctx,
-            )
-
-    def _mask(self, name: str, param: click.Parameter | None, ctx: click.Context | None) -> Mask:
-        """Return the mask in a file."""
-        try:
-            mask = read_npy(name)
+            mask = read_npy(text)
         except (OSError, UDFError) as error:
-            self.fail(f"{name!r} cannot be read: {error}", param, ctx)
+            raise click.BadParameter(f"{text!r} cannot be read: {error}") from error
         if mask.dtype != np.bool_:
-            self.fail(f"{name!r} contains {mask.dtype}, but a mask must be boolean", param, ctx)
+            raise click.BadParameter(f"{text!r} contains {mask.dtype}, but a mask must be boolean")
         return mask
+    try:
+        return tuple(_one_index(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not a region: write a slice or a position for each navigation axis, "
+            "such as 0:10,5:20 or 3,:, or the name of an .npy file with a boolean mask"
+        ) from None
 
 
-class DetectorType(click.ParamType[VirtualDetectorUDF]):
-    """A virtual detector: ``ring,ri=10,ro=20``."""
-
-    name = "detector"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> VirtualDetectorUDF:
-        """Convert ``disk,r=5`` to a UDF."""
-        if isinstance(value, VirtualDetectorUDF):
-            return value
-        shape, *settings = (part.strip() for part in value.split(","))
-        try:
-            numbers = {}
-            for setting in settings:
-                name, _, number = setting.partition("=")
-                numbers[name.strip()] = float(number)
-        except ValueError:
-            self.fail(
-                f"{value!r} is not a detector: write a shape and its numbers in pixels, such as "
-                "disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20",
-                param,
-                ctx,
-            )
-        try:
-            return VirtualDetectorUDF(shape, **numbers)
-        except UDFError as error:
-            self.fail(str(error), param, ctx)
-        except TypeError:
-            self.fail(f"{value!r} is not a detector: one of its numbers is unknown", param, ctx)
+def to_detector(text: str) -> VirtualDetectorUDF:
+    """Convert ``ring,ri=10,ro=20`` to a virtual detector."""
+    shape: Any  # the UDF checks it
+    shape, *settings = (part.strip() for part in text.split(","))
+    try:
+        pairs = (setting.partition("=") for setting in settings)
+        numbers = {name.strip(): float(number) for name, _, number in pairs}
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not a detector: write a shape and its numbers in pixels, such as "
+            "disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20"
+        ) from None
+    try:
+        return VirtualDetectorUDF(shape, **numbers)
+    except UDFError as error:
+        raise click.BadParameter(str(error)) from error
+    except TypeError:
+        raise click.BadParameter(
+            f"{text!r} is not a detector: one of its numbers is unknown"
+        ) from None
 
 
 def _one_index(text: str) -> int | slice:
@@ -193,11 +143,12 @@ def _indexed(region: Index, nav_shape: tuple[int, ...]) -> Mask:
 
 
 _OPTIONS = (
-    click.argument("file", type=PathType()),
+    click.argument("file", type=to_path),
     click.option(
         "--udf",
         "udfs",
-        type=UDFType(),
+        type=to_udf,
+        metavar="NAME[:PARAMETER=VALUE,...]",
         multiple=True,
         default=("sum", "sumsig"),
         show_default="sum and sumsig",
@@ -207,7 +158,8 @@ _OPTIONS = (
     click.option(
         "--detector",
         "detectors",
-        type=DetectorType(),
+        type=to_detector,
+        metavar="DETECTOR",
         multiple=True,
         help="A virtual detector in the same pass: disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20 in "
         "pixels.",
@@ -216,16 +168,29 @@ _OPTIONS = (
         "--sig-dims", type=int, help="Number of signal dimensions; by default as in the file."
     ),
     click.option(
-        "--roi", type=RegionType(), help="Part of the scan: y0:y1,x0:x1, a position, or mask.npy."
+        "--roi",
+        type=to_region,
+        metavar="REGION",
+        help="Part of the scan: y0:y1,x0:x1, a position, or mask.npy.",
     ),
     click.option(
-        "--chunks", type=ChunksType(), help="Chunks for reading: 4,4,-1,-1 or auto or 64MiB."
+        "--chunks",
+        type=to_chunks,
+        metavar="CHUNKS",
+        help="Chunks for reading: 4,4,-1,-1 or auto or 64MiB.",
     ),
     click.option(
         "--dataset", help="Dataset to read: a path in the file, or a signal's number or title."
     ),
-    click.option("--nav-shape", type=ShapeType(), help="Scan positions of a raw file: 256,256."),
-    click.option("--sig-shape", type=ShapeType(), help="Detector pixels of a raw file: 128,128."),
+    click.option(
+        "--nav-shape", type=to_shape, metavar="SHAPE", help="Scan positions of a raw file: 256,256."
+    ),
+    click.option(
+        "--sig-shape",
+        type=to_shape,
+        metavar="SHAPE",
+        help="Detector pixels of a raw file: 128,128.",
+    ),
     click.option("--dtype", help="Type of the values in a raw file: uint16, >u2."),
     click.option(
         "--offset",
@@ -237,12 +202,12 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CommandOptions:
     """The options that a user has typed."""
 
     file: Path
     """The file to read."""
-    udfs: Sequence[AskedUDF]
+    udfs: Sequence[NamedUDF]
     """UDFs to run."""
     detectors: Sequence[VirtualDetectorUDF]
     """Virtual detectors to run in the same pass."""
@@ -272,17 +237,17 @@ class Asked:
     @property
     def named_udfs(self) -> dict[str, UDF]:
         """All UDFs to run, by name: a second disk is called ``disk_2``."""
-        once = {asked.text: asked for asked in self.udfs}
-        pairs: list[tuple[str, UDF]] = [(asked.name, asked.udf) for asked in once.values()]
+        once = {named.text: named for named in self.udfs}
+        pairs: list[tuple[str, UDF]] = [(named.name, named.udf) for named in once.values()]
         pairs += [(str(detector.params.shape), detector) for detector in self.detectors]
-        named: dict[str, UDF] = {}
+        by_name: dict[str, UDF] = {}
         for plain, udf in pairs:
             name, n = plain, 1
-            while name in named:
+            while name in by_name:
                 n += 1
                 name = f"{plain}_{n}"
-            named[name] = udf
-        return named
+            by_name[name] = udf
+        return by_name
 
     def region(self, opened: OpenedFile) -> Any:
         """Return the region as a mask for the scan of an opened file; None for the whole scan."""
@@ -299,16 +264,16 @@ class Asked:
         )
 
 
-def takes_asked(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options above to a command, which gets them as one argument `asked`."""
-    names = [field.name for field in dataclasses.fields(Asked)]
+def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options above to a command, which gets them as one argument `common`."""
+    names = [field.name for field in dataclasses.fields(CommandOptions)]
 
     @functools.wraps(command)
-    def with_asked(**options: Any) -> None:
-        asked = Asked(**{name: options.pop(name) for name in names})
-        command(asked, **options)
+    def with_one_argument(**options: Any) -> None:
+        given = CommandOptions(**{name: options.pop(name) for name in names})
+        command(given, **options)
 
-    decorated: Callable[..., None] = with_asked
+    decorated: Callable[..., None] = with_one_argument
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated

@@ -41,11 +41,11 @@ class Outputs:
             check_packages()
         if self.plot is not None:
             figure_classes()
-        wanted = [(out, kinds[out]) for out in self.outs]
-        wanted += [] if self.plot is None else [(self.plot, PNG)]
+        paths = [(out, kinds[out]) for out in self.outs]
+        paths += [] if self.plot is None else [(self.plot, PNG)]
         targets = [
             check_target(path, kind, overwrite=self.overwrite, sources=self.sources)
-            for path, kind in wanted
+            for path, kind in paths
         ]
         own = [target for udf in udfs.values() for target in udf._targets(self.sources)]
         check_apart([*targets, *own])

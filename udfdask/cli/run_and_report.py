@@ -11,7 +11,7 @@ from typing import Any
 import click
 import dask.array as da
 
-from udfdask.cli.failures import PLANNING, RUNNING, told_plainly
+from udfdask.cli.failures import PLANNING, RUNNING, plain_errors
 from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.errors import UDFWarning
 from udfdask.plotting.table import summary_table
@@ -70,29 +70,29 @@ def run_in_one_pass(
     live: Live | None = None,
 ) -> dict[str, Result]:
     """Run named UDFs; print the plan, progress and table, and return the computed results."""
-    asked = {"udf": list(udfs.values()), "sig_dims": sig_dims, "roi": roi}
-    with told_plainly(PLANNING), warnings.catch_warnings(record=True) as caught:
+    arguments = {"udf": list(udfs.values()), "sig_dims": sig_dims, "roi": roi}
+    with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
-        lazy = run_udf(array, **asked)
+        lazy = run_udf(array, **arguments)
     plan = lazy[0].explain()
     click.echo(f"{plan}\n")
     # Print only warnings that the plan does not already contain.
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         if message not in plan.warnings:
             click.echo(f"warning: {message}\n", err=True)
-    with told_plainly(RUNNING), connected(scheduler) as options:
+    with plain_errors(RUNNING), connected(scheduler) as options:
         if live is None:
             done = compute(*lazy, progress=progress, **options)
             results = dict(zip(udfs, done, strict=True))
         else:
-            results = _run_live(array, asked, list(udfs), live, progress=progress, **options)
+            results = _run_live(array, arguments, list(udfs), live, progress=progress, **options)
     click.echo(f"{summary_table(results)}\n")
     return results
 
 
 def _run_live(
     array: da.Array,
-    asked: dict[str, Any],
+    arguments: dict[str, Any],
     names: list[str],
     live: Live,
     *,
@@ -105,7 +105,7 @@ def _run_live(
         warnings.simplefilter("ignore", UDFWarning)  # already printed
         # a table that is updated in place shows the progress; a bar would break its layout
         bar = progress and not table.in_place
-        snapshots = run_udf_iter(array, **asked, progress=bar, **options)
+        snapshots = run_udf_iter(array, **arguments, progress=bar, **options)
     with snapshots:
         last = last_snapshot(snapshots, [table, *live.views], every=live.every)
     table.clear()

@@ -10,8 +10,8 @@ import click
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.cli.failures import PLANNING, plain_warnings, told_plainly
-from udfdask.cli.options import PathType
+from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
+from udfdask.cli.options import to_path
 from udfdask.cli.run_and_report import run_in_one_pass
 from udfdask.demo import disk_center, make_recording
 from udfdask.plotting.panels import Panel
@@ -39,7 +39,8 @@ Next:
 @click.command(short_help="Make a 4D-STEM dataset and analyze it in one pass.")
 @click.option(
     "--plot",
-    type=PathType(),
+    type=to_path,
+    metavar="PATH",
     show_default="udfdask-demo.png, with a number if this file already exists",
     help="The PNG file to draw.",
 )
@@ -54,14 +55,14 @@ def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
     recording = make_recording()
     ny, nx, ky, kx = recording.shape
     with plain_warnings():
-        with told_plainly(PLANNING):
+        with plain_errors(PLANNING):
             figure_classes()
             place = plot or _free_name(overwrite=overwrite)
             check_target(place, PNG, overwrite=overwrite)
         click.echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}.\n")
         udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=disk_center)}
         results = run_in_one_pass(recording, udfs, sig_dims=2, progress=progress)
-        with told_plainly(PLANNING):
+        with plain_errors(PLANNING):
             title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
             save_png(place, _panels(results, ny * nx), title=title, overwrite=overwrite)
     click.echo(f"wrote {place}\n\nThe same in Python:\n")

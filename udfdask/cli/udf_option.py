@@ -1,4 +1,4 @@
-"""Parse the text after ``--udf``: the name of a UDF, and its parameters after a colon."""
+"""List the ready-made UDFs, and make one from the text after ``--udf``: ``com:cy=64,cx=64``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import click
 import numpy as np
 
-from udfdask.cli.catalogue import CATALOGUE, Entry, plain_name
+from udfdask import udfs
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.masks import DiskTemplate
@@ -31,6 +31,68 @@ _CONSTANTS = {
     "nan": float("nan"),
 }
 _OPENING, _CLOSING = "([{", ")]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A ready-made UDF."""
+
+    name: str
+    """The name after ``--udf``: the class name in lower case, without UDF."""
+    udf: type[UDF]
+    """Its class."""
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The named parameters of the constructor."""
+        parameters = inspect.signature(self.udf).parameters
+        return {
+            name: p
+            for name, p in parameters.items()
+            if p.kind is not p.VAR_KEYWORD and not name.startswith("_")
+        }
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return self._docstring.partition("\n")[0]
+
+    def section(self, title: str) -> str:
+        """Return the text of a section of the docstring, empty if there is no such section."""
+        found = re.search(
+            rf"^{title}\n-+\n(.*?)(?=^[A-Z][\w ]+\n-+$|\Z)",
+            self._docstring,
+            re.MULTILINE | re.DOTALL,
+        )
+        return "" if found is None else found[1].strip()
+
+    @property
+    def usage(self) -> str:
+        """The text to write after ``--udf``: ``fem:center=...,rad_in=...,rad_out=...``."""
+        needed = [f"{p.name}=..." for p in self.parameters.values() if p.default is p.empty]
+        return self.name + (":" + ",".join(needed) if needed else "")
+
+    @property
+    def _docstring(self) -> str:
+        return inspect.getdoc(self.udf) or ""
+
+
+def _entries() -> dict[str, Entry]:
+    """Return all ready-made UDFs by name."""
+    classes = [getattr(udfs, name) for name in udfs.__all__]
+    found = [c for c in classes if inspect.isclass(c) and issubclass(c, UDF)]
+    names = {c.__name__.removesuffix("UDF").lower(): c for c in found}
+    return {name: Entry(name=name, udf=names[name]) for name in sorted(names)}
+
+
+CATALOGUE = _entries()
+"""All ready-made UDFs by name."""
+
+
+def plain_name(name: str) -> str:
+    """Return the command-line name for ``radial-profile``, ``RadialProfileUDF`` and the like."""
+    plain = re.sub(r"[-_ ]", "", name).lower()
+    return plain if plain in CATALOGUE else plain.removesuffix("udf")
 
 
 def split_settings(text: str) -> tuple[list[str], dict[str, str]]:
@@ -81,13 +143,13 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
     ``file.py:name`` is that function. A number for a template is the radius of a disk. Any other
     text is passed as it is. Raise ValueError or ArgumentTypeError if the conversion fails.
     """
-    wanted = str(parameter.annotation)
-    if "PathLike" in wanted:
+    annotation = str(parameter.annotation)
+    if "PathLike" in annotation:
         return text
     if text.endswith(".npy"):
         array = _load(text)
-        return functools.partial(np.asarray, array) if "Callable" in wanted else array
-    if "Callable" in wanted:
+        return functools.partial(np.asarray, array) if "Callable" in annotation else array
+    if "Callable" in annotation:
         return _function(text)
     value = _literal(text)
     if parameter.name == "template" and isinstance(value, int | float):
@@ -150,7 +212,7 @@ def _run_file(place: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedUDF:
+class NamedUDF:
     """A UDF from the command line."""
 
     text: str
@@ -161,30 +223,19 @@ class AskedUDF:
     """The UDF."""
 
 
-class UDFType(click.ParamType[AskedUDF]):
-    """A ready-made UDF: ``sum``, or ``com:cy=64,cx=64``."""
-
-    name = "name[:parameter=value,...]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> AskedUDF:
-        """Convert ``com:cy=64,cx=64`` to a UDF."""
-        if isinstance(value, AskedUDF):
-            return value
-        name, _, settings = value.partition(":")
-        entry = CATALOGUE.get(plain_name(name))
-        if entry is None:
-            self.fail(unknown(name), param, ctx)
-        try:
-            udf = _make(entry, settings)
-        except (UDFError, ValueError) as error:
-            self.fail(
-                f"{value!r}: {error} ({_allowed(entry)}; more with: udfdask udfs {entry.name})",
-                param,
-                ctx,
-            )
-        return AskedUDF(text=value, name=entry.name, udf=udf)
+def to_udf(text: str) -> NamedUDF:
+    """Convert ``com:cy=64,cx=64`` to a UDF."""
+    name, _, settings = text.partition(":")
+    entry = CATALOGUE.get(plain_name(name))
+    if entry is None:
+        raise click.BadParameter(unknown(name))
+    try:
+        udf = _make(entry, settings)
+    except (UDFError, ValueError) as error:
+        raise click.BadParameter(
+            f"{text!r}: {error} ({_allowed(entry)}; more with: udfdask udfs {entry.name})"
+        ) from error
+    return NamedUDF(text=text, name=entry.name, udf=udf)
 
 
 def unknown(name: str) -> str:

@@ -47,27 +47,6 @@ class Window:
         self.is_closed = True
 
 
-class Cell:
-    """The output of a notebook cell; each picture replaces the previous one."""
-
-    is_closed = False
-
-    def __init__(self, size: tuple[float, float]) -> None:
-        make_figure, _ = figure_classes()
-        self.figure = make_figure(figsize=size)
-        self._handle: Any = None
-
-    def show(self) -> None:
-        """Put the picture into the output, or replace the existing picture."""
-        from IPython.display import display
-
-        bundle = {"image/png": as_png(self.figure), "text/plain": repr(self.figure)}
-        if self._handle is None:
-            self._handle = display(bundle, raw=True, display_id=True)
-        else:
-            self._handle.update(bundle, raw=True)
-
-
 class Memory:
     """No screen: the figure only exists in memory and can be saved."""
 
@@ -81,11 +60,26 @@ class Memory:
         """Do nothing."""
 
 
+class Cell(Memory):
+    """The output of a notebook cell; each picture replaces the previous one."""
+
+    _handle: Any = None
+
+    def show(self) -> None:
+        """Put the picture into the output, or replace the existing picture."""
+        from IPython.display import display
+
+        bundle = {"image/png": as_png(self.figure), "text/plain": repr(self.figure)}
+        if self._handle is None:
+            self._handle = display(bundle, raw=True, display_id=True)
+        else:
+            self._handle.update(bundle, raw=True)
+
+
 def open_screen(size: tuple[float, float]) -> Screen:
     """Return the screen that the user looks at, for a figure size in inches."""
     figure_classes()
-    # GUI toolkits work only in the main thread
-    if threading.current_thread() is threading.main_thread() and has_windows():
+    if _can_open_windows():
         return Window(size)
     return Cell(size) if notebook() is not None else Memory(size)
 
@@ -97,7 +91,7 @@ def new_figure(size: tuple[float, float]) -> Any:
     value of a cell. Otherwise it is a plain figure that pyplot does not keep.
     """
     make_figure, _ = figure_classes()
-    if threading.current_thread() is threading.main_thread() and has_windows():
+    if _can_open_windows():
         import matplotlib.pyplot as plt
 
         return plt.figure(figsize=size)
@@ -119,6 +113,11 @@ def notebook() -> Any:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell if hasattr(shell, "kernel") else None
+
+
+def _can_open_windows() -> bool:
+    """Return whether this thread can open windows; GUI toolkits work only in the main thread."""
+    return threading.current_thread() is threading.main_thread() and has_windows()
 
 
 def has_windows() -> bool:

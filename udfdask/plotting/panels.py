@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -129,19 +129,26 @@ def _together(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Pan
         return None
     drawn = _drawn_dims(values.shape, n) if max(values.shape[:n], default=0) > 1 else ()
     rest = [(dim, values.shape[dim] // 2) for dim in range(n) if dim not in drawn]
-    index: list[Any] = [slice(None)] * values.ndim
-    for dim, position in rest:
-        index[dim] = position
-    plane, last = values[tuple(index)], labels.axes[-1]
+    plane, last = _at(values, rest), labels.axes[-1]
     axes = (*(labels.axes[dim] for dim in drawn), last)
     title = labels.title + _where(labels, rest)
     if len(drawn) == 2 and last.labels == VECTOR and not _are_positions(plane):
         return Panel(title=title, values=plane, axes=axes, style="vector")
     if len(drawn) == 1 and values.shape[-1] > 1:
+        style: Style = "signed" if _has_both_signs(plane) else "scan"
         if values.shape[-1] <= _MOST_LINES:
-            return Panel(title=title, values=plane, axes=axes, style="lines", log=log)
-        return Panel(title=title, values=plane, axes=axes, style=_style(plane), log=log)
+            style = "lines"
+        return Panel(title=title, values=plane, axes=axes, style=style, log=log)
     return None
+
+
+def _at(values: np.ndarray[Any, Any], places: Iterable[tuple[int, int]]) -> np.ndarray[Any, Any]:
+    """Return the part of an array at the given positions; `places` has (dimension, position)."""
+    index: list[Any] = [slice(None)] * values.ndim
+    for dim, position in places:
+        index[dim] = position
+    part: np.ndarray[Any, Any] = values[tuple(index)]
+    return part
 
 
 def _are_positions(vectors: np.ndarray[Any, Any]) -> bool:
@@ -165,13 +172,10 @@ def _planes(
     positions = [
         [values.shape[dim] // 2] if dim < n else list(range(values.shape[dim])) for dim in others
     ]
+    axes = tuple(labels.axes[dim] for dim in drawn)
     for chosen in itertools.product(*positions):
-        index: list[Any] = [slice(None)] * values.ndim
-        for dim, position in zip(others, chosen, strict=True):
-            index[dim] = position
-        where = _where(labels, list(zip(others, chosen, strict=True)))
-        axes = tuple(labels.axes[dim] for dim in drawn)
-        yield labels.title + where, values[tuple(index)], axes
+        places = list(zip(others, chosen, strict=True))
+        yield labels.title + _where(labels, places), _at(values, places), axes
 
 
 def _drawn(
@@ -226,11 +230,6 @@ def _drawn_dims(shape: tuple[int, ...], leading: int) -> tuple[int, ...]:
         dim for dim in range(len(shape)) if shape[dim] > 1
     ]
     return tuple(dims[-2:])
-
-
-def _style(values: np.ndarray[Any, Any]) -> Style:
-    """Return the style of an image that is not a pattern."""
-    return "signed" if _has_both_signs(values) else "scan"
 
 
 def _has_both_signs(values: np.ndarray[Any, Any]) -> bool:

@@ -1,6 +1,6 @@
-"""What helps somebody's test: check a UDF, compare results, a plain reference, a fence.
+"""Test UDFs: check one, compare results, run a plain reference, forbid computing.
 
-`udfdask.testing.strategies` needs hypothesis and is imported by itself.
+`udfdask.testing.strategies` needs hypothesis, so it is not imported here.
 """
 
 from udfdask.testing.equality import assert_eq

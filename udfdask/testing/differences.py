@@ -1,4 +1,4 @@
-"""Finds where two sets of results differ: exactly for all but floats, to rounding for those."""
+"""Find where two sets of results differ: floats beyond rounding, other values at all."""
 
 from __future__ import annotations
 
@@ -13,48 +13,49 @@ from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.types import AnyArray
 
 ROUNDING = 1000.0
-"""Units of rounding, of the largest value of an array, that a different order may cost."""
+"""Allowed difference of floats, in units of rounding of the largest value of the array.
+
+Another order of the same sum changes its last digits. Broken UDFs are far above this limit.
+"""
 
 NEAR = 0.3
-"""Share of the largest value by which floats may be apart and yet differ by rounding alone."""
+"""Largest difference, as a share of the largest value, that rounding alone may explain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How far floats may be apart."""
+    """The allowed difference of floats."""
 
     eps: float = 0.0
-    """Precision of what they were computed in, if that is coarser than their own."""
+    """Machine epsilon of the input dtype, if it is coarser than that of the results."""
     data: float = 0.0
-    """Largest absolute value of the data, 0 if they are whole numbers, whose sums are exact."""
+    """Largest absolute value of the data; 0 for whole numbers, because their sums are exact."""
 
     def of(self, scale: float, dtype: np.dtype[Any]) -> float:
-        """Return how far values of a dtype may be apart where the largest is `scale`."""
+        """Return the allowed difference of values of a dtype whose largest one is `scale`."""
         eps = max(self.eps, float(np.finfo(dtype).eps))
         return min(ROUNDING * eps, 1e-2) * scale + 8 * eps * self.data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two sets of results differ first."""
+    """The first difference between two sets of results."""
 
     name: str
     """Name of the buffer."""
     one: str
-    """What the first has there."""
+    """The value in the first set, as text."""
     other: str
-    """What the second has there."""
+    """The value in the second set, as text."""
     index: tuple[int, ...] | None
-    """Where in the array; None if they differ as a whole, in shape or dtype."""
+    """Index in the array; None if shape, dtype or the presence of the result differ."""
     count: str
-    """How many values differ, in words."""
+    """How many values differ, as text."""
 
     @property
     def where(self) -> str:
-        """The place, in words."""
-        if self.index is None:
-            return f"({self.count})"
-        if len(self.index) == 0 or self.index == (0,):
+        """The index and the number of differing values, as text."""
+        if self.index is None or self.index in ((), (0,)):
             return f"({self.count})"
         shown = self.index[0] if len(self.index) == 1 else self.index
         return f"(at index {shown}; {self.count})"
@@ -63,32 +64,28 @@ class Difference:
 def find_difference(
     one: Mapping[str, AnyArray], other: Mapping[str, AnyArray], tolerance: Tolerance
 ) -> Difference | None:
-    """Return the first difference between two sets of arrays by name, None if they agree."""
+    """Return the first difference between two sets of arrays by name; None if they agree."""
     for name in dict.fromkeys((*one, *other)):
         if name not in one or name not in other:
             texts = ["a result" if name in side else "nothing" for side in (one, other)]
-            return _as_a_whole(name, texts[0], texts[1], count="a result is missing")
+            return Difference(name, texts[0], texts[1], None, "a result is missing")
         a, b = one[name], other[name]
-        if a.shape != b.shape:
-            return _as_a_whole(name, f"shape {a.shape}", f"shape {b.shape}", count="shapes differ")
-        if a.dtype != b.dtype:
-            return _as_a_whole(name, f"dtype {a.dtype}", f"dtype {b.dtype}", count="dtypes differ")
+        for what in ("shape", "dtype"):
+            values = [getattr(side, what) for side in (a, b)]
+            if values[0] != values[1]:
+                texts = [f"{what} {value}" for value in values]
+                return Difference(name, texts[0], texts[1], None, f"{what}s differ")
         wrong = differing(a, b, tolerance)
         if wrong.any():
             index = tuple(int(i) for i in np.argwhere(wrong)[0])
-            return Difference(
-                name=name,
-                one=show(a[index]),
-                other=show(b[index]),
-                index=index,
-                count=f"{np.count_nonzero(wrong)} of {wrong.size} values differ"
-                + _rounding(a, b, tolerance),
-            )
+            count = f"{np.count_nonzero(wrong)} of {wrong.size} values differ"
+            hint = _rounding_hint(a, b, tolerance)
+            return Difference(name, show(a[index]), show(b[index]), index, count + hint)
     return None
 
 
-def _rounding(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> str:
-    """Return what helps where floats are nearly equal, "" where they are not."""
+def _rounding_hint(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> str:
+    """Return a hint for floats that are nearly equal, otherwise ""."""
     if one.dtype.kind not in "fc" or not tolerance.data:
         return ""
     finite = np.isfinite(one) & np.isfinite(other)
@@ -97,13 +94,8 @@ def _rounding(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> str:
     return "; if that is rounding, a wider dtype of the buffers helps"
 
 
-def _as_a_whole(name: str, one: str, other: str, *, count: str) -> Difference:
-    """Return a difference that has no place."""
-    return Difference(name=name, one=one, other=other, index=None, count=count)
-
-
 def differing(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> BoolArray:
-    """Return which elements of two arrays of one shape and dtype differ."""
+    """Return which elements differ between two arrays of the same shape and dtype."""
     dtype = one.dtype
     if dtype.names is not None:
         wrong = np.zeros(one.shape, dtype=bool)
@@ -112,7 +104,7 @@ def differing(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> BoolArray
             wrong |= each.any(axis=tuple(range(one.ndim, each.ndim)))
         return wrong
     if dtype.kind in "fc":
-        return _apart(one, other, tolerance)
+        return _beyond_rounding_hint(one, other, tolerance)
     if dtype.kind == "O":
         pairs = zip(one.ravel(), other.ravel(), strict=True)
         flat = np.fromiter((not same(a, b) for a, b in pairs), dtype=bool, count=one.size)
@@ -123,8 +115,8 @@ def differing(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> BoolArray
     return wrong
 
 
-def _apart(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> BoolArray:
-    """Return which floats are further apart than rounding; NaN equals NaN."""
+def _beyond_rounding_hint(one: AnyArray, other: AnyArray, tolerance: Tolerance) -> BoolArray:
+    """Return which floats differ by more than rounding; NaN equals NaN."""
     with np.errstate(all="ignore"):
         finite = np.isfinite(one) & np.isfinite(other)
         sizes = np.maximum(np.abs(one), np.abs(other))[finite]
@@ -151,19 +143,19 @@ def same(one: Any, other: Any) -> bool:
         if bool(one == other):
             return True
         return bool(one != one) and bool(other != other)  # NaN
-    except Exception:  # noqa: BLE001  # objects of users compare as they like
+    except Exception:  # noqa: BLE001  # comparing users' objects can raise anything
         return _same_bytes(one, other)
 
 
 def _same_bytes(one: Any, other: Any) -> bool:
-    """Return whether two objects look the same when pickled; True if they cannot be."""
+    """Return whether two objects are pickled to the same bytes; True if pickling fails."""
     try:
         return pickle.dumps(one) == pickle.dumps(other)
-    except Exception:  # noqa: BLE001  # nothing can be said about them
+    except Exception:  # noqa: BLE001  # they cannot be compared at all
         return True
 
 
 def show(value: Any) -> str:
-    """Return a value for a message, short."""
+    """Return a value as a short text for a message."""
     text = str(value)
     return text if len(text) <= 60 else text[:57] + "..."

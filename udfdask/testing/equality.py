@@ -1,4 +1,4 @@
-"""Compares results and arrays, lazy or computed: values, shapes, dtypes, blocks."""
+"""Compare results and arrays, lazy or computed: values, shapes, dtypes and blocks."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ def assert_eq(
 ) -> None:
     """Assert that two arrays, or two sets of results, are equal.
 
-    Dask arrays are computed on the synchronous scheduler, and each of their blocks must have the
-    shape and dtype that the array announces. Floats are equal to rounding, everything else exactly;
-    NaN equals NaN, NaT equals NaT.
+    dask arrays are computed on the synchronous scheduler, and each block must have the shape and
+    dtype that the array announces. Floats are compared with a tolerance for rounding, everything
+    else exactly. NaN equals NaN, and NaT equals NaT.
 
     Parameters
     ----------
     a, b : array, Result, or mapping of str to array
-        What to compare: dask or NumPy arrays, or anything that NumPy makes an array of; or two sets
-        of results by name. Of two `Result` objects `.raw` and `.valid_mask` are compared as well.
+        Two arrays (dask, NumPy, or anything that NumPy can convert), or two sets of results by
+        name. For two `Result` objects, `.raw` and `.valid_mask` are compared as well.
     rtol : float
         Relative tolerance of floats.
     atol : float
         Absolute tolerance of floats, in their unit.
     check_dtype : bool
-        Whether dtypes must be the same, byte order included.
+        Whether dtypes must be the same, including the byte order.
 
     Raises
     ------
     AssertionError
-        If they differ, saying where.
+        If they differ; the message says where.
 
     Examples
     --------
@@ -61,15 +61,13 @@ def assert_eq(
     __tracebackhide__ = True
     within = (rtol, atol, check_dtype)
     if not isinstance(a, Mapping) and not isinstance(b, Mapping):
-        (left,), (right,) = (
-            _computed([("the first array", a)]),
-            _computed([("the second array", b)]),
-        )
+        (left,) = _computed([("the first array", a)])
+        (right,) = _computed([("the second array", b)])
         _compare("arrays", left, right, *within)
         return
     for side in (a, b):
         if not isinstance(side, Mapping):
-            raise AssertionError(  # noqa: TRY004  # what a test catches
+            raise AssertionError(  # noqa: TRY004  # tests expect AssertionError
                 f"results cannot be compared with a {type(side).__name__}"
             )
     _compare_results(a, b, within)
@@ -83,8 +81,8 @@ def _compare_results(
     if set(a) != set(b):
         raise AssertionError(f"the names differ: {sorted(a)} and {sorted(b)}")
     both = isinstance(a, Result) and isinstance(b, Result)
-    for left, right in zip(_parts(a, both), _parts(b, both), strict=True):
-        _compare(left[0], left[1], right[1], *within)
+    for (label, left), (_, right) in zip(_parts(a, both), _parts(b, both), strict=True):
+        _compare(label, left, right, *within)
     if isinstance(a, Result) and isinstance(b, Result):
         for name in a:
             kinds = [side.buffers[name].kind for side in (a, b)]
@@ -93,7 +91,7 @@ def _compare_results(
 
 
 def _parts(results: Mapping[str, Any], every: bool) -> list[tuple[str, AnyArray]]:
-    """Return results by name, computed at once; with `every`, their rows and masks as well."""
+    """Return computed results with labels; with `every`, also `valid_mask` and `raw`."""
     lazy = [(repr(name), results[name]) for name in sorted(results)]
     if every:
         assert isinstance(results, Result)
@@ -104,7 +102,7 @@ def _parts(results: Mapping[str, Any], every: bool) -> list[tuple[str, AnyArray]
 
 
 def _computed(named: list[tuple[str, Any]]) -> list[AnyArray]:
-    """Return arrays as NumPy arrays; dask arrays in one computation, their blocks checked."""
+    """Return arrays as NumPy arrays; compute all dask arrays together and check their blocks."""
     lazy = {k: a for k, (_, a) in enumerate(named) if isinstance(a, da.Array)}
     done: dict[int, AnyArray] = {}
     if lazy:
@@ -115,39 +113,41 @@ def _computed(named: list[tuple[str, Any]]) -> list[AnyArray]:
             done[k] = _assembled(named[k][0], lazy[k], blocks)
     for k, (_, array) in enumerate(named):
         if k not in done:
-            found = array.compute(scheduler="sync") if is_dask_collection(array) else array
-            done[k] = to_host(found)
+            # a dask collection of another type, such as a DataFrame column
+            done[k] = to_host(
+                array.compute(scheduler="sync") if is_dask_collection(array) else array
+            )
     return [done[k] for k in range(len(named))]
 
 
 def _assembled(label: str, array: da.Array, blocks: Any) -> AnyArray:
-    """Return a dask array's blocks as one array; each must be as announced."""
+    """Return the blocks of a dask array as one array; raise if a block is not as announced."""
     __tracebackhide__ = True
-    known = not any(math.isnan(n) for sizes in array.chunks for n in sizes)
+    has_known_shape = not any(math.isnan(n) for sizes in array.chunks for n in sizes)
     places = itertools.product(*(range(len(sizes)) for sizes in array.chunks))
     grid = np.empty(array.numblocks, dtype=object)
     for place, block in zip(places, blocks, strict=True):
-        found = to_host(block)
+        block = to_host(block)  # noqa: PLW2901
         shape = tuple(sizes[i] for sizes, i in zip(array.chunks, place, strict=True))
-        if known and found.shape != shape:
+        if has_known_shape and block.shape != shape:
             raise AssertionError(
-                f"{label}: block {place} announces shape {shape} and has shape {found.shape}"
+                f"{label}: block {place} announces shape {shape} and has shape {block.shape}"
             )
-        if found.dtype != array.dtype:
+        if block.dtype != array.dtype:
             raise AssertionError(
-                f"{label}: block {place} announces dtype {array.dtype} and has dtype {found.dtype}"
+                f"{label}: block {place} announces dtype {array.dtype} and has dtype {block.dtype}"
             )
-        grid[place] = found
+        grid[place] = block
     if array.ndim == 0:
         return np.asarray(grid[()])
-    whole: AnyArray = np.block(grid.tolist())
-    return whole.reshape(array.shape) if known else whole
+    assembled: AnyArray = np.block(grid.tolist())
+    return assembled.reshape(array.shape) if has_known_shape else assembled
 
 
 def _compare(
     label: str, a: AnyArray, b: AnyArray, rtol: float, atol: float, check_dtype: bool
 ) -> None:
-    """Raise where two NumPy arrays differ."""
+    """Raise if two NumPy arrays differ."""
     __tracebackhide__ = True
     if a.shape != b.shape:
         raise AssertionError(f"{label}: the shapes are {a.shape} and {b.shape}")

@@ -1,4 +1,4 @@
-"""What a check raises, and exceptions of a run put into words."""
+"""Define the exception of a failed check, and describe exceptions of a run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from udfdask.udf import UDF
 
 
 class UDFCheckError(AssertionError):
-    """A UDF breaks a law that `check_udf` knows; the message says which one, and where.
+    """Raised if a UDF breaks a law of `check_udf`; the message says which law, and how.
 
     Attributes
     ----------
     law : str
-        Name of the law, one of those that `check_udf` takes as `skip`.
+        Name of the law, as in the argument `skip` of `check_udf`.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class UDFCheckError(AssertionError):
 
 
 def in_words(error: Exception, udf: UDF) -> str:
-    """Return what an exception out of a run says about a UDF."""
+    """Return the message for an exception that a run of a UDF raised."""
     if _is_read_only(error) and not udf.writable_input:
         method = udf.get_method().value
         return (
@@ -38,7 +38,7 @@ def in_words(error: Exception, udf: UDF) -> str:
 
 
 def _is_read_only(error: Exception) -> bool:
-    """Return whether somebody tried to write to a read-only array."""
+    """Return whether the error comes from writing to a read-only array."""
     text = str(error)
     return isinstance(error, (ValueError, TypeError, RuntimeError)) and (
         "read-only" in text or "readonly" in text or "not writ" in text

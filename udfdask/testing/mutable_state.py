@@ -1,4 +1,8 @@
-"""What a UDF's class, its functions and its module remember: pictures of it, to compare."""
+"""Find the places outside of buffers where a UDF can keep data, and compare them over time.
+
+Such places are the attributes of its class, and the global variables, closures and default
+arguments of its functions.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import copy
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -19,32 +24,32 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtyp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A place that outlives a chunk and may hold data."""
+    """A place that outlives a chunk and can keep data."""
 
     label: str
-    """What it is, in words."""
+    """Description of the place for messages."""
     value: Any
-    """What it holds."""
-    put: Callable[[Any], None]
-    """Puts something else there."""
+    """The value at this place."""
+    put: Callable[[Any], None] | None
+    """Replaces the value; None for default arguments, which stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """What all such places held at one time."""
+class Snapshot:
+    """The values of all such places at one time."""
 
     frozen: Mapping[str, Any]
-    """Comparable stand-ins of the values, by label."""
+    """Stand-ins of the values that can be compared, by label."""
     copies: Mapping[str, Any]
     """Copies of the values that can be copied, by label."""
 
-    def changes(self, later: Picture) -> list[str]:
-        """Return the labels of places that hold something else in a later picture."""
+    def changes(self, later: Snapshot) -> list[str]:
+        """Return the labels of places whose values are different in a later snapshot."""
         labels = dict.fromkeys((*self.frozen, *later.frozen))
         return [k for k in labels if self.frozen.get(k, _NOTHING) != later.frozen.get(k, _NOTHING)]
 
     def text(self, label: str) -> str:
-        """Return what a place held, in a few characters."""
+        """Return the value of a place as a short text."""
         shown = repr(self.copies[label]) if label in self.copies else "nothing"
         return shown if len(shown) <= 40 else shown[:37] + "..."
 
@@ -52,27 +57,27 @@ class Picture:
 _NOTHING = object()
 
 
-def take_picture(cls: type[UDF]) -> Picture:
-    """Return a picture of all places that the methods of a class can keep something in."""
+def take_snapshot(cls: type[UDF]) -> Snapshot:
+    """Return the values of all places where the methods of a class can keep data."""
     frozen, copies = {}, {}
     for place in _places(cls):
         frozen[place.label] = freeze(place.value)
         try:
             copies[place.label] = copy.deepcopy(place.value)
-        except Exception:  # noqa: BLE001  # whatever the object of a user says to that
+        except Exception:  # noqa: BLE001  # copying a user's object can raise anything
             continue
-    return Picture(frozen, copies)
+    return Snapshot(frozen, copies)
 
 
-def restore(cls: type[UDF], picture: Picture, labels: list[str]) -> None:
-    """Put the values of a picture back."""
+def restore(cls: type[UDF], snapshot: Snapshot, labels: list[str]) -> None:
+    """Restore the values that some places have in a snapshot."""
     for place in list(_places(cls)):
-        if place.label in labels and place.label in picture.copies:
-            place.put(copy.deepcopy(picture.copies[place.label]))
+        if place.put and place.label in labels and place.label in snapshot.copies:
+            place.put(copy.deepcopy(snapshot.copies[place.label]))
 
 
 def freeze(value: Any) -> Any:
-    """Return something that is equal for equal values of any type."""
+    """Return a stand-in for a value of any type; equal values have equal stand-ins."""
     if isinstance(value, _PLAIN):
         return (type(value).__name__, repr(value))
     if isinstance(value, np.ndarray) and value.dtype != object:
@@ -87,34 +92,34 @@ def freeze(value: Any) -> Any:
         pickled = cloudpickle.dumps(value)
         if pickled == cloudpickle.dumps(value):
             return ("pickled", pickled)
-    except Exception:  # noqa: BLE001  # a lock or a file: only whether it is the same one
+    except Exception:  # noqa: BLE001  # a lock or a file: compare its identity only
         pass
     return ("object", id(value))
 
 
 def _places(cls: type[UDF]) -> Iterator[Place]:
-    """Yield the places of a class, its bases, its functions and what these name."""
+    """Yield the places of a class, its bases, its functions, and the objects they refer to."""
     seen: set[int] = set()
     for base in cls.__mro__:
         if base.__module__.split(".")[0] not in _FOREIGN and base.__module__ not in _FOREIGN:
-            yield from _of_class(base, seen)
+            yield from _places_of_class(base, seen)
 
 
-def _of_class(cls: type, seen: set[int]) -> Iterator[Place]:
+def _places_of_class(cls: type, seen: set[int]) -> Iterator[Place]:
     """Yield the data attributes of a class, and the places of its functions."""
     if id(cls) in seen:
         return
     seen.add(id(cls))
     for name, value in list(vars(cls).items()):
         for function in _functions(value):
-            yield from _of_function(function, seen)
+            yield from _places_of_function(function, seen)
         if not (name.startswith("__") and name.endswith("__")) and _is_data(value):
             label = f"class attribute {cls.__name__}.{name}"
-            yield Place(label=label, value=value, put=_setter(cls, name))
+            yield Place(label=label, value=value, put=partial(setattr, cls, name))
 
 
-def _of_function(function: types.FunctionType, seen: set[int]) -> Iterator[Place]:
-    """Yield what a function can keep: globals and closures it names, defaults, attributes."""
+def _places_of_function(function: types.FunctionType, seen: set[int]) -> Iterator[Place]:
+    """Yield the places of a function: global variables, closures, defaults and attributes."""
     if id(function) in seen:
         return
     seen.add(id(function))
@@ -125,45 +130,45 @@ def _of_function(function: types.FunctionType, seen: set[int]) -> Iterator[Place
             value = cell.cell_contents
         except ValueError:  # still empty
             continue
-        yield from _of_value(f"variable {name} outside {who}", value, _cell_setter(cell), seen, who)
+        label = f"variable {name} outside {who}"
+        put = partial(setattr, cell, "cell_contents")
+        yield from _places_of_value(label, value, put, seen)
     for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
         if _is_data(value) and not isinstance(value, _PLAIN):
-            yield Place(label=f"default argument of {who}", value=value, put=_ignore)
+            yield Place(label=f"default argument of {who}", value=value, put=None)
     for name, value in vars(function).items():
         if _is_data(value):
-            yield Place(
-                label=f"attribute {who}.{name}", value=value, put=_item_setter(vars(function), name)
-            )
+            put = partial(setattr, function, name)
+            yield Place(label=f"attribute {who}.{name}", value=value, put=put)
     module = function.__globals__
     for name in _names(function.__code__):
         if name in module:
             label = f"module global {name}"
-            put = _item_setter(module, name)
-            yield from _of_value(label, module[name], put, seen, who, module.get("__name__"))
+            put = partial(module.__setitem__, name)
+            yield from _places_of_value(label, module[name], put, seen, module.get("__name__"))
 
 
-def _of_value(
+def _places_of_value(
     label: str,
     value: Any,
     put: Callable[[Any], None],
     seen: set[int],
-    who: str,
     module: str | None = None,
 ) -> Iterator[Place]:
-    """Yield the place of a value that a function names, or those of the function or class it is."""
+    """Yield the place of a value; for a function or class, the places inside it."""
     own = module is None or getattr(value, "__module__", None) == module
     for function in _functions(value):
         if own:
-            yield from _of_function(function, seen)
+            yield from _places_of_function(function, seen)
     if isinstance(value, type):
         if own and value.__module__.split(".")[0] not in _FOREIGN and value is not UDF:
-            yield from _of_class(value, seen)
+            yield from _places_of_class(value, seen)
     elif _is_data(value):
         yield Place(label=label, value=value, put=put)
 
 
 def _functions(value: Any) -> list[types.FunctionType]:
-    """Return the functions that a class attribute or a global is made of."""
+    """Return the functions inside a class attribute or a global variable."""
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     parts = (value.fget, value.fset) if isinstance(value, property) else (value,)
@@ -171,7 +176,7 @@ def _functions(value: Any) -> list[types.FunctionType]:
 
 
 def _is_data(value: Any) -> bool:
-    """Return whether a value could be something that is kept."""
+    """Return whether a value is data, and not code."""
     not_data = (types.ModuleType, type, property, staticmethod, classmethod)
     slots = (types.MemberDescriptorType, types.GetSetDescriptorType)
     return not isinstance(value, (*not_data, *slots)) and not callable(value)
@@ -184,19 +189,3 @@ def _names(code: types.CodeType) -> list[str]:
         if isinstance(constant, types.CodeType):
             names.update(dict.fromkeys(_names(constant)))
     return list(names)
-
-
-def _setter(cls: type, name: str) -> Callable[[Any], None]:
-    return lambda value: setattr(cls, name, value)
-
-
-def _cell_setter(cell: types.CellType) -> Callable[[Any], None]:
-    return lambda value: setattr(cell, "cell_contents", value)
-
-
-def _item_setter(module: dict[str, Any], name: str) -> Callable[[Any], None]:
-    return lambda value: module.__setitem__(name, value)
-
-
-def _ignore(value: Any) -> None:
-    """Leave default arguments as they are."""

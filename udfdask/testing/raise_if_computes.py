@@ -1,4 +1,4 @@
-"""A fence around laziness: inside it, computing anything with dask raises."""
+"""Make dask raise if it computes, to test that code is lazy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dask.local import get_sync
 
 @contextlib.contextmanager
 def raise_if_dask_computes(allowed: int = 0) -> Iterator[None]:
-    """Raise where dask computes something within the block.
+    """Raise if dask computes anything inside the `with` block.
 
     Parameters
     ----------
     allowed : int
-        Number of computations that pass, on the synchronous scheduler, before one raises.
+        Number of computations that are allowed; they run on the synchronous scheduler.
 
     Yields
     ------
@@ -27,7 +27,7 @@ def raise_if_dask_computes(allowed: int = 0) -> Iterator[None]:
     Raises
     ------
     AssertionError
-        At the computation after the allowed ones.
+        If there are more computations.
 
     Examples
     --------

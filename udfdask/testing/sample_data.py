@@ -1,4 +1,4 @@
-"""Small arrays and the ways to cut them: always the same ones, so that a check can be repeated."""
+"""Provide small arrays and ways to chunk them; they never change, so a check can be repeated."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from udfdask.types import AnyArray
 
 NAV = (4, 6)
 FEW_FRAMES = 64
+"""Largest scan that is also processed in tiles of a few pixels; more would take seconds."""
 SIGS = {1: (16,), 2: (6, 8), 3: (3, 4, 5)}
 DTYPES = ("int16", "float32", "uint16", ">u2", "int32", "uint8", "float64", ">f4")
-"""Dtypes of the default arrays, the one that all laws are checked on first."""
+"""Dtypes of the default arrays. All laws are checked on the first, a few laws on all."""
 
 
 def default_arrays(sig_dims: int) -> tuple[AnyArray, ...]:
     """Return small arrays of several dtypes and a scan of 4 by 6 positions.
 
-    They hold whole numbers, so that sums are exact in any precision: negative ones where the
-    dtype has them, positive ones and zeros.
+    They contain whole numbers, because their sums are exact in any precision: positive ones,
+    zeros, and negative ones if the dtype has them.
     """
     sig = SIGS.get(sig_dims, (2,) * sig_dims)
     rng = np.random.default_rng(20)
@@ -35,14 +36,17 @@ def default_arrays(sig_dims: int) -> tuple[AnyArray, ...]:
 
 
 def other_dtypes(data: AnyArray) -> tuple[AnyArray, ...]:
-    """Return a given array, and itself in the other byte order."""
+    """Return an array, and its byte-swapped copy if the dtype has a byte order."""
     if data.dtype.itemsize == 1:
         return (data,)
     return data, data.astype(data.dtype.newbyteorder("S"))
 
 
-def cuts(data: AnyArray, sig_dims: int) -> Iterator[tuple[AnyArray, Chunks]]:
-    """Yield parts of an array and ways to chunk their navigation axes, the smallest first."""
+def parts_and_chunkings(data: AnyArray, sig_dims: int) -> Iterator[tuple[AnyArray, Chunks]]:
+    """Yield parts of an array with ways to chunk their navigation axes, the smallest first.
+
+    Small parts come first because a message shows the first case that fails.
+    """
     nav = data.shape[: data.ndim - sig_dims]
     if not nav:
         return
@@ -51,62 +55,62 @@ def cuts(data: AnyArray, sig_dims: int) -> Iterator[tuple[AnyArray, Chunks]]:
         for cut in sorted(_compositions(n), key=len):
             if 1 < len(cut) <= 3:
                 yield data[(*ones, slice(0, n))], (*((1,) for _ in ones), cut)
-    for nav_chunks in whole_cuts(nav):
+    for nav_chunks in scan_chunkings(nav):
         yield data, nav_chunks
 
 
-def whole_cuts(nav: tuple[int, ...]) -> Iterator[Chunks]:
-    """Yield ways to chunk a scan: halves, ragged, each axis, both, single lines and frames."""
-    whole = tuple((n,) for n in nav)
+def scan_chunkings(nav: tuple[int, ...]) -> Iterator[Chunks]:
+    """Yield ways to chunk a scan: halves, ragged chunks and single frames, in one axis or all."""
+    uncut = tuple((n,) for n in nav)
     for axis, n in enumerate(nav):
         for cut in dict.fromkeys(((1, n - 1), (n - 1, 1), _halves(n), (1,) * n)):
             if n > 1:
-                yield (*whole[:axis], cut, *whole[axis + 1 :])
+                yield (*uncut[:axis], cut, *uncut[axis + 1 :])
     if sum(n > 1 for n in nav) > 1:
         yield tuple(_halves(n) if n > 1 else (n,) for n in nav)
         yield tuple((1, n - 1) if n > 1 else (n,) for n in nav)
 
 
-def sig_cut(sig: tuple[int, ...]) -> Chunks:
-    """Return ragged signal chunks, every axis cut that can be."""
+def ragged_sig_chunks(sig: tuple[int, ...]) -> Chunks:
+    """Return ragged signal chunks, two along each axis of more than one pixel."""
     return tuple((n // 3 or 1, n - (n // 3 or 1)) if n > 1 else (n,) for n in sig)
 
 
 def tile_sizes(sig: tuple[int, ...], dtype: np.dtype[Any], n_frames: int) -> list[int]:
-    """Return sizes of tiles in bytes: of a few frames, of half a frame, of a few pixels."""
+    """Return tile sizes in bytes: a few frames, half a frame, and a few pixels."""
     frame = math.prod(sig) * dtype.itemsize
     sizes = [3 * frame, max(1, frame // 2)]
-    if n_frames <= FEW_FRAMES:  # or it takes too long
+    if n_frames <= FEW_FRAMES:
         sizes.append(max(1, frame // 50))
     return list(dict.fromkeys(sizes))
 
 
 def regions(nav: tuple[int, ...]) -> list[tuple[str, AnyArray]]:
-    """Return regions of interest with a word for each."""
+    """Return regions of interest, each with a name for messages."""
     size = math.prod(nav)
     number = np.arange(size).reshape(nav)
-    found = [
+    named = [
         ("every third frame", number % 3 == 1),
         ("a single frame", number == size // 2 + 1),
         ("no frame of the first chunk", number >= (size + 1) // 2),
         ("no frame", np.zeros(nav, dtype=bool)),
     ]
-    return [(name, roi) for name, roi in found if nav and (roi.any() or name == "no frame")]
+    return [(name, roi) for name, roi in named if nav and (roi.any() or name == "no frame")]
 
 
 def roi_layouts(nav: tuple[int, ...], roi: AnyArray) -> list[Layout]:
-    """Return ways to cut a scan with a region of interest."""
-    several = [c for c in whole_cuts(nav) if all(len(n) <= 2 for n in c)]
+    """Return layouts with a region of interest: one chunk, and two ways to chunk the scan."""
+    several = [c for c in scan_chunkings(nav) if all(len(n) <= 2 for n in c)]
     return [Layout(roi=roi), *(Layout(nav_chunks=c, roi=roi) for c in several[:1] + several[-1:])]
 
 
 def _halves(n: int) -> tuple[int, ...]:
-    """Return an extent in two halves."""
+    """Return the sizes of two halves of n."""
     return (n - n // 2, n // 2)
 
 
 def _compositions(n: int) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to write n as a sum of positive integers, in order."""
+    """Yield all ordered ways to write n as a sum of positive integers."""
     for k in range(n):
         for ends in itertools.combinations(range(1, n), k):
             borders = (0, *ends, n)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: shapes, arrays, chunkings, regions, data sets. Needs hypothesis."""
+"""Provide hypothesis strategies for shapes, arrays, chunkings, regions and datasets."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ DTYPES = (
     *("uint8", "uint16", "int16", "int32", "int64", "float32", "float64", "bool", "complex64"),
     *(">u2", ">i4", ">f4", ">f8", ">c8"),
 )
-"""Dtypes that detectors and analyses give, in both byte orders."""
+"""Dtypes of detector data and of results, in both byte orders."""
 
 
 class Dataset(NamedTuple):
-    """What `run_udf` runs over, from `datasets`."""
+    """Input for `run_udf`, made by `datasets`."""
 
     array: da.Array
-    """The data, chunked, shape (*nav, *sig)."""
+    """The chunked data, shape (*nav, *sig)."""
     sig_dims: int
     """Number of signal axes."""
     roi: AnyArray | None
-    """Which frames are processed, shape `nav`; None for all."""
+    """Region of interest, shape `nav`; None for all frames."""
 
 
 @st.composite
@@ -42,12 +42,12 @@ def shapes(
     max_sig: int = 3,
     max_side: int = 5,
 ) -> Shape:
-    """Return a strategy for shapes of data sets.
+    """Return a strategy for shapes of datasets.
 
     Parameters
     ----------
     draw : callable
-        Given by hypothesis.
+        Passed by hypothesis.
     min_nav, max_nav : int
         Smallest and largest number of navigation axes.
     min_sig, max_sig : int
@@ -75,19 +75,19 @@ def shapes(
 
 @st.composite
 def chunkings(draw: st.DrawFn, shape: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return a strategy for ways to chunk an array, ragged ones among them.
+    """Return a strategy for ways to chunk an array, also with ragged chunks.
 
     Parameters
     ----------
     draw : callable
-        Given by hypothesis.
+        Passed by hypothesis.
     shape : sequence of int
         Extent of each axis.
 
     Returns
     -------
     SearchStrategy of tuple of tuple of int
-        Chunk sizes along each axis, as dask has them.
+        Chunk sizes along each axis, as in dask.
 
     Examples
     --------
@@ -140,19 +140,19 @@ def rois(nav: Sequence[int]) -> st.SearchStrategy[AnyArray | None]:
 def arrays(
     draw: st.DrawFn, shape: Sequence[int] | None = None, *, dtype: Any = None, largest: int = 100
 ) -> AnyArray:
-    """Return a strategy for data: small numbers, negative ones and zeros among them.
+    """Return a strategy for data: small numbers, also zeros and negative numbers.
 
-    Floats are multiples of 1/8, so that their sums are exact and may be compared exactly.
+    Floats are multiples of 1/8, because their sums are exact and can be compared exactly.
 
     Parameters
     ----------
     draw : callable
-        Given by hypothesis.
+        Passed by hypothesis.
     shape : sequence of int, optional
-        Extent of each axis; any of `shapes` by default.
+        Extent of each axis; by default from `shapes`.
     dtype : dtype-like, optional
-        Dtype; by default one of integers, floats, complex numbers and booleans, in native byte
-        order or the other.
+        Dtype; by default one of integers, floats, complex numbers and booleans, in both byte
+        orders.
     largest : int
         Largest absolute value.
 
@@ -186,16 +186,16 @@ def arrays(
 
 @st.composite
 def datasets(draw: st.DrawFn, *, min_nav: int = 1, dtype: Any = None, max_side: int = 4) -> Dataset:
-    """Return a strategy for what `run_udf` runs over: a chunked array with a region of interest.
+    """Return a strategy for datasets: chunked arrays with a region of interest.
 
     Parameters
     ----------
     draw : callable
-        Given by hypothesis.
+        Passed by hypothesis.
     min_nav : int
         Smallest number of navigation axes.
     dtype : dtype-like, optional
-        Dtype of the data; by default any that `arrays` gives.
+        Dtype of the data; by default as in `arrays`.
     max_side : int
         Largest extent of an axis, in frames or pixels.
 

@@ -1,17 +1,19 @@
-"""The UDF under check with its data, and runs of it whose failures are put into words."""
+"""Hold the UDF under check with its data, run it, and describe failures of these runs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from udfdask.testing.differences import Difference, Tolerance, find_difference
-from udfdask.testing.eager_run import Layout, PlainRun
+from udfdask.testing.eager_run import ONE_CHUNK, Chunks, EagerRun, Layout
 from udfdask.testing.failures import UDFCheckError, in_words
-from udfdask.testing.mutable_state import freeze, take_picture
+from udfdask.testing.mutable_state import freeze, take_snapshot
 from udfdask.testing.reference import run_reference, with_computed_params
+from udfdask.testing.sample_data import scan_chunkings
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 
@@ -24,9 +26,9 @@ class Subject:
     Parameters
     ----------
     udf : UDF
-        The user's instance, which nothing here changes.
+        The user's instance; it is never changed.
     arrays : sequence of numpy.ndarray, each of shape (*nav, *sig)
-        The data: the first for all laws, the others for that of dtypes.
+        The data: the first array for all laws, the others for laws about dtypes.
     sig_dims : int
         Number of signal axes.
     """
@@ -37,8 +39,8 @@ class Subject:
         self.sig_dims = sig_dims
         self.notes: list[str] = []
         self._computed: UDF | None = None
-        # taken before anything runs
-        self.picture = take_picture(type(udf))
+        # the state before the first run
+        self.before = take_snapshot(type(udf))
 
     @property
     def name(self) -> str:
@@ -47,7 +49,7 @@ class Subject:
 
     @property
     def data(self) -> AnyArray:
-        """The array that most laws are checked on."""
+        """The array for most laws."""
         return self.arrays[0]
 
     @property
@@ -61,42 +63,51 @@ class Subject:
         return tuple(self.data.shape[self.data.ndim - self.sig_dims :])
 
     @property
+    def frame_bytes(self) -> int:
+        """Size of a frame in bytes."""
+        return math.prod(self.sig) * self.data.dtype.itemsize
+
+    @property
+    def two_chunks(self) -> Chunks | None:
+        """Navigation chunks that divide the scan in two; None for a single frame."""
+        return next(scan_chunkings(self.nav), None)
+
+    @property
     def udf(self) -> UDF:
-        """The UDF, with lazy parameters computed."""
+        """The UDF with computed parameters."""
         if self._computed is None:
             self._computed = with_computed_params(self.original)
         return self._computed
 
     def run(
         self,
-        layout: Layout | None = None,
+        layout: Layout = ONE_CHUNK,
         *,
         data: AnyArray | None = None,
         udf: UDF | None = None,
         company: Sequence[UDF] = (),
-    ) -> PlainRun:
-        """Return a run without dask, of this UDF or a variant of it; what fails is a fault."""
-        used = Layout() if layout is None else layout
+    ) -> EagerRun:
+        """Return a run without dask, of this UDF or of the variant `udf`."""
+        udfs = [self.udf if udf is None else udf, *company]
         array = self.data if data is None else data
-        first = self.udf if udf is None else udf
-        return self.attempt(f"with {used}", PlainRun, [first, *company], array, self.sig_dims, used)
+        return self.attempt(f"with {layout}", EagerRun, udfs, array, self.sig_dims, layout)
 
     def results(
         self,
-        layout: Layout | None = None,
+        layout: Layout = ONE_CHUNK,
         *,
         data: AnyArray | None = None,
         company: Sequence[UDF] = (),
     ) -> dict[str, AnyArray]:
-        """Return the results of a run without dask, nav ones as rows."""
+        """Return the results of a run without dask; nav results have the rows of the ROI."""
         return self.results_of(self.run(layout, data=data, company=company))
 
-    def results_of(self, run: PlainRun) -> dict[str, AnyArray]:
-        """Return the results of a run; what fails is a fault."""
+    def results_of(self, run: EagerRun) -> dict[str, AnyArray]:
+        """Return the results of a run."""
         return self.attempt(f"with {run.layout}", run.results)
 
     def attempt(self, when: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Return what a function returns; an exception out of it is a fault of the UDF."""
+        """Call a function; convert its exceptions to UDFCheckError, because the UDF caused them."""
         try:
             return function(*args, **kwargs)
         except UDFCheckError:
@@ -104,8 +115,8 @@ class Subject:
         except Exception as error:  # a user's method may raise anything
             raise UDFCheckError(f"{when}: {in_words(error, self.udf)}") from error
 
-    def works(self, data: AnyArray, roi: AnyArray | None = None) -> Exception | None:
-        """Return what the plainest run over some data raises, None if it works."""
+    def error_with(self, data: AnyArray, roi: AnyArray | None = None) -> Exception | None:
+        """Return the exception of `run_reference` with some data; None if there is none."""
         try:
             self.reference(data, roi)
         except Exception as error:  # noqa: BLE001  # a user's method may raise anything
@@ -113,17 +124,17 @@ class Subject:
         return None
 
     def reference(self, data: AnyArray, roi: AnyArray | None = None) -> dict[str, AnyArray]:
-        """Return the results of the plainest run, in data set shape."""
+        """Return the results of `run_reference`, in the shape of the dataset."""
         return run_reference(data, self.udf, sig_dims=self.sig_dims, roi=roi)
 
     def tolerance(self, data: AnyArray) -> Tolerance:
-        """Return how far floats may be apart in results over some data."""
+        """Return the allowed difference of floats in results of some data."""
         preferred = np.dtype(self.udf.get_preferred_input_dtype())
         dtype = np.result_type(data.dtype, preferred)
         eps = float(np.finfo(dtype).eps) if dtype.kind in "fc" else 0.0
         largest = float(np.abs(data[np.isfinite(data)]).max(initial=0)) if data.size else 0.0
-        whole = dtype.kind not in "fc" or np.array_equal(data, np.round(data))
-        return Tolerance(eps=eps, data=0.0 if whole else largest)
+        is_exact = dtype.kind not in "fc" or np.array_equal(data, np.round(data))
+        return Tolerance(eps=eps, data=0.0 if is_exact else largest)
 
     def difference(
         self,
@@ -131,17 +142,17 @@ class Subject:
         other: Mapping[str, AnyArray],
         data: AnyArray | None = None,
     ) -> Difference | None:
-        """Return where two sets of results differ beyond rounding."""
+        """Return the first difference between two sets of results that is more than rounding."""
         return find_difference(one, other, self.tolerance(self.data if data is None else data))
 
     def fail(self, text: str) -> NoReturn:
-        """Raise a fault."""
+        """Raise UDFCheckError."""
         raise UDFCheckError(text)
 
     def attributes_set(self) -> list[str]:
-        """Return the attributes of an instance that change while it processes a chunk."""
+        """Return the names of attributes that an instance sets while it processes a chunk."""
         cls = type(self.udf)
-        found: list[str] = []
+        names: list[str] = []
         engine = {"meta", "results", "task_data", "params", "_kwargs"}
 
         def cleanup(udf: Any) -> None:
@@ -150,16 +161,16 @@ class Subject:
                 if name in engine or name.startswith("__"):
                     continue
                 if name not in fresh or freeze(fresh[name]) != freeze(value):
-                    found.append(name)
+                    names.append(name)
 
         self.run(udf=varied(self.udf, cleanup=cleanup))
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(names))
 
 
 def varied(udf: UDF, **attributes: Any) -> UDF:
-    """Return a UDF of a class that differs in some attributes from that of `udf`, and in promises.
+    """Return an instance of a subclass with some other attributes.
 
-    As any subclass it makes only those promises that are among the attributes.
+    Like every subclass, it does not inherit promises: it makes only those in `attributes`.
     """
     cls = type(udf)
     variant: type[UDF] = type(cls.__name__, (cls,), {**attributes, "__module__": cls.__module__})
@@ -169,7 +180,7 @@ def varied(udf: UDF, **attributes: Any) -> UDF:
 def as_rows(
     results: Mapping[str, AnyArray], kinds: Mapping[str, str], roi: AnyArray | None, n_nav: int
 ) -> dict[str, AnyArray]:
-    """Return results of data set shape as rows: as a run without dask gives them."""
+    """Convert results in the shape of the dataset to the shapes of `EagerRun.results`."""
     rows = {}
     for name, array in results.items():
         if kinds[name] == "nav":

@@ -1,7 +1,7 @@
-"""Which threads of the process work while something else runs.
+"""Count the threads of this process that work during a function call.
 
-Counts are compared, no times: a busy machine changes nothing. A thread that sleeps is not switched
-to, and one that helps is switched to at least once.
+The count uses context switches instead of times, because times depend on the load of the machine. A
+sleeping thread has no context switches, and a working thread has at least one.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 from unittest.mock import patch
 
 THREADS = Path("/proc/self/task")
-"""Where Linux describes the threads of this process; other systems have no such folder."""
+"""Folder where Linux describes the threads of this process; other systems do not have it."""
 
 PAUSE = 0.005
-"""Seconds between two looks at threads that are still awake: OpenBLAS's spin for 0.1 s."""
+"""Seconds between two looks at threads that are awake; threads of OpenBLAS spin for 0.1 s."""
 
 LOOKS = 400
-"""Looks at threads that never sleep, as those of somebody else's work, before they are ignored."""
+"""Number of looks before threads that never sleep, such as unrelated work, are ignored."""
 
 
 def helpers_of(run: Callable[[], Any], times: int = 3) -> int:
-    """Return how many other threads work each time that `run` is called.
+    """Return the number of other threads that work in each call of `run`.
 
     Python threads count if `run` starts them. On Linux, threads of libraries such as BLAS, OpenMP
     and numba count as well, no matter what started them.
@@ -37,13 +37,13 @@ def helpers_of(run: Callable[[], Any], times: int = 3) -> int:
             run()
             after = _switches()
             helping.append({thread for thread in after if after[thread] != before.get(thread)})
-    # a thread that works by chance does not do so each time
+    # a thread of unrelated work does not work in each call
     return len(started) + len(set.intersection(*helping))
 
 
 @contextmanager
 def _noting_starts() -> Iterator[list[threading.Thread]]:
-    """Give the list of the Python threads that this thread starts meanwhile."""
+    """Yield a list of the Python threads that this thread starts inside the `with` block."""
     here, start = threading.get_ident(), threading.Thread.start
     started: list[threading.Thread] = []
 
@@ -57,7 +57,7 @@ def _noting_starts() -> Iterator[list[threading.Thread]]:
 
 
 def _switches() -> dict[int, int]:
-    """Return how often each thread that is not Python's was switched to, once all are asleep."""
+    """Wait until threads of libraries sleep; return the number of context switches of each."""
     counts: dict[int, int] = {}
     for _ in range(LOOKS):
         python = {thread.native_id for thread in threading.enumerate()}
@@ -74,11 +74,12 @@ def _switches() -> dict[int, int]:
 
 
 def _threads() -> list[int]:
+    """Return the ids of all threads of this process; [] on other systems than Linux."""
     return [int(folder.name) for folder in THREADS.iterdir()] if THREADS.exists() else []
 
 
 def _state(number: int) -> dict[str, str]:
-    """Return what Linux tells about a thread; nothing about one that has just ended."""
+    """Return the status of a thread from Linux; {} if the thread has just ended."""
     try:
         text = (THREADS / str(number) / "status").read_text()
     except (FileNotFoundError, ProcessLookupError):

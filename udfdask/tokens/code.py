@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from udfdask.tokens import origins
+from udfdask.tokens.content import Walk
 from udfdask.tokens.origins import is_library_module, is_library_scope, library_name
 from udfdask.tokens.references import code_digest, references_of
-from udfdask.tokens.walk import Walk
 
 _MISSING = object()
 _IGNORED = frozenset(
@@ -64,8 +64,7 @@ def name_class(walk: Walk, cls: type) -> Any:
             return ("library", *found)
     elif not cls.__flags__ & _HEAP_TYPE:  # such as the type of functions, which has no module name
         return ("library", cls.__module__, cls.__qualname__)
-    again = walk.again(cls)
-    if again:
+    if again := walk.again(cls):
         return again
     body = [
         (name, walk.name(value))
@@ -78,11 +77,9 @@ def name_class(walk: Walk, cls: type) -> Any:
 
 def name_function(walk: Walk, function: types.FunctionType) -> Any:
     """Name a function by its code, its bound values and all objects that it refers to."""
-    found = library_name(function)
-    if found:
+    if found := library_name(function):
         return walk.unnamed(function) if found in _UNFORESEEN else ("library", *found)
-    again = walk.again(function)
-    if again:
+    if again := walk.again(function):
         return again
     scope = function.__globals__
     return (
@@ -194,29 +191,20 @@ def name_method(walk: Walk, method: types.MethodType) -> Any:
 
 def name_builtin(walk: Walk, function: types.BuiltinFunctionType) -> Any:
     """Name a compiled function; a bound function also by its object."""
-    found = library_name(function)
-    if found is not None:
+    if found := library_name(function):
         return walk.unnamed(function) if found in _UNFORESEEN else ("library", *found)
     owner = function.__self__
     if owner is not None and not isinstance(owner, types.ModuleType):
         return ("method", function.__name__, walk.name(owner))
-    file = compiled_file(function) or walk.unnamed(function)
+    file = origins.compiled_file(function) or walk.unnamed(function)
     return ("compiled", function.__qualname__, file)
-
-
-def compiled_file(value: Any) -> str | None:
-    """Return a hash of the user's compiled module that contains an object, or None."""
-    file = origins.extension_file(value)
-    return None if file is None else origins.file_digest(*file)
 
 
 def name_cached(walk: Walk, function: Any) -> Any:
     """Name a function that is wrapped by functools.lru_cache."""
-    found = library_name(function)
-    if found:
+    if found := library_name(function):
         return ("library", *found)
-    again = walk.again(function)
-    if again:
+    if again := walk.again(function):
         return again
     options = list(function.cache_parameters().items())
     # the other attributes are copies of the function's attributes

@@ -15,28 +15,9 @@ from typing import Any
 import numpy as np
 from dask.base import is_dask_collection, tokenize
 
-from udfdask.tokens.arrays import name_array, name_dtype, name_scalar, name_ufunc
-from udfdask.tokens.code import (
-    name_builtin,
-    name_cached,
-    name_class,
-    name_code,
-    name_function,
-    name_method,
-    name_module,
-)
-from udfdask.tokens.objects import (
-    name_dict,
-    name_instance,
-    name_member,
-    name_own,
-    name_parts,
-    name_proxy,
-    name_sequence,
-    name_set,
-)
+from udfdask.tokens import code, content
+from udfdask.tokens.content import Walk
 from udfdask.tokens.origins import own_version
-from udfdask.tokens.walk import Walk
 
 
 def tokenize_value(value: Any) -> str:
@@ -118,7 +99,7 @@ def _describe(walk: Walk, value: Any) -> Any:
     if by_kind is not None:
         return by_kind(walk, value)
     if isinstance(value, type):
-        return name_class(walk, value)
+        return code.name_class(walk, value)
     for base, by_base in _BY_BASE:
         if isinstance(value, base):
             return by_base(walk, value)
@@ -126,41 +107,41 @@ def _describe(walk: Walk, value: Any) -> Any:
     if hasattr(kind, "__dask_graph__") and is_dask_collection(value):
         return ("collection", tokenize(value))
     if dataclasses.is_dataclass(value) and kind.__module__.startswith("udfdask."):
-        return name_own(walk, value)
-    return name_instance(walk, value)
+        return content.name_own(walk, value)
+    return content.name_instance(walk, value)
 
 
 def _by_parts(base: type, *names: str) -> tuple[type, Callable[[Walk, Any], Any]]:
     """Return a row of `_BY_BASE` for objects that are named by some of their attributes."""
-    return (base, lambda walk, value: name_parts(walk, value, base, names))
+    return (base, lambda walk, value: content.name_parts(walk, value, base, names))
 
 
 _BY_TYPE: dict[type, Callable[[Walk, Any], Any]] = {
-    list: name_sequence,
-    tuple: name_sequence,
-    dict: name_dict,
-    set: name_set,
-    frozenset: name_set,
-    types.FunctionType: name_function,
-    types.CodeType: name_code,
-    types.MethodType: name_method,
-    types.BuiltinFunctionType: name_builtin,
-    types.MappingProxyType: name_proxy,
-    type(functools.lru_cache(int)): name_cached,
-    np.ufunc: name_ufunc,
+    list: content.name_sequence,
+    tuple: content.name_sequence,
+    dict: content.name_dict,
+    set: content.name_set,
+    frozenset: content.name_set,
+    types.FunctionType: code.name_function,
+    types.CodeType: code.name_code,
+    types.MethodType: code.name_method,
+    types.BuiltinFunctionType: code.name_builtin,
+    types.MappingProxyType: content.name_proxy,
+    type(functools.lru_cache(int)): code.name_cached,
+    np.ufunc: content.name_ufunc,
 }
 _BY_BASE: tuple[tuple[type, Callable[[Walk, Any], Any]], ...] = (
-    (types.ModuleType, name_module),
-    (np.ndarray, name_array),
-    (np.generic, name_scalar),
-    (np.dtype, name_dtype),
-    (enum.Enum, name_member),
+    (types.ModuleType, code.name_module),
+    (np.ndarray, content.name_array),
+    (np.generic, content.name_scalar),
+    (np.dtype, content.name_dtype),
+    (enum.Enum, content.name_member),
     _by_parts(staticmethod, "__func__"),
     _by_parts(classmethod, "__func__"),
     _by_parts(property, "fget", "fset", "fdel"),
     _by_parts(functools.cached_property, "func", "attrname"),
     # the values that np.vectorize caches after a call cannot be named
     _by_parts(np.vectorize, "pyfunc", "otypes", "signature", "cache", "excluded"),
-    (weakref.WeakKeyDictionary, name_proxy),
-    (weakref.WeakValueDictionary, name_proxy),
+    (weakref.WeakKeyDictionary, content.name_proxy),
+    (weakref.WeakValueDictionary, content.name_proxy),
 )

@@ -71,9 +71,9 @@ def will_be_library(name: str) -> bool | None:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         return None
-    return (
-        None if spec is None else _lies_in_library(top, spec.origin if spec.has_location else None)
-    )
+    if spec is None:
+        return None
+    return _lies_in_library(top, spec.origin if spec.has_location else None)
 
 
 def library_name(thing: Any) -> tuple[str, str] | None:
@@ -98,11 +98,12 @@ def is_found(thing: Any, name: str) -> bool:
     return _at(module, name) is thing
 
 
-def _at(there: Any, name: str) -> Any:
-    """Return the object with a qualified name; None if there is none."""
+def _at(module: Any, name: str) -> Any:
+    """Return the object with a qualified name in a module; None if there is none."""
+    found = module
     for part in name.split("."):
-        there = getattr(there, part, None)
-    return there
+        found = getattr(found, part, None)
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -119,17 +120,17 @@ def ufunc_name(ufunc: np.ufunc) -> tuple[str, str] | None:
     return None
 
 
-def extension_file(thing: Any) -> tuple[str, int, int] | None:
-    """Return path, time and size of the user's compiled module that contains an object."""
+def compiled_file(thing: Any) -> str | None:
+    """Return a hash of the user's compiled module that contains an object; None if not compiled."""
     file = getattr(sys.modules.get(getattr(thing, "__module__", None) or ""), "__file__", None)
     if file is None or not file.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
         return None
-    found = Path(file).stat()
-    return (file, found.st_mtime_ns, found.st_size)
+    status = Path(file).stat()
+    return _file_digest(file, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=256)
-def file_digest(path: str, written: int, size: int) -> str:
+def _file_digest(path: str, written: int, size: int) -> str:
     """Return a hash of a file; its modification time and size distinguish its versions."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 

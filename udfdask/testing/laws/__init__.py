@@ -1,4 +1,5 @@
-"""The laws that a UDF must keep, one function each: its name, its docstring, its check.
+"""Define the laws that each UDF must keep, one function for each law.
 
-A law takes a `Subject` and raises `UDFCheckError` where the UDF breaks it.
+A law takes a `Subject` and raises `UDFCheckError` if the UDF breaks it. The first line of its
+docstring states the law; the report of `check_udf` prints it.
 """

@@ -1,4 +1,4 @@
-"""Checks a user's UDF against the laws that any chunking relies on."""
+"""Check a user's UDF against the laws that every run with chunks relies on."""
 
 from __future__ import annotations
 
@@ -62,30 +62,30 @@ LAWS: tuple[Law, ...] = (
     independence.pickling_does_not_show,
     independence.dask_does_not_show,
 )
-"""All laws, those that others build on first: the first broken one is the root of the matter.
+"""All laws. Basic ones come first, because only the first broken law is reported.
 
-Those of promises are checked on UDFs that make the promise.
+A law about a promise is only checked if the UDF makes this promise.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """What `check_udf` has found in order."""
+    """The result of a successful `check_udf`."""
 
     udf_name: str
     """Name of the UDF's class."""
     laws: tuple[str, ...]
-    """Names of the laws that it keeps, those of its promises among them."""
+    """Names of the laws that the UDF keeps, also those about its promises."""
     skipped: tuple[str, ...]
-    """Names of the laws that were left out."""
+    """Names of the laws that were skipped."""
     notes: tuple[str, ...]
-    """What could not be checked because the UDF does not work on it: dtypes, an empty ROI."""
+    """Cases that were not checked because the UDF raised an exception: dtypes, regions."""
 
     def __str__(self) -> str:
-        about = {law.__name__: (law.__doc__ or "").partition("\n")[0] for law in LAWS}
+        first_lines = {law.__name__: (law.__doc__ or "").partition("\n")[0] for law in LAWS}
         lines = [f"{self.udf_name} keeps {len(self.laws)} laws:"]
-        lines += [f"  {name}: {about[name]}" for name in self.laws]
-        lines += [f"left out: {name}" for name in self.skipped]
+        lines += [f"  {name}: {first_lines[name]}" for name in self.laws]
+        lines += [f"skipped: {name}" for name in self.skipped]
         lines += [f"not checked, {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -93,39 +93,39 @@ class CheckReport:
 def check_udf(
     udf: UDF, array: Any = None, *, sig_dims: int = 2, skip: Sequence[str] = ()
 ) -> CheckReport:
-    """Check that a UDF gives the same results however the data are cut and wherever it runs.
+    """Check that the results of a UDF do not depend on chunks, tiles, or the place where it runs.
 
-    It runs the UDF over many chunkings, tile shapes, regions of interest, merge orders, dtypes, on
-    the array backends that it offers, in company, on threads and after pickling, and compares with
-    the plainest loop over the data. It tests each promise that the UDF makes. The first law that is
-    broken is raised, in words, with the smallest case found.
+    The UDF runs with many chunkings, tile shapes, regions of interest, merge orders and dtypes, on
+    the array backends that it offers, together with another UDF, on threads, and after pickling.
+    The results are compared with `run_reference`. Each promise of the UDF is tested. The message
+    describes the first broken law with the smallest case that shows it.
 
     Parameters
     ----------
     udf : UDF
-        What to check.
+        The UDF to check.
     array : array, shape (*nav, *sig), optional
-        Data that the UDF is made for, NumPy or dask. They are held in memory and processed some
-        hundred times: a scan of a few positions will do. By default several small arrays, a scan
-        of (4, 6) positions with whole numbers of several dtypes.
+        Data for this UDF, NumPy or dask. They are kept in memory and processed some hundred times,
+        so a scan of a few positions is enough. By default small arrays of several dtypes with
+        whole numbers and (4, 6) scan positions.
     sig_dims : int
         Number of signal axes.
     skip : sequence of str
-        Names of laws to leave out, as they stand in the message.
+        Names of laws to skip, as in the messages.
 
     Returns
     -------
     CheckReport
-        What was checked; printed, it shows a line for each law.
+        The checked laws; `print` shows one line for each law.
 
     Raises
     ------
     UDFCheckError
-        If the UDF breaks a law. It is an AssertionError.
+        If the UDF breaks a law. This exception is an AssertionError.
     ArgumentTypeError
-        If `udf` is no UDF instance, or its `promises` are no `Promises`.
+        If `udf` is not an instance of a UDF, or its `promises` are not `Promises`.
     ArgumentValueError
-        If `skip` holds an unknown name.
+        If `skip` contains an unknown name.
 
     Examples
     --------
@@ -156,42 +156,44 @@ def check_udf(
     names = [law.__name__ for law in LAWS]
     for name in skip:
         if name not in names:
-            raise ArgumentValueError(f"there is no law {name!r}; there are {', '.join(names)}")
-    made = promises_of(udf)
-    asked = [
+            raise ArgumentValueError(
+                f"skip contains {name!r}, which is not a law; the laws are {', '.join(names)}"
+            )
+    promises_made = promises_of(udf)
+    selected = [
         law
         for law in LAWS
-        if law.__name__ not in skip and getattr(made, law.__name__, True) is not False
+        if law.__name__ not in skip and getattr(promises_made, law.__name__, True) is not False
     ]
     subject = Subject(udf, _arrays(array, sig_dims), sig_dims)
     with warnings.catch_warnings():
-        # 0 / 0 in an empty frame and small chunks are no faults
+        # 0 / 0 in an empty frame and small chunks are not mistakes of the UDF
         warnings.simplefilter("ignore", RuntimeWarning)
         warnings.simplefilter("ignore", UDFWarning)
-        for law in asked:
+        for law in selected:
             _check(law, subject)
     return CheckReport(
         udf_name=subject.name,
-        laws=tuple(law.__name__ for law in asked),
+        laws=tuple(law.__name__ for law in selected),
         skipped=tuple(skip),
         notes=tuple(dict.fromkeys(subject.notes)),
     )
 
 
 def _check(law: Law, subject: Subject) -> None:
-    """Check one law; its error says whose it is."""
+    """Check one law; name the UDF and the law in its error."""
     __tracebackhide__ = True
     try:
         law(subject)
     except UDFCheckError as error:
         name = law.__name__
-        told = UDFCheckError(f"{subject.name}: {error} [law {name}]")
-        told.law = name
-        raise told from error.__cause__
+        complete = UDFCheckError(f"{subject.name}: {error} [law {name}]")
+        complete.law = name
+        raise complete from error.__cause__
 
 
 def _arrays(array: Any, sig_dims: int) -> Sequence[np.ndarray[Any, Any]]:
-    """Return the data to check on."""
+    """Return the arrays for a check."""
     if array is None:
         return default_arrays(sig_dims)
     if hasattr(array, "__dask_graph__"):

@@ -1,4 +1,4 @@
-"""Laws of making a UDF: every task makes its own from the parameters, in another process."""
+"""Laws about making a UDF: every task makes a new one from the parameters, in any process."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from dask.base import is_dask_collection
 
 from udfdask.plan.recipe import UDFRecipe
 from udfdask.testing.differences import same, show
-from udfdask.testing.eager_run import PlainRun
+from udfdask.testing.eager_run import ONE_CHUNK, declare
 from udfdask.testing.udf_under_test import Subject
 
-ASKED = 12
-"""How often the declaring methods are asked."""
+REPEATS = 12
+"""Number of calls of the declaring methods; a random choice of two is then missed in 1 of 4096."""
 
 
 def makes_itself_again(subject: Subject) -> None:
-    """`cls(**kwargs)` takes what `__init__` gave to `super().__init__`, and gives the same UDF."""
+    """`__init__` accepts the parameters that it passes to `super().__init__`, unchanged."""
     udf = subject.original
     cls, kwargs = type(udf), udf._kwargs
     rule = (
-        "every chunk works on a fresh one made like this, so __init__ must accept what it gives "
-        "to super().__init__"
+        "each chunk makes a new UDF like this, so __init__ must accept the arguments that it "
+        "passes to super().__init__"
     )
     try:
         again = cls(**kwargs)
-    except Exception as error:  # noqa: BLE001  # whatever __init__ raises
-        given = ", ".join(f"{k}=..." for k in kwargs)
+    except Exception as error:  # noqa: BLE001  # the user's __init__ can raise anything
+        arguments = ", ".join(f"{k}=..." for k in kwargs)
         subject.fail(
-            f"__init__ does not accept its own parameters: {cls.__name__}({given}) raises "
+            f"__init__ does not accept its own parameters: {cls.__name__}({arguments}) raises "
             f"{type(error).__name__}: {error}; {rule}"
         )
     for name in dict.fromkeys((*kwargs, *again._kwargs)):
         if name not in kwargs or name not in again._kwargs:
             subject.fail(
-                f"__init__ does not accept its own parameters: made again, the UDF has parameters "
-                f"{sorted(again._kwargs)} in place of {sorted(kwargs)}; {rule}"
+                f"__init__ does not accept its own parameters: made again, the UDF has the "
+                f"parameters {sorted(again._kwargs)} instead of {sorted(kwargs)}; {rule}"
             )
         if not is_dask_collection(kwargs[name]) and not same(kwargs[name], again._kwargs[name]):
             subject.fail(
                 f"__init__ changes its own parameter {name!r} each time: made again, it is "
-                f"{show(again._kwargs[name])} in place of {show(kwargs[name])}; {rule} unchanged"
+                f"{show(again._kwargs[name])} instead of {show(kwargs[name])}; {rule} unchanged"
             )
     lost = [k for k in vars(udf) if k not in vars(again) and not is_cached(cls, k)]
     if lost:
@@ -58,56 +58,56 @@ def is_cached(cls: type, name: str) -> bool:
 
 
 def can_be_pickled(subject: Subject) -> None:
-    """The UDF can be pickled, class and parameters."""
+    """The class and the parameters can be pickled."""
     udf = subject.udf
     for name, value in udf._kwargs.items():
         error = _pickling_error(value)
         if error:
             subject.fail(
-                f"parameter {name!r} cannot be pickled ({error}): parameters travel to other "
-                "processes; pass what it is made from, and make it in get_task_data"
+                f"parameter {name!r} cannot be pickled ({error}): parameters are sent to other "
+                "processes. Pass the values that it is made from, and make it in get_task_data"
             )
     error = _pickling_error((type(udf), udf._kwargs))
     if error:
         subject.fail(
-            f"the class cannot be pickled ({error}): something that its methods refer to cannot "
-            "travel to other processes; make it in get_task_data"
+            f"the class cannot be pickled ({error}): its methods refer to an object that cannot "
+            "be sent to other processes. Make this object in get_task_data"
         )
 
 
 def _pickling_error(value: Any) -> str:
-    """Return what keeps a value from travelling, in words; "" if nothing does."""
+    """Return the error of pickling a value as text; "" if pickling works."""
     try:
         cloudpickle.loads(cloudpickle.dumps(value))
-    except Exception as error:  # noqa: BLE001  # whatever an object raises
+    except Exception as error:  # noqa: BLE001  # pickling a user's object can raise anything
         return f"{type(error).__name__}: {error}"
     return ""
 
 
 def declares_the_same(subject: Subject) -> None:
-    """Whenever and wherever it is asked, the UDF declares the same buffers."""
+    """Repeated calls of the declaring methods return the same."""
 
-    def ask() -> UDFRecipe:
+    def declared() -> UDFRecipe:
         udf = type(subject.udf)(**subject.udf._kwargs)
-        return PlainRun.declare([udf], subject.data, subject.sig_dims).udfs[0]
+        return declare([udf], subject.data, subject.sig_dims, ONE_CHUNK).udfs[0]
 
-    first = subject.attempt("when it is planned", ask)
-    for _ in range(ASKED):
-        again = ask()
+    first = subject.attempt("when the run is planned", declared)
+    for _ in range(REPEATS):
+        again = declared()
         for name in dict.fromkeys((*first.buffers, *again.buffers)):
             one, other = first.buffers.get(name), again.buffers.get(name)
             if one != other:
                 subject.fail(
-                    f"get_result_buffers() declares buffer {name!r} differently from time to time: "
-                    f"{_spec(one)}, then {_spec(other)}. It may depend on parameters and on the "
-                    "data set's shape, dtype and ROI only"
+                    f"get_result_buffers() declares buffer {name!r} differently in each call: "
+                    f"{_spec(one)}, then {_spec(other)}. It may depend only on parameters and on "
+                    "the shape, dtype and ROI of the dataset"
                 )
         if (first.method, first.input_dtype) != (again.method, again.input_dtype):
-            subject.fail("get_method() or get_preferred_input_dtype() changes from time to time")
+            subject.fail("get_method() or get_preferred_input_dtype() returns different values")
 
 
 def _spec(spec: Any) -> str:
-    """Return a declaration in words."""
+    """Return a declaration as text."""
     if spec is None:
         return "not at all"
     return f"kind {spec.kind}, extra_shape {spec.extra_shape}, dtype {spec.dtype}"

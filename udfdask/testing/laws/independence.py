@@ -1,8 +1,7 @@
-"""Laws of running: with other data, beside others, under dask, the results are the same."""
+"""Laws about the run: dtype, other UDFs, backend, pickling and dask do not change results."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,19 +15,19 @@ from udfdask.arrays.backends.converter import converter
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.results.result import Result
 from udfdask.run.run_udf import run_udf
-from udfdask.testing.eager_run import Layout
+from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout
 from udfdask.testing.failures import in_words
-from udfdask.testing.sample_data import regions, sig_cut, whole_cuts
+from udfdask.testing.sample_data import ragged_sig_chunks, regions, scan_chunkings
 from udfdask.testing.udf_under_test import Subject
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 
 
 class Company(UDF):
-    """Another UDF in the same run: other tiles, another dtype, results of its own."""
+    """Another UDF for the same run, with small tiles, another dtype and its own results."""
 
     def get_preferred_input_dtype(self) -> Any:
-        """Return a dtype that makes the data be converted."""
+        """Return a dtype to which data must be converted."""
         return np.complex128
 
     def get_tiling_preferences(self) -> Mapping[str, Any]:
@@ -36,7 +35,7 @@ class Company(UDF):
         return {"depth": 2, "total_size": 6 * self.meta.dataset_shape.sig.size}
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        """Declare a sum per frame and one over all."""
+        """Declare a sum for each frame and a total sum."""
         return {
             "each": self.buffer("nav", dtype="complex128"),
             "total": self.buffer("single", dtype="complex128"),
@@ -55,16 +54,13 @@ class Company(UDF):
 
 
 def dtypes_are_welcome(subject: Subject) -> None:
-    """Data of any dtype that the UDF works on give, in chunks, what a plain loop gives."""
-    cut = next(whole_cuts(subject.nav), None)
+    """For data of each dtype, chunks and the byte order do not change the results."""
     for data in subject.arrays[1:]:
-        error = subject.works(data)
+        error = subject.error_with(data)
         if error is not None:
             subject.notes.append(f"dtype {data.dtype}: {in_words(error, subject.udf)}")
             continue
-        layout = Layout(
-            nav_chunks=cut, sig_chunks=sig_cut(subject.sig), tile_bytes=_third_of_a_frame(subject)
-        )
+        layout = _pieces(subject, subject.two_chunks)
         difference = subject.difference(
             subject.results(layout, data=data), subject.results(data=data), data
         )
@@ -85,70 +81,63 @@ def dtypes_are_welcome(subject: Subject) -> None:
 
 
 def company_does_not_show(subject: Subject) -> None:
-    """Alone, beside another UDF, and beside itself, the results are the same."""
-    cut = next(whole_cuts(subject.nav), None)
-    layout = Layout(nav_chunks=cut)
+    """Other UDFs in the same run do not change the results."""
+    layout = Layout(nav_chunks=subject.two_chunks)
     alone = subject.results(layout)
     again = type(subject.udf)(**subject.udf._kwargs)
-    beside: dict[str, UDF] = {"another UDF": Company(), "a second one of its class": again}
-    for who, other in beside.items():
+    others: dict[str, UDF] = {"another UDF": Company(), "a second UDF of its class": again}
+    for who, other in others.items():
         difference = subject.difference(subject.results(layout, company=[other]), alone)
         if difference:
             subject.fail(
-                f"{difference.name!r} depends on what else runs in the same pass: beside {who} it "
+                f"{difference.name!r} depends on other UDFs in the same run: with {who} it "
                 f"is {difference.one}, alone {difference.other} {difference.where}"
             )
 
 
 def backends_do_not_show(subject: Subject) -> None:
-    """On every array backend that the UDF offers, the results are the same."""
-    offered = [b for b in subject.run().udf().backends if b.device == "cpu"]
+    """The results are the same on each array backend that `get_backends` names."""
+    offered = [b for b in subject.run().declared.backends if b.device == "cpu"]
     if offered == [NUMPY]:
         return
     try:
         converter("checking them")
     except ImportError as error:
-        subject.notes.append(f"other backends than NumPy: {error}")
+        subject.notes.append(f"backends other than NumPy: {error}")
         return
-    cut = next(whole_cuts(subject.nav), None)
-    wanted = subject.results(Layout(nav_chunks=cut))
+    expected = subject.results(Layout(nav_chunks=subject.two_chunks))
     for backend in offered:
-        layout = Layout(nav_chunks=cut, backend=backend)
-        difference = subject.difference(subject.results(layout), wanted)
+        layout = Layout(nav_chunks=subject.two_chunks, backend=backend)
+        difference = subject.difference(subject.results(layout), expected)
         if difference:
             subject.fail(
                 f"get_backends() offers {backend.name}, on which {difference.name!r} is "
-                f"{difference.one} in place of {difference.other} {difference.where}"
+                f"{difference.one} instead of {difference.other} {difference.where}"
             )
 
 
 def pickling_does_not_show(subject: Subject) -> None:
-    """A copy that was pickled, as those in other processes are, gives the same results."""
-    arrived: UDF = cloudpickle.loads(cloudpickle.dumps(subject.udf))
-    run = subject.run(udf=arrived)
-    found = subject.attempt("a copy that was pickled", run.results)
-    difference = subject.difference(found, subject.results())
+    """A pickled copy, as in other processes, gives the same results."""
+    pickled_copy: UDF = cloudpickle.loads(cloudpickle.dumps(subject.udf))
+    run = subject.run(udf=pickled_copy)
+    results = subject.attempt("a pickled copy", run.results)
+    difference = subject.difference(results, subject.results())
     if difference:
         subject.fail(
-            f"a copy that was pickled gives other results: {difference.name!r} is "
-            f"{difference.one} in place of {difference.other} {difference.where}"
+            f"a pickled copy gives other results: {difference.name!r} is "
+            f"{difference.one} instead of {difference.other} {difference.where}"
         )
 
 
 def dask_does_not_show(subject: Subject) -> None:
-    """Under dask, on one thread and on several, the results are those of a plain loop."""
-    whole = Layout(nav_chunks=tuple((n,) for n in subject.nav))
-    layouts = [whole, *(Layout(nav_chunks=c) for c in whole_cuts(subject.nav))]
+    """With dask, on one thread and on several, the results are the same as in a plain loop."""
+    layouts = [ONE_CHUNK, *(Layout(nav_chunks=c) for c in scan_chunkings(subject.nav))]
     last = layouts[-1].nav_chunks
-    layouts.append(
-        Layout(
-            nav_chunks=last,
-            sig_chunks=sig_cut(subject.sig),
-            tile_bytes=_third_of_a_frame(subject),
-        )
-    )
+    layouts.append(_pieces(subject, last))
     layouts += [Layout(nav_chunks=last, roi=roi) for _, roi in regions(subject.nav)]
-    usable = [x for x in layouts if x.roi is None or subject.works(subject.data, x.roi) is None]
+    usable = [
+        x for x in layouts if x.roi is None or subject.error_with(subject.data, x.roi) is None
+    ]
     for scheduler in ("sync", "threads"):
         runs = [subject.attempt(f"with {x}", _lazy, subject, x) for x in usable]
         done = subject.attempt(f"on the {scheduler} scheduler", compute, *runs, scheduler=scheduler)
@@ -163,15 +152,17 @@ def dask_does_not_show(subject: Subject) -> None:
                 )
 
 
-def _third_of_a_frame(subject: Subject) -> int:
-    """Return the size of a tile that holds a part of a frame, in bytes."""
-    return max(1, math.prod(subject.sig) * subject.data.dtype.itemsize // 3)
+def _pieces(subject: Subject, nav_chunks: Chunks | None) -> Layout:
+    """Return a layout that also has signal chunks, and tiles of a third of a frame."""
+    sig_chunks = ragged_sig_chunks(subject.sig)
+    tile_bytes = max(1, subject.frame_bytes // 3)
+    return Layout(nav_chunks=nav_chunks, sig_chunks=sig_chunks, tile_bytes=tile_bytes)
 
 
 def _lazy(subject: Subject, layout: Layout) -> Result:
-    """Return a lazy result."""
-    nav = tuple((n,) for n in subject.nav) if layout.nav_chunks is None else layout.nav_chunks
-    sig = tuple((n,) for n in subject.sig) if layout.sig_chunks is None else layout.sig_chunks
+    """Return the lazy result of a run with dask."""
+    nav = layout.nav_chunks or (-1,) * len(subject.nav)
+    sig = layout.sig_chunks or (-1,) * len(subject.sig)
     array = da.from_array(subject.data, chunks=(*nav, *sig))
     with dask.config.set({"udfdask.tile-bytes": layout.tile_bytes}):
         return run_udf(array, subject.original, sig_dims=subject.sig_dims, roi=layout.roi)

@@ -1,4 +1,4 @@
-"""Laws of merging: nothing is left behind, and every way to merge comes to the same."""
+"""Laws about merging: no buffer is forgotten, and all ways to merge give the same results."""
 
 from __future__ import annotations
 
@@ -8,39 +8,38 @@ from udfdask.chunk.partial_result import Partial
 from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials
 from udfdask.testing.differences import Tolerance, differing, show
-from udfdask.testing.eager_run import Layout, PlainRun, chunks_in_words
+from udfdask.testing.eager_run import EagerRun, Layout, chunks_in_words
 from udfdask.testing.laws.explain_failure import preprocessed
-from udfdask.testing.sample_data import cuts, whole_cuts
+from udfdask.testing.sample_data import parts_and_chunkings, scan_chunkings
 from udfdask.testing.udf_under_test import Subject
 from udfdask.types import AnyArray
 
 
 def merge_takes_every_buffer(subject: Subject) -> None:
-    """Whatever a chunk has put into a buffer, a merge of it into fresh buffers has not lost it."""
+    """A merge takes the values of every buffer of a chunk."""
     run = subject.run()
-    mode = run.udf().merge.mode
-    if not run.payloads or mode == "none":
+    mode = run.declared.merge.mode
+    if not run.partials or mode == "none":
         return
     method = "merge_all" if mode == "all" else "merge"
-    partial = run.partials()[0]
+    partial = run.partials[0]
     if mode == "all":
-        specs = run.udf().allocated
+        specs = run.declared.allocated
         fresh = {k: s.allocate(run.recipe.grid.n_frames, subject.sig) for k, s in specs.items()}
     else:
         fresh = preprocessed(run)
     merged = subject.attempt("with one chunk", merge_partials, run.recipe, 0, [partial])
     for name, held in partial.arrays.items():
         lost = _lost(held, merged.arrays[name], fresh[name])
-        if lost is not None and _is_seen(subject, run, merged, name, held):
+        if lost is not None and _shows_in_results(subject, run, merged, name, held):
             subject.fail(
                 f"{method} forgets buffer {name!r}: a chunk holds {show(held[lost])} there, and "
-                f"after merging it is {show(fresh[name][lost])}, as in buffers that nothing was "
-                "merged into"
+                f"after the merge it is {show(fresh[name][lost])}, as in buffers before any merge"
             )
 
 
 def _lost(held: AnyArray, merged: AnyArray, fresh: AnyArray) -> tuple[int, ...] | None:
-    """Return where a chunk holds something, if after a merge all is as in fresh buffers."""
+    """Return an index where a merge has lost a value of a chunk; None if it took any value."""
     exact = Tolerance()
     filled = differing(held, fresh, exact)
     if not filled.any() or differing(merged, fresh, exact).any():
@@ -48,32 +47,34 @@ def _lost(held: AnyArray, merged: AnyArray, fresh: AnyArray) -> tuple[int, ...] 
     return tuple(int(i) for i in np.argwhere(filled)[0])
 
 
-def _is_seen(subject: Subject, run: PlainRun, merged: Partial, name: str, held: AnyArray) -> bool:
-    """Return whether a buffer shows in the results: scratch that nothing reads may be lost."""
+def _shows_in_results(
+    subject: Subject, run: EagerRun, merged: Partial, name: str, held: AnyArray
+) -> bool:
+    """Return whether the results depend on a buffer; a merge may ignore temporary buffers."""
     kept = Partial({**merged.arrays, name: held}, merged.first, merged.stop, merged.aux)
-    with_it = subject.attempt("with one chunk", run.finish, kept)
-    without = subject.attempt("with one chunk", run.finish, merged)
+    with_it = subject.attempt("with one chunk", run.finalize, kept)
+    without = subject.attempt("with one chunk", run.finalize, merged)
     return subject.difference(with_it, without) is not None
 
 
 def merge_agrees_with_merge_all(subject: Subject) -> None:
-    """`merge` and `merge_all`, where there are both, come to the same."""
-    udf = subject.run().udf()
+    """If a UDF has both `merge` and `merge_all`, they give the same results."""
+    udf = subject.run().declared
     if udf.progressive_merge == udf.merge:
         return
     uses = "run_udf uses merge_all, progressive runs use merge"
-    for data, nav_chunks in cuts(subject.data, subject.sig_dims):
-        if subject.works(data) is not None:
+    for data, nav_chunks in parts_and_chunkings(subject.data, subject.sig_dims):
+        if subject.error_with(data) is not None:
             continue
         run = subject.run(Layout(nav_chunks=nav_chunks), data=data)
-        other = run.with_udf(merge=run.udf().progressive_merge)
-        found = subject.results_of(run)
+        other = run.with_changes(merge=run.declared.progressive_merge)
+        results = subject.results_of(run)
         merged = subject.attempt(
-            f"merge fails where merge_all does not ({uses}), with {run.layout}",
+            f"merge fails but merge_all does not ({uses}), with {run.layout}",
             run.results,
             recipe=other,
         )
-        difference = subject.difference(merged, found, data)
+        difference = subject.difference(merged, results, data)
         if difference:
             subject.fail(
                 f"merge and merge_all disagree about {difference.name!r}: with {run.layout} merge "
@@ -83,22 +84,22 @@ def merge_agrees_with_merge_all(subject: Subject) -> None:
 
 
 def results_row_by_row(subject: Subject) -> None:
-    """`elementwise_results` is true: get_results gives each chunk what it gives the whole scan."""
-    if not subject.run().udf().elementwise:
+    """If `elementwise_results` is true, get_results gives the same for a chunk as for the scan."""
+    if not subject.run().declared.elementwise:
         return
-    for nav_chunks in whole_cuts(subject.nav):
+    for nav_chunks in scan_chunkings(subject.nav):
         run = subject.run(Layout(nav_chunks=nav_chunks))
-        wanted = subject.results_of(run)
+        expected = subject.results_of(run)
         for chunk in range(run.recipe.grid.n_chunks):
-            found = subject.attempt(
+            results = subject.attempt(
                 f"with {run.layout}, chunk by chunk", _results_of_chunk, run, chunk
             )
             rows = np.asarray(run.recipe.grid.rows(chunk), dtype=np.int64)
-            here = {
-                name: wanted[name][rows] if spec.kind == "nav" else wanted[name]
-                for name, spec in run.udf().outputs.items()
+            expected_rows = {
+                name: expected[name][rows] if spec.kind == "nav" else expected[name]
+                for name, spec in run.declared.outputs.items()
             }
-            difference = subject.difference(found, here)
+            difference = subject.difference(results, expected_rows)
             if difference:
                 subject.fail(
                     "elementwise_results = True promises a get_results that works row by row, but "
@@ -107,9 +108,9 @@ def results_row_by_row(subject: Subject) -> None:
                 )
 
 
-def _results_of_chunk(run: PlainRun, chunk: int) -> dict[str, AnyArray]:
-    """Return what get_results makes of the rows of one chunk."""
-    rows, whole = run.merged()
-    udf = run.udf()
-    here = [p for p in rows if p.first <= chunk < p.stop] if udf.has_nav else []
-    return finalize(run.recipe, 0, chunk, here, whole if udf.has_reduced else None).arrays
+def _results_of_chunk(run: EagerRun, chunk: int) -> dict[str, AnyArray]:
+    """Return the values of get_results for the rows of one chunk."""
+    rows, merged = run.merged()
+    udf = run.declared
+    with_chunk = [p for p in rows if p.first <= chunk < p.stop] if udf.has_nav else []
+    return finalize(run.recipe, 0, chunk, with_chunk, merged if udf.has_reduced else None).arrays

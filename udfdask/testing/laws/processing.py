@@ -1,4 +1,4 @@
-"""Laws of processing: a chunk is read, its buffers are filled, and nothing else remembers it."""
+"""Laws about processing: a chunk only changes its own buffers, and repeated runs agree."""
 
 from __future__ import annotations
 
@@ -12,28 +12,24 @@ import numpy as np
 from udfdask.testing.differences import same, show
 from udfdask.testing.eager_run import Layout
 from udfdask.testing.failures import UDFCheckError, in_words
-from udfdask.testing.mutable_state import freeze, restore, take_picture
+from udfdask.testing.mutable_state import freeze, restore, take_snapshot
 from udfdask.testing.reference import run_checked
 from udfdask.testing.udf_under_test import Subject, as_rows, varied
-from udfdask.types import AnyArray
-
-FEW_LINES = 2
-"""Parts along the first navigation axis in which a scan is processed here."""
 
 
 def runs(subject: Subject) -> None:
-    """The UDF works on the data, whole: one chunk, one tile, no dask."""
-    error = subject.works(subject.data)
+    """The UDF works with the whole data as one chunk and one tile, without dask."""
+    error = subject.error_with(subject.data)
     if error is not None:
         raise UDFCheckError(
-            f"the plainest run fails, over one chunk of dtype {subject.data.dtype} and shape "
+            f"the plainest run fails, with one chunk of dtype {subject.data.dtype} and shape "
             f"{subject.data.shape}: {in_words(error, subject.udf)}. If the UDF needs other data, "
-            "pass a small array of them"
+            "pass a small array of such data"
         ) from error
 
 
 def leaves_its_input_alone(subject: Subject) -> None:
-    """Frames, tiles and partitions are not written to."""
+    """The UDF does not write into frames, tiles or partitions."""
     data = subject.data.copy()
     try:
         subject.run(data=data)
@@ -50,18 +46,18 @@ def leaves_its_input_alone(subject: Subject) -> None:
 
 
 def keeps_no_state(subject: Subject) -> None:
-    """Nothing but buffers remembers a chunk: not the class, a global, or a parameter."""
+    """Only buffers keep data of a chunk: not the class, a global variable, or a parameter."""
     cls = type(subject.udf)
-    layout = _few_chunks(subject)
-    before = subject.picture
+    layout = Layout(nav_chunks=subject.two_chunks)
+    before = subject.before
     parameters = {k: freeze(v) for k, v in subject.udf._kwargs.items()}
     _run_all(subject, layout)
-    between = take_picture(cls)
+    between = take_snapshot(cls)
     _run_all(subject, layout)
-    changed = between.changes(take_picture(cls))
+    changed = between.changes(take_snapshot(cls))
     rule = (
-        "chunks are processed in any order, at the same time and in other processes, so that what "
-        "is kept there is lost or mixed up: keep it in a buffer"
+        "chunks are processed in any order, at the same time and in other processes, so these "
+        "data are lost or mixed up. Keep them in a buffer"
     )
     if changed:
         first = changed[0]
@@ -72,57 +68,49 @@ def keeps_no_state(subject: Subject) -> None:
     for name, value in subject.udf._kwargs.items():
         if freeze(value) != parameters[name]:
             subject.fail(f"parameter {name!r} changes while data are processed: {rule}")
-    _shows_nothing_of_before(subject, rule)
+    _check_first_run_left_nothing(subject, rule)
 
 
 def _run_all(subject: Subject, layout: Layout) -> None:
-    """Run over some chunks and merge them, whether the merge is right or not."""
+    """Run with some chunks and merge them; ignore errors of the merge, other laws check it."""
     run = subject.run(layout)
     with contextlib.suppress(UDFCheckError):
         subject.results_of(run)
 
 
-def _shows_nothing_of_before(subject: Subject, rule: str) -> None:
-    """Fail if what the first run has set, such as a cache, shows in later runs of other data."""
-    cls, before = type(subject.udf), subject.picture
-    once = before.changes(take_picture(cls))
+def _check_first_run_left_nothing(subject: Subject, rule: str) -> None:
+    """Fail if data that the first run has kept, such as a cache, change runs of other data."""
+    cls, before = type(subject.udf), subject.before
+    changed = before.changes(take_snapshot(cls))
     other = np.ascontiguousarray(subject.data[::-1]) if subject.nav else subject.data
-    if not once or subject.works(other):
+    if not changed or subject.error_with(other):
         return
-    set_already = subject.results(data=other)
-    restore(cls, before, once)
-    difference = subject.difference(set_already, subject.results(data=other))
+    after_first_run = subject.results(data=other)
+    restore(cls, before, changed)
+    difference = subject.difference(after_first_run, subject.results(data=other))
     if difference:
         subject.fail(
-            f"{once[0]} is set by the first data that are processed and shows in the results of "
-            f"other data: {difference.name!r} is {difference.one} in place of {difference.other} "
+            f"{changed[0]} is set by the first data that are processed and changes the results of "
+            f"other data: {difference.name!r} is {difference.one} instead of {difference.other} "
             f"{difference.where}; {rule}, or in what get_task_data returns"
         )
 
 
-def _few_chunks(subject: Subject) -> Layout:
-    """Return a layout of a few chunks."""
-    if not subject.nav or subject.nav[0] < FEW_LINES:
-        return Layout()
-    n = subject.nav[0]
-    return Layout(nav_chunks=((1, n - 1), *((m,) for m in subject.nav[1:])))
-
-
 def repeats_itself(subject: Subject) -> None:
-    """The same run gives the same results again."""
+    """A second run over the same data gives the same results."""
     one = subject.results()
     other = subject.results()
     difference = subject.difference(other, one)
     if difference:
         subject.fail(
             f"two runs over the same data differ: {difference.name!r} is {difference.other}, then "
-            f"{difference.one} {difference.where}. Random numbers need a seed that follows from "
+            f"{difference.one} {difference.where}. Random numbers need a seed made from "
             "parameters and meta.coordinates"
         )
 
 
 def get_results_repeats_itself(subject: Subject) -> None:
-    """`get_results` may be called again on the same buffers: it has no side effects."""
+    """`get_results` has no side effects: a second call gives the same."""
     cls = type(subject.udf)
     seen: list[dict[str, Any]] = []
 
@@ -147,7 +135,7 @@ def get_results_repeats_itself(subject: Subject) -> None:
 
 
 def _close(subject: Subject, one: Any, other: Any) -> bool:
-    """Return whether two results, with or without masks, agree."""
+    """Return whether two results agree, with or without masks."""
     if isinstance(one, tuple) and isinstance(other, tuple):  # from with_mask
         return all(_close(subject, a, b) for a, b in zip(one, other, strict=True))
     try:
@@ -167,12 +155,12 @@ def _shown(value: Any) -> str:
 
 
 def gives_what_a_plain_loop_gives(subject: Subject) -> None:
-    """In one chunk the results are those of the plainest loop over the data."""
+    """In one chunk, the results are the same as in a plain loop over all frames."""
     run = subject.run()
-    kinds = {name: spec.kind for name, spec in run.udf().outputs.items()}
-    wanted = as_rows(subject.reference(subject.data), kinds, None, len(subject.nav))
-    found = subject.results_of(run)
-    difference = subject.difference({k: found[k] for k in kinds}, wanted)
+    kinds = {name: spec.kind for name, spec in run.declared.outputs.items()}
+    expected = as_rows(subject.reference(subject.data), kinds, None, len(subject.nav))
+    results = subject.results_of(run)
+    difference = subject.difference({k: results[k] for k in kinds}, expected)
     if difference:
         subject.fail(
             f"one chunk gives {difference.name!r} = {difference.one}, a plain loop over all frames "
@@ -181,23 +169,19 @@ def gives_what_a_plain_loop_gives(subject: Subject) -> None:
 
 
 def buffers_hold_what_they_are_given(subject: Subject) -> None:
-    """What is assigned to a buffer survives in its dtype: nothing wraps around or is cut off."""
-    for data in subject.arrays:
-        if subject.works(data):
-            continue
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", "overflow encountered in scalar", RuntimeWarning)
-            _run_checked(subject, data)
-
-
-def _run_checked(subject: Subject, data: AnyArray) -> None:
-    """Run over buffers that check what they are given."""
-    try:
-        run_checked(subject.udf, data, subject.sig_dims)
-    except RuntimeWarning as error:
-        subject.fail(
-            f"with data of dtype {data.dtype}: {error}. A single number of a buffer has its dtype: "
-            "declare a wider one, or add to the buffer itself, as in self.results.x += value"
-        )
-    except UDFCheckError as error:
-        subject.fail(f"with data of dtype {data.dtype}: {error}")
+    """Buffers keep the assigned values: none wraps around or is cut off by the dtype."""
+    usable = [data for data in subject.arrays if subject.error_with(data) is None]
+    with warnings.catch_warnings():
+        # NumPy only warns about scalars; arrays wrap around without a warning
+        warnings.filterwarnings("error", "overflow encountered in scalar", RuntimeWarning)
+        for data in usable:
+            try:
+                run_checked(subject.udf, data, subject.sig_dims)
+            except RuntimeWarning as error:
+                subject.fail(
+                    f"with data of dtype {data.dtype}: {error}. A single number of a buffer has "
+                    "its dtype: declare a wider one, or add to the whole buffer: "
+                    "self.results.x += value"
+                )
+            except UDFCheckError as error:
+                subject.fail(f"with data of dtype {data.dtype}: {error}")

@@ -1,7 +1,7 @@
-"""Laws of promises, one for each field of `Promises` and of the same name: the promise is true.
+"""Laws about promises: one for each field of `Promises`, with the same name.
 
-Each is checked only on UDFs that make the promise. Most compare a run that relies on this promise
-alone with a run that relies on none.
+A law is only checked if the UDF makes the promise. Most laws compare a run of the UDF with only
+this promise and a run without promises.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_sum import precise
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.run.run_udf import run_udf
-from udfdask.testing.eager_run import Chunks, Layout, PlainRun
+from udfdask.testing.eager_run import ONE_CHUNK, Chunks, Layout, declare
 from udfdask.testing.failures import UDFCheckError
 from udfdask.testing.laws.construction import is_cached
-from udfdask.testing.mutable_state import freeze, take_picture
-from udfdask.testing.sample_data import sig_cut, whole_cuts
+from udfdask.testing.mutable_state import freeze, take_snapshot
+from udfdask.testing.sample_data import ragged_sig_chunks, scan_chunkings
 from udfdask.testing.udf_under_test import Subject, varied
 from udfdask.testing.working_threads import helpers_of
 from udfdask.types import AnyArray
@@ -33,20 +33,20 @@ from udfdask.udf import UDF
 from udfdask.udf.promises import Promises
 
 FRAME_PIXELS = 128 * 128
-"""Pixels of a frame for which BLAS starts threads: OpenBLAS does from 9,216 numbers on."""
+"""Pixels of a frame that is large enough for threads; OpenBLAS starts some from 9,216 numbers."""
 
 DATA_PIXELS = 1 << 21
-"""Pixels of data next to which NumPy's own buffers, of 64 KiB each, do not count."""
+"""Pixels of data that are large compared with NumPy's own buffers of 64 KiB each."""
 
 THREADS = 2
-"""Threads that libraries may start while they are watched, however few cores there are."""
+"""Threads that libraries may start during the check, also on a machine with one core."""
 
 Runs = Callable[[UDF], dict[str, AnyArray]]
-"""Gives the results of a UDF."""
+"""Runs a UDF and returns its results."""
 
 
 def declares_once(subject: Subject) -> None:
-    """The promise `declares_once` is true: `get_result_buffers` sets nothing."""
+    """The promise `declares_once` is true: `get_result_buffers` sets no attributes."""
     cls = type(subject.udf)
     changed: list[str] = []
 
@@ -58,19 +58,19 @@ def declares_once(subject: Subject) -> None:
         return declared
 
     watched = varied(subject.udf, get_result_buffers=get_result_buffers)
-    PlainRun.declare([watched], subject.data, subject.sig_dims)
-    changed += subject.picture.changes(take_picture(cls))
+    declare([watched], subject.data, subject.sig_dims, ONE_CHUNK)
+    changed += subject.before.changes(take_snapshot(cls))
     if changed:
         _fail(
             subject,
             "declares_once",
-            f"get_result_buffers() sets {changed[0]}, which tasks do not find, because they do not "
-            "call it: set it in __init__ or return it from get_task_data",
+            f"get_result_buffers() sets {changed[0]}, and tasks do not call this method: set it "
+            "in __init__ or return it from get_task_data",
         )
 
 
 def _attributes(udf: UDF) -> dict[str, Any]:
-    """Return what an instance holds, apart from what the engine puts there."""
+    """Return the attributes of an instance without those that the engine sets."""
     engine = {"meta", "results", "task_data", "params"}
     return {
         name: freeze(value)
@@ -80,7 +80,7 @@ def _attributes(udf: UDF) -> dict[str, Any]:
 
 
 def merge_only_reads_src(subject: Subject) -> None:
-    """The promise `merge_only_reads_src` is true: `merge` leaves `src` as it is."""
+    """The promise `merge_only_reads_src` is true: `merge` does not change `src`."""
     cls = type(subject.udf)
 
     def merge(udf: UDF, dest: Any, src: Any) -> None:
@@ -95,75 +95,76 @@ def merge_only_reads_src(subject: Subject) -> None:
                 )
 
     watched = varied(subject.udf, merge=merge)
-    for nav_chunks in whole_cuts(subject.nav):
+    for nav_chunks in scan_chunkings(subject.nav):
         for fan_in in (2, 8):
             layout = Layout(nav_chunks=nav_chunks, fan_in=fan_in)
             subject.results_of(subject.run(layout, udf=watched))
 
 
 def processes_stacks(subject: Subject) -> None:
-    """The promise `processes_stacks` is true: `process_stack` does what `process_frame` does."""
-    few = 3 * math.prod(subject.sig) * subject.data.dtype.itemsize
-    cut = next(whole_cuts(subject.nav), None)
+    """The promise `processes_stacks` is true: `process_stack` gives the same as `process_frame`."""
+    few = 3 * subject.frame_bytes
     for layout in (
-        Layout(),
+        ONE_CHUNK,
         Layout(tile_bytes=few),
-        Layout(nav_chunks=cut, sig_chunks=sig_cut(subject.sig), tile_bytes=few),
+        Layout(
+            nav_chunks=subject.two_chunks, sig_chunks=ragged_sig_chunks(subject.sig), tile_bytes=few
+        ),
     ):
-        _compare(subject, "processes_stacks", f"with {layout}", _plainly(subject, layout))
+        _compare(subject, "processes_stacks", f"with {layout}", _without_dask(subject, layout))
 
 
 def takes_any_byte_order(subject: Subject) -> None:
     """The promise `takes_any_byte_order` is true: byte-swapped data give the same results."""
     for data in subject.arrays:
         swapped = data.astype(data.dtype.newbyteorder("S"))
-        if swapped.dtype != data.dtype and subject.works(swapped) is None:
-            run = _plainly(subject, Layout(), swapped)
+        if swapped.dtype != data.dtype and subject.error_with(swapped) is None:
+            run = _without_dask(subject, ONE_CHUNK, swapped)
             _compare(subject, "takes_any_byte_order", f"for {swapped.dtype}", run, swapped)
 
 
 def adds_signal_parts(subject: Subject) -> None:
-    """The promise `adds_signal_parts` is true: the sum over signal chunks is the whole."""
+    """The promise `adds_signal_parts` is true: the sum over signal chunks is the full result."""
     sig_chunks = _many_chunks(subject.sig)
     if sig_chunks is None:
         subject.notes.append(f"adds_signal_parts: signal shape {subject.sig} is too small")
         return
-    for nav_chunks in (None, *itertools.islice(whole_cuts(subject.nav), 1)):
-        run = _under_dask(subject, subject.data, nav_chunks, sig_chunks)
+    for nav_chunks in (None, *itertools.islice(scan_chunkings(subject.nav), 1)):
+        run = _with_dask(subject, subject.data, nav_chunks, sig_chunks)
         _compare(subject, "adds_signal_parts", f"with signal chunks {sig_chunks}", run)
 
 
 def only_sums_frames(subject: Subject) -> None:
-    """The promise `only_sums_frames` is true: the corrected sum is the sum of corrected frames."""
+    """The promise `only_sums_frames` is true: corrected sums are sums of corrected frames."""
     number = np.arange(math.prod(subject.sig)).reshape(subject.sig)
     # powers of two, so that corrected whole numbers are exact in single precision
     corrections = CorrectionSet(
         dark=(number % 3).astype("float32"), gain=(0.5 * 2.0 ** (number % 3)).astype("float32")
     )
     for data in subject.arrays:
-        if precise(data.dtype) is None or subject.works(data) is not None:
+        if precise(data.dtype) is None or subject.error_with(data) is not None:
             continue
-        run = _under_dask(subject, data, None, None, corrections)
+        run = _with_dask(subject, data, None, None, corrections)
         _compare(subject, "only_sums_frames", f"for corrected {data.dtype}", run, data)
 
 
 def streams_tiles(subject: Subject) -> None:
     """The promise `streams_tiles` is true: `process_tile` reads its tile once, without copies."""
     cls = type(subject.udf)
-    found: list[tuple[AnyArray, int, int]] = []
+    calls: list[tuple[AnyArray, int, int]] = []
 
     def process_tile(udf: Any, tile: AnyArray) -> None:
         passes: list[int] = []
-        watched = tile.view(_counting(passes, tile.size))
+        counted = tile.view(_counting(passes, tile.size))
         tracemalloc.reset_peak()
         before, _ = tracemalloc.get_traced_memory()
-        cls.process_tile(udf, watched)  # type: ignore[attr-defined]
-        found.append((tile, tracemalloc.get_traced_memory()[1] - before, len(passes)))
+        cls.process_tile(udf, counted)  # type: ignore[attr-defined]
+        calls.append((tile, tracemalloc.get_traced_memory()[1] - before, len(passes)))
 
     data = _enlarged(subject)
     udf = varied(subject.udf, process_tile=process_tile, promises=Promises(streams_tiles=True))
-    subject.run(udf=udf, data=data)  # kernels are compiled
-    found.clear()
+    subject.run(udf=udf, data=data)  # compiles kernels
+    calls.clear()
     tracing = tracemalloc.is_tracing()
     tracemalloc.start()
     try:
@@ -171,28 +172,28 @@ def streams_tiles(subject: Subject) -> None:
     finally:
         if not tracing:
             tracemalloc.stop()
-    for tile, room, passes in found:
-        # NumPy's buffers, a few numbers for each frame, a few images
+    for tile, memory, passes in calls:
+        # allow NumPy's buffers, a few numbers for each frame, and a few images
         pixels = tile.size // max(1, len(tile))
         allowed = (1 << 18) + 64 * len(tile) + 32 * pixels + tile.size // 16
-        if room > allowed:
+        if memory > allowed:
             _fail(
                 subject,
                 "streams_tiles",
-                f"process_tile takes {room} bytes of memory for a tile of {tile.nbytes} bytes, "
+                f"process_tile takes {memory} bytes of memory for a tile of {tile.nbytes} bytes, "
                 f"shape {tile.shape}: work on a few frames of it at a time",
             )
         if passes > 1:
             _fail(
                 subject,
                 "streams_tiles",
-                f"process_tile reads its tile {passes} times: loop over its frames, and do with "
-                "each all that there is to do",
+                f"process_tile reads its tile {passes} times: loop over its frames, and do all "
+                "work on a frame before the next one",
             )
 
 
 def _counting(passes: list[int], size: int) -> Any:
-    """Return an array type that notes whenever NumPy goes through most of so many values."""
+    """Return an array type that notes each NumPy call on at least half of `size` values."""
 
     class Counting(np.ndarray[Any, Any]):
         def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -205,7 +206,7 @@ def _counting(passes: list[int], size: int) -> Any:
 
 
 def starts_no_threads(subject: Subject) -> None:
-    """The promise `starts_no_threads` is true: no other thread works while the UDF does."""
+    """The promise `starts_no_threads` is true: no other thread works while the UDF runs."""
     data = _enlarged(subject)
     udf = _relying_on(subject, "starts_no_threads")
     with threadpool_limits(THREADS):
@@ -214,28 +215,28 @@ def starts_no_threads(subject: Subject) -> None:
         _fail(
             subject,
             "starts_no_threads",
-            f"while it ran over data of shape {data.shape}, {helpers} other threads worked: matrix "
-            "products, parallel kernels and thread pools start them",
+            f"{helpers} other threads worked while it ran over data of shape {data.shape}: do not "
+            "use matrix products, parallel kernels or thread pools",
         )
 
 
 def _enlarged(subject: Subject) -> AnyArray:
-    """Return the data repeated in scan and signal; in the scan, or not, if nothing else works."""
-    whole, sig_dims = subject.data, subject.sig_dims
-    if not whole.size:
-        return whole
+    """Return data repeated in signal and scan, or only in the scan if the UDF needs that."""
+    small, sig_dims = subject.data, subject.sig_dims
+    if not small.size:
+        return small
     factor = math.ceil((FRAME_PIXELS / math.prod(subject.sig)) ** (1 / sig_dims))
     for times in (max(1, factor), 1):
-        size = whole.size * times**sig_dims
-        more = [-(-DATA_PIXELS // size)] + [1] * (len(subject.nav) - 1) if subject.nav else []
-        data = np.tile(whole, (*more, *(times,) * sig_dims))
-        if subject.works(data) is None:
+        size = small.size * times**sig_dims
+        repeats = [-(-DATA_PIXELS // size)] + [1] * (len(subject.nav) - 1) if subject.nav else []
+        data = np.tile(small, (*repeats, *(times,) * sig_dims))
+        if subject.error_with(data) is None:
             return data
-    return whole
+    return small
 
 
 def _many_chunks(sig: tuple[int, ...]) -> Chunks | None:
-    """Return the fewest signal chunks of which each has a task; None for too small a signal."""
+    """Return just enough signal chunks to get a task for each; None if the signal is too small."""
     for most in range(2, max((2, *sig)) + 1):
         pieces = [min(n, most) for n in sig]
         if math.prod(pieces) > MANY_BLOCKS:
@@ -247,43 +248,44 @@ def _many_chunks(sig: tuple[int, ...]) -> Chunks | None:
 
 
 def _relying_on(subject: Subject, promise: str) -> UDF:
-    """Return the UDF with this promise alone."""
+    """Return the UDF with only this promise."""
     return varied(subject.udf, promises=Promises(**{promise: True}))
 
 
-def _plainly(subject: Subject, layout: Layout, data: AnyArray | None = None) -> Runs:
-    """Return what runs a UDF without dask."""
+def _without_dask(subject: Subject, layout: Layout, data: AnyArray | None = None) -> Runs:
+    """Return a function that runs a UDF without dask."""
     return lambda udf: subject.results_of(subject.run(layout, data=data, udf=udf))
 
 
-def _under_dask(
+def _with_dask(
     subject: Subject,
     data: AnyArray,
     nav_chunks: Chunks | None,
     sig_chunks: Chunks | None,
     corrections: CorrectionSet | None = None,
 ) -> Runs:
-    """Return what runs a UDF under dask, where the plan chooses tasks for signal chunks."""
-    nav = nav_chunks or tuple((n,) for n in subject.nav)
-    array = da.from_array(data, chunks=(*nav, *(sig_chunks or ((n,) for n in subject.sig))))
+    """Return a function that runs a UDF with dask, so that the plan can use all promises."""
+    nav = nav_chunks or (-1,) * len(subject.nav)
+    sig = sig_chunks or (-1,) * len(subject.sig)
+    array = da.from_array(data, chunks=(*nav, *sig))
 
     def run(udf: UDF) -> dict[str, AnyArray]:
         lazy = run_udf(array, udf, sig_dims=subject.sig_dims, corrections=corrections)
         return dict(compute(lazy, scheduler="sync")[0])
 
-    return lambda udf: subject.attempt("under dask", run, udf)
+    return lambda udf: subject.attempt("with dask", run, udf)
 
 
 def _compare(
     subject: Subject, promise: str, when: str, run: Runs, data: AnyArray | None = None
 ) -> None:
-    """Fail if results of a run that relies on a promise are not those of one that does not."""
-    wanted = run(varied(subject.udf))
+    """Fail if a run with a promise gives other results than a run without promises."""
+    expected = run(varied(subject.udf))
     try:
-        found = run(_relying_on(subject, promise))
+        results = run(_relying_on(subject, promise))
     except UDFCheckError as error:
         _fail(subject, promise, f"a run that relies on it fails, {when}: {error}")
-    difference = subject.difference(found, wanted, data)
+    difference = subject.difference(results, expected, data)
     if difference:
         _fail(
             subject,
@@ -294,5 +296,5 @@ def _compare(
 
 
 def _fail(subject: Subject, promise: str, what: str) -> NoReturn:
-    """Say that a promise is not true."""
-    subject.fail(f"it promises {promise}, but {what}. Or leave the promise out")
+    """Fail because a promise is not true."""
+    subject.fail(f"it promises {promise}, but {what}. Or do not make this promise")

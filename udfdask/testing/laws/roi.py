@@ -1,10 +1,10 @@
-"""Laws of regions of interest: frames outside are not there, and those inside do not notice."""
+"""Laws about regions of interest: the frames outside do not matter for the frames inside."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from udfdask.testing.differences import Tolerance, differing, show
+from udfdask.testing.differences import differing, show
 from udfdask.testing.eager_run import Layout
 from udfdask.testing.failures import in_words
 from udfdask.testing.sample_data import regions, roi_layouts
@@ -13,70 +13,69 @@ from udfdask.types import AnyArray
 
 
 def regions_do_not_break_it(subject: Subject) -> None:
-    """With a region of interest the results are those of a plain loop over its frames."""
-    for word, roi in regions(subject.nav):
-        error = subject.works(subject.data, roi)
+    """With a region of interest, the results are the same as in a plain loop over its frames."""
+    for name, roi in regions(subject.nav):
+        error = subject.error_with(subject.data, roi)
         if error is not None:
-            subject.notes.append(f"ROI of {word}: {in_words(error, subject.udf)}")
+            subject.notes.append(f"ROI of {name}: {in_words(error, subject.udf)}")
             continue
-        wanted = subject.reference(subject.data, roi)
+        expected = subject.reference(subject.data, roi)
         for layout in roi_layouts(subject.nav, roi):
             run = subject.run(layout)
-            kinds = {name: spec.kind for name, spec in run.udf().outputs.items()}
-            found = subject.results_of(run)
+            kinds = {name: spec.kind for name, spec in run.declared.outputs.items()}
+            results = subject.results_of(run)
             difference = subject.difference(
-                {k: found[k] for k in kinds}, as_rows(wanted, kinds, roi, len(subject.nav))
+                {k: results[k] for k in kinds}, as_rows(expected, kinds, roi, len(subject.nav))
             )
             if difference:
                 subject.fail(
-                    f"{difference.name!r} is wrong with a ROI of {word}: {layout} give "
+                    f"{difference.name!r} is wrong with a ROI of {name}: {layout} give "
                     f"{difference.one}, a plain loop over the selected frames gives "
                     f"{difference.other} {difference.where}"
                 )
 
 
 def frames_do_not_notice_the_region(subject: Subject) -> None:
-    """What a frame's rows hold does not depend on which other frames are selected.
+    """The values of a frame in nav buffers do not depend on which other frames are selected.
 
-    This is asked of nav buffers before they are merged and before `get_results`, which may well
-    relate a frame to all others. A buffer that holds the numbers of the rows is right as well.
+    The law is about nav buffers before merges and `get_results`, because these may relate a frame
+    to all others. A buffer that contains the row numbers is allowed.
     """
     run = subject.run()
-    nav = [name for name, spec in run.udf().allocated.items() if spec.kind == "nav"]
+    nav = [name for name, spec in run.declared.allocated.items() if spec.kind == "nav"]
     if not nav:
         return
-    whole = run.partials()[0].arrays
-    for word, roi in regions(subject.nav):
-        if not roi.any() or subject.works(subject.data, roi) is not None:
+    full = run.partials[0].arrays
+    for region, roi in regions(subject.nav):
+        if not roi.any() or subject.error_with(subject.data, roi) is not None:
             continue
-        (partial,) = subject.run(Layout(roi=roi)).partials()
+        (partial,) = subject.run(Layout(roi=roi)).partials
         for name in nav:
-            wanted, found = whole[name][roi.ravel()], partial.arrays[name]
-            if found.shape == wanted.shape and not _are_row_numbers(whole[name], found):
-                _compare(subject, name, found, wanted, word, roi)
+            expected, rows = full[name][roi.ravel()], partial.arrays[name]
+            if rows.shape == expected.shape and not _are_row_numbers(full[name], rows):
+                _compare(subject, name, rows, expected, region, roi)
 
 
-def _are_row_numbers(whole: AnyArray, found: AnyArray) -> bool:
-    """Return whether a nav buffer counts the rows of a run."""
+def _are_row_numbers(full: AnyArray, rows: AnyArray) -> bool:
+    """Return whether a nav buffer contains the row numbers, in both of two runs."""
     return all(
         a.ndim == 1 and a.dtype.kind in "iu" and np.array_equal(a, np.arange(len(a)))
-        for a in (whole, found)
+        for a in (full, rows)
     )
 
 
 def _compare(
-    subject: Subject, name: str, found: AnyArray, wanted: AnyArray, word: str, roi: AnyArray
+    subject: Subject, name: str, rows: AnyArray, expected: AnyArray, region: str, roi: AnyArray
 ) -> None:
     """Fail if the rows of a nav buffer differ between a region and the whole scan."""
-    tolerance: Tolerance = subject.tolerance(subject.data)
-    wrong = differing(found, wanted, tolerance)
+    wrong = differing(rows, expected, subject.tolerance(subject.data))
     if not wrong.any():
         return
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     position = tuple(int(i) for i in np.argwhere(roi)[index[0]])
     subject.fail(
         f"nav buffer {name!r} of a frame depends on which other frames are in the ROI: at scan "
-        f"position {position} it is {show(found[index])} with a ROI of {word}, and "
-        f"{show(wanted[index])} with the whole scan. meta.slice counts the rows of the ROI; "
+        f"position {position} it is {show(rows[index])} with a ROI of {region}, and "
+        f"{show(expected[index])} with the whole scan. meta.slice counts the rows of the ROI; "
         "meta.coordinates holds scan positions"
     )

@@ -1,4 +1,4 @@
-"""Laws of cutting: tiles, signal chunks, chunks and their order are not seen in the results."""
+"""Laws about tiles, chunks, their order and the fan-in: none of them changes the results."""
 
 from __future__ import annotations
 
@@ -10,44 +10,51 @@ from udfdask.chunk.partial_result import Partial
 from udfdask.merge.merge import merge_partials
 from udfdask.plan.merge_tree import Merge
 from udfdask.testing.differences import Difference
-from udfdask.testing.eager_run import Layout, PlainRun
+from udfdask.testing.eager_run import EagerRun, Layout
 from udfdask.testing.laws.explain_failure import hint_of_attributes, why_chunks_show
-from udfdask.testing.sample_data import cuts, sig_cut, tile_sizes, whole_cuts
+from udfdask.testing.sample_data import (
+    parts_and_chunkings,
+    ragged_sig_chunks,
+    scan_chunkings,
+    tile_sizes,
+)
 from udfdask.testing.udf_under_test import Subject
 from udfdask.types import AnyArray
 
 
 def tiles_do_not_show(subject: Subject) -> None:
-    """Whatever the shape of tiles, the results are the same."""
+    """The shape of tiles does not change the results."""
     for data in (*_few_frames(subject), subject.data):
-        whole = subject.run(data=data)
-        wanted = subject.results_of(whole)
-        for size in tile_sizes(subject.sig, whole.udf().input_dtype, whole.recipe.grid.n_frames):
+        single = subject.run(data=data)
+        expected = subject.results_of(single)
+        for size in tile_sizes(
+            subject.sig, single.declared.input_dtype, single.recipe.grid.n_frames
+        ):
             run = subject.run(Layout(tile_bytes=size), data=data)
-            found = subject.results_of(run)
-            difference = subject.difference(found, wanted, data)
+            results = subject.results_of(run)
+            difference = subject.difference(results, expected, data)
             if difference:
                 tiling = run.recipe.tiling
                 subject.fail(
                     f"{difference.name!r} depends on the shape of tiles: tiles of shape "
                     f"{tuple(tiling.shape)} give {difference.one}, one tile of shape "
-                    f"{tuple(whole.recipe.tiling.shape)} gives {difference.other} "
-                    f"{difference.where}. A frame may come in several tiles: combine with what the "
-                    "buffer holds (+=, np.maximum) rather than assign, or set whole_frames = True"
+                    f"{tuple(single.recipe.tiling.shape)} gives {difference.other} "
+                    f"{difference.where}. A frame can arrive in several tiles: combine with the "
+                    "value in the buffer (+=, np.maximum), or set whole_frames = True"
                 )
 
 
 def _few_frames(subject: Subject) -> list[AnyArray]:
-    """Return the first one and the first two frames, if the UDF works on them."""
-    found: list[AnyArray] = []
-    for data, _ in itertools.islice(cuts(subject.data, subject.sig_dims), 1):
-        found += [data[(*(slice(None),) * (len(subject.nav) - 1), slice(0, 1))], data]
-    return [data for data in found if subject.works(data) is None]
+    """Return the first frame and the first two frames, if the UDF works with them."""
+    parts: list[AnyArray] = []
+    for data, _ in itertools.islice(parts_and_chunkings(subject.data, subject.sig_dims), 1):
+        parts += [data[(*(slice(None),) * (len(subject.nav) - 1), slice(0, 1))], data]
+    return [data for data in parts if subject.error_with(data) is None]
 
 
 def signal_chunks_do_not_show(subject: Subject) -> None:
-    """Whether and how the signal is chunked, the results are the same."""
-    chunks = sig_cut(subject.sig)
+    """Signal chunks do not change the results."""
+    chunks = ragged_sig_chunks(subject.sig)
     for data in (*_few_frames(subject), subject.data):
         difference = subject.difference(
             subject.results(Layout(sig_chunks=chunks), data=data),
@@ -63,27 +70,27 @@ def signal_chunks_do_not_show(subject: Subject) -> None:
 
 
 def chunks_do_not_show(subject: Subject) -> None:
-    """However the scan is chunked, the results are the same."""
+    """Chunks of the scan do not change the results."""
     usable: dict[tuple[int, ...], bool] = {}
-    for data, nav_chunks in cuts(subject.data, subject.sig_dims):
-        if data.shape not in usable:  # parameters may ask for a scan of one shape
-            usable[data.shape] = subject.works(data) is None
+    for data, nav_chunks in parts_and_chunkings(subject.data, subject.sig_dims):
+        if data.shape not in usable:  # parameters may fit only one scan shape
+            usable[data.shape] = subject.error_with(data) is None
         if not usable[data.shape]:
             continue
-        whole = subject.run(data=data)
+        single = subject.run(data=data)
         split = subject.run(Layout(nav_chunks=nav_chunks), data=data)
-        found = subject.results_of(split)
-        difference = subject.difference(found, subject.results_of(whole), data)
+        results = subject.results_of(split)
+        difference = subject.difference(results, subject.results_of(single), data)
         if difference:
-            subject.fail(why_chunks_show(subject, whole, split, difference))
-        if len(split.payloads) == 3 and split.udf().merge.mode in ("tree", "all"):
-            _groups_do_not_show(subject, split, found)
+            subject.fail(why_chunks_show(subject, single, split, difference))
+        if len(split.partials) == 3 and split.declared.merge.mode in ("tree", "all"):
+            _check_groups(subject, split, results)
 
 
-def _groups_do_not_show(subject: Subject, split: PlainRun, wanted: dict[str, AnyArray]) -> None:
-    """Fail if three chunks merge to something else when the last two, or each alone, go first."""
-    partials = split.partials()
-    if split.udf().merge.fan_in is None:
+def _check_groups(subject: Subject, split: EagerRun, expected: dict[str, AnyArray]) -> None:
+    """Fail if another grouping of three chunks in the merges gives other results."""
+    partials = split.partials
+    if split.declared.merge.fan_in is None:
         return
     groups = {
         "the last two merged first": [partials[:1], partials[1:]],
@@ -94,19 +101,19 @@ def _groups_do_not_show(subject: Subject, split: PlainRun, wanted: dict[str, Any
         when = f"with {split.layout}, {how}"
         first = [subject.attempt(when, _merged_alone, split, part) for part in parts]
         merged = subject.attempt(when, _merged_alone, split, first)
-        found = subject.attempt(when, split.finish, merged)
-        difference = subject.difference(found, wanted, split.data)
+        results = subject.attempt(when, split.finalize, merged)
+        difference = subject.difference(results, expected, split.data)
         if difference:
-            method = "merge_all" if split.udf().merge.mode == "all" else "merge"
+            method = "merge_all" if split.declared.merge.mode == "all" else "merge"
             subject.fail(
                 f"{method} is not associative: {split.layout} give {difference.name!r} = "
                 f"{difference.other}, with {how} they give {difference.one} {difference.where}"
             )
 
 
-def _merged_alone(run: PlainRun, partials: list[Partial]) -> Partial:
-    """Return some partials merged as in a run that has no others."""
-    tree = replace(run.udf().merge, n_chunks=len(partials))
+def _merged_alone(run: EagerRun, partials: list[Partial]) -> Partial:
+    """Merge some partial results, as in a run that has no others."""
+    tree = replace(run.declared.merge, n_chunks=len(partials))
 
     def merge(step: Merge, some: Sequence[Partial]) -> Partial:
         return merge_partials(run.recipe, 0, some, step.checked)
@@ -117,37 +124,37 @@ def _merged_alone(run: PlainRun, partials: list[Partial]) -> Partial:
 
 
 def order_does_not_show(subject: Subject) -> None:
-    """Whichever chunk is processed first, the results are the same."""
-    for nav_chunks in whole_cuts(subject.nav):
-        forth = subject.results(Layout(nav_chunks=nav_chunks))
+    """The order in which chunks are processed does not change the results."""
+    for nav_chunks in scan_chunkings(subject.nav):
+        forwards = subject.results(Layout(nav_chunks=nav_chunks))
         layout = Layout(nav_chunks=nav_chunks, backwards=True)
-        difference = subject.difference(subject.results(layout), forth)
+        difference = subject.difference(subject.results(layout), forwards)
         if difference:
             subject.fail(
                 f"{difference.name!r} depends on the order in which chunks are processed: "
                 f"{layout} give {difference.one}, from the first to the last {difference.other} "
-                f"{difference.where}. Something outlives a chunk{hint_of_attributes(subject)}"
+                f"{difference.where}. Something is kept from chunk to chunk"
+                f"{hint_of_attributes(subject)}"
             )
 
 
 def fan_in_does_not_show(subject: Subject) -> None:
-    """Whatever the fan-in of the merge tree, the results are the same."""
+    """The fan-in of the merge tree does not change the results."""
     if not subject.nav:
         return
     one_each = tuple((1,) * n for n in subject.nav)
-    few = next(whole_cuts(subject.nav), None)
-    for nav_chunks in (few, one_each):
+    for nav_chunks in (subject.two_chunks, one_each):
         first: dict[str, AnyArray] | None = None
         for fan_in in (2, 3, 8, False):
             run = subject.run(Layout(nav_chunks=nav_chunks, fan_in=fan_in))
-            if run.udf().merge.mode not in ("tree", "all"):
+            if run.declared.merge.mode not in ("tree", "all"):
                 return
-            found = subject.results_of(run)
-            first = found if first is None else first
-            difference: Difference | None = subject.difference(found, first)
+            results = subject.results_of(run)
+            first = results if first is None else first
+            difference: Difference | None = subject.difference(results, first)
             if difference:
                 subject.fail(
-                    f"{difference.name!r} depends on how many results merge at a time: "
+                    f"{difference.name!r} depends on how many partial results a merge combines: "
                     f"split_every={fan_in} gives {difference.one}, split_every=2 gives "
                     f"{difference.other} {difference.where}. merge must be associative"
                 )
