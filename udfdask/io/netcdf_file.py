@@ -9,7 +9,6 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.errors import missing_package
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
@@ -50,11 +49,8 @@ def _variables(
 
     An axis is described by a variable with the name of its dimension.
     """
-    try:
-        from scipy.io import netcdf_file
-    except ImportError as error:
-        purpose = f"reading {Path(identity.path).name}"
-        raise missing_package(error.name or "scipy", purpose=purpose) from error
+    from scipy.io import netcdf_file
+
     sources, dims, coordinates = {}, {}, {}
     with reading(identity.path, "NetCDF"), netcdf_file(identity.path, "r", mmap=True) as opened:
         for name, variable in opened.variables.items():

@@ -87,7 +87,7 @@ def from_raw_csr(
         If a size is not positive, there is no navigation or signal dimension, or chunks or workers
         do not fit the array.
     ImportError
-        If sparse or SciPy is not installed.
+        If sparse is not installed.
 
     Examples
     --------
