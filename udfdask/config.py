@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,30 +35,24 @@ def _get(name: str) -> Any:
     return dask.config.get(f"udfdask.{name}", default=DEFAULTS[name])
 
 
-def _get_bytes(name: str) -> int:
+def _get_number(name: str, convert: Callable[[Any], float], *, least: int, words: str) -> float:
+    """Return a setting as a number of at least `least`; `words` describe it in the message."""
     value = _get(name)
     try:
-        number = int(parse_bytes(value)) if isinstance(value, str) else int(value)
-    except (TypeError, ValueError):
-        number = 0
-    if number < 1:
-        raise ArgumentValueError(
-            f"config udfdask.{name} must be a positive number of bytes, not {value!r}"
-        )
+        number = math.nan if isinstance(value, bool) else float(convert(value))
+    except (TypeError, ValueError, AttributeError, KeyError, OverflowError):
+        number = math.nan  # dask's parsers raise all of these
+    if not least <= number < math.inf:
+        raise ArgumentValueError(f"config udfdask.{name} must be {words}, not {value!r}")
     return number
+
+
+def _get_bytes(name: str) -> int:
+    return int(_get_number(name, parse_bytes, least=1, words="a positive number of bytes"))
 
 
 def _get_int(name: str, least: int) -> int:
-    value = _get(name)
-    try:
-        number = least - 1 if isinstance(value, bool) else int(value)
-    except (TypeError, ValueError):
-        number = least - 1
-    if number < least:
-        raise ArgumentValueError(
-            f"config udfdask.{name} must be an integer of at least {least}, not {value!r}"
-        )
-    return number
+    return int(_get_number(name, int, least=least, words=f"an integer of at least {least}"))
 
 
 def map_files() -> bool:
@@ -69,7 +64,12 @@ def map_files() -> bool:
 
 
 def tile_bytes() -> int:
-    """Return the maximum size of a tile, in bytes of converted data."""
+    """Return the maximum size of a tile, in bytes of converted data.
+
+    Each tile acquires Python's lock several times, and threads wait for it. With corrections and a
+    sum on two threads without a common cache: 4.5 GB/s in tiles of 1 MiB, 7.7 in tiles of 4 MiB. On
+    one thread: 4.2 and 4.0 GB/s.
+    """
     return _get_bytes("tile-bytes")
 
 
@@ -85,17 +85,8 @@ def cuda_device() -> int:
 
 def resources_timeout() -> float:
     """Return the maximum time that a computation waits for a suitable worker, in seconds."""
-    value = _get("resources-timeout")
-    try:
-        seconds = -1.0 if isinstance(value, bool) else float(parse_timedelta(value))
-    except (TypeError, ValueError, KeyError):
-        seconds = -1.0
-    if not 0 <= seconds < math.inf:
-        raise ArgumentValueError(
-            "config udfdask.resources-timeout must be a number of seconds or a time such as "
-            f"'5 min', not {value!r}"
-        )
-    return seconds
+    words = "a number of seconds or a time such as '5 minutes'"
+    return float(_get_number("resources-timeout", parse_timedelta, least=0, words=words))
 
 
 def inline_bytes() -> int:

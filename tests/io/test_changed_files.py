@@ -466,7 +466,9 @@ def test_files_of_a_virtual_dataset(virtual):
     (virtual.parent / "row1.h5").unlink()
     with pytest.raises(FileFormatError, match=r"row1\.h5 had .* cannot be opened \(No such file"):
         array.compute(scheduler="synchronous")
-    with pytest.raises(FileFormatError, match=r"all\.h5 lies in row1\.h5, too, and there is no"):
+    with pytest.raises(
+        FileFormatError, match=r"all\.h5 also needs the file row1\.h5, which does not exist"
+    ):
         open_any(virtual)
 
 

@@ -45,11 +45,16 @@ def test_suggested_chunks_hold_whole_frames_and_are_suggested_once(data):
     ("shape", "chunks", "suggested", "reason"),
     [
         ((256, 256, 128, 128), (8, 256, 128, 128), None, "Good."),
-        ((256, 256, 128, 128), (1, 1, 128, 128), (16, 256, 128, 128), "small tasks cost more"),
-        ((256, 256, 128, 128), (64, 256, 128, 128), (16, 256, 128, 128), "holds one or two"),
-        ((256, 256, 128, 128), (8, 256, 32, 128), (8, 256, 128, 128), "cut into 4 pieces"),
+        (
+            (256, 256, 128, 128),
+            (1, 1, 128, 128),
+            (16, 256, 128, 128),
+            "small tasks takes longer",
+        ),
+        ((256, 256, 128, 128), (64, 256, 128, 128), (16, 256, 128, 128), "keeps one or two"),
+        ((256, 256, 128, 128), (8, 256, 32, 128), (8, 256, 128, 128), "divided into 4 chunks"),
         ((4, 4, 8, 8), (4, 4, 8, 8), None, "1 chunk of up to 2.00 kiB. Good."),
-        ((3, 8192, 16384), (1, 4096, 4096), (1, 8192, 16384), "cut into 8 pieces"),
+        ((3, 8192, 16384), (1, 4096, 4096), (1, 8192, 16384), "divided into 8 chunks"),
     ],
 )
 def test_what_is_suggested(shape, chunks, suggested, reason):

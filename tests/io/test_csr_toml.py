@@ -62,7 +62,11 @@ def test_what_is_described_is_read(file, values):
         ("nav_shape", "navshape", r"has no 'nav_shape'"),
         ("indices_dtype", "indices_type", r"has no 'indices_dtype'"),
         ('filetype = "raw_csr"', 'filetype = "blo"', r"describes data of type 'blo'"),
-        ("[2, 3]", "[2, 4]", r"8 frames need 9 values of '<i4' in .*rowind\.dat, but it holds 7"),
+        (
+            "[2, 3]",
+            "[2, 4]",
+            r"8 frames need 9 values of '<i4' in .*rowind\.dat, but it contains 7",
+        ),
     ],
 )
 def test_descriptions_that_do_not_fit(file, old, new, match):

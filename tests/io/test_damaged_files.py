@@ -242,7 +242,7 @@ class TestCSR:
 
     def test_float16(self, csr):
         files = [csr.parent / name for name in CSR]
-        with pytest.raises(ArgumentTypeError, match=r"float16.*write the values anew as float32"):
+        with pytest.raises(ArgumentTypeError, match=r"float16.*write the values again as float32"):
             from_raw_csr(
                 *files,
                 nav_shape=(2, 2),
@@ -359,7 +359,7 @@ class TestNoFiles:
     def test_a_loop_of_links(self, tmp_path):
         (tmp_path / "a.npy").symlink_to("b.npy")
         (tmp_path / "b.npy").symlink_to("a.npy")
-        with pytest.raises(FileFormatError, match=r"a\.npy' is no path to a file.*readlink -f"):
+        with pytest.raises(FileFormatError, match=r"a\.npy' is not a path to a file.*readlink -f"):
             open_file(tmp_path / "a.npy")
 
     @pytest.mark.parametrize("path", ["a\0.npy", "~nobody-there/a.npy", "", "x" * 5000])
@@ -404,4 +404,4 @@ class TestNoFiles:
             [sys.executable, "-c", program, *names], capture_output=True, text=True, check=True
         )
         lines = done.stdout.splitlines()
-        assert [line.split(" may not be read")[0] for line in lines] == names
+        assert [line.split(" cannot be read by this user")[0] for line in lines] == names

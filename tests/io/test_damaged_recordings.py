@@ -65,14 +65,12 @@ def test_a_mib_of_each_length(mib):
 def test_a_mib_that_is_cut_says_what_is_there(mib):
     content = mib.read_bytes()
     mib.write_bytes(content[: 3 * (HEADER + 24)])
-    match = (
-        r"scan\.mib holds 3 frames of 408 bytes, scan\.hdr tells of 6, .*Copy it again; .*load\("
-    )
+    match = r"scan\.mib contains 3 frames of 408 bytes, scan\.hdr announces 6, .*Copy it .*.*load\("
     with pytest.raises(FileFormatError, match=match):
         open_file(mib)
     mib.write_bytes(content[:-1])
     with pytest.raises(
-        FileFormatError, match="holds 5 frames of 408 bytes and 407 bytes of another"
+        FileFormatError, match="contains 5 frames of 408 bytes and 407 bytes of another"
     ):
         open_file(mib)
 

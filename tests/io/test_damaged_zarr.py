@@ -159,10 +159,10 @@ def test_metadata_that_are_gone(store):
     path, kind = store
     (path / "scan" / INSIDE[kind]).unlink()
     with pytest.raises(
-        FileFormatError, match=r"scan\.zarr/scan holds chunks, but none of zarr\.js"
+        FileFormatError, match=r"scan\.zarr/scan contains chunks, but none of zarr\.js"
     ):
         open_file(path)
-    with pytest.raises(FileFormatError, match=r"scan holds chunks, but none of"):
+    with pytest.raises(FileFormatError, match=r"scan contains chunks, but none of"):
         open_file(path, dataset="scan")
     assert_same(open_file(path, dataset="x").array.compute(), np.arange(4.0))
 
@@ -254,7 +254,7 @@ def test_a_chunk_that_inflates_far_is_refused_before(tmp_path, monkeypatch):
                     getattr(numcodecs, name), "decode", lambda *_: pytest.fail("inflated")
                 )
             with pytest.raises(
-                FileFormatError, match=r"inflate from \d+ to 67108864 bytes, far bey"
+                FileFormatError, match=r"has \d+ bytes and states .* of 67108864 bytes, far"
             ):
                 array.compute(scheduler="synchronous")
 
@@ -271,7 +271,7 @@ def test_a_bomb_in_a_shard(tmp_path):
     chunk_files(path)[0].write_bytes(content + index + checksum)
     array = open_file(path).array
     for part in (array, array[:1, :1]):
-        with pytest.raises(FileFormatError, match=r"inflate from \d+ to 67108864 bytes"):
+        with pytest.raises(FileFormatError, match=r"\d+ bytes and states .* of 67108864 bytes"):
             part.compute(scheduler="synchronous")
 
 
@@ -318,7 +318,7 @@ def test_consolidated_metadata_that_lie(stores, tmp_path, kind):
 @pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 def test_no_numbers(tmp_path, values):
     zarr.create_array(str(tmp_path / "a.zarr"), data=np.asarray(values), zarr_format=2)
-    with pytest.raises(FileFormatError, match=r"a\.zarr.*(numbers were|array of frames)"):
+    with pytest.raises(FileFormatError, match=r"expected (numbers|an array of frames).*a\.zarr"):
         open_file(tmp_path / "a.zarr")
 
 

@@ -132,7 +132,7 @@ def test_a_dataset_that_is_not_there(file, dataset):
 def test_a_file_without_numbers(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f["label"] = "x"
-    with pytest.raises(FileFormatError, match=r"holds no dataset of numbers; it holds 'label'"):
+    with pytest.raises(FileFormatError, match=r"contains no dataset of numbers, but 'label'"):
         open_file(tmp_path / "a.h5")
 
 

@@ -120,7 +120,7 @@ def test_the_signal_asked_for(several, values, dataset):
 
 @pytest.mark.parametrize("dataset", [3, -1, "3", "nothing"])
 def test_a_signal_that_is_not_there(several, dataset):
-    match = rf"no signal {dataset!r} in all\.hspy: pass a number or title out of 0 'map' \(3, 4"
+    match = rf"no signal {dataset!r} in all\.hspy: pass a number or title from 0 'map' \(3, 4"
     with pytest.raises(ArgumentValueError, match=match):
         open_file(several, dataset=dataset)
 
@@ -135,7 +135,7 @@ def test_a_title_that_comes_twice(several):
 def test_a_suffix_that_nothing_reads(tmp_path):
     (tmp_path / "a.foo").write_bytes(b"123")
     with pytest.raises(
-        FileFormatError, match=r"nothing here reads .*a\.foo.*pass nav_shape, sig_shape"
+        FileFormatError, match=r"no reader knows .*a\.foo.*pass nav_shape, sig_shape"
     ):
         open_file(tmp_path / "a.foo")
 

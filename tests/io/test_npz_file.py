@@ -56,6 +56,6 @@ def test_where_nothing_can_be_written(tmp_path, name, error, message):
 
 def test_objects(tmp_path):
     lists = np.array([[1], [2, 3]], dtype=object)
-    with pytest.raises(ArgumentTypeError, match="'v' holds Python objects"):
+    with pytest.raises(ArgumentTypeError, match="'v' contains Python objects"):
         write_npz(tmp_path / "a.npz", {"one": {"v": Variable(dims=("x",), values=lists)}})
     assert not list(tmp_path.iterdir())

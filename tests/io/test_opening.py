@@ -14,7 +14,9 @@ def test_a_file_that_is_not_there(tmp_path):
     match = r"there is no file '.*scan\.mib' \(the folder .* exists\): check the path"
     with pytest.raises(FileNotFoundError, match=match):
         open_file(tmp_path / "scan.mib")
-    with pytest.raises(FileNotFoundError, match=r"\(nor is there .*elsewhere\)"):
+    with pytest.raises(
+        FileNotFoundError, match=r"\(the folder .*elsewhere does not exist either\)"
+    ):
         open_file(tmp_path / "elsewhere" / "scan.mib")
 
 

@@ -197,7 +197,7 @@ def pointers(files, change):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ((3, 0), r"indptr must increase, but after \d+ for frame 2 comes 0"),
+        ((3, 0), r"indptr must increase, but \d+ for frame 2 is followed by 0"),
         (
             (-1, 9999),
             r"must go from 0 to the \d+ entries in .*indices and .*data, but goes from 0 to",
@@ -213,7 +213,7 @@ def test_pointers_that_cannot_be(files, change, match):
 
 
 def test_a_scan_of_another_size(files):
-    match = r"28 frames need 29 values of '<i8' in .*indptr, but it holds 25: check nav_shape"
+    match = r"28 frames need 29 values of '<i8' in .*indptr, but it contains 25: check nav_shape"
     with pytest.raises(FileFormatError, match=match):
         files.open((4, 7), (5, 7))
 
@@ -224,11 +224,11 @@ def test_a_file_that_is_cut(files, which):
     content = file.read_bytes()
     file.write_bytes(content[:-8])
     with pytest.raises(
-        FileFormatError, match=r"indices holds \d+ values .* and .*data \d+ of '<u2'"
+        FileFormatError, match=r"indices contains \d+ values .* and .*data \d+ of '<u2'"
     ):
         files.open((4, 6), (5, 7))
     file.write_bytes(content[:-1])
-    with pytest.raises(FileFormatError, match=r"bytes, no multiple of the [24] of"):
+    with pytest.raises(FileFormatError, match=r"bytes, which is not a multiple of the [24] byt"):
         files.open((4, 6), (5, 7))
 
 
@@ -249,12 +249,12 @@ def test_a_file_that_is_not_there(files):
 @pytest.mark.parametrize(
     ("wrong", "error", "match"),
     [
-        ({"indices_dtype": "f4"}, ArgumentTypeError, "indices_dtype must be of whole numbers"),
+        ({"indices_dtype": "f4"}, ArgumentTypeError, "indices_dtype must be an integer type"),
         ({"indptr_dtype": "abc"}, ArgumentTypeError, "indptr_dtype must be a NumPy dtype"),
-        ({"dtype": "M8[s]"}, ArgumentTypeError, "dtype must be of numbers"),
+        ({"dtype": "M8[s]"}, ArgumentTypeError, "dtype must be a type of numbers"),
         ({"nav_shape": ()}, ArgumentValueError, "nav_shape must have at least one size"),
         ({"sig_shape": (5, 0)}, ArgumentValueError, "sig_shape must have positive sizes"),
-        ({"chunks": (4, 6, 2, 7)}, ArgumentValueError, r"cut frames.*pass -1 for the signal"),
+        ({"chunks": (4, 6, 2, 7)}, ArgumentValueError, r"divide frames.*pass -1 for the signal"),
         ({"chunks": (4, 6)}, ArgumentValueError, r"chunks=\(4, 6\) do not fit"),
     ],
 )

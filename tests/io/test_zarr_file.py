@@ -108,7 +108,7 @@ def test_a_dataset_of_a_single_array(tmp_path, values):
 
 
 def test_a_folder_that_is_no_store(tmp_path):
-    with pytest.raises(FileFormatError, match="is a folder but no zarr store"):
+    with pytest.raises(FileFormatError, match="is a folder but not a zarr store"):
         open_file(tmp_path)
 
 

@@ -76,7 +76,7 @@ RAISED = {
     ),
     "FileFormatError": (
         ValueError,
-        r"nothing here reads .*scan\.xyz: its suffix '\.xyz' is none of",
+        r"no reader knows .*scan\.xyz: its suffix '\.xyz' is not",
         no_file,
     ),
     "SumOverflowError": (

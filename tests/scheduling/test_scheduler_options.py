@@ -111,7 +111,9 @@ class TestWorkers:
 
     def test_a_number_as_text_is_no_name(self, x, client):
         placed = on_workers(x, "0")
-        with pytest.raises(ud.ArgumentValueError, match=r"only load its data on \['0'\].*name 0"):
+        with pytest.raises(
+            ud.ArgumentValueError, match=r"can load its data only on \['0'\].*name 0"
+        ):
             ud.run_udf(placed, SumUDF()).compute(scheduler=client)
 
     def test_an_adaptive_cluster_may_still_get_them(self, x):

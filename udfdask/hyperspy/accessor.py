@@ -26,7 +26,7 @@ from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
-from udfdask.scheduling.unwrap import open_labelled
+from udfdask.scheduling.unwrap import unwrap
 from udfdask.udf import UDF
 
 __all__ = ["SignalIterator", "SignalResult", "SignalSnapshot", "UDFAccessor"]
@@ -311,4 +311,4 @@ class _Registered:
 
 
 signals.BaseSignal.udf = _Registered()
-open_labelled.register(signals.BaseSignal, open_signal)
+unwrap.register(signals.BaseSignal, open_signal)

@@ -14,7 +14,7 @@ from udfdask.hyperspy.make_signal import Origin, make_signal
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.scheduling.compute import compute as compute_with_progress
-from udfdask.scheduling.unwrap import open_labelled
+from udfdask.scheduling.unwrap import unwrap
 
 
 class SignalResult(DaskMethodsMixin, Mapping[str, Any]):
@@ -196,7 +196,7 @@ class SignalResult(DaskMethodsMixin, Mapping[str, Any]):
         return _persisted, (rebuild, state, self._labels)
 
 
-@open_labelled.register
+@unwrap.register
 def _open(signals: SignalResult) -> tuple[Result, Callable[[Result], SignalResult]]:
     """Let udfdask's own `compute` see arrays only: metadata, often large, stay here."""
     bare = signals.result

@@ -1,4 +1,4 @@
-"""Files in, files out: `open_file` and its kin read lazily, `write_zarr`, `write_npz` store."""
+"""Open files as lazy arrays (`open_file`, `from_raw`), and write results to files."""
 
 from udfdask.io.chunk_advice import ChunkAdvice, suggest_chunks
 from udfdask.io.named_variables import Variable, result_variables

@@ -1,31 +1,34 @@
-"""Whether an instrument's file is as long as its header says: readers pass over what is missing."""
+"""Check that an instrument's file is complete: HyperSpy's readers ignore missing parts."""
 
 from __future__ import annotations
 
 import logging
 import math
 import struct
+import sys
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from udfdask.errors import FileFormatError
 from udfdask.io.damaged_files import COPY_AGAIN, reading
 
 _SFS_START = 0x118
-"""Bytes before the first block of an SFS container, the file system inside a .bcf file."""
+"""Size in bytes of the header of an SFS container, the file system inside a .bcf file."""
 
 _TREE_ITEM = struct.Struct("<iQ24x4xi")
-"""Pointer, size and parent of a file in it, which has 512 bytes for them."""
+"""Pointer, size and parent of a file in the container: the start of an entry of 512 bytes."""
 
 _BLO_MAGIC = b"\x02\x01"
 
-
-_MOST_PACKED = 2000
-"""How often a packed image may fit into its file: deflate makes at most 1032 bytes of one."""
+_MOST_COMPRESSED = 2000
+"""Maximum ratio of an image to its compressed file: deflate compresses at most by 1032."""
 
 
 def check_before(file: Path) -> None:
-    """Take a file that HyperSpy will open; raise if its reader would not come back from it."""
+    """Raise if a file is damaged in a way in which HyperSpy's reader would hang or crash."""
     suffix = file.suffix.lower()
     if suffix == ".bcf":
         with reading(file, "Bruker's .bcf"):
@@ -37,56 +40,44 @@ def check_before(file: Path) -> None:
             begin = stream.read(8)
         if begin[6:] != _BLO_MAGIC:
             raise FileFormatError(
-                f"{file} cannot be read as a block file, which has {_BLO_MAGIC!r} at byte 6, not "
+                f"{file} cannot be read as a block file: expected {_BLO_MAGIC!r} at byte 6, got "
                 f"{begin[6:]!r}. {COPY_AGAIN}"
             )
 
 
 def _check_tiff(file: Path) -> None:
-    """Take a TIFF file; raise if it holds less than it says.
+    """Raise if a TIFF file is not complete.
 
-    Of pages that are missing tifffile only logs, and HyperSpy makes positions of each axis first,
-    a billion of them where a size is damaged.
+    tifffile only logs missing pages. If a size is damaged, HyperSpy allocates the positions along
+    an axis before it reads anything, for example a billion positions.
     """
     try:
         import tifffile
-    except ImportError:  # the error that follows says what to install
+    except ImportError:  # HyperSpy will raise an error that says what to install
         return
-    said: list[str] = []
-    handler = _Collector(said)
+    handler = BufferingHandler(sys.maxsize)
+    handler.setLevel(logging.ERROR)
     logger = logging.getLogger("tifffile")
     logger.addHandler(handler)
     try:
         with reading(file, "TIFF"), tifffile.TiffFile(file) as opened:
-            held = [(s.shape, s.nbytes, s.keyframe.compression) for s in opened.series]
+            images = [(s.shape, s.nbytes, s.keyframe.compression) for s in opened.series]
     finally:
         logger.removeHandler(handler)
-    lost = [words for words in said if "invalid page offset" in words or "series" in words]
+    messages = [record.getMessage() for record in handler.buffer]
+    faults = [text for text in messages if "invalid page offset" in text or "series" in text]
     size = file.stat().st_size
-    for shape, nbytes, compression in held:
-        room = size * (1 if compression == 1 else _MOST_PACKED)
-        if nbytes > room:
-            lost.append(f"an image of shape {shape} needs {nbytes} bytes")
-    if lost:
+    for shape, nbytes, compression in images:
+        if nbytes > size * (1 if compression == 1 else _MOST_COMPRESSED):
+            faults.append(f"an image of shape {shape} needs {nbytes} bytes")
+    if faults:
         raise FileFormatError(
-            f"{file} has {size} bytes, and is not complete: {lost[0]}. {COPY_AGAIN}"
+            f"{file} has {size} bytes and is not complete: {faults[0]}. {COPY_AGAIN}"
         )
 
 
-class _Collector(logging.Handler):
-    """Collects what is logged as an error."""
-
-    def __init__(self, said: list[str]) -> None:
-        super().__init__(logging.ERROR)
-        self.said = said
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the message of a record."""
-        self.said.append(record.getMessage())
-
-
 def check_after(file: Path, signal: Any, shape: tuple[int, ...]) -> None:
-    """Take a file and a signal that HyperSpy found in it; raise if the file held more once."""
+    """Raise if a file is shorter than its header says; `signal` is HyperSpy's, of this shape."""
     header = signal.original_metadata.as_dictionary()
     suffix = file.suffix.lower()
     if suffix == ".mib" and "mib_properties" in header:
@@ -96,49 +87,43 @@ def check_after(file: Path, signal: Any, shape: tuple[int, ...]) -> None:
 
 
 def _check_mib(file: Path, header: dict[str, Any], shape: tuple[int, ...]) -> None:
-    """Take a Merlin file and its headers; raise if it does not hold all frames, and only whole."""
+    """Raise if a Merlin file does not contain exactly the frames of its header."""
     properties = header["mib_properties"]
     with reading(file, "Merlin's .mib"):
         values = math.prod(int(size) for size in properties["merlin_size"])
-        frame = properties["head_size"] + values * _itemsize(properties["dtype"])
+        frame = properties["head_size"] + values * np.dtype(properties["dtype"]).itemsize
         frames, rest = divmod(file.stat().st_size, frame)
-        told = int(header.get("hdr_file", {}).get("Frames in Acquisition (Number)", 0))
-    read = math.prod(shape[:-2])
-    if rest == 0 and frames == (told or frames) and read == frames:
+        # 0 for a continuous acquisition
+        announced = int(header.get("hdr_file", {}).get("Frames in Acquisition (Number)", 0))
+    in_scan = math.prod(shape[:-2])
+    if rest == 0 and frames == (announced or frames) and in_scan == frames:
         return
     hdr = file.with_suffix(".hdr").name
     raise FileFormatError(
-        f"{file} holds {frames} frames of {frame} bytes"
+        f"{file} contains {frames} frames of {frame} bytes"
         + (f" and {rest} bytes of another one" if rest else "")
-        + (f", {hdr} tells of {told}" if told else "")
-        + f", and HyperSpy makes a scan of {read} of them: the file is not complete, or the "
-        "acquisition was interrupted. Copy it again; to use the frames that are there, load them "
-        "with hyperspy.api.load(path, lazy=True, navigation_shape=(x, y)) and run on its data"
+        + (f", {hdr} announces {announced}" if announced else "")
+        + f", and HyperSpy makes a scan of {in_scan} frames: the file is not complete, or the "
+        "acquisition was interrupted. Copy it again; to use the existing frames, load them with "
+        "hyperspy.api.load(path, lazy=True, navigation_shape=(x, y)) and run on its data"
     )
 
 
-def _itemsize(dtype: str) -> int:
-    """Take a NumPy type's name; return the bytes of a value."""
-    import numpy as np
-
-    return np.dtype(dtype).itemsize
-
-
 def _check_blo(file: Path, header: dict[str, Any]) -> None:
-    """Take a block file and its header; raise if it ends before the last frame."""
+    """Raise if a block file ends before its last frame."""
     with reading(file, "a block file"):
         frames = int(header["NX"]) * int(header["NY"])
-        wanted = int(header["Data_offset_2"]) + frames * (6 + int(header["DP_SZ"]) ** 2)
+        expected = int(header["Data_offset_2"]) + frames * (6 + int(header["DP_SZ"]) ** 2)
     size = file.stat().st_size
-    if size < wanted:
+    if size < expected:
         raise FileFormatError(
-            f"{file} has {size} bytes, and its header asks for {wanted}: {frames} frames of "
+            f"{file} has {size} bytes, but its header requires {expected}: {frames} frames of "
             f"{header['DP_SZ']} x {header['DP_SZ']}. {COPY_AGAIN}"
         )
 
 
 def _check_bcf(file: Path) -> None:
-    """Take a .bcf file; raise if its table of files is damaged: the reader would follow it."""
+    """Raise if the table of files in a .bcf file is damaged; the reader would loop forever."""
     size = file.stat().st_size
     with file.open("rb") as stream:
         signature = stream.read(8)
@@ -150,17 +135,17 @@ def _check_bcf(file: Path) -> None:
             raise FileFormatError(f"{file} does not begin as a .bcf file does. {COPY_AGAIN}")
         if size != _SFS_START + block * blocks or block <= 544:
             raise FileFormatError(
-                f"{file} has {size} bytes, and its header asks for {_SFS_START + block * blocks}. "
+                f"{file} has {size} bytes, but its header requires {_SFS_START + block * blocks}. "
                 f"{COPY_AGAIN}"
             )
-        found: list[tuple[int, int]] = []
+        entries: list[tuple[int, int]] = []
         for _ in range(math.ceil(items * 512 / (block - 32)) if items * 512 <= size else 0):
             stream.seek(_SFS_START + block * tree)
             (tree,) = struct.unpack("<I28x", stream.read(32))
             table = stream.read((block - 32) // 512 * 512)
-            found += [_TREE_ITEM.unpack_from(table, n)[1:] for n in range(0, len(table), 512)]
-    parents = [parent for _, parent in found[:items]]
-    if len(parents) < items or any(length > size for length, _ in found[:items]):
+            entries += [_TREE_ITEM.unpack_from(table, n)[1:] for n in range(0, len(table), 512)]
+    parents = [parent for _, parent in entries[:items]]
+    if len(parents) < items or any(length > size for length, _ in entries[:items]):
         raise FileFormatError(f"{file} has a damaged table of files. {COPY_AGAIN}")
     for parent in parents:
         steps = 0

@@ -1,4 +1,4 @@
-"""Chunks of a zarr store as they lie on the disk: looked at before they are inflated."""
+"""Check the stored chunks of a zarr store before zarr decompresses them."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ from udfdask.errors import FileFormatError
 from udfdask.writing.stores import METADATA
 
 ALLOWED, SPARE = 16, 1 << 16
-"""How far a chunk may inflate beyond its shape, times and bytes: filters may widen the values."""
+"""Maximum size of a decompressed chunk: a factor of the size of its shape, because filters can
+change the type of the values, plus some bytes."""
 
 _ZSTD_MAGIC = 0xFD2FB528
 _INDEX_ENTRY = struct.Struct("<QQ")
 _EMPTY = 2**64 - 1
-"""Offset of an inner chunk that a shard does not hold."""
+"""Offset of an inner chunk that is not in the shard."""
 
 
 class CheckedStore(LocalStore):
-    """A folder whose chunks are refused if they say that they inflate far beyond their shape."""
+    """A folder with chunks; a chunk is refused if its header states a size far beyond its shape."""
 
     def __init__(self, root: Path | str, *, read_only: bool = True) -> None:
         super().__init__(root, read_only=read_only)
         self._compressor = ""
-        self._room = math.inf
+        self._most_bytes = math.inf
         self._inner_chunks = 0
 
     def expect(self, array: Any, metadata: dict[str, Any]) -> None:
-        """Take an array of the store and its metadata; from now on check what is read."""
+        """Check all later reads against the metadata of an array in the store."""
         codecs = metadata.get("codecs") or []
         if codecs and codecs[0].get("name") == "sharding_indexed":
             self._inner_chunks = _inner_chunks(array, codecs[0]["configuration"])
             codecs = codecs[0]["configuration"]["codecs"]
         last = [codec for codec in codecs if codec.get("name") != "crc32c"][-1:]
-        packed = metadata.get("compressor") or (last[0] if last else {})
-        self._compressor = packed.get("id") or packed.get("name") or ""
-        self._room = math.prod(array.chunks) * array.dtype.itemsize * ALLOWED + SPARE
+        compressor = metadata.get("compressor") or (last[0] if last else {})
+        self._compressor = compressor.get("id") or compressor.get("name") or ""
+        self._most_bytes = math.prod(array.chunks) * array.dtype.itemsize * ALLOWED + SPARE
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return the bytes of a file, None if there is none."""
+        """Return the bytes of a file; None if there is no such file."""
         name = key.rpartition("/")[2]
         if isinstance(byte_range, RangeByteRequest):
             self._check_range(key, byte_range)
@@ -56,13 +57,13 @@ class CheckedStore(LocalStore):
             self._check_missing(key)
         elif byte_range is None or isinstance(byte_range, RangeByteRequest):
             stored = memoryview(data.as_numpy_array())  # type: ignore[arg-type]  # it is a buffer
-            whole_shard = byte_range is None and self._inner_chunks > 0
-            for piece in _inner(stored, self._inner_chunks) if whole_shard else (stored,):
-                self._check_size(key, piece)
+            is_shard = byte_range is None and self._inner_chunks > 0
+            for chunk in _chunks_of_shard(stored, self._inner_chunks) if is_shard else (stored,):
+                self._check_size(key, chunk)
         return data
 
     def _check_missing(self, key: str) -> None:
-        """Raise if a chunk is there but cannot be read: zarr takes it for one never written."""
+        """Raise if a chunk exists but cannot be read; zarr would treat it as never written."""
         file = Path(self.root) / key
         try:
             file.lstat()
@@ -71,42 +72,43 @@ class CheckedStore(LocalStore):
         except NotADirectoryError:
             pass
         raise FileFormatError(
-            f"{file} should be a chunk of the array in {self.root}, but is no file that can be "
-            "read: restore the store from a copy"
+            f"{file} should be a chunk of the array in {self.root}, but it is not a readable file: "
+            "restore the store from a copy"
         )
 
-    def _check_range(self, key: str, wanted: Any) -> None:
+    def _check_range(self, key: str, part: Any) -> None:
         """Raise if a shard's index points beyond its end."""
         file = Path(self.root) / key
         size = file.stat().st_size
-        if not 0 <= wanted.start <= wanted.end <= size:
+        if not 0 <= part.start <= part.end <= size:
             raise FileFormatError(
-                f"the index of {file} says that a chunk lies at bytes {wanted.start} to "
-                f"{wanted.end}, but the file has {size}: restore it from a copy"
+                f"according to the index of {file}, a chunk is at bytes {part.start} to "
+                f"{part.end}, but the file has {size} bytes: restore it from a copy"
             )
 
     def _check_size(self, key: str, stored: memoryview) -> None:
-        """Raise if a chunk says that it inflates far beyond its shape."""
-        size = inflated_size(self._compressor, stored)
-        if size is not None and size > self._room:
+        """Raise if the header of a chunk states a size far beyond its shape."""
+        size = decompressed_size(self._compressor, stored)
+        if size is not None and size > self._most_bytes:
             raise FileFormatError(
-                f"{Path(self.root) / key} would inflate from {len(stored)} to {size} bytes, far "
-                f"beyond the shape of its chunk: it is damaged. Restore it from a copy"
+                f"{Path(self.root) / key} has {len(stored)} bytes and states a decompressed size "
+                f"of {size} bytes, far more than the shape of its chunk needs: it is damaged. "
+                "Restore it from a copy"
             )
 
 
 def open_checked(folder: str, metadata: dict[str, Any]) -> Any:
-    """Take an array's folder and what its metadata file says; return it opened for reading."""
+    """Return the array in a folder, opened for reading; `metadata` is its metadata file."""
     store = CheckedStore(folder)
     array = zarr.open_array(store, mode="r", zarr_format=metadata["zarr_format"])
     store.expect(array, metadata)
     return array
 
 
-def inflated_size(compressor: str, stored: memoryview) -> int | None:
-    """Take a compressor's name and a chunk of it; return the size it gives itself, None if none.
+def decompressed_size(compressor: str, stored: memoryview) -> int | None:
+    """Return the decompressed size in the header of a chunk; None if it contains no size.
 
-    What gzip says is the size modulo 4 GiB of the last part; zlib, bz2 and lzma say nothing.
+    The size of gzip is modulo 4 GiB and of the last part; zlib, bz2 and lzma have none.
     """
     try:
         if compressor == "blosc":
@@ -116,12 +118,12 @@ def inflated_size(compressor: str, stored: memoryview) -> int | None:
         if compressor == "gzip":
             return int(struct.unpack_from("<I", stored, len(stored) - 4)[0])
         return _zstd_size(stored) if compressor == "zstd" else None
-    except (struct.error, IndexError):  # too short for a header: the decoder says so
+    except (struct.error, IndexError):  # too short for a header: the decompressor will raise
         return None
 
 
 def _zstd_size(stored: memoryview) -> int | None:
-    """Take a frame of zstd (RFC 8878, 3.1.1.1); return its content size if its header has one."""
+    """Return the content size in the header of a zstd frame (RFC 8878, 3.1.1.1), if any."""
     magic, descriptor = struct.unpack_from("<IB", stored)
     single = descriptor >> 5 & 1
     width = (single, 2, 4, 8)[descriptor >> 6]
@@ -133,17 +135,17 @@ def _zstd_size(stored: memoryview) -> int | None:
 
 
 def _inner_chunks(array: Any, sharding: dict[str, Any]) -> int:
-    """Take a sharded array; return the chunks in a shard, 0 if its index is not zarr's usual."""
+    """Return the number of chunks in a shard; 0 if the index does not have zarr's usual form."""
     usual = [codec.get("name") for codec in sharding.get("index_codecs", [])] == ["bytes", "crc32c"]
     if not usual or sharding.get("index_location", "end") != "end":
         return 0
     return math.prod(n // inner for n, inner in zip(array.shards, array.chunks, strict=True))
 
 
-def _inner(shard: memoryview, count: int) -> Iterator[memoryview]:
-    """Take a whole shard and how many chunks it may hold; return those it does."""
+def _chunks_of_shard(shard: memoryview, count: int) -> Iterator[memoryview]:
+    """Yield the chunks in a complete shard with an index of `count` entries."""
     start = len(shard) - 4 - count * _INDEX_ENTRY.size
-    if start < 0:  # truncated: zarr says so
+    if start < 0:  # the shard is too short: zarr will raise
         return
     for offset, size in _INDEX_ENTRY.iter_unpack(shard[start:-4]):
         if offset != _EMPTY:

@@ -1,4 +1,4 @@
-"""Which one of a file's datasets is meant."""
+"""Choose one of the datasets in a file."""
 
 from __future__ import annotations
 
@@ -17,43 +17,46 @@ class Candidate:
     """A dataset in a file."""
 
     name: str
-    """Its path inside the file, without a leading slash."""
+    """Path inside the file, without a leading slash."""
     shape: tuple[int, ...]
-    """Its shape."""
+    """Shape of the dataset."""
     dtype: np.dtype[Any]
-    """Type of its values."""
+    """Type of the values."""
 
     @property
     def nbytes(self) -> int:
-        """Size when read, bytes."""
+        """Size in memory, in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
-    """Take all datasets of a file; return the one that is meant when the user names none.
+    """Return the dataset to open if the user names none.
 
-    It is the only numeric one with three or more dimensions, or the largest of these; in a file
-    without any, the same among all numeric ones.
+    It is the largest numeric dataset with at least three dimensions. In a file without such
+    datasets, it is the largest numeric dataset.
     """
     numeric = [
         c for c in candidates if c.dtype.kind in "biufc" and len(c.shape) > 0 and c.nbytes > 0
     ]
     if not numeric:
-        raise FileFormatError(f"{file} holds no dataset of numbers; it holds {listing(candidates)}")
+        raise FileFormatError(
+            f"{file} contains no dataset of numbers, but {listing(candidates)}: check that this is "
+            "the right file"
+        )
     frames = [c for c in numeric if len(c.shape) >= 3]
     unusable = [c for c in candidates if len(c.shape) >= 3 and c not in numeric]
     if not frames and unusable:
-        # Damaged metadata look like that; what is left are positions along the axes.
+        # Damaged metadata look like this. The other datasets are then probably coordinates.
         raise FileFormatError(
-            f"{file} has frames, but they hold nothing or no numbers: {listing(unusable)}. Restore "
-            f"the file from a copy, or pass dataset= as one of {listing(numeric)}"
+            f"{file} contains frames, but they are empty or not numbers: {listing(unusable)}. "
+            f"Restore the file from a copy, or pass dataset= as one of {listing(numeric)}"
         )
     frames = frames or numeric
     largest = max(c.nbytes for c in frames)
     chosen = [c for c in frames if c.nbytes == largest]
     if len(chosen) > 1:
         raise FileFormatError(
-            f"{file} holds several datasets of the same size: pass dataset= as one of "
+            f"{file} contains several datasets of the same size: pass dataset= as one of "
             f"{listing(frames)}"
         )
     return chosen[0]
@@ -62,14 +65,14 @@ def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
 def unknown_dataset(
     dataset: str | int, candidates: Sequence[Candidate], *, file: str
 ) -> ArgumentValueError:
-    """Take a name that is not in the file and what is; return an error that lists it."""
+    """Return the error for a dataset that does not exist; it lists the existing ones."""
     return ArgumentValueError(
         f"there is no dataset {dataset!r} in {file}: pass one of {listing(candidates)}"
     )
 
 
 def listing(candidates: Sequence[Candidate], *, most: int = 12) -> str:
-    """Take datasets; return a line with their names, shapes and types."""
+    """Return a line with the names, shapes and types of the largest datasets."""
     ordered = sorted(candidates, key=lambda c: c.nbytes, reverse=True)
     shown = [f"{c.name!r} {c.shape} {c.dtype}" for c in ordered[:most]]
     if len(ordered) > most:

@@ -1,4 +1,4 @@
-"""Which chunks suit UDFs: whole frames, neither too few nor too many of them."""
+"""Suggest good chunks for UDFs: whole frames, neither too few nor too many."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import dask
 import dask.array as da
 from dask.array.core import normalize_chunks
-from dask.utils import format_bytes, parse_bytes
+from dask.utils import format_bytes
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.io.lazy_source import Chunks, chunk_bytes
 from udfdask.plan.check_input import check_sig_dims
 
-Chunks = tuple[tuple[int, ...], ...]
-
 SMALL, LARGE = 1 / 8, 2
-"""Chunks are left alone between these parts of the size that is wanted: 16 to 256 MiB."""
+"""Sizes between which chunks are good, relative to dask's 128 MiB: 16 to 256 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkAdvice:
-    """What to rechunk an array to, and why; printed, it says so in words.
+    """Suggested chunks of an array, and the reason for them, which `print` shows.
 
     Examples
     --------
@@ -37,22 +35,22 @@ class ChunkAdvice:
     chunks: Chunks
     """Sizes of chunks along each dimension, as `rechunk` takes them."""
     is_change: bool
-    """Whether these are other chunks than those the array has."""
+    """Whether the suggested chunks differ from those of the array."""
     reason: str
-    """Why, in words."""
+    """The reason, in words."""
 
     def __str__(self) -> str:
         return self.reason
 
 
 def suggest_chunks(array: da.Array, sig_dims: int = 2) -> ChunkAdvice:
-    """Suggest what to rechunk an array to before UDFs run over it.
+    """Suggest chunks of an array on which UDFs run well.
 
-    Good chunks hold whole frames, which most UDFs need, and about 128 MiB of them (dask's
-    ``array.chunk-size``): a task should last much longer than the scheduler needs to start it, and
-    several have to fit into memory at once. Chunks of 16 to 256 MiB with whole frames are left as
-    they are. Others are made of whole old chunks, or old ones are cut evenly, so that rechunking
-    moves as little as possible.
+    Good chunks contain whole frames, which most UDFs need, and about 128 MiB of them (dask's
+    ``array.chunk-size``): a task should take much longer than the scheduler needs to start it, and
+    several blocks have to fit into memory. Chunks of 16 to 256 MiB with whole frames are not
+    changed. Other chunks are merged, or divided into equal parts, so that rechunking moves as
+    little data as possible.
 
     Parameters
     ----------
@@ -64,14 +62,14 @@ def suggest_chunks(array: da.Array, sig_dims: int = 2) -> ChunkAdvice:
     Returns
     -------
     ChunkAdvice
-        With the chunks and the reason.
+        The chunks and the reason.
 
     Raises
     ------
     ArgumentTypeError
-        If this is no dask array, or `sig_dims` is no whole number.
+        If `array` is not a dask array, or `sig_dims` is not an integer.
     ArgumentValueError
-        If the array has not so many axes, or chunks of unknown size.
+        If the array has fewer axes than `sig_dims`, or chunks of unknown size.
 
     Examples
     --------
@@ -79,20 +77,20 @@ def suggest_chunks(array: da.Array, sig_dims: int = 2) -> ChunkAdvice:
     >>> from udfdask.io import suggest_chunks
     >>> x = da.zeros((256, 256, 128, 128), chunks=(8, 8, 64, 64), dtype="uint16")
     >>> print(suggest_chunks(x, sig_dims=2))
-    4096 chunks of up to 512.00 kiB. Frames of 32.00 kiB are cut into 4 pieces, and UDFs that need
-    whole frames have to put them together. Better: 16 chunks of up to 128.00 MiB,
+    4096 chunks of up to 512.00 kiB. Frames of 32.00 kiB are divided into 4 chunks, and UDFs that
+    need whole frames have to join them. Better: 16 chunks of up to 128.00 MiB,
     array.rechunk((16, 256, 128, 128)). If the array comes from a file, open it with these chunks.
     """
     _check(array, sig_dims)
-    wanted = parse_bytes(dask.config.get("array.chunk-size"))
+    best = chunk_bytes()
     nav = array.ndim - sig_dims
     sizes = [*array.chunksize[:nav], *array.shape[nav:]]
     item = array.dtype.itemsize
-    if math.prod(sizes) * item > LARGE * wanted:
-        _cut(sizes, nav, wanted // item)
-    elif math.prod(sizes) * item < SMALL * wanted:
-        _grow(sizes, array.shape[:nav], wanted // item)
-    faults = _faults(array, nav, wanted)
+    if math.prod(sizes) * item > LARGE * best:
+        _divide(sizes, nav, best // item)
+    elif math.prod(sizes) * item < SMALL * best:
+        _merge(sizes, array.shape[:nav], best // item)
+    faults = _faults(array, nav, best)
     if not faults or tuple(sizes) == array.chunksize:
         return ChunkAdvice(
             chunks=array.chunks, is_change=False, reason=f"{_described(array.chunks, item)} Good."
@@ -111,10 +109,10 @@ def suggest_chunks(array: da.Array, sig_dims: int = 2) -> ChunkAdvice:
 
 
 def _check(array: Any, sig_dims: Any) -> None:
-    """Raise if there is nothing to suggest for these arguments."""
+    """Raise if the arguments are invalid."""
     if not isinstance(array, da.Array):
         raise ArgumentTypeError(
-            f"expected a dask array, got a {type(array).__name__}: for a file, look at "
+            f"expected a dask array, got a {type(array).__name__}: for a file, pass "
             "open_file(path).array"
         )
     check_sig_dims(sig_dims, array.ndim)
@@ -125,40 +123,37 @@ def _check(array: Any, sig_dims: Any) -> None:
         )
 
 
-def _cut(sizes: list[int], nav: int, room: int) -> None:
-    """Cut navigation sizes evenly, the first axis first, until no more than `room` values fit."""
+def _divide(sizes: list[int], nav: int, room: int) -> None:
+    """Divide navigation sizes evenly, the first axis first, until at most `room` values remain."""
     for axis in range(nav):
-        pieces = math.ceil(math.prod(sizes) / room)
-        sizes[axis] = max(1, math.ceil(sizes[axis] / pieces))
+        parts = math.ceil(math.prod(sizes) / room)
+        sizes[axis] = max(1, math.ceil(sizes[axis] / parts))
 
 
-def _grow(sizes: list[int], shape: tuple[int, ...], room: int) -> None:
-    """Put whole chunks together, along the last navigation axis first, while `room` allows it."""
+def _merge(sizes: list[int], shape: tuple[int, ...], room: int) -> None:
+    """Merge chunks into at most `room` values, along the last navigation axis first."""
     for axis in reversed(range(len(shape))):
         factor = room // max(1, math.prod(sizes))
         sizes[axis] = min(shape[axis], sizes[axis] * max(1, factor))
 
 
-def _faults(array: da.Array, nav: int, wanted: int) -> list[str]:
-    """Return what is wrong with the chunks of an array, a sentence each."""
-    found = []
-    pieces = math.prod(len(sizes) for sizes in array.chunks[nav:])
+def _faults(array: da.Array, nav: int, best: int) -> list[str]:
+    """Return the faults of the chunks of an array, one sentence each."""
+    parts = math.prod(len(sizes) for sizes in array.chunks[nav:])
     largest = math.prod(array.chunksize) * array.dtype.itemsize
     frame = math.prod(array.shape[nav:]) * array.dtype.itemsize
-    if pieces > 1:
-        found.append(
-            f"Frames of {format_bytes(frame)} are cut into {pieces} pieces, and UDFs that need "
-            "whole frames have to put them together."
-        )
-    elif largest < SMALL * wanted:
-        found.append("That many small tasks cost more to schedule than they compute.")
-    elif largest > LARGE * wanted:
-        found.append("Each worker thread holds one or two of them in memory.")
-    return found
+    if parts > 1:
+        fault = f"Frames of {format_bytes(frame)} are divided into {parts} chunks, and UDFs that "
+        return [fault + "need whole frames have to join them."]
+    if largest < SMALL * best:
+        return ["To schedule so many small tasks takes longer than to compute them."]
+    if largest > LARGE * best:
+        return ["Each worker thread keeps one or two of them in memory."]
+    return []
 
 
 def _described(chunks: Chunks, item: int) -> str:
-    """Return how many chunks there are and how large the largest is, as a sentence."""
+    """Return the number of chunks and the size of the largest one, as a sentence."""
     count = math.prod(len(sizes) for sizes in chunks)
     largest = math.prod(max(sizes, default=0) for sizes in chunks) * item
     return f"{count} chunk{'s' * (count != 1)} of up to {format_bytes(largest)}."

@@ -1,4 +1,4 @@
-"""Damaged files: whatever a reader stumbles over becomes one error, which names the file."""
+"""Turn all errors of readers about damaged files into one error that names the file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from udfdask.io.lazy_source import chunk_bytes
 COPY_AGAIN = "Is the file complete? Copy it again from where it was recorded, or write it anew"
 
 MOST_CHUNKS = 10_000_000
-"""Chunks of one array: its graph alone would take about 10 GB. Damaged shapes are far above."""
+"""Maximum number of chunks of an array: its graph would take about 10 GB. Damaged shapes have many
+more."""
 
 MOST_DIMENSIONS = 64
-"""As many as NumPy knows."""
+"""Maximum number of dimensions in NumPy."""
 
-_LONGEST = 300
-"""Characters of another package's message; some print whole tables of bytes."""
+_MOST_CHARACTERS = 300
+"""Maximum length of another package's message; some contain long tables of bytes."""
 
 _KINDS = {
     stat.S_ISFIFO: "a named pipe",
@@ -40,18 +41,19 @@ def reading(
 ) -> Iterator[None]:
     """Turn the errors of a package that reads a file into a `FileFormatError` with its path.
 
-    Only calls of that package belong under it, so that mistakes of ours stay what they are. `part`
-    says in words which part of the file is read, where it is not all of it.
+    Use it only around calls of that package, so that errors in our own code keep their type. `part`
+    describes the part of the file that is read.
     """
     try:
         yield
     except (UDFError, ImportError, MemoryError, Warning):
-        # Said already; a package that is missing; too small a machine; the user's own filter.
+        # These do not mean that the file is damaged: our own errors, a missing package, too little
+        # memory, and warnings that the user's filter turns into errors.
         raise
     except PermissionError as error:
         raise _not_permitted(path) from error
     except Exception as error:
-        # Readers have no errors in common: 331 damaged zarr stores gave 14 types of them.
+        # Readers have no common base class of errors: 331 damaged zarr stores raised 14 types.
         where = f", {part}," if part else ""
         raise FileFormatError(
             f"{os.fspath(path)}{where} cannot be read as {reader}: {in_words(error)}. {advice}"
@@ -59,46 +61,48 @@ def reading(
 
 
 def in_words(error: BaseException) -> str:
-    """Take an error of another package; return its type and message in one short line."""
+    """Return the type and message of another package's error in one short line."""
     words = " ".join(str(error).split()).rstrip(".")
-    if len(words) > _LONGEST:
-        words = f"{words[:_LONGEST]}..."
+    if len(words) > _MOST_CHARACTERS:
+        words = f"{words[:_MOST_CHARACTERS]}..."
     name = type(error).__name__
-    if name == "error":  # zlib and struct call theirs so
+    if name == "error":  # the name of the exceptions of zlib and struct
         name = f"{type(error).__module__}.error"
     return f"{name}: {words}" if words else name
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
-    """Take a path; return it absolute, so that workers elsewhere in the file system find it.
+    """Return the absolute path of an existing file or folder, which workers in other folders find.
 
-    Raise if there is nothing, or neither a file nor a folder: to open a pipe waits for ever.
+    Anything else is refused, because to open a named pipe would wait forever.
     """
     try:
-        asked = os.fspath(path)
+        name = os.fspath(path)
         file = Path(path).expanduser().resolve()
     except TypeError as error:
         raise ArgumentTypeError(
             f"a path must be a str or a pathlib.Path, got {path!r}: pass the name of a file"
         ) from error
-    except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a NUL, ~nobody
-        raise _no_path(path, error) from error
-    if not asked:
+    # a circle of links, a NUL character, an unknown user such as ~nobody
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _invalid_path(path, error) from error
+    if not name:
         raise FileFormatError("the path is empty (''): pass the name of a file")
     try:
         mode = file.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         folder = file.parent
-        where = f"the folder {folder} exists" if folder.is_dir() else f"nor is there {folder}"
-        raise FileNotFoundError(f"there is no file {asked!r} ({where}): check the path") from None
+        exists = "exists" if folder.is_dir() else "does not exist either"
+        where = f"the folder {folder} {exists}"
+        raise FileNotFoundError(f"there is no file {name!r} ({where}): check the path") from None
     except PermissionError as error:
         raise _not_permitted(file) from error
-    except (OSError, ValueError) as error:  # from Python 3.13 on, loops show only here
-        raise _no_path(path, error) from error
+    except (OSError, ValueError) as error:  # from Python 3.13 on, circles of links fail only here
+        raise _invalid_path(path, error) from error
     for is_kind, kind in _KINDS.items():
         if is_kind(mode):
             raise FileFormatError(
-                f"{file} is {kind}, and a file was expected: write its data to a file first"
+                f"expected a file, but {file} is {kind}: write its data to a file first"
             )
     if not os.access(file, os.R_OK | os.X_OK if stat.S_ISDIR(mode) else os.R_OK):
         raise _not_permitted(file)
@@ -108,44 +112,44 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
 def check_values(
     path: str | os.PathLike[str], shape: tuple[int, ...], dtype: np.dtype[Any], *, part: str = ""
 ) -> None:
-    """Take what a file says of an array in it; raise if no frames can be like that."""
+    """Raise if an array in a file, as the file describes it, cannot contain frames."""
     where = f"{os.fspath(path)}, {part}," if part else os.fspath(path)
     if dtype.kind not in "biufcmM":
         raise FileFormatError(
-            f"{where} holds values of type {dtype}, and numbers were expected: write the numbers "
-            "in it to an array of their own"
+            f"expected numbers, but {where} contains values of type {dtype}: write the numbers to "
+            "a separate array"
         )
     if not shape:
         raise FileFormatError(
-            f"{where} holds a single value without dimensions, and an array of frames or spectra "
-            "was expected: check which file, or which of its datasets, is meant"
+            f"expected an array of frames or spectra, but {where} contains a single value: check "
+            "the path, or pass another dataset="
         )
-    room = MOST_CHUNKS * chunk_bytes()
+    most_bytes = MOST_CHUNKS * chunk_bytes()
     if (
         len(shape) > MOST_DIMENSIONS
         or min(shape) < 0
-        or max(shape) > room
-        or math.prod(shape) * dtype.itemsize > room
+        or max(shape) > most_bytes
+        or math.prod(shape) * dtype.itemsize > most_bytes
     ):
         raise FileFormatError(
-            f"{where} says that it has the shape {shape} of {dtype}: that is below 0, or more than "
-            f"{MOST_DIMENSIONS} dimensions, or than {MOST_CHUNKS:,} chunks of {chunk_bytes():,} "
-            f"bytes. {COPY_AGAIN}; for an array that is as large as that, raise dask's "
-            "array.chunk-size"
+            f"{where} claims to have the shape {shape} of {dtype}: sizes must not be negative, and "
+            f"at most {MOST_DIMENSIONS} dimensions and {MOST_CHUNKS:,} chunks of "
+            f"{chunk_bytes():,} bytes are possible. {COPY_AGAIN}; if the array really is so large, "
+            "increase dask's array.chunk-size"
         )
 
 
-def _no_path(path: object, error: Exception) -> FileFormatError:
-    """Take a path that the file system does not follow, and why; return the error to raise."""
+def _invalid_path(path: str | os.PathLike[str], error: Exception) -> FileFormatError:
+    """Return the error for a path that the file system cannot follow."""
     return FileFormatError(
-        f"{os.fspath(path)!r} is no path to a file: {in_words(error)}. "  # type: ignore[call-overload]
-        "Check the name, and where links in it lead (readlink -f)"
+        f"{os.fspath(path)!r} is not a path to a file: {in_words(error)}. Check the name, and the "
+        "targets of symbolic links in it (readlink -f)"
     )
 
 
 def _not_permitted(path: str | os.PathLike[str]) -> FileFormatError:
-    """Take a path that may not be read; return the error to raise."""
+    """Return the error for a path that the user must not read."""
     return FileFormatError(
-        f"{os.fspath(path)} may not be read by this user: ask its owner for the permission "
-        "(ls -l shows who has it)"
+        f"{os.fspath(path)} cannot be read by this user: ask its owner for the permission (ls -l "
+        "shows the owner)"
     )

@@ -1,18 +1,17 @@
-"""The files of instruments, as HyperSpy and RosettaSciIO read them."""
+"""Open files of instruments with HyperSpy and RosettaSciIO."""
 
 from __future__ import annotations
 
 import glob
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dask.array as da
-import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.cache import OncePerProcess
@@ -22,44 +21,33 @@ from udfdask.io.check_length import check_after, check_before
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5 import take_over
-from udfdask.io.lazy_source import Source, choose_chunks, lazy_array
-from udfdask.io.opened_file import OpenedFile, choose_sig_dims, name_axes
+from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
+from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.writing.stores import METADATA
 
-_BELONGING = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
-"""What the names of other files that hold values or shapes have in place of a file's suffix."""
+_OTHER_FILES = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}
+"""Endings of the names of other files that contain values or shapes, by the file's suffix."""
 
 _ADVICE = f"{COPY_AGAIN}, together with the files that belong to it"
 
 _loaded = OncePerProcess(4)
-"""Signals of the last few files: some take seconds to load, even lazily."""
+"""Signals of the last 4 files: to load a file can take seconds, even lazily."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HyperSpyArray:
-    """An array in a file that HyperSpy reads, loaded once in each process that slices it.
+class HyperSpyArray(FileArray):
+    """An array in a file that HyperSpy reads; each process loads the file once.
 
-    The lazy arrays that HyperSpy makes are named after the path alone or at random, and hold open
-    files, or none that a change could be seen of.
+    HyperSpy's own lazy arrays are not used, because their names depend only on the path or are
+    random, and tasks could not notice a change of the file.
     """
 
-    file: FileIdentity
-    """The file, or a store's metadata, as it was when it was opened."""
     others: tuple[FileIdentity, ...]
-    """The same of the files that belong to it."""
+    """Other files that contain a part of the recording."""
     path: str
     """Absolute path of the file or store."""
     number: int
-    """Which of the signals in it."""
-    shape: tuple[int, ...]
-    """Shape of the whole array."""
-    dtype: np.dtype[Any]
-    """Type of the values."""
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
+    """Number of the signal in the file."""
 
     def __getitem__(self, index: Any) -> Any:
         """Return the part at `index`, as HyperSpy reads it."""
@@ -68,33 +56,32 @@ class HyperSpyArray:
             for file in files:
                 stack.enter_context(file.unchanged())
             stack.enter_context(reading(self.path, "HyperSpy", part=f"at {index}"))
-            signals = _loaded.get(files, lambda: _load_unchanged(Path(self.path), files))
+            signals = _loaded.get(files, lambda: _load(Path(self.path), files))
             return compute_here(da.asarray(signals[self.number].data)[index])
 
 
 def open_with_hyperspy(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
-    """Take a file and a signal's number or title in it, or None; return it opened."""
-    format_name = _format_name(file)
-    reader = f"HyperSpy ({format_name})"
+    """Open a signal by its number or title, by default the one with navigation axes."""
+    reader = f"HyperSpy ({_format_name(file)})"
     check_before(file)
     identity, others = _identities(file)
-    signals = _load_unchanged(file, (identity, *others))
+    signals = _load(file, (identity, *others))
     number = _choose(signals, dataset, file=str(file))
     signal = signals[number]
     manager = signal.axes_manager
-    # Without navigation axes data is an array of its own; with them it is lazy already.
+    # A signal without navigation axes is not lazy: its data are a NumPy array.
     array = da.asarray(signal.data)
     check_values(file, array.shape, array.dtype)
     check_after(file, signal, array.shape)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
     axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
-    wanted = choose_chunks(array.shape, array.dtype, sig, chunks)
+    grid = choose_chunks(array, sig, chunks)
     if len(signals) > 1:
         reader += f", signal {number}"
     title = signal.metadata.General.title or file.stem
-    source: Source | None = take_over(array, identity)
+    source: FileArray | None = take_over(array, identity)
     if source is None:
         source = HyperSpyArray(
             file=identity,
@@ -105,27 +92,22 @@ def open_with_hyperspy(
             dtype=array.dtype,
         )
         _loaded.get((identity, *others), lambda: signals)
-    # HyperSpy's own chunks: it would read them whole for each of smaller ones.
+    # Tasks read HyperSpy's own chunks: it would read a complete one for each part of it.
     array = lazy_array(source, array.chunks, prefix="from-hyperspy")
-    return OpenedFile(
-        array=array if chunks is None else array.rechunk(wanted),
-        sig_dims=sig,
-        reader=reader,
-        title=title,
-        axes=name_axes(axes, sig),
-    )
+    array = array if chunks is None else array.rechunk(grid)
+    return opened_array(array, sig, reader=reader, title=title, axes=axes)
 
 
 def _identities(file: Path) -> tuple[FileIdentity, tuple[FileIdentity, ...]]:
-    """Take a file, or a store in a folder; return what it is now, and what belongs to it."""
-    tail = _BELONGING.get(file.suffix.lower())
-    others = sorted(file.parent.glob(glob.escape(file.stem) + tail)) if tail else []
-    itself = next((file / name for name in METADATA if (file / name).is_file()), file)
-    return FileIdentity.of(itself), tuple(map(FileIdentity.of, others))
+    """Return the identity of a file or store, and those of other files of the recording."""
+    ending = _OTHER_FILES.get(file.suffix.lower())
+    others = sorted(file.parent.glob(glob.escape(file.stem) + ending)) if ending else []
+    main = next((file / name for name in METADATA if (file / name).is_file()), file)
+    return FileIdentity.of(main), tuple(map(FileIdentity.of, others))
 
 
 def _format_name(file: Path) -> str:
-    """Take a file; return the name of its format by its suffix, or raise if there is none."""
+    """Return the name of the format that HyperSpy knows for the suffix of a file."""
     try:
         from rsciio import IO_PLUGINS
     except ImportError as error:
@@ -135,29 +117,24 @@ def _format_name(file: Path) -> str:
         if suffix and suffix in plugin["file_extensions"]:
             return str(plugin["name"])
     raise FileFormatError(
-        f"nothing here reads {file}: its suffix {file.suffix!r} is none of .npy, .h5, .zarr "
-        "and those of HyperSpy's formats. If it holds plain frames, pass nav_shape, sig_shape and "
-        "dtype"
+        f"no reader knows {file}: its suffix {file.suffix!r} is not .npy, .h5, .zarr or a suffix "
+        "of HyperSpy's formats. If it contains only frames, pass nav_shape, sig_shape and dtype"
     )
 
 
-def _load_unchanged(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
-    """Take a file and what it and those that belong to it were; return its signals, or raise."""
-    signals = _load(file, _format_name(file))
-    for identity in identities:  # what changes in between must not be kept
-        os.close(identity.open())
-    return signals
-
-
-def _load(file: Path, format_name: str) -> list[Any]:
-    """Take a file and its format's name; return the lazy signals in it."""
+def _load(file: Path, identities: Sequence[FileIdentity]) -> list[Any]:
+    """Return the lazy signals in a file; raise if one of the files has changed meanwhile."""
+    format_name = _format_name(file)
     try:
         import hyperspy.api as hs
     except ImportError as error:
         raise missing_package("hyperspy", purpose=f"reading {file.name}") from error
+    logger = logging.getLogger("hyperspy.io")
+    was_disabled = logger.disabled
+    logger.disabled = True  # our error contains the same message
     try:
-        with _quiet("hyperspy.io"), reading(file, f"{format_name} by HyperSpy", advice=_ADVICE):
-            # The signal type only chooses a class, often one of a package that is not installed.
+        with reading(file, f"{format_name} by HyperSpy", advice=_ADVICE):
+            # The signal type only selects a class, often of a package that is not installed.
             loaded = hs.load(file, lazy=True, signal_type="")
     except ImportError as error:
         raise ImportError(
@@ -165,53 +142,46 @@ def _load(file: Path, format_name: str) -> list[Any]:
             'pip install "rosettasciio[all]"',
             name=error.name,
         ) from error
+    finally:
+        logger.disabled = was_disabled
+    for identity in identities:  # if a file has changed, do not keep the signals
+        os.close(identity.open())
     return loaded if isinstance(loaded, list) else [loaded]
 
 
-@contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    """Take a logger's name; silence it for a while. What it says stands in our error, too."""
-    logger = logging.getLogger(name)
-    before = logger.disabled
-    logger.disabled = True
-    try:
-        yield
-    finally:
-        logger.disabled = before
-
-
 def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> int:
-    """Take a file's signals and the number or title asked for, or None; return one's number."""
+    """Return the number of the signal that the user means."""
     if not signals:
-        raise FileFormatError(f"HyperSpy finds no signal in {file}")
+        raise FileFormatError(f"HyperSpy finds no signal in {file}. {_ADVICE}")
     numbers = range(len(signals))
     if dataset is None:
-        found = [n for n in numbers if signals[n].axes_manager.navigation_dimension > 0]
-        found = found or list(numbers)
+        matches = [n for n in numbers if signals[n].axes_manager.navigation_dimension > 0]
+        matches = matches or list(numbers)
     else:
-        found = [n for n in numbers if signals[n].metadata.General.title == dataset]
-        if not found and str(dataset).isdecimal():
-            found = [n for n in numbers if n == int(dataset)]
-    if len(found) == 1:
-        return found[0]
+        matches = [n for n in numbers if signals[n].metadata.General.title == dataset]
+        if not matches and str(dataset).isdecimal():
+            matches = [n for n in numbers if n == int(dataset)]
+    if len(matches) == 1:
+        return matches[0]
     listing = ", ".join(
         f"{number} {s.metadata.General.title!r} {s.data.shape} {s.data.dtype}"
         for number, s in enumerate(signals)
     )
-    if found:
-        asked = "" if dataset is None else f" called {dataset!r}"
+    if matches:
+        title = "" if dataset is None else f" called {dataset!r}"
         raise FileFormatError(
-            f"{file} holds several signals{asked}: pass dataset= as one of the numbers in {listing}"
+            f"{file} contains several signals{title}: pass dataset= as one of the numbers in "
+            f"{listing}"
         )
     raise ArgumentValueError(
-        f"there is no signal {dataset!r} in {Path(file).name}: pass a number or title "
-        f"out of {listing}"
+        f"there is no signal {dataset!r} in {Path(file).name}: pass a number or title from "
+        f"{listing}"
     )
 
 
 def _axis(axis: Any) -> Axis:
-    """Take an axis of a signal; return its name, unit and scale, as far as they are known."""
-    # HyperSpy marks what is unknown with an object of traits' own, neither None nor a text.
+    """Return the name, unit and scale of HyperSpy's axis, if they are known."""
+    # HyperSpy marks unknown values with an object of the package traits, not with None.
     name = axis.name if isinstance(axis.name, str) else ""
     unit = axis.units if isinstance(axis.units, str) and axis.units else None
     if not axis.is_uniform:

@@ -1,4 +1,4 @@
-"""Computed results as arrays whose dimensions have names."""
+"""Describe computed results as arrays with named dimensions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Variable:
     """One result array with names for its dimensions."""
 
     dims: tuple[str, ...]
-    """A name per dimension."""
+    """One name for each dimension."""
     values: np.ndarray[Any, Any]
     """The array."""
     attrs: Mapping[str, str] = field(default_factory=dict)
-    """What else to keep, such as the kind of the buffer."""
+    """Attributes, such as the kind of the buffer."""
 
 
 def result_variables(
@@ -31,19 +31,19 @@ def result_variables(
     Parameters
     ----------
     results : mapping of str to Result
-        Computed results, under the names of their UDFs.
+        Computed results by the names of their UDFs.
     axes : sequence of Axis
-        One axis per dimension of the data, ``(*nav, *sig)``.
+        One axis for each dimension of the data, ``(*nav, *sig)``.
     sig_dims : int
-        How many of them are signal dimensions.
+        Number of signal dimensions.
 
     Returns
     -------
     dict of str to dict of str to Variable
-        For each UDF its buffers, and beside a buffer that is not valid everywhere, for instance not
-        outside the region of interest, a boolean ``{buffer}_valid``. Buffers that follow navigation
-        or signal have the names of these axes; extra dimensions are called after the variable,
-        ``{buffer}_dim_0`` and so on, or ``{udf}_{buffer}_dim_0`` where there are several UDFs.
+        The buffers of each UDF. If a buffer is not valid everywhere, for example outside the region
+        of interest, there is also a boolean variable ``{buffer}_valid``. Navigation and signal
+        dimensions have the names of the axes. Extra dimensions are named ``{buffer}_dim_0`` and so
+        on, or ``{udf}_{buffer}_dim_0`` if there are several UDFs.
 
     Examples
     --------
@@ -79,5 +79,14 @@ def result_variables(
 
 
 def variable_name(udf: str, buffer: str, *, alone: bool) -> str:
-    """Take a UDF's name, a buffer's, and whether it is the only UDF; return the variable's name."""
+    """Return the name of a buffer in a file; `alone` if there are no other UDFs."""
     return buffer if alone else f"{udf}_{buffer}"
+
+
+def variables_by_name(results: Mapping[str, Mapping[str, Variable]]) -> dict[str, Variable]:
+    """Return the variables of all UDFs by their names in a file."""
+    return {
+        variable_name(udf, buffer, alone=len(results) == 1): variable
+        for udf, buffers in results.items()
+        for buffer, variable in buffers.items()
+    }

@@ -1,4 +1,4 @@
-"""Computed results into one .npz file, all of it or nothing."""
+"""Write computed results to an .npz file, completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError
-from udfdask.io.named_variables import Variable, variable_name
+from udfdask.io.named_variables import Variable, variables_by_name
 from udfdask.writing import NPZ, check_target, replacing
 
 
@@ -23,39 +23,39 @@ def write_npz(
 ) -> Path:
     """Write results to an .npz file that `numpy.load` reads.
 
-    The file is written under another name beside `path` and then renamed, so that there is never
-    half of one. Axes and units are not kept: `write_zarr` keeps them.
+    The file is written under another name next to `path` and then renamed, so that it is never
+    incomplete. Axes and units are not written: `write_zarr` writes them.
 
     Parameters
     ----------
     path : str or path-like
-        Where the file is to be, by custom ending in ``.npz``.
+        Path of the file, usually with the suffix ``.npz``.
     results : mapping of str to mapping of str to Variable
-        For each UDF its buffers, as `result_variables` makes them. The arrays in the file are
-        called like the buffers, and ``{udf}_{buffer}`` where there are several UDFs.
+        The buffers of each UDF, from `result_variables`. The arrays in the file have the names of
+        the buffers, or ``{udf}_{buffer}`` if there are several UDFs.
     overwrite : bool
-        Replace an .npz file that is there already. Other files are never replaced.
+        Replace an existing .npz file. Other files are never replaced.
     sources : sequence of str or path-like
-        Files and stores that the results come from: nothing is written over them, with
-        `overwrite` neither.
+        Files and stores from which the results come. They are never replaced, even with
+        `overwrite`.
 
     Returns
     -------
     pathlib.Path
-        The file's absolute path.
+        The absolute path of the file.
 
     Raises
     ------
     FileExistsError
-        If there is something at `path` and it may not, or must not, be replaced.
+        If something exists at `path` that must not be replaced.
     FileNotFoundError
-        If the folder that `path` is to be in does not exist.
+        If the folder of `path` does not exist.
     OSError
-        If nothing can be written there, for example on a read-only disk.
+        If writing is impossible, for example on a read-only disk.
     ArgumentValueError
-        If `path` is no local path, or it is one of `sources`, contains one, or lies in one.
+        If `path` is not a local path, or it is one of `sources`, contains one, or is inside one.
     ArgumentTypeError
-        If a result holds Python objects.
+        If a result contains Python objects.
 
     Examples
     --------
@@ -71,20 +71,16 @@ def write_npz(
     [3. 4. 5.]
     """
     target = check_target(path, NPZ, overwrite=overwrite, sources=sources)
-    arrays = {
-        variable_name(udf, buffer, alone=len(results) == 1): variable.values
-        for udf, buffers in results.items()
-        for buffer, variable in buffers.items()
-    }
-    for name, values in arrays.items():
-        if values.dtype.hasobject:
+    variables = variables_by_name(results)
+    for name, variable in variables.items():
+        if variable.values.dtype.hasobject:
             raise ArgumentTypeError(
-                f"result {name!r} holds Python objects, which are not written to .npz files: "
+                f"result {name!r} contains Python objects, which are not written to .npz files: "
                 "leave this UDF out, or save its result yourself"
             )
     with replacing(target) as unfinished, ZipFile(unfinished, "w") as archive:
-        # `numpy.savez` has parameters, after which no array can be called
-        for name, values in arrays.items():
+        # not `numpy.savez`: an array cannot have the name of one of its parameters
+        for name, variable in variables.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, values, allow_pickle=False)
+                np.lib.format.write_array(stream, variable.values, allow_pickle=False)
     return target.named

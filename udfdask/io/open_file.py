@@ -1,4 +1,4 @@
-"""One function that opens a file, whatever its format."""
+"""Open a file of any format."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from udfdask.io.hdf5 import SIGNATURE, open_hdf5
 from udfdask.io.hyperspy_file import open_with_hyperspy
 from udfdask.io.netcdf_file import SIGNATURES, open_netcdf
 from udfdask.io.numpy_file import MAGIC, open_npy
-from udfdask.io.opened_file import OpenedFile, choose_sig_dims, name_axes
+from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.io.raw import from_raw
 from udfdask.io.zarr_file import open_zarr
 from udfdask.scheduling.workers.block_placement import Workers, on_workers
 from udfdask.writing.stores import is_zarr
 
-# HDF5 inside, but with a layout that HyperSpy knows: it gives axes and units.
+# HDF5 files with a layout that HyperSpy knows: only HyperSpy finds their axes and units.
 _HYPERSPY_HDF5 = {".hspy", ".emd"}
 
 
@@ -44,53 +44,52 @@ def open_file(
     """Open a file of detector frames or spectra as a lazy array.
 
     It opens ``.npy`` files, zarr stores, HDF5 and NetCDF files, descriptions of raw CSR files in
-    ``.toml``, everything that HyperSpy reads lazily, and, when `nav_shape`, `sig_shape` and `dtype`
-    are given, raw binary files. The attribute `reader` of what it returns says which it was.
+    ``.toml``, and all formats that HyperSpy reads lazily. With `nav_shape`, `sig_shape` and
+    `dtype`, it opens raw binary files. The attribute `reader` of the result names the reader.
 
     Parameters
     ----------
     path : str or path-like
         The file, or the folder of a zarr store.
     dataset : str or int, optional
-        Which dataset of the file: a path inside an HDF5 file or zarr group, a variable of a NetCDF
-        file, a number or title of one of the signals that HyperSpy finds. By default the only one
-        with three or more dimensions or the largest of these; of signals the one with navigation
-        axes.
+        Dataset in the file: a path inside an HDF5 file or zarr group, a variable of a NetCDF file,
+        or the number or title of a signal that HyperSpy finds. By default the largest dataset with
+        three or more dimensions, or the only signal with navigation axes.
     nav_shape, sig_shape : int or sequence of int, optional
         Scan positions and detector pixels of a raw file.
     dtype : dtype-like, optional
-        Type of a raw file's values.
+        Type of the values in a raw file.
     offset : int
         Bytes to skip at the beginning of a raw file.
     frame_header, frame_footer : int
         Bytes to skip before and after each frame of a raw file.
     sig_dims : int, optional
-        Number of trailing signal dimensions. By default what HyperSpy or `sig_shape` say, otherwise
-        2, or 1 where there are no more than two dimensions.
+        Number of trailing signal dimensions. By default the number in HyperSpy's signal or in
+        `sig_shape`, otherwise 2, or 1 if there are at most two dimensions.
     chunks : int, str or tuple, optional
-        Chunks of all dimensions in any form that dask takes. By default what suits the file.
+        Chunks of all dimensions in any form that dask accepts. By default, chunks that suit the
+        file.
     workers : str, sequence, mapping or callable, optional
-        Which workers of a cluster may load which block, as in `on_workers`.
+        Workers of a cluster that can load each block, as in `on_workers`.
 
     Returns
     -------
     OpenedFile
-        The lazy array, shape ``(*nav, *sig)``, with what the file says about it. Values are as
-        they are stored.
+        The lazy array of the stored values, shape ``(*nav, *sig)``, with its description.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If nothing can read the file, or nothing says which of its datasets is meant.
+        If no reader can read the file, or it is not clear which of its datasets is meant.
     ArgumentTypeError
         If the shapes or the dtype of a raw file, or `workers`, have the wrong type.
     ArgumentValueError
-        If there is no such dataset, only some of a raw file's shapes and dtype are given, the file
-        has fewer dimensions than `sig_dims`, or chunks or workers do not fit it.
+        If there is no such dataset, only a part of the shapes and dtype of a raw file is given, the
+        file has fewer dimensions than `sig_dims`, or chunks or workers do not fit the array.
     ImportError
-        If the package that reads the format is not installed; the message names it.
+        If the package that reads the format is not installed; the message names the package.
 
     Examples
     --------
@@ -106,19 +105,10 @@ def open_file(
     ((4, 4, 2), (64,)) 1 64.0
     """
     file = existing_file(path)
-    shapes = (nav_shape, sig_shape, dtype)
-    if any(given is not None for given in shapes) or offset or frame_header or frame_footer:
-        opened = _open_raw(
-            file,
-            nav_shape,
-            sig_shape,
-            dtype,
-            offset=offset,
-            frame_header=frame_header,
-            frame_footer=frame_footer,
-            sig_dims=sig_dims,
-            chunks=chunks,
-        )
+    layout = {"nav_shape": nav_shape, "sig_shape": sig_shape, "dtype": dtype}
+    skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
+    if any(value is not None for value in layout.values()) or any(skipped.values()):
+        opened = _open_raw(file, layout, skipped, sig_dims=sig_dims, chunks=chunks)
     else:
         opened = _open_described(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     return replace(opened, array=on_workers(opened.array, workers))
@@ -127,17 +117,17 @@ def open_file(
 def _open_described(
     file: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
-    """Take a file that says itself what is in it; return it opened."""
+    """Open a file of a format that describes its contents."""
     suffix = file.suffix.lower()
     if file.is_dir() and suffix != ".zspy":
         if not is_zarr(file):
             raise FileFormatError(
-                f"{file} is a folder but no zarr store: pass a file, or the folder that holds "
-                "zarr.json, .zgroup or .zarray"
+                f"{file} is a folder but not a zarr store: pass a file, or the folder that "
+                "contains zarr.json, .zgroup or .zarray"
             )
         return open_zarr(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     begin = b"" if file.is_dir() else _begin(file)
-    # Files with a wrong suffix are common; those that begin as something known are just that.
+    # Wrong suffixes are common, so the first bytes count more.
     if begin.startswith(MAGIC) or suffix == ".npy":
         return open_npy(file, sig_dims=sig_dims, chunks=chunks)
     if suffix == ".toml":
@@ -150,7 +140,7 @@ def _open_described(
 
 
 def _begin(file: Path) -> bytes:
-    """Take a file; return its first bytes, by which formats are known; raise if it is empty."""
+    """Return the first bytes of a file, which identify its format; raise if it is empty."""
     with reading(file, "a file"), file.open("rb") as stream:
         begin = stream.read(len(SIGNATURE))
     if not begin:
@@ -160,41 +150,23 @@ def _begin(file: Path) -> bytes:
 
 def _open_raw(
     file: Path,
-    nav_shape: int | Sequence[int] | None,
-    sig_shape: int | Sequence[int] | None,
-    dtype: DTypeLike | None,
+    layout: dict[str, Any],
+    skipped: dict[str, Any],
     *,
-    offset: int,
-    frame_header: int,
-    frame_footer: int,
     sig_dims: int | None,
     chunks: Any,
 ) -> OpenedFile:
-    """Take a raw file and what was said about it; return it opened."""
-    given = {"nav_shape": nav_shape, "sig_shape": sig_shape, "dtype": dtype}
-    missing = [name for name, value in given.items() if value is None]
-    if nav_shape is None or sig_shape is None or dtype is None:
+    """Open a raw file; `layout` and `skipped` are arguments of `from_raw`."""
+    missing = [name for name, value in layout.items() if value is None]
+    if missing:
         raise ArgumentValueError(
             f"a raw file needs nav_shape, sig_shape and dtype, but {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing for {file.name}; for a file that "
-            "describes itself pass none of them, and no offset, frame_header or frame_footer"
+            f"{'is' if len(missing) == 1 else 'are'} missing for {file.name}: pass all of them; "
+            "for any other file, pass none of them, and no offset, frame_header or frame_footer"
         )
-    array = from_raw(
-        file,
-        nav_shape=nav_shape,
-        sig_shape=sig_shape,
-        dtype=dtype,
-        offset=offset,
-        frame_header=frame_header,
-        frame_footer=frame_footer,
-        chunks="auto" if chunks is None else chunks,
-    )
+    chunks = "auto" if chunks is None else chunks
+    array = from_raw(file, **layout, **skipped, chunks=chunks)
+    sig_shape = layout["sig_shape"]
     known = len(sig_shape) if isinstance(sig_shape, Sequence) else 1
     sig = choose_sig_dims(sig_dims, array.ndim, known=known)
-    return OpenedFile(
-        array=array,
-        sig_dims=sig,
-        reader="raw binary",
-        title=file.stem,
-        axes=name_axes([None] * array.ndim, sig),
-    )
+    return opened_array(array, sig, reader="raw binary", title=file.stem)

@@ -1,9 +1,9 @@
-"""What opening a file gives."""
+"""The value that opening a file returns, and how readers make it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
@@ -11,6 +11,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, default_axis_names
 from udfdask.errors import ArgumentValueError
+from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +39,46 @@ class OpenedFile:
     sig_dims: int
     """Number of trailing dimensions that are the signal: 2 for detector frames, 1 for spectra."""
     reader: str
-    """What read the file, in words."""
+    """The reader of the file, in words."""
     title: str
-    """The recording's title as the file gives it, otherwise the file's name."""
+    """The title of the recording that the file contains, otherwise the name of the file."""
     axes: tuple[Axis, ...]
-    """One axis per dimension of `array`; one that the file says nothing about counts pixels."""
+    """One axis for each dimension of `array`; in pixels if the file does not describe it."""
+
+
+def open_source(
+    source: FileArray,
+    *,
+    sig_dims: int | None,
+    chunks: Any,
+    stored: tuple[int, ...] | None = None,
+    prefix: str,
+    reader: str,
+    title: str,
+    axes: Sequence[Axis | None] = (),
+) -> OpenedFile:
+    """Return the opened file of a source; `prefix` is the prefix of the array's name."""
+    sig = choose_sig_dims(sig_dims, source.ndim)
+    grid = choose_chunks(source, sig, chunks, stored=stored)
+    array = lazy_array(source, grid, prefix=prefix)
+    return opened_array(array, sig, reader=reader, title=title, axes=axes)
+
+
+def opened_array(
+    array: da.Array, sig_dims: int, *, reader: str, title: str, axes: Sequence[Axis | None] = ()
+) -> OpenedFile:
+    """Return the opened file of a lazy array; without `axes`, nothing is known about them."""
+    return OpenedFile(
+        array=array,
+        sig_dims=sig_dims,
+        reader=reader,
+        title=title,
+        axes=name_axes(axes or [None] * array.ndim, sig_dims),
+    )
 
 
 def choose_sig_dims(asked: int | None, ndim: int, *, known: int = 0) -> int:
-    """Take what the user asks for, the array's dimensions, and what the file says, 0 if nothing.
-
-    Return how many dimensions are signal.
-    """
+    """Return the number of signal dimensions; `known` is what the file says, 0 for nothing."""
     if asked is None:
         return known or (1 if ndim <= 2 else 2)
     if not 1 <= asked <= ndim:
@@ -60,31 +89,30 @@ def choose_sig_dims(asked: int | None, ndim: int, *, known: int = 0) -> int:
 
 
 def name_axes(axes: Sequence[Axis | None], sig_dims: int) -> tuple[Axis, ...]:
-    """Take what is known of each dimension; return axes whose names are there and all different."""
-    names: list[str] = []
+    """Return axes with different names, made of what is known about each dimension."""
+    named: dict[str, Axis] = {}
     for axis, default in zip(axes, default_axis_names(len(axes), sig_dims), strict=True):
-        name = axis.name if axis is not None and axis.name else default
-        while name in names:
+        name = (axis.name if axis else "") or default
+        while name in named:
             name += "_"
-        names.append(name)
-    return tuple(
-        Axis(name=name)
-        if axis is None
-        else Axis(name=name, unit=axis.unit, scale=axis.scale, offset=axis.offset)
-        for axis, name in zip(axes, names, strict=True)
-    )
+        named[name] = replace(axis, name=name) if axis else Axis(name=name)
+    return tuple(named.values())
 
 
-def axis_from_coordinate(name: str, values: Any, unit: str | None) -> Axis:
-    """Take a dimension's coordinate values, shape (n,); return its axis, in pixels if uneven."""
+def axis_from_coordinate(name: str, values: Any, unit: Any) -> Axis:
+    """Return the axis of a dimension with coordinate values; in pixels if they are uneven.
+
+    A unit that is not text is ignored.
+    """
     positions = np.asarray(values)
     if positions.dtype.kind not in "iuf" or positions.ndim != 1 or positions.size < 2:
         return Axis(name=name)
-    with np.errstate(all="ignore"):  # what is damaged may be anything, up to 1e308 and NaN
+    with np.errstate(all="ignore"):  # damaged values can be anything, such as 1e308 and NaN
         positions = positions.astype(np.float64)
         step = float(positions[-1] - positions[0]) / (positions.size - 1)
         even = positions[0] + step * np.arange(positions.size)
         fits = np.allclose(positions, even, rtol=0, atol=1e-3 * abs(step))
     if not np.isfinite(step) or step == 0 or not fits:
         return Axis(name=name)
+    unit = unit if isinstance(unit, str) else None
     return Axis(name=name, unit=unit, scale=step, offset=float(positions[0]))

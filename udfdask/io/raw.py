@@ -1,4 +1,4 @@
-"""Raw binary files: frames at even distances, and nothing between them that anyone needs."""
+"""Open raw binary files of frames at equal distances."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def from_raw(
 ) -> da.Array:
     """Open a raw binary file as a lazy array.
 
-    The file is mapped into memory: a task reads its part of it and copies nothing. Headers and
-    footers of frames are stepped over, so that blocks are views with strides.
+    Each task maps its part of the file into memory and copies nothing: blocks are views, with
+    strides that skip the headers and footers of frames.
 
-    A task that finds another file than the one that was opened raises a `FileFormatError`. With
-    dask's setting ``udfdask.map-files`` False, tasks read the file instead of mapping it.
+    If the file has changed since it was opened, tasks raise a `FileFormatError`. If dask's setting
+    ``udfdask.map-files`` is False, tasks read the file instead of mapping it.
 
     Parameters
     ----------
@@ -50,16 +50,16 @@ def from_raw(
     sig_shape : int or sequence of int
         Detector pixels, for example (y, x), or the channels of a spectrum.
     dtype : dtype-like
-        Type of the values, with the byte order: ``">u2"`` is big-endian uint16.
+        Type of the values, including the byte order: ``">u2"`` is big-endian uint16.
     offset : int
         Bytes to skip at the beginning of the file.
     frame_header, frame_footer : int
         Bytes to skip before and after each frame.
     chunks : int, str or tuple
-        Chunks in any form that dask takes. ``"auto"``: whole frames that lie next to each other in
-        the file, up to dask's ``array.chunk-size`` (128 MiB).
+        Chunks in any form that dask accepts. ``"auto"``: whole frames that are next to each other
+        in the file, up to dask's ``array.chunk-size`` (128 MiB).
     workers : str, sequence, mapping or callable, optional
-        Which workers of a cluster may load which block, as in `on_workers`.
+        Workers of a cluster that can load each block, as in `on_workers`.
 
     Returns
     -------
@@ -72,10 +72,9 @@ def from_raw(
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the file does not have exactly the size that the shapes ask for, or is a folder.
+        If the file does not have exactly the size that the shapes require, or is a folder.
     ArgumentTypeError
-        If the dtype is none that a file can hold, or a shape or a number of bytes is not a whole
-        number.
+        If the dtype is not a type of numbers, or a shape or a number of bytes is not an integer.
     ArgumentValueError
         If a size is not positive, there is no signal dimension, a number of bytes is negative, or
         chunks or workers do not fit the shape.
@@ -93,7 +92,7 @@ def from_raw(
     ...     print(scan.shape, scan[0, 1, 0, 0].compute())
     (3, 4, 8, 8) 64
 
-    Frames of 4 bytes, each behind a header of 2 bytes:
+    Frames of 4 bytes, each after a header of 2 bytes:
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "scan.raw"
@@ -114,73 +113,72 @@ def from_raw(
     file = FileIdentity.of(plain_file(path))
     _check_size(file, nav, sig, stored, offset=start, header=header, footer=footer)
     check_values(file.path, nav + sig, stored)
-    frame_strides = c_strides(sig, stored.itemsize)
-    step = header + math.prod(sig) * stored.itemsize + footer
+    frame_step = header + math.prod(sig) * stored.itemsize + footer
     source = MappedArray(
         file=file,
         shape=nav + sig,
         dtype=stored,
         offset=start + header,
-        strides=c_strides(nav, step) + frame_strides,
+        strides=c_strides(nav, frame_step) + c_strides(sig, stored.itemsize),
     )
-    array = lazy_array(
-        source,
-        choose_chunks(source.shape, source.dtype, len(sig), chunks),
-        prefix="from-raw",
-    )
-    return on_workers(array, workers)
+    grid = choose_chunks(source, len(sig), chunks)
+    return on_workers(lazy_array(source, grid, prefix="from-raw"), workers)
 
 
 def plain_file(path: str | os.PathLike[str]) -> Path:
-    """Take a path; return it absolute, or raise if there is no file but a folder."""
+    """Return the absolute path of a file; raise if it is a folder or does not exist."""
     file = existing_file(path)
     if file.is_dir():
         raise FileFormatError(
-            f"{file} is a folder, and a raw file was expected: pass the path of the file in it"
+            f"expected a raw file, but {file} is a folder: pass the path of the file in it"
         )
     return file
 
 
 def sizes(shape: int | Sequence[int], *, name: str) -> tuple[int, ...]:
-    """Take a shape as the user wrote it; return it as a tuple of positive ints."""
+    """Return the user's shape as a tuple of positive integers."""
     try:
         given = shape if isinstance(shape, Sequence) else (shape,)
         if any(isinstance(size, bool) for size in given):
-            raise TypeError("a truth value is no size")  # noqa: TRY301  # told below
-        found = tuple(operator.index(size) for size in given)
+            raise TypeError("a size cannot be a bool")  # noqa: TRY301  # becomes the cause below
+        checked = tuple(operator.index(size) for size in given)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"{name} must be whole numbers, got {shape!r}: pass for example {name}=(64, 64)"
+            f"{name} must be integers, got {shape!r}: pass for example {name}=(64, 64)"
         ) from error
-    if any(size < 1 for size in found):
-        raise ArgumentValueError(f"{name} must have positive sizes, got {shape!r}")
-    return found
+    if any(size < 1 for size in checked):
+        raise ArgumentValueError(
+            f"{name} must have positive sizes, got {shape!r}: pass for example {name}=(64, 64)"
+        )
+    return checked
 
 
 def _byte_count(value: Any, *, name: str) -> int:
-    """Take a number of bytes as the user wrote it; return it as an int of 0 or more."""
+    """Return the user's number of bytes as an integer of at least 0."""
     try:
         count = operator.index(value)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"{name} must be a whole number of bytes, got {value!r}: pass for example {name}=1024"
+            f"{name} must be an integer number of bytes, got {value!r}: pass for example "
+            f"{name}=1024"
         ) from error
     if count < 0:
-        raise ArgumentValueError(f"{name} must be 0 or more bytes, got {value}")
+        raise ArgumentValueError(f"{name} must be at least 0 bytes, got {value}: pass 0 or more")
     return count
 
 
-def file_dtype(dtype: DTypeLike, *, name: str = "dtype") -> np.dtype[Any]:
-    """Take what the user passed as dtype; return one whose values have a place in a file."""
+def file_dtype(dtype: DTypeLike, *, name: str = "dtype", kinds: str = "biufcmM") -> np.dtype[Any]:
+    """Return the user's dtype; raise if it is not one of NumPy's `kinds` of numbers."""
     try:
         stored = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses ',u2' like code
         raise ArgumentTypeError(
             f"{name} must be a NumPy dtype, got {dtype!r}: pass for example 'uint16' or '>u2'"
         ) from error
-    if stored.kind not in "biufcmM":
+    if stored.kind not in kinds:
+        words = "an integer type" if kinds == "iu" else "a type of numbers"
         raise ArgumentTypeError(
-            f"{name} must be of numbers, got {stored}: pass for example 'uint16' or '>u2'"
+            f"{name} must be {words}, got {stored}: pass for example 'uint16' or '>u2'"
         )
     return stored
 
@@ -195,19 +193,19 @@ def _check_size(
     header: int,
     footer: int,
 ) -> None:
-    """Take a file and what should be in it; raise if its size is another one."""
+    """Raise if the size of a file does not match its description."""
     frame = header + math.prod(sig) * dtype.itemsize + footer
     expected = offset + math.prod(nav) * frame
     size = file.size
     if size == expected:
         return
     frames, rest = divmod(max(size - offset, 0), frame)
-    whole = f"exactly {frames}" if rest == 0 else f"{frames} whole"
-    around = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
+    n_frames = f"exactly {frames}" if rest == 0 else f"{frames} whole"
+    margins = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
     raise FileFormatError(
-        f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{around} ask "
+        f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{margins} ask "
         f"for a file of {expected} bytes, but {file.path} has {size}: after the offset it holds "
-        f"{whole} frames of {frame} bytes"
+        f"{n_frames} frames of {frame} bytes"
         + (f" and {rest} bytes more" if rest else "")
         + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes "
         "to skip; to use a part of the file, open all of it and slice the array"

@@ -1,4 +1,4 @@
-"""Sparse frames in three raw files: what they are opened with, and whether they fit together."""
+"""Open sparse frames in three raw files, and check that the files are consistent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from udfdask.io.raw import file_dtype, plain_file, sizes
 from udfdask.scheduling.workers.block_placement import Workers, on_workers
 
 STORED_SHARE, DENSE_SHARE = 1 / 4, 8
-"""Sizes of an automatic chunk, as stored and as if it were dense, in those of dask."""
+"""Maximum sizes of an automatic chunk, as stored and as if dense, relative to dask's size."""
 
 
 def from_raw_csr(
@@ -39,17 +39,17 @@ def from_raw_csr(
 ) -> da.Array:
     """Open sparse frames in three raw files as a lazy array of sparse blocks.
 
-    The files hold a matrix with a row for each frame and a column for each pixel in compressed
-    sparse rows (CSR), as event-counting detectors write them and LiberTEM's ``raw_csr`` data sets
-    have them. They are mapped into memory.
+    The files contain a matrix in compressed sparse rows (CSR), with a row for each frame and a
+    column for each pixel. Event-counting detectors write such files, and LiberTEM's ``raw_csr``
+    data sets consist of them. Tasks map the files into memory.
 
     Parameters
     ----------
     indptr : str or path-like
-        File with the number of the first entry of each frame, and at last the number of all
-        entries; frames in C order of the scan.
+        File with the index of the first entry of each frame, then the number of all entries; frames
+        in C order of the scan.
     indices : str or path-like
-        File with the pixel of each entry, counted in C order of the frame.
+        File with the pixel of each entry, as an index into the flattened frame.
     data : str or path-like
         File with the value of each entry.
     nav_shape : int or sequence of int
@@ -57,37 +57,37 @@ def from_raw_csr(
     sig_shape : int or sequence of int
         Detector pixels, for example (y, x).
     indptr_dtype, indices_dtype, dtype : dtype-like
-        Types of the three files, with the byte order: ``"<i8"``, ``"<i4"``, ``"<u2"``.
+        Types of the three files, including the byte order: ``"<i8"``, ``"<i4"``, ``"<u2"``.
     chunks : int, str or tuple
-        Chunks in any form that dask takes, with whole frames. ``"auto"``: frames whose entries take
-        about a quarter of dask's ``array.chunk-size`` (128 MiB), but no more frames than would take
-        eight times that size if they were dense.
+        Chunks of whole frames in any form that dask accepts. ``"auto"``: the entries of a chunk
+        take about a quarter of dask's ``array.chunk-size`` (128 MiB), but dense frames would take
+        at most eight times that size.
     workers : str, sequence, mapping or callable, optional
-        Which workers of a cluster may load which block, as in `on_workers`.
+        Workers of a cluster that can load each block, as in `on_workers`.
 
     Returns
     -------
     dask.array.Array
         The frames, shape ``(*nav_shape, *sig_shape)``. Blocks are `sparse.GCXS` arrays compressed
-        over the navigation axes, the layout of the files. They are views of these where frames lie
-        next to each other, the byte order is that of the machine, indices have four or eight bytes,
-        and the pixels of each frame come in order and none twice. Other blocks are brought into
-        that form when they are loaded; values of the same pixel are added up.
+        over the navigation axes, which is the layout of the files. A block is a view of the files
+        if its frames are consecutive, values have the byte order of the machine, indices have four
+        or eight bytes, and the pixels of each frame are sorted and different. Other blocks are
+        converted when they are loaded; the values of equal pixels are added.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the files do not fit the shapes, the types or each other. What needs all indices, that
-        pixels lie within the frame, is checked block by block when it is computed.
+        If the files do not match the shapes, the types or each other. That pixels are inside the
+        frame is checked later, when a block is computed.
     ArgumentTypeError
-        If a dtype is none that the file can hold, or a shape does not hold whole numbers.
+        If a dtype is not possible for its file, or a shape does not consist of integers.
     ArgumentValueError
         If a size is not positive, there is no navigation or signal dimension, or chunks or workers
-        do not fit.
+        do not fit the array.
     ImportError
-        If sparse or SciPy is not installed.
+        If sparse is not installed.
 
     Examples
     --------
@@ -106,127 +106,98 @@ def from_raw_csr(
      [0 0 0]]
     """
     source = describe_csr(
-        indptr,
-        indices,
-        data,
+        (indptr, indices, data),
+        (indptr_dtype, indices_dtype, dtype),
         nav_shape=nav_shape,
         sig_shape=sig_shape,
-        indptr_dtype=indptr_dtype,
-        indices_dtype=indices_dtype,
-        dtype=dtype,
     )
     return on_workers(csr_array(source, chunks), workers)
 
 
 def describe_csr(
-    indptr: str | os.PathLike[str],
-    indices: str | os.PathLike[str],
-    data: str | os.PathLike[str],
+    paths: Sequence[str | os.PathLike[str]],
+    dtypes: Sequence[DTypeLike],
     *,
     nav_shape: int | Sequence[int],
     sig_shape: int | Sequence[int],
-    indptr_dtype: DTypeLike,
-    indices_dtype: DTypeLike,
-    dtype: DTypeLike,
 ) -> CSRFiles:
-    """Take what is to be opened, as in `from_raw_csr`; check it and return it described."""
-    _check_packages(os.fspath(data))
+    """Return the source of raw CSR files after all checks; the order is indptr, indices, data."""
+    try:
+        import sparse  # noqa: F401
+    except ImportError as error:
+        purpose = f"reading {os.fspath(paths[2])}"
+        raise missing_package(error.name or "sparse", purpose=purpose, extra="sparse") from error
     nav = sizes(nav_shape, name="nav_shape")
     sig = sizes(sig_shape, name="sig_shape")
     for name, shape in (("nav_shape", nav), ("sig_shape", sig)):
         if not shape:
             raise ArgumentValueError(f"{name} must have at least one size, got (): pass (1,)")
+    dtype = file_dtype(dtypes[2], kinds="biufc")
+    if dtype == np.float16:
+        raise ArgumentTypeError(
+            "sparse frames cannot be of float16, because SciPy has no such sparse matrices: write "
+            "the values again as float32"
+        )
+    indptr = _mapped(paths[0], file_dtype(dtypes[0], name="indptr_dtype", kinds="iu"))
+    indices = _mapped(paths[1], file_dtype(dtypes[1], name="indices_dtype", kinds="iu"))
+    data = _mapped(paths[2], dtype)
     source = CSRFiles(
+        file=data.file,
         shape=nav + sig,
+        dtype=dtype.newbyteorder("="),
         sig_dims=len(sig),
-        indptr=_mapped(indptr, _index_dtype(indptr_dtype, name="indptr_dtype")),
-        indices=_mapped(indices, _index_dtype(indices_dtype, name="indices_dtype")),
-        data=_mapped(data, _value_dtype(dtype)),
+        indptr=indptr,
+        indices=indices,
+        data=data,
     )
     _check_files(source, math.prod(nav))
-    check_values(source.data.file.path, source.shape, source.dtype)
+    check_values(source.file.path, source.shape, source.dtype)
     return source
 
 
 def csr_array(source: CSRFiles, chunks: Any) -> da.Array:
-    """Take sparse frames and chunks in any form that dask takes; return their lazy array."""
-    n_nav = source.ndim - source.sig_dims
-    room = _room(source, math.prod(source.shape[:n_nav]))
-    wanted = choose_chunks(source.shape, source.dtype, source.sig_dims, chunks, nbytes=room)
-    if any(len(sizes_of_axis) > 1 for sizes_of_axis in wanted[n_nav:]):
-        raise ArgumentValueError(
-            f"chunks={chunks!r} cut frames, which are stored as a whole: pass -1 for the signal, "
-            "such as chunks=(16, 16, -1, -1)"
-        )
-    return lazy_array(source, wanted, prefix="from-raw-csr", meta=_meta(source))
-
-
-def _room(source: CSRFiles, frames: int) -> int:
-    """Take sparse frames and how many there are; return the bytes of an automatic chunk if dense.
-
-    A task over entries alone is short, so that it may take many frames; but UDFs that want dense
-    tiles have to find enough chunks for all threads.
-    """
-    dense = math.prod(source.shape) * source.dtype.itemsize
-    stored = source.indices.shape[0] * (source.indices.dtype.itemsize + source.dtype.itemsize)
-    least = dense // frames
-    return max(least, int(chunk_bytes() * min(DENSE_SHARE, STORED_SHARE * dense / max(1, stored))))
-
-
-def _check_packages(file: str) -> None:
-    """Raise if what makes sparse blocks is not installed."""
-    try:
-        import sparse  # noqa: F401
-    except ImportError as error:
-        raise missing_package(
-            error.name or "sparse", purpose=f"reading {file}", extra="sparse"
-        ) from error
-
-
-def _meta(source: CSRFiles) -> Any:
-    """Take sparse frames; return an empty block of them."""
+    """Return the lazy array of sparse frames, in chunks in any form that dask accepts."""
     import sparse
 
     n_nav = source.ndim - source.sig_dims
-    empty = np.empty((0,) * source.ndim, source.dtype)
-    return sparse.GCXS.from_numpy(empty, compressed_axes=tuple(range(n_nav)))
-
-
-def _index_dtype(dtype: DTypeLike, *, name: str) -> np.dtype[Any]:
-    """Take what the user passed as type of a file of numbers of entries or pixels; return it."""
-    stored = file_dtype(dtype, name=name)
-    if stored.kind not in "iu":
-        raise ArgumentTypeError(f"{name} must be of whole numbers, got {stored}: pass 'int32'")
-    return stored
-
-
-def _value_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Take what the user passed as type of the values; return one that can be added up."""
-    stored = file_dtype(dtype)
-    if stored.kind not in "biufc":
-        raise ArgumentTypeError(f"dtype must be of numbers, got {stored}: pass 'uint16'")
-    if stored == np.float16:
-        raise ArgumentTypeError(
-            "sparse frames cannot be of float16, which SciPy has no sparse matrices of: write the "
-            "values anew as float32"
+    nbytes = _dense_chunk_bytes(source, math.prod(source.shape[:n_nav]))
+    grid = choose_chunks(source, source.sig_dims, chunks, nbytes=nbytes)
+    if any(len(sizes_of_axis) > 1 for sizes_of_axis in grid[n_nav:]):
+        raise ArgumentValueError(
+            f"chunks={chunks!r} divide frames, but the files contain complete frames: pass -1 for "
+            "the signal, such as chunks=(16, 16, -1, -1)"
         )
-    return stored
+    empty = np.empty((0,) * source.ndim, source.dtype)
+    meta = sparse.GCXS.from_numpy(empty, compressed_axes=tuple(range(n_nav)))
+    return lazy_array(source, grid, prefix="from-raw-csr", meta=meta)
+
+
+def _dense_chunk_bytes(source: CSRFiles, frames: int) -> int:
+    """Return the size of an automatic chunk as if it were dense.
+
+    Tasks on entries alone are short, so a chunk can contain many frames. But UDFs that need dense
+    tiles need enough chunks for all threads.
+    """
+    dense = math.prod(source.shape) * source.dtype.itemsize
+    stored = source.indices.shape[0] * (source.indices.dtype.itemsize + source.dtype.itemsize)
+    ratio = min(DENSE_SHARE, STORED_SHARE * dense / max(1, stored))
+    return max(dense // frames, int(chunk_bytes() * ratio))
 
 
 def _mapped(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> MappedArray:
-    """Take a file and the type of its values; return it as an array of one dimension."""
+    """Return a file as a one-dimensional array of values of a type."""
     file = FileIdentity.of(plain_file(path))
     count, rest = divmod(file.size, dtype.itemsize)
     if rest:
         raise FileFormatError(
-            f"{file.path} has {file.size} bytes, no multiple of the {dtype.itemsize} of "
-            f"{dtype.str!r}: check its dtype, and whether the file is complete"
+            f"{file.path} has {file.size} bytes, which is not a multiple of the {dtype.itemsize} "
+            f"bytes of {dtype.str!r}: check its dtype, and whether the file is complete"
         )
     return MappedArray(file=file, shape=(count,), dtype=dtype, offset=0, strides=(dtype.itemsize,))
 
 
 def _check_files(source: CSRFiles, frames: int) -> None:
-    """Take sparse frames and how many there should be; raise if the files say otherwise."""
+    """Raise if three files cannot contain `frames` sparse frames."""
     indptr, indices, data = (
         part.file.path for part in (source.indptr, source.indices, source.data)
     )
@@ -236,26 +207,26 @@ def _check_files(source: CSRFiles, frames: int) -> None:
     if n_pointers != frames + 1:
         raise FileFormatError(
             f"{frames} frames need {frames + 1} values of {source.indptr.dtype.str!r} in {indptr}, "
-            f"but it holds {n_pointers}: check nav_shape and indptr_dtype"
+            f"but it contains {n_pointers}: check nav_shape and indptr_dtype"
         )
     if n_indices != n_values:
         raise FileFormatError(
-            f"{indices} holds {n_indices} values of {source.indices.dtype.str!r} and {data} "
-            f"{n_values} of {source.data.dtype.str!r}, but each entry needs one of both: check "
-            "indices_dtype and dtype, and whether the files are complete"
+            f"{indices} contains {n_indices} values of {source.indices.dtype.str!r} and {data} "
+            f"{n_values} of {source.data.dtype.str!r}, but each entry needs one value in both: "
+            "check indices_dtype and dtype, and whether the files are complete"
         )
     with reading(indptr, "pointers of raw CSR"):
         pointers = source.indptr[:]
-    falls = np.flatnonzero(pointers[1:] < pointers[:-1])
-    if falls.size:
-        frame = int(falls[0])
+    decreases = np.flatnonzero(pointers[1:] < pointers[:-1])
+    if decreases.size:
+        frame = int(decreases[0])
         raise FileFormatError(
-            f"{indptr} must increase, but after {pointers[frame]} for frame {frame} comes "
+            f"{indptr} must increase, but {pointers[frame]} for frame {frame} is followed by "
             f"{pointers[frame + 1]}: check indptr_dtype and its byte order"
         )
     if pointers[0] != 0 or pointers[-1] != n_values:
         raise FileFormatError(
             f"{indptr} must go from 0 to the {n_values} entries in {indices} and {data}, but goes "
-            f"from {pointers[0]} to {pointers[-1]}: do the files belong together, and are they "
-            "complete?"
+            f"from {pointers[0]} to {pointers[-1]}: check that the files belong together and are "
+            "complete"
         )

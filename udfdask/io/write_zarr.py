@@ -1,4 +1,4 @@
-"""Write results to a zarr store, all of it or nothing; lazy ones are computed on the way."""
+"""Write results to a zarr store, completely or not at all; lazy results are computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
-from udfdask.io.named_variables import Variable, variable_name
+from udfdask.io.named_variables import Variable, variables_by_name
 from udfdask.scheduling.compute import compute
 from udfdask.writing import ZARR, check_target, replacing
 from udfdask.writing.stores import check_storable
@@ -33,44 +33,44 @@ def write_zarr(
 ) -> Path:
     """Write results to a zarr store that `xarray.open_zarr` reads.
 
-    The store is written under another name beside `path` and then renamed, so that there is never
-    half of one.
+    The store is written under another name next to `path` and then renamed, so that it is never
+    incomplete.
 
     Parameters
     ----------
     path : str or path-like
-        Where the store is to be, by custom ending in ``.zarr``.
+        Path of the store, usually with the suffix ``.zarr``.
     results : mapping of str to mapping of str to Variable
-        For each UDF its buffers, as `result_variables` makes them. The variables in the store are
-        called like the buffers, and ``{udf}_{buffer}`` where there are several UDFs.
+        The buffers of each UDF, from `result_variables`. The variables in the store have the names
+        of the buffers, or ``{udf}_{buffer}`` if there are several UDFs.
     axes : sequence of Axis
-        Axes that have positions: those among the dimensions become coordinates, with units.
+        Axes of the dimensions; they become coordinates with units.
     attrs : mapping of str to str, optional
-        Attributes of the whole store.
+        Attributes of the store.
     overwrite : bool
-        Replace a zarr store that is there already, if nothing else lies in it.
+        Replace an existing zarr store that contains nothing else.
     sources : sequence of str or path-like
-        Files and stores that the results come from: nothing is written over them, with
-        `overwrite` neither.
+        Files and stores from which the results come. They are never replaced, even with
+        `overwrite`.
 
     Returns
     -------
     pathlib.Path
-        The store's absolute path.
+        The absolute path of the store.
 
     Raises
     ------
     FileExistsError
-        If there is something at `path` and it may not, or must not, be replaced.
+        If something exists at `path` that must not be replaced.
     FileNotFoundError
-        If the folder that `path` is to be in does not exist.
+        If the folder of `path` does not exist.
     OSError
-        If nothing can be written there, for example on a read-only disk.
+        If writing is impossible, for example on a read-only disk.
     ArgumentTypeError
-        If a result has a type that zarr does not store, such as object.
+        If a result has a type that zarr cannot store, such as object.
     ArgumentValueError
-        If a dimension has two different sizes; if `path` is no local path, or it is one of
-        `sources`, contains one, or lies in one.
+        If a dimension has two different sizes; if `path` is not a local path, or it is one of
+        `sources`, contains one, or is inside one.
     ImportError
         If xarray or zarr is not installed, or zarr is older than 3.
 
@@ -103,9 +103,9 @@ def write_dataset(
     zarr_format: Literal[2, 3] | None = None,
     **options: Any,
 ) -> Path:
-    """Write a Dataset to a zarr store, in one pass over lazy data; return the store's path.
+    """Write a Dataset to a zarr store in one pass over lazy data; return the path of the store.
 
-    `options` are those of `udfdask.compute`.
+    `options` are options of `udfdask.compute`.
     """
     check_packages()
     import zarr
@@ -120,40 +120,36 @@ def write_dataset(
         storable.to_zarr(
             unfinished, mode="w", consolidated=False, zarr_format=zarr_format, compute=False
         )
-        # The value that `to_zarr` returns would write the rest, but it no longer shows which tasks
-        # belong to a run: progress could not count frames, nor could parameters be sent ahead.
+        # `to_zarr` returns a delayed value that writes the rest. It is not used, because its graph
+        # does not show which tasks belong to a run, and so progress could not count frames.
         group = zarr.open_group(str(unfinished), mode="r+")
         compute(*_writes(storable, group), **options)
         with warnings.catch_warnings():
-            # Without consolidated metadata each xr.open_zarr warns. With them zarr itself warns
-            # once, if the store is of format 3.
+            # Without consolidated metadata, each xr.open_zarr warns. With them, zarr itself warns
+            # here if the store is of format 3.
             warnings.filterwarnings("ignore", message="Consolidated metadata")
             zarr.consolidate_metadata(str(unfinished))
     return target.named
 
 
 def check_packages() -> None:
-    """Raise if the packages that write zarr stores are not installed, or too old."""
+    """Raise if the packages that write zarr stores are missing or too old."""
     try:
         import xarray  # noqa: F401
         import zarr
     except ImportError as error:
         raise missing_package(error.name or "xarray", purpose="writing a zarr store") from error
-    if int(zarr.__version__.partition(".")[0]) < 3:  # xarray writes with no other
+    if int(zarr.__version__.partition(".")[0]) < 3:  # which xarray needs
         raise outdated_package("zarr", zarr.__version__, needed="3", purpose="writing a zarr store")
 
 
 def _dataset(
     results: Mapping[str, Mapping[str, Variable]], axes: Sequence[Axis], attrs: Mapping[str, str]
 ) -> xr.Dataset:
-    """Take results, axes and attributes; return an xarray.Dataset of them."""
+    """Return an xarray.Dataset of results, with coordinates and attributes."""
     import xarray as xr
 
-    variables = {
-        variable_name(udf, buffer, alone=len(results) == 1): variable
-        for udf, buffers in results.items()
-        for buffer, variable in buffers.items()
-    }
+    variables = variables_by_name(results)
     sizes: dict[str, int] = {}
     for name, variable in variables.items():
         check_storable(name, variable.values.dtype)
@@ -163,11 +159,12 @@ def _dataset(
                     f"dimension {dim!r} of {name!r} has {size} positions and elsewhere "
                     f"{sizes[dim]}: give one of them another name"
                 )
-    coordinates = {
-        axis.name: (axis.name, axis.offset + axis.scale * np.arange(sizes[axis.name]), _unit(axis))
-        for axis in axes
-        if axis.name in sizes and axis.name not in variables
-    }
+    coordinates = {}
+    for axis in axes:
+        if axis.name in sizes and axis.name not in variables:
+            positions = axis.offset + axis.scale * np.arange(sizes[axis.name])
+            unit = {"units": axis.unit} if axis.unit else {}
+            coordinates[axis.name] = (axis.name, positions, unit)
     return xr.Dataset(
         {name: (v.dims, v.values, dict(v.attrs)) for name, v in variables.items()},
         coords=coordinates,
@@ -175,23 +172,18 @@ def _dataset(
     )
 
 
-def _unit(axis: Axis) -> dict[str, str]:
-    """Take an axis; return the attributes of its coordinate."""
-    return {"units": axis.unit} if axis.unit else {}
-
-
 def _writes(dataset: xr.Dataset, group: Any) -> list[da.Array]:
-    """Return arrays that, when computed, write each lazy variable to its place in a zarr group."""
+    """Return arrays that write each lazy variable to a zarr group when they are computed."""
     names = [n for n, v in dataset.variables.items() if isinstance(v.data, da.Array)]
     sources = [dataset[name].data for name in names]
     targets = [group[name] for name in names]
-    # chunks in the file are those of the arrays: no two tasks write to the same
+    # the store has the chunks of the arrays, so no two tasks write to the same stored chunk
     stored = da.store(sources, targets, lock=False, compute=False) if sources else ()
     return [stored] if isinstance(stored, da.Array) else list(stored)
 
 
 def _encoded(dataset: xr.Dataset) -> xr.Dataset:
-    """Return the Dataset in the types of the store: dates become numbers since a date."""
+    """Return a Dataset with the types of the store, in which dates are numbers."""
     import xarray as xr
 
     variables, attrs = xr.conventions.cf_encoder(dataset.variables, dataset.attrs)
@@ -200,24 +192,18 @@ def _encoded(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _with_even_chunks(dataset: xr.Dataset) -> xr.Dataset:
-    """Return a Dataset without ragged chunks, which zarr does not have."""
-    even = {
-        name: variable.copy(data=_even(variable.data))
-        for name, variable in dataset.data_vars.items()
-        if isinstance(variable.data, da.Array)
-    }
+    """Return a Dataset with chunks of equal sizes, which zarr needs; the last can be smaller."""
+    even = {}
+    for name, variable in dataset.data_vars.items():
+        array = variable.data
+        if isinstance(array, da.Array):
+            sizes = tuple(max(c, default=1) or 1 for c in array.chunks)
+            even[name] = variable.copy(data=array.rechunk(sizes))
     return dataset.assign(even)
 
 
-def _even(array: da.Array) -> da.Array:
-    """Return an array whose chunks have one size, but for a smaller one at the end."""
-    sizes = tuple(max(c, default=1) or 1 for c in array.chunks)
-    even: da.Array = array.rechunk(sizes)
-    return even
-
-
 def _with_plain_text(dataset: xr.Dataset) -> xr.Dataset:
-    """Return a Dataset with labels as objects: format 3 has no text of fixed length."""
+    """Return a Dataset with labels as objects, because format 3 has no text of fixed length."""
     text = {
         name: coord.astype(object)
         for name, coord in dataset.coords.items()

@@ -1,8 +1,8 @@
-"""The files of a zarr array's stored chunks: whether they are those that were there at opening.
+"""Check that the files of a zarr array's stored chunks have not changed since it was opened.
 
-Stores have many: to list 100,000 files and carry their states would take longer than to read them.
-Tasks therefore compare times. What was written after the array was opened is newer, and so is the
-folder of a file that was deleted, which zarr would read as fill values without a word.
+A store can have 100,000 files: to list them and to send their states to tasks would take longer
+than to read them. So tasks compare times. A file that was written after the array was opened is
+newer. If a file was deleted, its folder is newer; zarr would silently read fill values.
 """
 
 from __future__ import annotations
@@ -22,85 +22,83 @@ from dask.base import tokenize
 from udfdask.errors import FileFormatError
 
 MOST_LISTED = 4096
-"""Stored chunks up to which each is looked at when the array is opened: 0.1 s on a local disk."""
+"""Number of stored chunks up to which opening an array looks at each: 0.1 s on a local disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkFiles:
-    """When a zarr array was opened, and what its chunks were then."""
+    """The time when a zarr array was opened, and the state of its chunks at that time."""
 
     opened_ns: int
-    """When it was opened, ns since 1970 by the clock of its files."""
+    """Time of opening by the clock of the files, in ns since 1970."""
     listing: str
-    """Stands for the sizes and times of all chunks. If there are too many, it stands for this
-    opening alone, so that no results are taken for those of changed chunks."""
+    """Token of the sizes and times of all chunks. With too many chunks it is random, so that stored
+    results of changed chunks cannot be used by mistake."""
 
     @classmethod
     def of(cls, array: Any, folder: Path) -> ChunkFiles:
-        """Take an open zarr array and its folder; return the state of its chunks."""
+        """Return the present state of the chunks of an open zarr array in a folder."""
         now = _clock_ns()
-        grid = [-(-size // step) for size, step in zip(array.shape, _steps(array), strict=True)]
+        grid = [-(-n // step) for n, step in zip(array.shape, stored_shape(array), strict=True)]
         if math.prod(grid) > MOST_LISTED:
             return cls(opened_ns=now, listing=uuid.uuid4().hex)
-        found = []
+        states = []
         for key in _chunks(array, [range(count) for count in grid]):
             try:
                 state = (folder / key).stat()
-            except (FileNotFoundError, NotADirectoryError):  # a chunk of fill values
+            except (FileNotFoundError, NotADirectoryError):  # this chunk contains only fill values
                 now = max(now, _latest(_folder_of_missing(folder / key).stat()))
                 continue
-            found.append((key, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
-            now = max(now, _latest(state))  # of a file server with a fast clock
-        return cls(opened_ns=now, listing=tokenize(repr(found)))
+            states.append((key, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
+            now = max(now, _latest(state))  # the clock of a file server can be ahead
+        return cls(opened_ns=now, listing=tokenize(repr(states)))
 
     def __dask_tokenize__(self) -> str:
-        """Return what names of arrays depend on: not on when somebody opened it."""
+        """Return the part on which names of arrays depend: not the time of opening."""
         return self.listing
 
     def check(self, folder: Path, keys: Iterable[str]) -> None:
-        """Take an array's folder and chunks that were read; raise if one is newer than the opening.
+        """Raise if one of some chunks was written or deleted after the array was opened.
 
-        Opened just after another program wrote it, on a file server whose clock is behind, this
-        finds no change for as long as the clock is behind.
+        If the clock of a file server is behind, changes during this time after opening are missed.
         """
         for key in keys:
             path = folder / key
             try:
                 state = path.stat()
             except (FileNotFoundError, NotADirectoryError):
-                there = _folder_of_missing(path)
-                if _latest(there.stat()) > self.opened_ns:
+                parent = _folder_of_missing(path)
+                if _latest(parent.stat()) > self.opened_ns:
                     raise FileFormatError(
-                        f"there is no chunk {path}, and {there} has changed since the array was "
-                        "opened: fill values would be read in its place. Put the chunk back, or "
-                        "open the array again if the chunk never existed"
+                        f"there is no chunk {path}, and {parent} has changed since the array was "
+                        "opened: zarr would read fill values instead. Put the chunk back, or open "
+                        "the array again if the chunk never existed"
                     ) from None
                 continue
             if _latest(state) > self.opened_ns:
                 raise FileFormatError(
                     f"{path} was written after the array was opened. Open the array again, and "
-                    "compute again what came from it"
+                    "repeat all computations with it"
                 )
 
 
 def touched_chunks(array: Any, index: tuple[slice | int, ...]) -> dict[str, tuple[int, ...]]:
-    """Take an open zarr array and a part of it; return the stored chunks that the part touches.
+    """Return the stored chunks that contain a part of an open zarr array: paths and positions.
 
-    Each is the path of its file with its place: (0, 1) is the second chunk of the first row.
+    The position (0, 1) is the second chunk of the first row.
     """
     ranges = []
-    for part, size, step in zip(index, array.shape, _steps(array), strict=True):
-        whole = part if isinstance(part, slice) else slice(part, part + 1)
-        along = range(size)[whole]
-        ends = sorted((along[0], along[-1])) if along else (0, -1)
+    for part, size, step in zip(index, array.shape, stored_shape(array), strict=True):
+        indices = range(size)[part if isinstance(part, slice) else slice(part, part + 1)]
+        ends = sorted((indices[0], indices[-1])) if indices else (0, -1)
         ranges.append(range(ends[0] // step, ends[1] // step + 1))
     return _chunks(array, ranges)
 
 
 def _chunks(array: Any, ranges: list[range]) -> dict[str, tuple[int, ...]]:
-    """Take an open zarr array and places in its grid of stored chunks; return paths and places."""
+    """Return the paths of stored chunks by their positions in the grid of chunks."""
     places = list(itertools.product(*ranges))
-    # zarr 3 asks the metadata, zarr 2 the array
+    # the method belongs to the metadata in zarr 3, and to the array in zarr 2
     key = getattr(getattr(array, "metadata", None), "encode_chunk_key", None)
     if key is None:
         prefix = array._key_prefix
@@ -108,28 +106,28 @@ def _chunks(array: Any, ranges: list[range]) -> dict[str, tuple[int, ...]]:
     return {str(key(place)): place for place in places}
 
 
-def _steps(array: Any) -> tuple[int, ...]:
-    """Take an open zarr array; return the shape of what one file holds."""
-    steps: tuple[int, ...] = getattr(array, "shards", None) or array.chunks
-    return steps
+def stored_shape(array: Any) -> tuple[int, ...]:
+    """Return the shape of the part of a zarr array that one file contains: a shard or a chunk."""
+    shape: tuple[int, ...] = getattr(array, "shards", None) or array.chunks
+    return shape
 
 
 def _clock_ns() -> int:
-    """Return the time by the clock of local files, ns since 1970."""
-    # The clock that the kernel takes modification times from is some ms behind the other one.
+    """Return the time by the clock of local files, in ns since 1970."""
+    # The kernel sets modification times by this clock, which is some ms behind the other one.
     coarse = getattr(time, "CLOCK_REALTIME_COARSE", None)
     return time.time_ns() if coarse is None else time.clock_gettime_ns(coarse)
 
 
 def _folder_of_missing(path: Path) -> Path:
-    """Take the path of a chunk that is not there; return the folder that it would be missing in."""
+    """Return the lowest existing folder above a missing chunk."""
     return next(above for above in path.parents if above.is_dir())
 
 
 def _latest(state: os.stat_result) -> int:
-    """Take the state of a file; return when it was written here.
+    """Return the time when a file was written here.
 
-    The time of the last change alone is that of a `chmod`; the modification time alone may come
-    with a copy, from a clock that was ahead.
+    `chmod` sets the change time; a copy can have the modification time of a clock that was ahead.
+    So use the earlier of the two times.
     """
     return min(state.st_mtime_ns, state.st_ctime_ns)

@@ -1,4 +1,4 @@
-"""Zarr stores in a folder: an array, or an array in a group."""
+"""Open arrays of zarr stores in a folder."""
 
 from __future__ import annotations
 
@@ -19,35 +19,24 @@ from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
-from udfdask.io.lazy_source import choose_chunks, lazy_array
-from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, choose_sig_dims, name_axes
-from udfdask.io.zarr_chunk_files import ChunkFiles, touched_chunks
+from udfdask.io.lazy_source import FileArray
+from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, open_source
+from udfdask.io.zarr_chunk_files import ChunkFiles, stored_shape, touched_chunks
 from udfdask.writing.stores import METADATA, is_zarr
 
 _CHUNK = re.compile(r"c|(c[./])?\d+([./]\d+)*")
-"""Name of what holds chunks: ``c``, ``0`` or ``0.0.0``."""
+"""Names of files and folders of chunks: ``c``, ``0`` or ``0.0.0``."""
 
-_SEARCHED = 1000
-"""Stored chunks that are read one by one to find the damaged one: about a second."""
+_MOST_SEARCHED = 1000
+"""Maximum number of stored chunks to read one by one to find a damaged one, in about a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZarrArray:
-    """An array in a zarr store that is opened once in each process that slices it."""
+class ZarrArray(FileArray):
+    """An array in a zarr store that each process opens once; `file` is its metadata file."""
 
-    file: FileIdentity
-    """The array's metadata file as it was when it was opened."""
     chunk_files: ChunkFiles
-    """When the files of stored chunks were last looked at."""
-    shape: tuple[int, ...]
-    """Shape of the whole array."""
-    dtype: np.dtype[Any]
-    """Type of the values."""
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
+    """State of the files of stored chunks when the array was opened."""
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         """Return the part at `index`, read from the store."""
@@ -60,7 +49,7 @@ class ZarrArray:
                 with reading(folder, "zarr", part=f"at {index}"):
                     part: np.ndarray[Any, Any] = opened[index]
             except FileFormatError:
-                self.chunk_files.check(folder, touched)  # a changed chunk says why
+                self.chunk_files.check(folder, touched)  # a change is a better explanation
                 _name_damaged_chunk(opened, folder, touched)
                 raise
             self.chunk_files.check(folder, touched)
@@ -68,24 +57,24 @@ class ZarrArray:
 
 
 def _name_damaged_chunk(opened: Any, folder: Path, touched: Mapping[str, tuple[int, ...]]) -> None:
-    """Take an opened array and chunks of it, one of which cannot be read; raise with its path."""
-    grid = getattr(opened, "shards", None) or opened.chunks
-    for key, place in itertools.islice(touched.items(), _SEARCHED):
-        within = tuple(slice(n * c, (n + 1) * c) for n, c in zip(place, grid, strict=True))
+    """Read chunks one by one; raise an error with the path of the damaged one."""
+    shape = stored_shape(opened)
+    for key, place in itertools.islice(touched.items(), _MOST_SEARCHED):
+        part = tuple(slice(n * c, (n + 1) * c) for n, c in zip(place, shape, strict=True))
         with reading(folder / key, "a chunk of a zarr array"):
-            opened[within]
+            opened[part]
 
 
 @lru_cache(maxsize=32)
 def _open_once(metadata: FileIdentity) -> Any:
-    """Take an array's metadata file; return the array opened for reading."""
+    """Return the array of a metadata file, opened for reading."""
     opened = _open_array(Path(metadata.path).parent)
-    os.close(metadata.open())  # what changes in between must not be kept
+    os.close(metadata.open())  # raises if the file has changed: do not keep the array then
     return opened
 
 
 def _open_array(folder: Path) -> Any:
-    """Take an array's folder; return it opened for reading."""
+    """Return the zarr array in a folder, opened for reading."""
     import zarr
 
     if int(zarr.__version__.partition(".")[0]) < 3:
@@ -98,7 +87,7 @@ def _open_array(folder: Path) -> Any:
 def open_zarr(
     folder: Path, *, dataset: str | int | None, sig_dims: int | None, chunks: Any
 ) -> OpenedFile:
-    """Take a zarr store and the array's path in it, or None; return it opened."""
+    """Open an array of a zarr store, by default the one that contains the frames."""
     try:
         import zarr
     except ImportError as error:
@@ -114,184 +103,174 @@ def open_zarr(
                 f"there is no dataset {dataset!r} in {folder}: {folder.name} is itself an "
                 "array, so leave dataset out"
             )
-        name, found = "", _describe(folder, "")
+        name = ""
     else:
-        found = _member(folder, dataset)
-        name = found.name
+        name = _choose(folder, dataset)
     inside = folder / name
     identity = FileIdentity.of(_metadata_file(inside))
-    found = _describe(inside, name)  # once more: a change before that would go unnoticed
+    # Only metadata that are read after the identity was taken belong to it.
+    metadata = _read_metadata(inside, name)
     source = ZarrArray(
         file=identity,
         chunk_files=ChunkFiles.of(_open_array(inside), inside),
-        shape=found.shape,
-        dtype=found.dtype,
+        shape=metadata.shape,
+        dtype=metadata.dtype,
     )
     check_values(inside, source.shape, source.dtype)
-    sig = choose_sig_dims(sig_dims, source.ndim)
-    wanted = choose_chunks(source.shape, source.dtype, sig, chunks, stored=found.stored)
-    return OpenedFile(
-        array=lazy_array(source, wanted, prefix="from-zarr"),
-        sig_dims=sig,
+    return open_source(
+        source,
+        sig_dims=sig_dims,
+        chunks=chunks,
+        stored=metadata.stored,
+        prefix="from-zarr",
         reader=f"zarr, array {name}" if name else "zarr",
         title=folder.stem,
-        axes=name_axes(_axes(folder / name, found), sig),
+        axes=_axes(inside, metadata),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Described:
-    """What an array's metadata say."""
+class _Metadata(Candidate):
+    """The metadata of an array."""
 
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
     stored: tuple[int, ...]
-    """Shape of what lies in one file: a shard or a chunk."""
+    """Shape of the part of the array in one file: a shard or a chunk."""
     dims: tuple[str | None, ...]
     """Names of the dimensions, as xarray writes them."""
-    unit: str | None
+    unit: Any
     """Unit of the values."""
 
 
-def _describe(folder: Path, name: str) -> _Described:
-    """Take an array's folder and its path in the store; return what its metadata say."""
+def _read_metadata(folder: Path, name: str) -> _Metadata:
+    """Return the metadata of the array in a folder; `name` is its path in the store."""
     with reading(_metadata_file(folder), "metadata of a zarr array"):
         array = _open_array(folder)
         shape = tuple(int(size) for size in array.shape)
         dtype = np.dtype(array.dtype)
-        stored = tuple(int(size) for size in getattr(array, "shards", None) or array.chunks)
+        stored = tuple(int(size) for size in stored_shape(array))
         names = getattr(getattr(array, "metadata", None), "dimension_names", None)
         names = names or array.attrs.get("_ARRAY_DIMENSIONS") or [None] * len(shape)
         unit = array.attrs.get("units")
     _check_grid(_metadata_file(folder), shape, stored, names)
-    return _Described(
-        name=name,
-        shape=shape,
-        dtype=dtype,
-        stored=stored,
-        dims=tuple(names),
-        unit=unit if isinstance(unit, str) else None,
+    return _Metadata(
+        name=name, shape=shape, dtype=dtype, stored=stored, dims=tuple(names), unit=unit
     )
 
 
 def _check_grid(metadata: Path, shape: tuple[int, ...], stored: tuple[int, ...], dims: Any) -> None:
-    """Take what zarr lets pass of an array's metadata; raise if it does not fit together."""
+    """Raise if the metadata of an array are inconsistent; zarr does not check them."""
     if len(stored) != len(shape) or min(shape, default=0) < 0 or min(stored, default=1) < 1:
         raise FileFormatError(
-            f"{metadata} gives an array of shape {shape} in chunks of {stored}: one positive size "
-            "of a chunk for each dimension was expected. Restore the file from a copy"
+            f"{metadata} describes an array of shape {shape} in chunks of {stored}: expected one "
+            "positive chunk size for each dimension. Restore the file from a copy"
         )
     named = isinstance(dims, list | tuple) and all(isinstance(d, str | None) for d in dims)
     if not named or len(dims) != len(shape):
         raise FileFormatError(
-            f"{metadata} calls the dimensions {dims!r}: one name for each of the {len(shape)} "
-            f"dimensions of shape {shape} was expected. Restore the file from a copy, or mend it"
+            f"{metadata} names the dimensions {dims!r}: expected one name for each of the "
+            f"{len(shape)} dimensions of shape {shape}. Restore the file from a copy, or repair it"
         )
 
 
-def _member(folder: Path, dataset: str | int | None) -> _Described:
-    """Take the folder of a group and the path asked for, or None; return what an array is like."""
+def _choose(group: Path, dataset: str | int | None) -> str:
+    """Return the path of the user's array in a group, or of a suitable one."""
     asked = None if dataset is None else str(dataset).strip("/")
-    places = dict(_arrays(folder, name="", strict=asked is None))
-    if asked in places:
-        return _describe(places[asked], asked)
-    found = {name: _describe(place, name) for name, place in places.items()}
-    candidates = [Candidate(name=d.name, shape=d.shape, dtype=d.dtype) for d in found.values()]
-    if asked is not None:
-        dict(_arrays(folder, name="", strict=True))  # perhaps only its metadata are gone
-        raise unknown_dataset(asked, candidates, file=folder.name)
-    return found[choose_dataset(candidates, file=str(folder)).name]
+    folders = dict(_arrays(group, name="", strict=asked is None))
+    if asked in folders:
+        return asked
+    candidates = [_read_metadata(folder, name) for name, folder in folders.items()]
+    if asked is None:
+        return choose_dataset(candidates, file=str(group)).name
+    dict(_arrays(group, name="", strict=True))  # raises if the array has lost its metadata
+    raise unknown_dataset(asked, candidates, file=group.name)
 
 
 def _arrays(group: Path, *, name: str, strict: bool) -> Iterator[tuple[str, Path]]:
-    """Take a group's folder and its path in the store; return paths and folders of all arrays.
+    """Yield the paths in the store and the folders of all arrays in a group.
 
-    Looked up on the disk: zarr passes over arrays without metadata, and believes a consolidated
-    list. Where `strict`, chunks without metadata are an error: the array meant may be theirs.
+    The search reads the folders, because zarr ignores arrays without metadata and trusts
+    consolidated metadata. With `strict`, chunks without metadata are an error, because they may be
+    the array that the user means.
     """
-    here = group.resolve()
+    resolved = group.resolve()
     with reading(group, "zarr"):
-        places = sorted(path for path in group.iterdir() if path.is_dir())
-    for place in places:
-        if place.resolve() in (here, *here.parents):  # a link that leads back
+        folders = sorted(path for path in group.iterdir() if path.is_dir())
+    for folder in folders:
+        if folder.resolve() in (resolved, *resolved.parents):  # a link to a folder above
             continue
-        inside = f"{name}/{place.name}".strip("/")
-        if not any((place / file).exists() for file in METADATA):
-            if strict and any(_CHUNK.fullmatch(part.name) for part in place.iterdir()):
+        inside = f"{name}/{folder.name}".strip("/")
+        if not any((folder / file).exists() for file in METADATA):
+            if strict and any(_CHUNK.fullmatch(entry.name) for entry in folder.iterdir()):
                 raise FileFormatError(
-                    f"{place} holds chunks, but none of {', '.join(METADATA[:2])}, which says "
-                    "what they are: restore it from a copy, or pass dataset= to open another array"
+                    f"{folder} contains chunks, but none of {', '.join(METADATA[:2])}, which "
+                    "describe them: restore it from a copy, or pass dataset= to open another array"
                 )
-        elif _is_array(place):
-            yield inside, place
+        elif _is_array(folder):
+            yield inside, folder
         else:
-            yield from _arrays(place, name=inside, strict=strict)
+            yield from _arrays(folder, name=inside, strict=strict)
 
 
 def _metadata_file(folder: Path) -> Path:
-    """Take the folder of an array or group; return its metadata file."""
+    """Return the metadata file of an array or group."""
     for name in METADATA:
         if (folder / name).is_file():
             return folder / name
     raise FileFormatError(
-        f"{folder} holds none of {', '.join(METADATA)} that is a file: restore it from a copy"
+        f"{folder} contains none of the files {', '.join(METADATA)}: restore it from a copy"
     )
 
 
 def _metadata(folder: Path) -> dict[str, Any]:
-    """Take the folder of an array or group; return what its metadata file says."""
+    """Return the contents of the metadata file of an array or group."""
     file = _metadata_file(folder)
     with reading(file, "metadata of zarr"):
-        described = json.loads(file.read_bytes())
-    version = described.get("zarr_format") if isinstance(described, dict) else None
+        metadata = json.loads(file.read_bytes())
+    version = metadata.get("zarr_format") if isinstance(metadata, dict) else None
     expected = 3 if file.name == "zarr.json" else 2
     if version != expected:
         raise FileFormatError(
-            f'{file} must hold a JSON object with "zarr_format": {expected}, but has '
+            f'{file} must contain a JSON object with "zarr_format": {expected}, but contains '
             f"{version!r} there: restore it from a copy"
         )
-    checked: dict[str, Any] = described
+    checked: dict[str, Any] = metadata
     return checked
 
 
 def _is_array(folder: Path) -> bool:
-    """Whether the folder of an array or group is that of an array."""
-    file, described = _metadata_file(folder), _metadata(folder)
-    kind = described.get("node_type") if file.name == "zarr.json" else None
+    """Return whether a folder contains an array; otherwise it contains a group."""
+    file, metadata = _metadata_file(folder), _metadata(folder)
+    kind = metadata.get("node_type") if file.name == "zarr.json" else None
     if file.name == "zarr.json" and kind not in ("array", "group"):
         raise FileFormatError(
-            f'{file} must say "node_type": "array" or "group", but says {kind!r}: restore it '
-            "from a copy"
+            f'{file} must contain "node_type": "array" or "group", but contains {kind!r}: restore '
+            "it from a copy"
         )
     return kind == "array" or file.name == ".zarray"
 
 
-def _axes(folder: Path, found: _Described) -> list[Axis | None]:
-    """Take an array's folder and what it is like; return what is known of its axes.
+def _axes(folder: Path, metadata: _Metadata) -> list[Axis | None]:
+    """Return the axes of the array in a folder; None where nothing is known about an axis.
 
-    The positions are those of the coordinate variable of the same name beside the array.
+    Positions are the values of an array in the same group that has the name of the dimension.
     """
     with reading(folder.parent, "zarr"):
-        beside = {place.name for place in folder.parent.iterdir()} if found.name else set()
-    axes: list[Axis | None] = []
-    for dim, size in zip(found.dims, found.shape, strict=True):
-        if not dim:
-            axes.append(None)
-        elif dim in beside:
-            axes.append(_coordinate(folder.parent / dim, dim, size))
-        else:
-            axes.append(Axis(name=dim))
-    return axes
+        siblings = {entry.name for entry in folder.parent.iterdir()} if metadata.name else set()
+    return [
+        (_coordinate(folder.parent / dim, dim, size) if dim in siblings else Axis(name=dim))
+        if dim
+        else None
+        for dim, size in zip(metadata.dims, metadata.shape, strict=True)
+    ]
 
 
 def _coordinate(folder: Path, dim: str, size: int) -> Axis:
-    """Take the folder of what is called like a dimension, and its size; return its axis."""
+    """Return the axis that the array in a folder describes, if it is a coordinate."""
     if not is_zarr(folder) or not _is_array(folder):
         return Axis(name=dim)
-    described = _describe(folder, dim)
-    if described.shape != (size,) or described.dtype.kind not in "iuf":
+    metadata = _read_metadata(folder, dim)
+    if metadata.shape != (size,) or metadata.dtype.kind not in "iuf":
         return Axis(name=dim)
     with reading(folder, "zarr"):
         values = _open_array(folder)[:]
-    return axis_from_coordinate(dim, values, described.unit)
+    return axis_from_coordinate(dim, values, metadata.unit)

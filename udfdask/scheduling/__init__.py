@@ -1,1 +1,1 @@
-"""Hands a graph to a scheduler: which workers, what they hold, how far they are."""
+"""Run graphs on a scheduler: choose workers, count progress, report losses."""

@@ -1,4 +1,4 @@
-"""Joint computation of results: one pass, its progress told."""
+"""Compute several results together, in one pass over the data, and report progress."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from typing import Any
 
 from dask import base
 
-from udfdask.scheduling.progress.counter import Tally, counted_here, ended
-from udfdask.scheduling.progress.distributed import Watch, counted_on
+from udfdask.scheduling.progress.counter import (
+    ProgressCounter,
+    counting_local_tasks,
+    reporting_end,
+)
+from udfdask.scheduling.progress.distributed import FutureWaiter, counting_on_cluster
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.progress.work import work_of
 from udfdask.scheduling.scheduler_options import check_options
-from udfdask.scheduling.unwrap import open_all
-from udfdask.scheduling.workers.find_restrictions import needy_udfs
-from udfdask.scheduling.workers.lost_results import check_open, told_in_words
-from udfdask.scheduling.workers.restrict import Orders, pin
+from udfdask.scheduling.unwrap import unwrap_all
+from udfdask.scheduling.workers.find_restrictions import device_udfs
+from udfdask.scheduling.workers.lost_results import check_open, explaining_losses
+from udfdask.scheduling.workers.restrict import ClusterOptions, restrict
 from udfdask.scheduling.workers.wait_for_workers import check_device, check_workers
 
 
@@ -28,15 +32,15 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     Parameters
     ----------
     *results : Result, dask.array.Array or nested lists, tuples and dicts of them
-        What to compute. Anything else is passed through. With `udfdask.hyperspy` imported, also
-        signals: lazy ones come back in memory.
+        Collections to compute. Other values are returned unchanged. After
+        `import udfdask.hyperspy`, also signals: lazy signals are returned in memory.
     progress : bool, callable or ProgressReporter
-        Show a progress bar that counts frames and bytes, on every scheduler. Or call a function
-        with a `ProgressState`, or the methods of a `ProgressReporter`, as the computation starts,
-        gets on and ends.
+        True for a progress bar that counts frames and bytes, on every scheduler. A function is
+        called with a `ProgressState` at the start, during the computation and at the end; so are
+        the methods of a `ProgressReporter`.
     **kwargs
-        Passed on to `dask.compute`: scheduler, optimize_graph; num_workers, pool, ... for the
-        schedulers of one machine; workers, resources, retries, ... for a cluster. Those of the
+        Passed to `dask.compute`: scheduler, optimize_graph; num_workers, pool, ... for the
+        schedulers of one machine; workers, resources, retries, ... for a cluster. Options of the
         other kind have no effect.
 
     Returns
@@ -47,31 +51,31 @@ def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     Raises
     ------
     ArgumentTypeError
-        If `progress` is none of these, or there is a keyword argument that no scheduler takes.
+        If `progress` has another type, or no scheduler accepts a keyword argument.
     ArgumentValueError
-        If no worker of a cluster may load a block (see `udfdask.io.on_workers`), or a cluster has
-        none of the `workers` that are asked for.
+        If no worker of a cluster can load a block (see `udfdask.io.on_workers`), or a cluster has
+        none of the `workers` in the keyword arguments.
     DeviceError
-        If a UDF needs a CUDA device, and there is none: no worker has the resources ``CUDA=1``, at
-        once or, where workers may still come, after `udfdask.resources-timeout`; or a scheduler of
-        this machine is to run it, which has no device.
+        If a UDF needs a CUDA device, and no worker has the resources ``CUDA=1``: immediately or, if
+        a cluster may still get workers, after `udfdask.resources-timeout`. If a scheduler of this
+        machine would run such a UDF, and the machine has no device.
     ClusterError
         If the connection to the scheduler of a cluster is lost, or data that cannot be computed
-        again.
+        again are lost.
 
     Warns
     -----
     UDFWarning
-        If the function or an object given as `progress` raises an exception: it is told no more
-        than the end, and the computation goes on. If workers with a CUDA device are waited for.
+        If `progress` raises an exception: the computation goes on, and `progress` is called again
+        only at the end. If the computation waits for workers with a CUDA device.
 
     Notes
     -----
-    On a cluster, tasks of UDFs that need a CUDA device run on workers with the resources
-    ``CUDA=1``, and what loads data for these alone; all other tasks run anywhere.
+    On a cluster, tasks of UDFs that need a CUDA device, and tasks that load data only for them, run
+    on workers with the resources ``CUDA=1``. All other tasks run anywhere.
 
-    A frame counts once, however many results are made of it. Arrays that no UDF is run over do not
-    count, nor does a result that `dask.optimize` has been called on.
+    Progress counts each frame once, even if several results use it. It does not count arrays
+    without UDFs, or results after `dask.optimize`.
 
     Examples
     --------
@@ -92,12 +96,12 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     Parameters
     ----------
     *results : Result, dask.array.Array or nested lists, tuples and dicts of them
-        What to compute.
+        Collections to compute.
     progress : bool, callable or ProgressReporter
-        As in `compute`. On a distributed cluster, where the work goes on in the background, it is
-        waited for if its progress is told.
+        As in `compute`. On a cluster, tasks run in the background; with `progress`, this function
+        waits until they have finished.
     **kwargs
-        Passed on to `dask.persist`.
+        Passed to `dask.persist`.
 
     Returns
     -------
@@ -107,12 +111,12 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     Raises
     ------
     ArgumentTypeError, ArgumentValueError, DeviceError
-        As `compute` does. On a cluster that waits for workers with a CUDA device, so does this.
+        As `compute`. If a cluster waits for workers with a CUDA device, this function waits too.
 
     Warns
     -----
     UDFWarning
-        As `compute` does.
+        As `compute`.
 
     Examples
     --------
@@ -126,99 +130,102 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
 
 
 class _Job:
-    """Collections that are ready to be computed, where, and who is told of it."""
+    """Collections that are ready to be computed on a scheduler."""
 
     def __init__(
         self, caller: str, results: tuple[Any, ...], progress: Progress, kwargs: dict[str, Any]
     ) -> None:
         reporter = choose_reporter(progress)
-        bare, self._close = open_all(results)
-        get = _get(bare, kwargs)
+        plain, self._wrap = unwrap_all(results)
+        get = _get(plain, kwargs)
         check_options(caller, kwargs, get)
         owner = getattr(get, "__self__", None)
         self._client: Any = owner if hasattr(owner, "scatter") else None
-        self._tally = None if reporter is None else Tally(work_of(bare), reporter)
-        self._orders, self._guard = Orders(options=kwargs), None
+        self._counter = None if reporter is None else ProgressCounter(work_of(plain), reporter)
+        self._options, self._check = ClusterOptions(options=kwargs), None
         if self._client is None:
-            check_device(get, needy_udfs(bare))
+            check_device(get, device_udfs(plain))
         else:
-            check_workers(kwargs, self._client, bool(needy_udfs(bare)))
-            bare, self._orders, self._guard = pin(bare, self._client, kwargs)
-        self._bare = bare
+            check_workers(kwargs, self._client, bool(device_udfs(plain)))
+            plain, self._options, self._check = restrict(plain, self._client, kwargs)
+        self._collections = plain
 
     def compute(self) -> tuple[Any, ...]:
-        """Return values of the kinds that were given."""
+        """Return the computed values."""
         return self._run(base.compute, self._compute_on_cluster)
 
     def persist(self) -> tuple[Any, ...]:
-        """Return collections of the kinds that were given."""
+        """Return persisted collections."""
         return self._run(base.persist, self._persist_on_cluster)
 
-    def _run(self, here: Callable[..., Any], watched: Callable[[Watch], Any]) -> tuple[Any, ...]:
-        """Return what comes out; whoever asked is told how far it is."""
-        tally = self._tally
-        counted = tally if tally is not None and tally.layer_names else None
+    def _run(
+        self, run: Callable[..., Any], run_on_cluster: Callable[[FutureWaiter], Any]
+    ) -> tuple[Any, ...]:
+        """Return the values of dask's function, or of ours if a cluster has to be observed."""
+        counter = self._counter
+        counts = counter if counter is not None and counter.layer_names else None
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._orders.annotated())
-            if tally is not None:
-                stack.enter_context(ended(tally))
-            stack.enter_context(told_in_words(self._client))
-            if self._client is not None and (counted or self._guard):
-                look = None if self._guard is None else self._guard.look
-                done = watched(stack.enter_context(counted_on(self._client, counted, look)))
+            stack.enter_context(self._options.annotated())
+            if counter is not None:
+                stack.enter_context(reporting_end(counter))
+            stack.enter_context(explaining_losses(self._client))
+            if self._client is not None and (counts or self._check):
+                check = None if self._check is None else self._check.check
+                counting = counting_on_cluster(self._client, counts, check)
+                values = run_on_cluster(stack.enter_context(counting))
             else:
-                if tally is not None:
-                    stack.enter_context(counted_here(tally))
-                done = here(*self._bare, **self._orders.options)
-        return tuple(self._close(done))
+                if counter is not None:
+                    stack.enter_context(counting_local_tasks(counter))
+                values = run(*self._collections, **self._options.options)
+        return tuple(self._wrap(values))
 
-    def _compute_on_cluster(self, watch: Watch) -> Any:
-        """Compute, and look meanwhile how it is getting on."""
-        collections, repack = base.unpack_collections(*self._bare)
-        futures = self._client.compute(collections, **self._known_to(self._client.compute))
+    def _compute_on_cluster(self, waiter: FutureWaiter) -> Any:
+        """Return computed values; count tasks and check the workers meanwhile."""
+        collections, repack = base.unpack_collections(*self._collections)
+        futures = self._client.compute(collections, **self._options_of(self._client.compute))
         try:
-            watch.wait(futures)
+            waiter.wait(futures)
             check_open(self._client)
             return repack(self._client.gather(futures))
         finally:
-            # or the cluster goes on for as long as somebody keeps a traceback
+            # otherwise the cluster would go on as long as a traceback refers to the futures
             for future in futures:
                 future.release()
 
-    def _persist_on_cluster(self, watch: Watch) -> Any:
-        """Persist; wait until the workers are there that it needs, or until it has been counted.
+    def _persist_on_cluster(self, waiter: FutureWaiter) -> Any:
+        """Return persisted collections when suitable workers exist, or when all is counted.
 
-        What fails is raised when it is read.
+        Errors of tasks are raised later, when the collections are used.
         """
         from distributed import futures_of
 
-        # dask 2025.12 asks for the current client, and waits for the results if it is another one
-        collections, repack = base.unpack_collections(*self._bare)
-        done = self._client.persist(collections, **self._known_to(self._client.persist))
-        done = repack(done)
-        futures = futures_of(done, client=self._client)
+        # not dask.persist: dask 2025.12 would use the current client, and wait if it is another one
+        collections, repack = base.unpack_collections(*self._collections)
+        persisted = self._client.persist(collections, **self._options_of(self._client.persist))
+        persisted = repack(persisted)
+        futures = futures_of(persisted, client=self._client)
         try:
-            if self._tally is None and self._guard is not None:
-                self._guard.wait()
-            elif self._tally is not None and not watch.wait(futures):
-                self._tally.end("failed")
+            if self._counter is None and self._check is not None:
+                self._check.wait()
+            elif self._counter is not None and not waiter.wait(futures):
+                self._counter.end("failed")
         except BaseException:
             for future in futures:
                 future.release()
             raise
-        return done
+        return persisted
 
-    def _known_to(self, method: Any) -> dict[str, Any]:
-        """Return the options that a client's method takes.
+    def _options_of(self, method: Any) -> dict[str, Any]:
+        """Return the options that a client's method accepts.
 
-        What local schedulers alone know, such as num_workers, `dask.compute` drops as well.
+        Options of local schedulers, such as num_workers, are dropped, as `dask.compute` does.
         """
-        known = inspect.signature(method).parameters
-        return {k: v for k, v in self._orders.options.items() if k in known}
+        accepted = inspect.signature(method).parameters
+        return {k: v for k, v in self._options.options.items() if k in accepted}
 
 
 def _get(results: Any, kwargs: dict[str, Any]) -> Any:
-    """Return the `get` of the scheduler that a computation would use; None without anything."""
+    """Return the `get` function of the scheduler of a computation; None without collections."""
     collections, _ = base.unpack_collections(*results)
     if not collections:
         return None

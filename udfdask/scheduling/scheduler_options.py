@@ -1,4 +1,4 @@
-"""What may be passed on to schedulers: dask drops all else without a word, misspelt names too."""
+"""Check the options of schedulers: dask silently ignores unknown options, even misspelled ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from udfdask.errors import unknown_arguments
 
 
 class SchedulerOptions(TypedDict, total=False):
-    """What the schedulers of one machine take, and those of clusters.
+    """Options of the schedulers of one machine and of clusters.
 
-    One call may run here and on a cluster, so that options of the other kind pass.
+    The same call can run on both, so the options of one kind are accepted by the other.
     """
 
     num_workers: int | None
@@ -35,49 +35,40 @@ class SchedulerOptions(TypedDict, total=False):
 
 OPTIONS = frozenset(SchedulerOptions.__annotations__)
 
-_DASKS = frozenset({"scheduler", "optimize_graph", "traverse"})
-"""What `dask.compute` itself takes."""
+_DASK_OPTIONS = frozenset({"scheduler", "optimize_graph", "traverse"})
+"""Options of `dask.compute` itself."""
 
 OWN = {
-    "compute": {"progress"} | _DASKS,
-    "persist": {"progress"} | _DASKS,
-    "to_zarr": {"rename", "overwrite", "zarr_format", "progress"} | _DASKS,
+    "compute": {"progress"} | _DASK_OPTIONS,
+    "persist": {"progress"} | _DASK_OPTIONS,
+    "to_zarr": {"rename", "overwrite", "zarr_format", "progress"} | _DASK_OPTIONS,
 }
-"""What functions take besides that pass all the rest on to `dask.compute`."""
+"""Other options of the functions that pass all remaining options to `dask.compute`."""
 
 
 def check_options(
     caller: str, options: Mapping[str, Any], get: Any, own: Iterable[str] = ()
 ) -> None:
-    """Raise on options that no scheduler takes; `get` is the scheduler, if it is known.
+    """Raise if no scheduler accepts an option; `get` is the scheduler's function, if it is known.
 
-    `own` are the arguments of the caller if it is not in `OWN`. A function of somebody else's
-    takes what its signature says.
+    `own` are the arguments of a caller that is not in `OWN`. A user's own scheduler accepts the
+    arguments in its signature.
     """
-    known = OPTIONS.union(OWN.get(caller, ()), own, _taken_by(get))
+    parameters = _parameters(get)
+    known = OPTIONS.union(OWN.get(caller, ()), own, (parameter.name for parameter in parameters))
     unknown = set(options) - known
-    if unknown and not _takes_all(get):
+    if unknown and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters):
         remedy = f"Options that dask's schedulers take are {', '.join(sorted(OPTIONS))}"
         raise unknown_arguments(caller, unknown, known, remedy=remedy)
 
 
 def _parameters(get: Any) -> list[inspect.Parameter]:
-    """Return the parameters of a scheduler that is somebody else's function; of dask's, none."""
-    inner = getattr(get, "func", get)  # dask makes a partial of its own for an executor
-    dasks = str(getattr(inner, "__module__", "")).startswith(("dask.", "distributed."))
-    if dasks or not callable(get):
+    """Return the parameters of a user's own scheduler; none for dask's schedulers."""
+    function = getattr(get, "func", get)  # for an executor, `get` is a partial of dask's function
+    is_dask = str(getattr(function, "__module__", "")).startswith(("dask.", "distributed."))
+    if is_dask or not callable(get):
         return []
     try:
         return list(inspect.signature(get).parameters.values())
-    except ValueError:  # compiled, without a signature
+    except ValueError:  # a compiled function without a signature
         return []
-
-
-def _taken_by(get: Any) -> set[str]:
-    """Return the names of the arguments of somebody else's scheduler."""
-    return {parameter.name for parameter in _parameters(get)}
-
-
-def _takes_all(get: Any) -> bool:
-    """Return whether somebody else's scheduler takes any argument."""
-    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in _parameters(get))

@@ -1,4 +1,4 @@
-"""What dask computes in place of labelled values that are no collections, such as signals."""
+"""Replace values that dask cannot compute, such as signals, by dask arrays."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from udfdask.graph.dask_internals import as_user_has_it, graph_array
 
 
 @functools.singledispatch
-def open_labelled(value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Take a value; return what dask computes in its place, and what makes a value of the outcome.
+def unwrap(value: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the collection that dask computes for a value, and a function that wraps its result.
 
-    Doors register their types here; what goes to a cluster are bare arrays. An expression array is
-    computed as a graph: dask would compute it apart from results, with another pass over the data.
+    The accessors register their types here, so that only plain arrays are sent to a cluster. An
+    expression array is computed as a graph; otherwise dask would compute it separately from other
+    results, in a second pass over the data.
     """
     return graph_array(value), as_user_has_it
 
 
-def open_all(values: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Open all values in nested lists, tuples and dicts."""
+def unwrap_all(values: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Unwrap all values in nested lists, tuples and dicts."""
     kind = type(values)
     if kind is dict:
-        each = {key: open_all(value) for key, value in values.items()}
-        return {key: bare for key, (bare, _) in each.items()}, lambda done: {
-            key: close(done[key]) for key, (_, close) in each.items()
+        by_key = {key: unwrap_all(value) for key, value in values.items()}
+        return {key: bare for key, (bare, _) in by_key.items()}, lambda done: {
+            key: wrap(done[key]) for key, (_, wrap) in by_key.items()
         }
     if kind not in (list, tuple):
-        return open_labelled(values)
-    opened = [open_all(value) for value in values]
-    return kind(bare for bare, _ in opened), lambda done: kind(
-        close(value) for (_, close), value in zip(opened, done, strict=True)
+        return unwrap(values)
+    unwrapped = [unwrap_all(value) for value in values]
+    return kind(bare for bare, _ in unwrapped), lambda done: kind(
+        wrap(value) for (_, wrap), value in zip(unwrapped, done, strict=True)
     )

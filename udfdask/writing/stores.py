@@ -89,8 +89,8 @@ class _Node:
         if prefix != "c":
             numbers = [prefix, *numbers]
         # an array without dimensions has one chunk, called c or 0
-        wanted = self.ndim or int(prefix != "c")
-        return len(numbers) == wanted and all(re.fullmatch("[0-9]+", n) for n in numbers)
+        expected = self.ndim or int(prefix != "c")
+        return len(numbers) == expected and all(re.fullmatch("[0-9]+", n) for n in numbers)
 
     def _may_hold_chunks(self, name: str) -> bool:
         """Return whether a folder of this name within the array can contain chunks."""
@@ -108,11 +108,12 @@ def _read_node(folder: Path) -> _Node | None:
     """Return the metadata of a folder; None if they are missing or invalid."""
     for name in METADATA:
         try:
-            said = json.loads((folder / name).read_bytes())
-            zarr_format = int(said["zarr_format"])
-            is_array = name == ".zarray" or said.get("node_type") == "array"
+            metadata = json.loads((folder / name).read_bytes())
+            zarr_format = int(metadata["zarr_format"])
+            is_array = name == ".zarray" or metadata.get("node_type") == "array"
             if zarr_format == (3 if name == "zarr.json" else 2):
-                return _Node(zarr_format=zarr_format, ndim=len(said["shape"]) if is_array else None)
+                ndim = len(metadata["shape"]) if is_array else None
+                return _Node(zarr_format=zarr_format, ndim=ndim)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             continue
     return None

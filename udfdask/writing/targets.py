@@ -23,7 +23,7 @@ class Kind:
 
     words: str
     """Name of the kind in messages."""
-    begins: tuple[bytes, ...] = ()
+    first_bytes: tuple[bytes, ...] = ()
     """Possible first bytes of such a file; empty for folders."""
     elsewhere: str = ""
     """Text for messages: how to write this kind to a place that is not a local folder."""
@@ -31,12 +31,12 @@ class Kind:
     @property
     def is_folder(self) -> bool:
         """Whether this kind is a folder."""
-        return not self.begins
+        return not self.first_bytes
 
 
-NPY = Kind(words="an .npy file", begins=(b"\x93NUMPY",))
-NPZ = Kind(words="an .npz file", begins=(b"PK\x03\x04", b"PK\x05\x06"))
-PNG = Kind(words="a PNG file", begins=(b"\x89PNG\r\n\x1a\n",))
+NPY = Kind(words="an .npy file", first_bytes=(b"\x93NUMPY",))
+NPZ = Kind(words="an .npz file", first_bytes=(b"PK\x03\x04", b"PK\x05\x06"))
+PNG = Kind(words="a PNG file", first_bytes=(b"\x89PNG\r\n\x1a\n",))
 ZARR = Kind(
     words="a zarr store",
     elsewhere=": to write a store elsewhere, use xarray: result.to_xarray().to_zarr(...)",
@@ -59,26 +59,26 @@ class Target:
     def check(self) -> None:
         """Raise if an existing target must not be replaced."""
         try:
-            there = self.path.lstat()
+            status = self.path.lstat()
         except FileNotFoundError:
             return
-        self._check_kind(there)
+        self._check_kind(status)
         if not self.overwrite:
             raise FileExistsError(
                 f"{self.named} already exists: choose another name, or overwrite it "
                 "(overwrite=True, on the command line --overwrite)"
             )
         # root can write anywhere, but a missing write permission is a clear intention
-        if not there.st_mode & 0o222 or not os.access(self.path, os.W_OK):
+        if not status.st_mode & 0o222 or not os.access(self.path, os.W_OK):
             raise PermissionError(
                 f"{self.named} is write-protected, so it is not replaced: choose another name, or "
                 "add the write permission"
             )
 
-    def _check_kind(self, there: os.stat_result) -> None:
+    def _check_kind(self, status: os.stat_result) -> None:
         """Raise unless an existing target is of the kind to write."""
         words = self.kind.words
-        if stat.S_ISDIR(there.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             if not self.kind.is_folder:
                 raise FileExistsError(f"{self.named} is a folder: choose another name")
             if os.path.ismount(self.path) or self.path in (Path.cwd(), *Path.cwd().parents):
@@ -95,17 +95,17 @@ class Target:
                     f"a zarr store that also contains {foreign.relative_to(self.path)}, which is "
                     "not part of it, so it is not replaced",
                 )
-        elif not stat.S_ISREG(there.st_mode):
+        elif not stat.S_ISREG(status.st_mode):
             raise _other_kind(self.named, "neither a file nor a folder, so it is not replaced")
         elif self.kind.is_folder:
             raise _other_kind(self.named, f"not a zarr store, so it is not replaced by {words}")
-        elif there.st_size and not self._begin().startswith(self.kind.begins):
+        elif status.st_size and not self._first_bytes().startswith(self.kind.first_bytes):
             raise _other_kind(self.named, f"not {words}, so it is not replaced by {words}")
 
-    def _begin(self) -> bytes:
+    def _first_bytes(self) -> bytes:
         """Return the first bytes of the existing file."""
         with self.path.open("rb") as file:
-            return file.read(max(map(len, self.kind.begins)))
+            return file.read(max(map(len, self.kind.first_bytes)))
 
 
 def check_target(
@@ -263,17 +263,17 @@ def _identities(path: Path) -> list[Identity]:
 
 def _above(path: Path) -> Iterator[Identity]:
     """Return the identities of the folders above a path."""
-    found = (_identity(folder) for folder in path.parents)
-    return (identity for identity in found if identity is not None)
+    identities = map(_identity, path.parents)
+    return (identity for identity in identities if identity is not None)
 
 
 def _identity(path: Path) -> Identity | None:
     """Return the identity of a file or folder; None if it does not exist."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _same(one: Path, other: Path) -> bool:

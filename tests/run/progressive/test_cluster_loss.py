@@ -149,7 +149,7 @@ def test_somebody_closes_the_client(run, processes, tmp_path):
     thread = threading.Thread(target=close, daemon=True)
     thread.start()
     x = da.ones((8, 1, 2, 2), chunks=(1, 1, 2, 2))
-    with pytest.raises(ud.ClusterError, match=r"client has been closed\. Run again"):
+    with pytest.raises(ud.ClusterError, match=r"client has been closed\. Repeat the run"):
         run(x, Waits(folder=str(tmp_path)), client, [])
     thread.join()
 
@@ -160,7 +160,7 @@ def test_a_worker_dies_that_held_the_only_data(run, processes, tmp_path):
     (data,) = client.scatter([np.ones((8, 1, 2, 2))])
     x = da.from_delayed(data, (8, 1, 2, 2), "float64").rechunk((1, 1, 2, 2))
     thread = kill_when_it_waits(worker, tmp_path)
-    with pytest.raises(ud.ClusterError, match=r"no longer has data that the run needs") as found:
+    with pytest.raises(ud.ClusterError, match=r"has lost data that the run needs") as found:
         run(x, Waits(folder=str(tmp_path)), client, [])
     thread.join()
     assert isinstance(found.value.__cause__, CancelledError)

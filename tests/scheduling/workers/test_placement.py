@@ -188,7 +188,7 @@ def iterate(array, scheduler):
 @pytest.mark.parametrize("run", [ud.compute, ud.persist, iterate])
 def test_a_worker_that_is_not_there(run, stamped, client):
     array = on_workers(stamped, {2: "tcp://127.0.0.1:9"})
-    match = r"may only load its data on \['tcp://127.0.0.1:9'\], but the cluster has the workers"
+    match = r"can load its data only on \['tcp://127.0.0.1:9'\], but the cluster has the workers"
     with pytest.raises(ArgumentValueError, match=match):
         run(array, scheduler=client)
 
@@ -202,7 +202,7 @@ def test_a_wish(stamped, client):
 
 def test_arrays_that_no_worker_may_load_together(stamped, client, addresses):
     both = on_workers(stamped, addresses[0]) + on_workers(stamped, addresses[1])
-    with pytest.raises(ArgumentValueError, match="of which no worker may load all"):
+    with pytest.raises(ArgumentValueError, match="but no worker can load all of them"):
         ud.compute(both, scheduler=client)
 
 
@@ -232,7 +232,7 @@ def test_equal_maps_give_equal_names():
         ({"a": "b"}, ArgumentTypeError, "keys of workers must be positions of blocks .* got 'a'"),
         ({2: "b"}, ArgumentValueError, r"names the block 2, but the array has \(2, 3\) blocks"),
         ({(0, 0, 0): "b"}, ArgumentValueError, r"names the block \(0, 0, 0\)"),
-        ({0: []}, ArgumentValueError, "lists no worker for a block"),
+        ({0: []}, ArgumentValueError, "has an empty list for a block"),
         (lambda block: 7, ArgumentTypeError, "got 7"),
     ],
 )

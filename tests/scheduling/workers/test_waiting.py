@@ -102,7 +102,7 @@ def patience():
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_nobody_has_a_device(door, client, folder):
     match = (
-        r"^Cuda can run on a CUDA device alone: the tasks need a worker with the resources CUDA=1, "
+        r"^Cuda can run only on a CUDA device: the tasks need a worker with the resources CUDA=1, "
         rf"but {NOTHING}\. Start such a worker.*--resources CUDA=1.*worker_spec.*get_backends.*$"
     )
     start = time.monotonic()
@@ -115,9 +115,9 @@ def test_nobody_has_a_device(door, client, folder):
 
 
 def test_all_udfs_that_need_it_are_named(client, folder):
-    with pytest.raises(DeviceError, match=r"^Cuda, Cupy can run on a CUDA device alone"):
+    with pytest.raises(DeviceError, match=r"^Cuda, Cupy can run only on a CUDA device"):
         ud.compute(*run(folder, Cuda, Rows, Cupy, Cuda), scheduler=client)
-    with pytest.raises(DeviceError, match=r"^Cupy can run on a CUDA device alone"):
+    with pytest.raises(DeviceError, match=r"^Cupy can run only on a CUDA device"):
         ud.compute(*run(folder, Rows, Cupy), scheduler=client)
 
 
@@ -240,7 +240,7 @@ def test_a_heavy_parameter_where_there_is_no_worker_yet(cls, door, folder):
 def test_nothing_is_computed_for_chunks_that_nobody_can_run(client, folder):
     (param,) = lazy(folder)[:1]
     param = param.map_blocks(loaded, folder=folder, dtype="int64", meta=np.empty(0, "int64"))
-    with pytest.raises(DeviceError, match=r"^Heavy can run on a CUDA device alone"):
+    with pytest.raises(DeviceError, match=r"^Heavy can run only on a CUDA device"):
         list(ud.run_udf_iter(lazy(folder)[0], Heavy(folder, param), scheduler=client))
     assert not list(Path(folder).iterdir())
 
@@ -258,8 +258,8 @@ def test_the_worker_of_placed_blocks_is_lost(beside, patience, folder):
         left = threading.Thread(target=leave, args=(client, folder))
         left.start()
         with (
-            pytest.warns(UDFWarning, match=r"may only be loaded on \['device'\]"),
-            pytest.raises(ArgumentValueError, match=r"may only be loaded on.*None came within 0.5"),
+            pytest.warns(UDFWarning, match=r"can be loaded only on \['device'\]"),
+            pytest.raises(ArgumentValueError, match=r"can be loaded only on.*None came within 0.5"),
         ):
             ud.compute(*ud.run_udf(array, udfs), scheduler=client)
         left.join()
@@ -279,7 +279,7 @@ def test_other_work_goes_on_beside(client, folder):
 
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous", "processes"])
 def test_no_device_on_this_machine(scheduler, folder):
-    match = "^Cuda can run on a CUDA device alone, and this machine shows none"
+    match = "^Cuda can run only on a CUDA device, but this machine has none"
     array, udfs = lazy(folder, Rows, Cuda)
     results = ud.run_udf(array, udfs)
     for door in (ud.compute, ud.persist):

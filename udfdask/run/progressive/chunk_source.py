@@ -14,7 +14,7 @@ from udfdask.chunk.run_chunk import Partials
 from udfdask.graph.build import Tasks, build_chunks, build_parameters
 from udfdask.plan.plan import Plan
 from udfdask.run.progressive.live_recipe import LiveRecipe
-from udfdask.scheduling.workers.find_restrictions import is_limited
+from udfdask.scheduling.workers.find_restrictions import is_restricted
 
 POLL = 1.0
 """Seconds after which a waiting thread looks around: Windows hears of Ctrl-C only then."""
@@ -108,7 +108,7 @@ class Job:
         self.live = live
         parts = [array, *plan.aux, *(plan.recipe.lazy_value(*s) for s in plan.recipe.lazy_slots)]
         graphs = [part.__dask_graph__() for part in parts if is_dask_collection(part)]
-        self.is_limited = any(map(is_limited, graphs)) or any(
+        self.is_restricted = any(map(is_restricted, graphs)) or any(
             udf.needs_cuda for udf in plan.recipe.udfs
         )
         self.ordered = any(udf.progressive_merge.needs_order for udf in plan.recipe.udfs)

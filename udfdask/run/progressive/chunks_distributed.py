@@ -18,10 +18,14 @@ from udfdask.graph.shared_recipe import is_small
 from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
-from udfdask.scheduling.workers.find_restrictions import NONE, Limits, limits_of
-from udfdask.scheduling.workers.lost_results import asking_scheduler, loss_of
-from udfdask.scheduling.workers.restrict import make_orders
-from udfdask.scheduling.workers.wait_for_workers import Guard
+from udfdask.scheduling.workers.find_restrictions import (
+    NO_RESTRICTIONS,
+    Restrictions,
+    find_restrictions,
+)
+from udfdask.scheduling.workers.lost_results import asking_scheduler, explain_loss
+from udfdask.scheduling.workers.restrict import make_cluster_options
+from udfdask.scheduling.workers.wait_for_workers import WorkerCheck
 
 TASKS_PER_THREAD = 2
 """Chunks on their way for each thread of the cluster: one runs, one waits for it to end."""
@@ -34,7 +38,7 @@ class ClusterChunks:
         self._job = job
         self._client = client
         self._options = dict(options)
-        self._guard = Guard(client)
+        self._worker_check = WorkerCheck(client)
         self._arrivals = Arrivals(job.ordered)
         self._ended: deque[Any] = deque()
         self._coming: dict[Any, tuple[int, _Batch]] = {}
@@ -75,7 +79,7 @@ class ClusterChunks:
         """Stop, and raise what has ended the run: a loss of the cluster, or somebody's wish."""
         self.close()
         total = self._job.live.now.grid.n_chunks
-        loss = loss_of(error, self._client, f" ({self._taken} of {total} chunks had arrived)")
+        loss = explain_loss(error, self._client, f" ({self._taken} of {total} chunks had arrived)")
         if loss is not None:
             raise loss from error
         raise Closed from None
@@ -96,8 +100,8 @@ class ClusterChunks:
         """Raise if nobody can run the chunks, before anything is computed for them."""
         recipe = self._job.live.now
         needy = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
-        limits = Limits(workers={}, groups={group.names: group for group in needy})
-        make_orders(limits, self._client, self._options, self._guard)
+        restrictions = Restrictions(workers={}, groups={group.names: group for group in needy})
+        make_cluster_options(restrictions, self._client, self._options, self._worker_check)
 
     def _current_graph(self) -> _Graph:
         """Return the graph of all chunks, with the parameters of this moment."""
@@ -140,10 +144,13 @@ class ClusterChunks:
 
         `results` are those among them that are payloads, not loaded data for more of these.
         """
-        limits = limits_of(dsk, results) if self._job.is_limited else NONE
-        orders = make_orders(limits, self._client, {**defaults, **self._options}, self._guard)
-        with orders.annotated():
-            futures: list[Any] = self._client.get(dsk, wanted, sync=False, **orders.options)
+        restricted = self._job.is_restricted
+        restrictions = find_restrictions(dsk, results) if restricted else NO_RESTRICTIONS
+        options = make_cluster_options(
+            restrictions, self._client, {**defaults, **self._options}, self._worker_check
+        )
+        with options.annotated():
+            futures: list[Any] = self._client.get(dsk, wanted, sync=False, **options.options)
         return futures
 
     def _receive(self) -> None:
@@ -184,7 +191,7 @@ class ClusterChunks:
                 if ended:
                     return [ended.popleft() for _ in range(len(ended))]
             # without the lock, for which callbacks of the client wait
-            self._guard.look()
+            self._worker_check.check()
 
 
 class _Batch:

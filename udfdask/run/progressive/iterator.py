@@ -18,7 +18,7 @@ from udfdask.run.progressive.accumulate import AuxRows, grow
 from udfdask.run.progressive.chunk_source import Chunks, Closed
 from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.run.progressive.snapshot import Found, Snapshot
-from udfdask.scheduling.progress.counter import Tally
+from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.progress.state import Status
 from udfdask.types import AnyArray
 
@@ -37,7 +37,7 @@ class ProgressiveRun:
     """For each UDF the aux data that are known for all frames, shape (*nav, *extra_shape)."""
     start: Callable[[], Chunks]
     """Returns the source of computed chunks; called when the first snapshot is requested."""
-    tally: Tally | None
+    tally: ProgressCounter | None
     """Counts the chunks as they are merged."""
     watch: Callable[[Snapshot], object] | None
     """Called with each snapshot before it is handed out, in the thread that iterates."""

@@ -29,7 +29,7 @@ from udfdask.run.progressive.iterator import ProgressiveRun, UDFIterator
 from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
 from udfdask.run.run_udf import as_list, describe_results, run_udf
-from udfdask.scheduling.progress.counter import Tally
+from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.progress.work import work_of_run
@@ -90,7 +90,7 @@ def prepare_run(
             return ClusterChunks(job, client, kwargs)
         return LocalChunks(job, get, kwargs)
 
-    tally = None if reporter is None else Tally(work_of_run(recipe), reporter)
+    tally = None if reporter is None else ProgressCounter(work_of_run(recipe), reporter)
     return ProgressiveRun(
         live=live, abouts=abouts, known_aux=known_aux, start=start, tally=tally, watch=watch
     )

@@ -1,4 +1,4 @@
-"""How far a run has come, told to a progress bar or to anybody else."""
+"""Report the progress of a run to a progress bar or to a user's object."""
 
 from udfdask.scheduling.progress.state import ProgressReporter, ProgressState
 

@@ -1,4 +1,4 @@
-"""Keeps count of the work that is done, and tells whoever wants to know."""
+"""Count the work of a run that is done, and report it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from udfdask.scheduling.progress.state import ProgressReporter, ProgressState, S
 from udfdask.scheduling.progress.work import Work
 
 
-class Tally:
-    """The count of a run; `started` once somebody has said which tasks there are."""
+class ProgressCounter:
+    """Counts the finished tasks of a run; `started` is True when all its tasks are known."""
 
     def __init__(self, work: Work, reporter: ProgressReporter) -> None:
         self.started = False
         self._work = work
         self._reporter = reporter
         self.id = uuid.uuid4().hex
-        self._over = False
-        self._todo: set[Hashable] = set()
-        self._tasks_of: Counter[Hashable] = Counter()
-        self._left_of: Counter[Hashable] = Counter()
-        # exact, or thirds of a frame would not add up to it
+        self._ended = False
+        self._remaining: set[Hashable] = set()
+        self._n_tasks: Counter[Hashable] = Counter()
+        self._n_remaining: Counter[Hashable] = Counter()
+        # exact numbers, because three thirds of a frame must add up to one frame
         self._frames = self._nbytes = Fraction(0)
-        self._all_frames = self._all_nbytes = 0
+        self._total_frames = self._total_nbytes = 0
         self._chunks = 0
 
     def __contains__(self, task: Hashable) -> bool:
@@ -38,58 +38,58 @@ class Tally:
 
     @property
     def layer_names(self) -> set[str]:
-        """Names of the layers of the tasks that count."""
+        """Names of the layers with tasks to count."""
         return {key[0] for key in self._work.chunk_of if isinstance(key, tuple)}
 
     def start(self, tasks: Iterable[Hashable] | None = None) -> None:
-        """Begin; of all work only that of these tasks is to be done."""
+        """Start to count some tasks, by default all tasks of the work."""
         if tasks is not None:
             self._work = self._work.only(tasks)
-        self._todo = set(self._work.chunk_of)
-        self._tasks_of = Counter(self._work.chunk_of.values())
-        self._left_of = self._tasks_of.copy()
-        self._all_frames = sum(self._work.frames.values())
-        self._all_nbytes = sum(self._work.nbytes.values())
+        self._remaining = set(self._work.chunk_of)
+        self._n_tasks = Counter(self._work.chunk_of.values())
+        self._n_remaining = self._n_tasks.copy()
+        self._total_frames = sum(self._work.frames.values())
+        self._total_nbytes = sum(self._work.nbytes.values())
         self.started = True
         self._reporter.start(self._state("running"))
 
     def add(self, tasks: Iterable[Hashable]) -> None:
-        """Count tasks as done, each once."""
-        before = len(self._todo)
+        """Count tasks as done; each task counts once."""
+        before = len(self._remaining)
         for task in tasks:
-            if task in self._todo:
-                self._todo.remove(task)
+            if task in self._remaining:
+                self._remaining.remove(task)
                 self._count(self._work.chunk_of[task])
-        if len(self._todo) < before and not self._over:
+        if len(self._remaining) < before and not self._ended:
             self._reporter.update(self._state("running"))
 
     def end(self, status: Status) -> None:
-        """End; of a run that has finished everything is done, whoever has seen it or not."""
-        if self._over:
+        """Report the end; if the run has finished, all tasks count as done."""
+        if self._ended:
             return
         if status == "finished":
             if not self.started:
                 self.start()
-            self.add(list(self._todo))
-        self._over = True
+            self.add(list(self._remaining))
+        self._ended = True
         if self.started:
             self._reporter.end(self._state(status))
 
     def _count(self, chunk: Hashable) -> None:
         """Count one task of a chunk."""
-        part = Fraction(1, self._tasks_of[chunk])
+        part = Fraction(1, self._n_tasks[chunk])
         self._frames += self._work.frames[chunk] * part
         self._nbytes += self._work.nbytes[chunk] * part
-        self._left_of[chunk] -= 1
-        self._chunks += not self._left_of[chunk]
+        self._n_remaining[chunk] -= 1
+        self._chunks += not self._n_remaining[chunk]
 
     def _state(self, status: Status) -> ProgressState:
-        """Return how far the run has come."""
+        """Return the state of the run."""
         return ProgressState(
             num_frames_complete=int(self._frames),
-            num_frames_total=self._all_frames,
+            num_frames_total=self._total_frames,
             num_bytes_complete=int(self._nbytes),
-            num_bytes_total=self._all_nbytes,
+            num_bytes_total=self._total_nbytes,
             num_part_complete=self._chunks,
             num_part_total=len(self._work.frames),
             progress_id=self.id,
@@ -98,29 +98,30 @@ class Tally:
 
 
 @contextmanager
-def ended(tally: Tally) -> Iterator[None]:
-    """End a tally as its run ends."""
+def reporting_end(counter: ProgressCounter) -> Iterator[None]:
+    """Report the end of a run: finished, failed or cancelled."""
     try:
         yield
     except BaseException as error:
-        tally.end("failed" if isinstance(error, Exception) else "cancelled")
+        counter.end("failed" if isinstance(error, Exception) else "cancelled")
         raise
-    tally.end("finished")
+    counter.end("finished")
 
 
 @contextmanager
-def counted_here(tally: Tally) -> Iterator[None]:
-    """Count the tasks that schedulers finish meanwhile, those started by this thread."""
-    me = threading.get_ident()
+def counting_local_tasks(counter: ProgressCounter) -> Iterator[None]:
+    """Count the tasks of a computation that this thread starts on a scheduler of this machine."""
+    this_thread = threading.get_ident()
 
-    def begin(dsk: Any) -> None:
-        # a task may compute something of its own, with a scheduler that calls back here too
-        if threading.get_ident() == me and not tally.started and any(key in tally for key in dsk):
-            tally.start(dsk)
+    def start(dsk: Any) -> None:
+        # a task can start a computation in another thread, which has the same callbacks
+        is_ours = threading.get_ident() == this_thread and not counter.started
+        if is_ours and any(key in counter for key in dsk):
+            counter.start(dsk)
 
-    def note(key: Any, *_: Any) -> None:
-        if threading.get_ident() == me and tally.started:
-            tally.add((key,))
+    def add(key: Any, *_: Any) -> None:
+        if threading.get_ident() == this_thread and counter.started:
+            counter.add((key,))
 
-    with Callback(start=begin, posttask=note):
+    with Callback(start=start, posttask=add):
         yield

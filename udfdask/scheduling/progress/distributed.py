@@ -1,4 +1,4 @@
-"""Counts on a distributed cluster, by asking its scheduler while the caller waits."""
+"""Count the tasks of a cluster: ask its scheduler while the caller waits."""
 
 from __future__ import annotations
 
@@ -8,91 +8,92 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from udfdask.scheduling.progress.counter import Tally
+from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.workers.lost_results import asking_scheduler
 
 INTERVAL = 0.2
-"""Seconds between two questions to the scheduler."""
+"""Seconds between two requests to the scheduler."""
 
-_GONE = (OSError, RuntimeError, ValueError, AttributeError)
-"""What a question to the scheduler raises where it is gone, or the client has been closed."""
+_LOST = (OSError, RuntimeError, ValueError, AttributeError)
+"""Exceptions of a request if the scheduler is lost or the client has been closed."""
 
-Look = Callable[[], object] | None
-"""What else is to be looked after while somebody waits; it may raise."""
+Check = Callable[[], object] | None
+"""A function to call regularly while the caller waits; it can raise an exception."""
 
 
-class Watch:
-    """Counts the tasks of a tally, if there is one, while futures of a client are waited for."""
+class FutureWaiter:
+    """Waits for futures of a client, and counts finished tasks if there is a counter."""
 
-    def __init__(self, client: Any, tally: Tally | None, plugin: str, look: Look) -> None:
+    def __init__(
+        self, client: Any, counter: ProgressCounter | None, plugin: str, check: Check
+    ) -> None:
         self._client = client
-        self._look = look
-        self._tally = tally
+        self._check = check
+        self._counter = counter
         self._plugin = plugin
 
     def wait(self, futures: Sequence[Any]) -> bool:
-        """Wait for futures, in this thread; return whether all of them have finished well.
+        """Wait in this thread until all futures have finished; return whether they have.
 
-        The first that does not ends the waiting, and so does a client that is closed.
+        The wait also ends if a future fails or the client is closed.
         """
-        over = _over(futures)
-        while not over.wait(INTERVAL) and not self._client_closed():
-            if self._look is not None:
-                self._look()
-            self._ask()
-        self._ask()
+        done = _done_event(futures)
+        # the futures of a closed client may never change their state
+        while not done.wait(INTERVAL) and self._client.status not in ("closing", "closed"):
+            if self._check is not None:
+                self._check()
+            self._count()
+        self._count()
         return all(future.status == "finished" for future in futures)
 
-    def _ask(self) -> None:
-        """Ask the scheduler what has been done since the last time, and count it."""
-        if self._tally is None:
+    def _count(self) -> None:
+        """Count the tasks that the scheduler has finished since the last call."""
+        if self._counter is None:
             return
         from udfdask.scheduling.progress.scheduler_plugin import take_from
 
         try:
-            known, done = self._client.run_on_scheduler(partial(take_from, self._plugin))
-        except _GONE:  # which the futures tell about
+            received, done = self._client.run_on_scheduler(partial(take_from, self._plugin))
+        except _LOST:  # the futures will raise an error about it
             return
-        if known and not self._tally.started:
-            self._tally.start(known)
-        if done and self._tally.started:
-            self._tally.add(done)
-
-    def _client_closed(self) -> bool:
-        """Return whether the client has been closed, upon which futures may stay as they are."""
-        return self._client.status in ("closing", "closed")
+        if received and not self._counter.started:
+            self._counter.start(received)
+        if done and self._counter.started:
+            self._counter.add(done)
 
 
 @contextmanager
-def counted_on(client: Any, tally: Tally | None, look: Look = None) -> Iterator[Watch]:
-    """Give what counts on a cluster; the scheduler keeps nothing of it afterwards."""
-    if tally is None:
-        yield Watch(client, None, "", look)
+def counting_on_cluster(
+    client: Any, counter: ProgressCounter | None, check: Check = None
+) -> Iterator[FutureWaiter]:
+    """Yield a waiter that counts tasks; afterwards, remove its plugin from the scheduler."""
+    if counter is None:
+        yield FutureWaiter(client, None, "", check)
         return
     from udfdask.scheduling.progress.scheduler_plugin import ChunkTaskPlugin
 
-    name = f"udfdask-progress-{tally.id}"
-    plugin = ChunkTaskPlugin(name, client.id, frozenset(tally.layer_names))
+    name = f"udfdask-progress-{counter.id}"
+    plugin = ChunkTaskPlugin(name, client.id, frozenset(counter.layer_names))
     with asking_scheduler(client):
         client.register_plugin(plugin)
     try:
-        yield Watch(client, tally, name, look)
+        yield FutureWaiter(client, counter, name, check)
     finally:
-        with suppress(*_GONE):  # a client that is closed took it along
+        with suppress(*_LOST):  # if the client is closed, the plugin has been removed with it
             client.unregister_scheduler_plugin(name)
 
 
-def _over(futures: Sequence[Any]) -> threading.Event:
+def _done_event(futures: Sequence[Any]) -> threading.Event:
     """Return an event that is set when all futures have finished, or one has failed."""
-    over, left = threading.Event(), set(range(len(futures)))
+    done, remaining = threading.Event(), set(range(len(futures)))
 
-    def note(number: int, future: Any) -> None:
-        left.discard(number)
-        if not left or future.status != "finished":
-            over.set()
+    def on_done(number: int, future: Any) -> None:
+        remaining.discard(number)
+        if not remaining or future.status != "finished":
+            done.set()
 
     for number, future in enumerate(futures):
-        future.add_done_callback(partial(note, number))
+        future.add_done_callback(partial(on_done, number))
     if not futures:
-        over.set()
-    return over
+        done.set()
+    return done

@@ -1,4 +1,4 @@
-"""Who is told: what a user passes as `progress`, and what its mistakes do."""
+"""Make reporters of the argument `progress`: a progress bar, a function or a user's object."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from udfdask.scheduling.progress.state import ProgressReporter, ProgressState
 METHODS = ("start", "update", "end")
 
 _INTERVAL = 0.1
-"""Seconds between two looks of the bar."""
+"""Minimum time between two updates of the bar, in seconds."""
 
 
 def choose_reporter(progress: Any) -> ProgressReporter | None:
-    """Return who is to be told about a run, None for nobody."""
+    """Return the reporter that the user asks for; None for none."""
     if progress is None or isinstance(progress, bool | np.bool_):
-        return Guarded(Bar()) if progress else None
+        return SafeReporter(Bar()) if progress else None
     if isinstance(progress, type):
         raise ArgumentTypeError(
             f"progress must be an object, got the class {progress.__name__}: write "
@@ -30,9 +30,9 @@ def choose_reporter(progress: Any) -> ProgressReporter | None:
         )
     missing = [name for name in METHODS if not callable(getattr(progress, name, None))]
     if not missing:
-        return Guarded(progress)
+        return SafeReporter(progress)
     if callable(progress):
-        return Guarded(_Function(progress))
+        return SafeReporter(_FunctionReporter(progress))
     has = "" if len(missing) == len(METHODS) else f" without {' and '.join(missing)}"
     raise ArgumentTypeError(
         "progress must be True for a bar, False for none, a function of a ProgressState, or an "
@@ -40,33 +40,33 @@ def choose_reporter(progress: Any) -> ProgressReporter | None:
     )
 
 
-class Guarded:
-    """Tells a reporter; an exception out of it becomes a warning and does not end the run."""
+class SafeReporter:
+    """Calls a reporter; if the reporter raises an exception, this warns and the run goes on."""
 
     def __init__(self, reporter: ProgressReporter) -> None:
         self._reporter = reporter
         self._failed = False
 
     def start(self, state: ProgressState) -> None:
-        """Pass a start on."""
-        self._tell("start", state)
+        """Report the start."""
+        self._report("start", state)
 
     def update(self, state: ProgressState) -> None:
-        """Pass an update on, to a reporter that has not failed yet."""
+        """Report an update, unless the reporter has failed before."""
         if not self._failed:
-            self._tell("update", state)
+            self._report("update", state)
 
     def end(self, state: ProgressState) -> None:
-        """Pass the end on."""
-        self._tell("end", state)
+        """Report the end."""
+        self._report("end", state)
 
-    def _tell(self, event: str, state: ProgressState) -> None:
+    def _report(self, event: str, state: ProgressState) -> None:
         """Call a method of the reporter."""
         try:
             getattr(self._reporter, event)(state)
-        except Exception as error:  # noqa: BLE001  # of whatever kind: the run is worth more
+        except Exception as error:  # noqa: BLE001  # no error of a reporter should end a run
             if self._failed:
-                return  # once is enough
+                return  # warn only once
             self._failed = True
             warnings.warn(
                 f"{self._reporter!r}, passed as progress, failed to {event}: "
@@ -76,8 +76,8 @@ class Guarded:
             )
 
 
-class _Function:
-    """A function that is called with every state."""
+class _FunctionReporter:
+    """A reporter that calls a function with each state."""
 
     def __init__(self, function: Callable[[ProgressState], object]) -> None:
         self._function = function
@@ -86,32 +86,26 @@ class _Function:
         return repr(self._function)
 
     def start(self, state: ProgressState) -> None:
-        """Call it with the totals."""
+        """Call the function with a state."""
         self._function(state)
 
-    def update(self, state: ProgressState) -> None:
-        """Call it with how far the run has come."""
-        self._function(state)
-
-    def end(self, state: ProgressState) -> None:
-        """Call it with how the run has ended."""
-        self._function(state)
+    update = end = start
 
 
 class Bar:
-    """Shows frames, bytes and their rates with tqdm, on standard error."""
+    """Shows frames, bytes and their rates with tqdm on standard error."""
 
     def __init__(self) -> None:
         self._bar: Any = None
-        self._began = self._looked = 0.0
+        self._start_time = self._update_time = 0.0
 
     def start(self, state: ProgressState) -> None:
-        """Open the bar, unless there is nothing to count."""
+        """Show the bar, if there are frames to count."""
         if not state.num_frames_total:
             return
-        from tqdm.auto import tqdm  # costs asyncio
+        from tqdm.auto import tqdm  # not at the top: it imports asyncio
 
-        self._began = self._looked = monotonic()
+        self._start_time = self._update_time = monotonic()
         self._bar = tqdm(
             total=state.num_frames_total,
             initial=state.num_frames_complete,
@@ -121,23 +115,23 @@ class Bar:
         )
 
     def update(self, state: ProgressState) -> None:
-        """Move the bar."""
+        """Update the bar, at most every 0.1 s."""
         now = monotonic()
-        if self._bar is None or now - self._looked < _INTERVAL:
+        if self._bar is None or now - self._update_time < _INTERVAL:
             return
-        self._looked = now
-        self._move(state)
+        self._update_time = now
+        self._show(state)
 
     def end(self, state: ProgressState) -> None:
-        """Close the bar where it is."""
+        """Show the last state and close the bar."""
         if self._bar is not None:
-            self._move(state)
+            self._show(state)
             self._bar.close()
             self._bar = None
 
-    def _move(self, state: ProgressState) -> None:
+    def _show(self, state: ProgressState) -> None:
         """Show a state."""
-        rate = state.num_bytes_complete / max(monotonic() - self._began, 1e-3)
+        rate = state.num_bytes_complete / max(monotonic() - self._start_time, 1e-3)
         done, total = map(format_bytes, (state.num_bytes_complete, state.num_bytes_total))
         self._bar.set_postfix_str(f"{done} of {total}, {format_bytes(int(rate))}/s", refresh=False)
         self._bar.update(state.num_frames_complete - self._bar.n)

@@ -1,4 +1,4 @@
-"""What is told about a run, and who may be told."""
+"""The state of a run, and the interface of objects that receive it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ Status = Literal["running", "finished", "failed", "cancelled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressState:
-    """How far a run has come.
+    """The progress of a run.
 
-    The names of numbers are those of LiberTEM's class. A frame that several UDFs or several runs
-    of one computation see counts once, when all of them are done with it; a part of it counts when
-    some of them are.
+    The numbers have the names of LiberTEM's class. If several UDFs or runs of one computation
+    process the same frame, the frame counts once: in parts, as each of them finishes.
 
     Examples
     --------
@@ -36,25 +35,25 @@ class ProgressState:
     num_frames_total: int
     """Frames to process: those of the region of interest."""
     num_bytes_complete: int
-    """Data of the chunks that have been processed, in bytes."""
+    """Size of the chunks that have been processed, in bytes."""
     num_bytes_total: int
-    """Data of all chunks to process, in bytes, as dask sees them (before any decompression)."""
+    """Size of all chunks to process in bytes, as blocks of the dask array."""
     num_part_complete: int
     """Chunks that have been processed."""
     num_part_total: int
     """Chunks to process."""
     progress_id: str
-    """The same for all that is told about one run, and different for another."""
+    """Identifier of the run."""
     status: Status
     """"running"; at the end "finished", "failed", or "cancelled" (Ctrl-C, a closed iterator)."""
 
 
 class ProgressReporter(Protocol):
-    """Whoever wants to be told how a run gets on: what ``progress=`` takes.
+    """The interface of objects that receive the progress of a run, for ``progress=``.
 
-    Any object with these methods will do; none has to be inherited from. They are called in the
-    thread that waits for the run. An exception out of one of them becomes a `UDFWarning`, the run
-    goes on, and `update` is not called any more.
+    Any object with these methods is accepted; it does not have to inherit from this class. The
+    methods are called in the thread that waits for the run. If one of them raises an exception,
+    there is a `UDFWarning`, the run goes on, and `update` is not called again.
 
     Examples
     --------
@@ -74,16 +73,16 @@ class ProgressReporter(Protocol):
     """
 
     def start(self, state: ProgressState) -> None:
-        """Take the totals of a run that starts now.
+        """Receive the totals when a run starts.
 
         Parameters
         ----------
         state : ProgressState
-            All numbers of what is complete are 0, unless a cluster has some of it already.
+            Nothing is complete, unless a cluster already has some of the results.
         """
 
     def update(self, state: ProgressState) -> None:
-        """Take how far the run has come, after each chunk or several of them.
+        """Receive the progress after one or more chunks.
 
         Parameters
         ----------
@@ -92,14 +91,14 @@ class ProgressReporter(Protocol):
         """
 
     def end(self, state: ProgressState) -> None:
-        """Take how the run has ended; called once for each `start`, whatever happened.
+        """Receive the end of the run; called once for each `start`, also after errors.
 
         Parameters
         ----------
         state : ProgressState
-            Its `status` says how.
+            Its `status` tells how the run has ended.
         """
 
 
 Progress: TypeAlias = bool | ProgressReporter | Callable[[ProgressState], object] | None
-"""What ``progress=`` takes."""
+"""Possible values of ``progress=``."""

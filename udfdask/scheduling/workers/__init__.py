@@ -1,1 +1,1 @@
-"""Workers of a cluster: which may run a task, whether they are there, what was lost with them."""
+"""Restrict tasks to suitable workers, wait for workers, explain lost ones."""

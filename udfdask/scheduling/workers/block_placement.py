@@ -1,8 +1,8 @@
-"""Which workers of a cluster may load which blocks of an array.
+"""Choose the workers of a cluster that can load each block of an array.
 
-The permission is an argument of a task that hands its block on, because dask loses the annotations
-of layers when it fuses tasks. Whatever task the argument is fused into, `find_restrictions` finds
-it.
+The workers are an argument of a task that returns its block unchanged. dask loses annotations of
+layers when it fuses tasks, but it keeps arguments, so that `find_restrictions` finds them in fused
+tasks.
 """
 
 from __future__ import annotations
@@ -22,57 +22,58 @@ from udfdask.graph.dask_internals import BlockLayer, PerBlock, graph_array, make
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]
 Workers = Addresses | Mapping[int | Block, Addresses] | Callable[[Block], Addresses | None] | None
-"""What a user passes as `workers`."""
+"""Possible values of `workers`."""
 
 PREFIX = "on-workers-"
-"""What the names of layers with placements begin with."""
+"""Prefix of the names of layers with placements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The workers that may load a block."""
+    """The workers that can load a block."""
 
     workers: tuple[str, ...]
-    """Addresses, names or hosts; any worker if there is none."""
+    """Addresses, names or hosts; any worker if it is empty."""
 
 
 def on_workers(array: da.Array, workers: Workers) -> da.Array:
-    """Let only some workers of a cluster load the blocks of an array.
+    """Restrict the loading of an array's blocks to some workers of a cluster.
 
-    For data that lie on the disks of particular nodes. A task that loads a block, with whatever is
-    fused into it, runs on one of the workers that may load it; what follows runs anywhere.
+    Use it for data on the disks of particular nodes. A task that loads a block, with all tasks that
+    are fused into it, runs on one of its workers; later tasks run on any worker.
 
     Parameters
     ----------
     array : dask.array.Array
-        Any array; what its blocks are made of counts as their loading.
+        Any array; all tasks that make a block count as its loading.
     workers : str, sequence of str, mapping or callable
-        Workers by address (``"tcp://10.0.0.7:40331"``), name or host: one or several for all
-        blocks; a mapping from positions of blocks to these, where a key with fewer numbers than the
-        array has dimensions, such as 3 or ``(3, 0)``, means all blocks that begin so, the longest
-        key counts, and blocks that no key fits are loaded anywhere; or a function that is called
-        with the position of each block and returns one, several, or None for anywhere.
+        Workers by address (``"tcp://10.0.0.7:40331"``), name or host. Either one or several workers
+        for all blocks; or a mapping from positions of blocks to workers; or a function that is
+        called with the position of each block and returns one worker, several workers, or None for
+        any worker. A key of a mapping such as 3 or ``(3, 0)`` stands for all blocks whose position
+        starts with these numbers. If several keys match, the longest one is used; if none matches,
+        any worker can load the block.
 
     Returns
     -------
     dask.array.Array
-        The same data in the same chunks, with one task more for each block, which dask fuses with
-        its loading.
+        The same data in the same chunks, with one additional task for each block, which dask fuses
+        with its loading.
 
     Raises
     ------
     ArgumentTypeError
-        If `workers` is of another type.
+        If `workers` has another type.
     ArgumentValueError
-        If a key is no position of a block, or a block has an empty list of workers.
+        If a key is not the position of a block, or a block has an empty list of workers.
 
     Notes
     -----
-    `udfdask.compute`, `udfdask.persist`, `Result.compute` and `run_udf_iter` keep to it when they
-    run on a cluster, and raise an ArgumentValueError where none of the workers is there;
-    ``allow_other_workers=True`` makes it a wish, and ``workers=``, which dask applies to all tasks,
-    takes its place. Other schedulers have no workers to choose from; ``dask.compute`` knows nothing
-    of it.
+    `udfdask.compute`, `udfdask.persist`, `Result.compute` and `run_udf_iter` follow this
+    restriction on a cluster. They raise an ArgumentValueError if none of the workers exists. With
+    ``allow_other_workers=True``, the workers are only a preference. The option ``workers=``, which
+    dask applies to all tasks, replaces the restriction. Plain ``dask.compute`` and the schedulers
+    of one machine ignore it.
 
     Examples
     --------
@@ -88,23 +89,23 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
         return array
     array = graph_array(array)
     blocks = list(itertools.product(*map(range, array.numblocks)))
-    found = _by_block(workers, blocks, array.numblocks)
-    name = f"{PREFIX}{base.tokenize(array.name, [found[block] for block in blocks])}"
-    layer = BlockLayer(name, array, _hand_on, BlockLayer.BLOCK, PerBlock(found))
+    placements = _by_block(workers, blocks, array.numblocks)
+    name = f"{PREFIX}{base.tokenize(array.name, [placements[block] for block in blocks])}"
+    layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, PerBlock(placements))
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
     placed: da.Array = make_array(graph, name, array.chunks, array._meta)
     return placed
 
 
-def _hand_on(block: Any, placement: Placement) -> Any:
-    """Return the block."""
+def _return_block(block: Any, placement: Placement) -> Any:
+    """Return the block unchanged; the placement is found in the arguments of the task."""
     return block
 
 
 def _by_block(
     workers: Any, blocks: list[Block], numblocks: tuple[int, ...]
 ) -> dict[Block, Placement]:
-    """Take what the user passed and all blocks; return who may load each of them."""
+    """Return the placement of each block for the user's `workers`."""
     if callable(workers):
         return {block: _placement(workers(block)) for block in blocks}
     if not isinstance(workers, Mapping):
@@ -113,7 +114,7 @@ def _by_block(
         _prefix(key, numblocks): _placement(addresses) for key, addresses in workers.items()
     }
     anywhere = Placement(())
-    lengths = range(len(numblocks), -1, -1)  # what is said of the block itself comes first
+    lengths = range(len(numblocks), -1, -1)  # the longest matching key counts
     return {
         block: next((by_prefix[block[:n]] for n in lengths if block[:n] in by_prefix), anywhere)
         for block in blocks
@@ -121,25 +122,25 @@ def _by_block(
 
 
 def _prefix(key: Any, numblocks: tuple[int, ...]) -> Block:
-    """Take a key of the user's mapping; return the first numbers of block positions."""
+    """Return a key of the user's mapping as the first numbers of block positions."""
     prefix = key if isinstance(key, tuple) else (key,)
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in prefix):
         raise ArgumentTypeError(
             f"keys of workers must be positions of blocks such as 3 or (3, 0), got {key!r}"
         )
-    inside = len(prefix) <= len(numblocks) and all(
+    exists = len(prefix) <= len(numblocks) and all(
         0 <= n < count for n, count in zip(prefix, numblocks, strict=False)
     )
-    if not inside:
+    if not exists:
         raise ArgumentValueError(
             f"workers names the block {key!r}, but the array has {numblocks} blocks: pass "
-            "positions from 0 up, or choose chunks that fit the map"
+            "positions from 0 up, or choose chunks that match the keys"
         )
     return prefix
 
 
 def _placement(addresses: Any) -> Placement:
-    """Take one address, several, or None; return them as a value."""
+    """Return the placement for one address, several addresses, or None."""
     if addresses is None:
         return Placement(())
     given = [addresses] if isinstance(addresses, str) else addresses
@@ -152,7 +153,7 @@ def _placement(addresses: Any) -> Placement:
         )
     if not given:
         raise ArgumentValueError(
-            "workers lists no worker for a block, which nothing could load then: pass None for "
-            "blocks that any worker may load"
+            "workers has an empty list for a block, so no worker could load it: pass None for "
+            "blocks that any worker can load"
         )
     return Placement(tuple(sorted(set(given))))

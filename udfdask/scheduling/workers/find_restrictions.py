@@ -1,12 +1,11 @@
-"""Which tasks of a graph may run on some workers only: they load placed blocks, or need a device.
+"""Find tasks restricted to particular workers: they load placed blocks, or need a device.
 
-An argument of a task says so. dask loses the annotations of layers when it fuses tasks; an
-argument stays with the code, whatever it is fused into.
+The restriction is an argument of a task. dask loses annotations of layers when it fuses tasks, but
+it keeps arguments.
 
-The tasks that load data for a device (law 11) are those upstream of a chunk task. The search stops
-at the chunk task's parameters, at tasks that end another run (an output or a merge), at tasks that
-something else waits for, and at values that the caller wants. Aux data and parameters run
-anywhere.
+The tasks that load data for a device (law 11) are upstream of a chunk task. The search stops at the
+parameters of the chunk task, at tasks that end another run (an output or a merge), at tasks on
+which other tasks depend, and at values that the caller needs. Aux data and parameters run anywhere.
 """
 
 from __future__ import annotations
@@ -26,48 +25,48 @@ from udfdask.scheduling.workers.block_placement import PREFIX, Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Tasks that may not run anywhere, by key."""
+class Restrictions:
+    """Restricted tasks by key."""
 
     workers: dict[Any, list[str]]
-    """The workers that may run a task."""
+    """The workers that can run a task."""
     groups: dict[Any, Group]
-    """The UDFs whose needs are those of a task: it runs them, or loads their data."""
+    """The UDFs that a task runs, or for which it loads data."""
 
     def __bool__(self) -> bool:
         return bool(self.workers or self.groups)
 
 
-NONE = Limits(workers={}, groups={})
-"""Of tasks that may all run anywhere."""
+NO_RESTRICTIONS = Restrictions(workers={}, groups={})
 
 
-def is_limited(graph: Any) -> bool:
-    """Whether any array in a graph has been placed, or any UDF in it needs a device.
+def is_restricted(graph: Any) -> bool:
+    """Return whether a graph contains a placed array or a UDF that needs a device.
 
-    For the graphs of most computations, whose tasks then need not be looked through.
+    This looks only at the names of layers. Most graphs have no restrictions, so that their tasks do
+    not have to be searched.
     """
     layers = getattr(graph, "layers", {})
     names = set(map(str, layers))
     for layer in layers.values():
-        if type(layer) is TaskLayer:  # dask.optimize leaves one with all tasks
+        if type(layer) is TaskLayer:  # dask.optimize makes one layer of all tasks
             names |= {layer_name(key) for key in layer}
     return any(PREFIX in name or CUDA_CHUNK_LAYER in name for name in names)
 
 
-def needy_udfs(results: Any) -> list[str]:
-    """Return the names of the UDFs that need a device, in whatever their results are nested."""
+def device_udfs(results: Any) -> list[str]:
+    """Return the names of the UDFs that need a device in nested results."""
     collections, _ = base.unpack_collections(*results)
     groups = [
-        group_of(layer)
+        _device_group(layer)
         for collection in collections
         for layer in getattr(collection.__dask_graph__(), "layers", {}).values()
     ]
     return sorted({name for group in groups if group is not None for name in group.names})
 
 
-def group_of(layer: Any) -> Group | None:
-    """Return the UDFs of a layer of a graph, if they need a device and see any chunk."""
+def _device_group(layer: Any) -> Group | None:
+    """Return the UDFs of a layer if they need a device and process at least one chunk."""
     if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
         visits = layer.info
         if visits.group is not None and visits.group.needs_cuda and visits.chunks:
@@ -75,90 +74,90 @@ def group_of(layer: Any) -> Group | None:
     return None
 
 
-def limits_of(tasks: Mapping[Any, Any], wanted: Collection[Any]) -> Limits:
-    """Take optimised tasks by key and the keys of results; return which may not run anywhere."""
+def find_restrictions(tasks: Mapping[Any, Any], results: Collection[Any]) -> Restrictions:
+    """Return the restrictions of optimized tasks; `results` are the keys that the caller needs."""
     workers: dict[Any, set[str]] = {}
     groups: dict[Any, Group] = {}
     for key, task in tasks.items():
-        found = list(_marks(task))
-        placements = [set(mark.workers) for mark in found if isinstance(mark, Placement)]
+        arguments = list(_restricting_arguments(task))
+        placements = [set(a.workers) for a in arguments if isinstance(a, Placement)]
         if any(placements):
-            workers[key] = _common(key, [allowed for allowed in placements if allowed])
-        needy = [mark for mark in found if isinstance(mark, Group) and mark.needs_cuda]
-        if needy:
-            groups[key] = needy[0]
-    if groups:  # what has been fused goes by another name, and an alias by the old one
+            workers[key] = _common_workers(key, [allowed for allowed in placements if allowed])
+        for_device = [a for a in arguments if isinstance(a, Group) and a.needs_cuda]
+        if for_device:
+            groups[key] = for_device[0]
+    if groups:  # a fused task has a new key, and its old key is an alias
         aliases = {key: alias_target(task) for key, task in tasks.items()}
         groups |= {key: groups[target] for key, target in aliases.items() if target in groups}
     if workers or groups:
         users = reverse_dict({key: task.dependencies & tasks.keys() for key, task in tasks.items()})
-        _place_loading(workers, tasks, users)
-        _tag_loading(groups, tasks, users, frozenset(wanted))
-    return Limits(workers={key: sorted(w) for key, w in workers.items()}, groups=groups)
+        _extend_workers(workers, tasks, users)
+        _extend_groups(groups, tasks, users, frozenset(results))
+    return Restrictions(workers={key: sorted(w) for key, w in workers.items()}, groups=groups)
 
 
 def layer_name(key: Any) -> str:
-    """Take a task's key; return the name of the layer it is in."""
+    """Return the name of a task's layer."""
     return str(key[0] if isinstance(key, tuple) else key)
 
 
-def _common(key: Any, placements: list[set[str]]) -> set[str]:
-    """Return the workers that may load all blocks of a task."""
+def _common_workers(key: Any, placements: list[set[str]]) -> set[str]:
+    """Return the workers that can load all blocks of a task."""
     allowed = set.intersection(*placements)
     if not allowed:
         raise ArgumentValueError(
-            f"task {key!r} loads blocks of several arrays of which no worker may load all: "
-            f"{placements}. Let one worker load all of them, or rechunk one of the arrays"
+            f"task {key!r} loads blocks of several arrays, but no worker can load all of them: "
+            f"{placements}. Allow one worker to load all of them, or rechunk one of the arrays"
         )
     return allowed
 
 
-def _place_loading(
-    found: dict[Any, set[str]], tasks: Mapping[Any, Any], users: Mapping[Any, set[Any]]
+def _extend_workers(
+    workers: dict[Any, set[str]], tasks: Mapping[Any, Any], users: Mapping[Any, set[Any]]
 ) -> None:
-    """Add to the workers of tasks those of the tasks that no others wait for.
+    """Restrict tasks whose results only restricted tasks use.
 
-    A block that several tasks use is not fused with its loading.
+    If several tasks use a block, dask does not fuse it with its loading.
     """
-    todo = list(found)
+    todo = list(workers)
     while todo:
         for key in tasks[todo.pop()].dependencies:
-            if key in tasks and key not in found and all(user in found for user in users[key]):
-                allowed = set.intersection(*(found[user] for user in users[key]))
+            if key in tasks and key not in workers and users[key] <= workers.keys():
+                allowed = set.intersection(*(workers[user] for user in users[key]))
                 if allowed:
-                    found[key] = allowed
+                    workers[key] = allowed
                     todo.append(key)
 
 
-def _tag_loading(
-    found: dict[Any, Group],
+def _extend_groups(
+    groups: dict[Any, Group],
     tasks: Mapping[Any, Any],
     users: Mapping[Any, set[Any]],
-    wanted: frozenset[Any],
+    results: frozenset[Any],
 ) -> None:
-    """Add to the tasks of needy UDFs those that load data for these alone.
+    """Add tasks that load data only for UDFs that need a device.
 
-    Neither their parameters, nor what other UDFs have made of the data, nor what the caller wants.
+    Parameters, outputs of other UDFs and results for the caller are not added.
     """
-    todo = list(found)
+    todo = list(groups)
     while todo:
         user = todo.pop()
-        group = found[user]
+        group = groups[user]
         for key in tasks[user].dependencies:
             if (
                 key in tasks
-                and key not in found
-                and key not in wanted
+                and key not in groups
+                and key not in results
                 and layer_name(key) not in group.parameter_layers
                 and not isinstance(tasks[key], OutputTask)
-                and all(user in found for user in users[key])
+                and users[key] <= groups.keys()
             ):
-                found[key] = group
+                groups[key] = group
                 todo.append(key)
 
 
-def _marks(part: Any) -> Iterator[Placement | Group]:
-    """Yield what limits a task, in it, in those that are fused into it and in their arguments."""
+def _restricting_arguments(part: Any) -> Iterator[Placement | Group]:
+    """Yield the restrictions in the arguments of a task and of the tasks fused into it."""
     if isinstance(part, (Placement, Group)):
         yield part
         return
@@ -168,4 +167,4 @@ def _marks(part: Any) -> Iterator[Placement | Group]:
     elif isinstance(part, (list, tuple)):
         parts = part
     for each in parts:
-        yield from _marks(each)
+        yield from _restricting_arguments(each)

@@ -1,4 +1,4 @@
-"""Says what a cluster has lost, where dask says that a future has been cancelled."""
+"""Explain losses of a cluster, which dask reports as cancelled futures."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from typing import Any
 from udfdask.errors import ClusterError
 
 _GONE = (
-    "the cluster no longer has data that the run needs: the worker that held them has ended, and "
-    "they cannot be computed again. Scatter or persist them anew, and run again"
+    "the cluster has lost data that the run needs: their worker has ended, and they cannot be "
+    "computed again. Scatter or persist the data again, then repeat the run"
 )
 _CONNECTION = (
     "the connection to the scheduler was lost: its process has ended, or the network has "
-    "failed. Start the cluster anew, and run again with a new client"
+    "failed. Restart the cluster, and repeat the run with a new client"
 )
-_CLOSED = "the client has been closed. Run again with a new client"
-_WORDS = {
+_CLOSED = "the client has been closed. Repeat the run with a new client"
+_MESSAGES = {
     "scheduler-connection-lost": _CONNECTION,
     "scheduler-restart": (
-        "the scheduler was restarted, which drops all tasks and their results. Run again"
+        "the scheduler was restarted, and has lost all tasks and results. Repeat the run"
     ),
     "lost dependencies": _GONE,
     "already forgotten": _GONE,
 }
-"""What has happened, by the reason that dask gives; for all other reasons somebody cancelled."""
+"""Messages by dask's reasons; for all other reasons, the user cancelled the future."""
 
 
-def loss_of(error: BaseException, client: Any = None, where: str = "") -> ClusterError | None:
-    """Return the error of a cancelled future in words; None if somebody cancelled it on purpose.
+def explain_loss(error: BaseException, client: Any = None, state: str = "") -> ClusterError | None:
+    """Return an error that explains a cancelled future; None if the user cancelled it.
 
-    `where` says how far the run has come.
+    `state` is a text about the progress of the run.
     """
-    words = _WORDS.get(getattr(error, "reason", ""))
-    if words is None and _has_given_up(client):
-        words = _CONNECTION
-    return None if words is None else ClusterError(f"{words}{where}")
+    message = _MESSAGES.get(getattr(error, "reason", ""))
+    if message is None and _has_given_up(client):
+        message = _CONNECTION
+    return None if message is None else ClusterError(f"{message}{state}")
 
 
 @contextmanager
 def asking_scheduler(client: Any) -> Iterator[None]:
-    """Raise a ClusterError where the scheduler does not answer a question; no task runs here."""
+    """Raise a ClusterError if the scheduler does not answer a request. Run no tasks inside."""
     check_open(client)
     try:
         yield
@@ -51,18 +51,18 @@ def asking_scheduler(client: Any) -> Iterator[None]:
 
 
 def check_open(client: Any) -> None:
-    """Raise a ClusterError if a client has been closed: it then fails in many ways."""
+    """Raise a ClusterError if a client has been closed; otherwise it would fail in many ways."""
     if client.status == "closed":
         raise ClusterError(_CONNECTION if _has_given_up(client) else _CLOSED)
 
 
 @contextmanager
-def told_in_words(client: Any) -> Iterator[None]:
-    """Raise a ClusterError where futures are cancelled for a loss, or with their client."""
+def explaining_losses(client: Any) -> Iterator[None]:
+    """Raise a ClusterError if futures are cancelled because of a loss or a closed client."""
     try:
         yield
-    except Exception as error:  # a client that has given up fails in many ways
-        loss = loss_of(error, client)
+    except Exception as error:  # a client without a connection raises many types of errors
+        loss = explain_loss(error, client)
         is_closed = getattr(client, "status", "") in ("closing", "closed")
         if loss is None and is_closed and isinstance(error, CancelledError):
             loss = ClusterError(_CLOSED)
@@ -72,9 +72,9 @@ def told_in_words(client: Any) -> Iterator[None]:
 
 
 def _has_given_up(client: Any) -> bool:
-    """Return whether a client has closed itself, because its scheduler did not come back.
+    """Return whether a client has closed itself because it could not reconnect to its scheduler.
 
-    It cancels what was sent meanwhile without a reason. A client that somebody closes keeps its
-    connection, closed; one that looks for its scheduler has none.
+    Such a client cancels futures without a reason. It has no connection object; a client that the
+    user closes still has one.
     """
     return getattr(client, "status", "") in ("closing", "closed") and client.scheduler_comm is None

@@ -1,8 +1,8 @@
-"""Sends tasks to the workers that may run them: those that may load a block, or have a device.
+"""Restrict tasks to the workers that can run them: they can load a block, or have a device.
 
-The graph is optimized here, before it is sent. The tasks that hold a restriction in their
-arguments, and the tasks that only such tasks wait for, are then annotated with it, and marked so
-that dask's own optimization, which follows, does not fuse them again.
+The graph is optimized here, before it is sent. Tasks with a restriction in their arguments, and
+tasks whose results only such tasks use, are then annotated. They are also marked, so that dask's
+own optimization, which follows, does not fuse them again.
 """
 
 from __future__ import annotations
@@ -17,141 +17,152 @@ from dask.core import flatten
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.graph.dask_internals import TaskLayer, never_fused, optimized_together
-from udfdask.scheduling.workers.find_restrictions import Limits, is_limited, limits_of
-from udfdask.scheduling.workers.wait_for_workers import Demand, Guard, check_present, workers_of
+from udfdask.scheduling.workers.find_restrictions import (
+    Restrictions,
+    find_restrictions,
+    is_restricted,
+)
+from udfdask.scheduling.workers.wait_for_workers import (
+    Demand,
+    WorkerCheck,
+    check_present,
+    workers_of,
+)
 
-_PINNED = "pinned"
+_LAYER = "restricted"
 """Name of the layer of all tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
-    """How a cluster is to run tasks."""
+class ClusterOptions:
+    """Annotations and options with which tasks are sent to a cluster."""
 
     annotations: dict[str, Any] = field(default_factory=dict)
-    """What tasks are annotated with, by dask's names: functions of keys."""
+    """Annotations of tasks by dask's names, as functions of keys."""
     options: dict[str, Any]
-    """What is passed on to the cluster beside."""
+    """Extra keyword arguments for methods of the client, such as `Client.compute`."""
 
     def annotated(self) -> AbstractContextManager[None]:
-        """Return the context in which a client keeps to them."""
+        """Return a context in which a client sends the annotations."""
         context: AbstractContextManager[None] = base.annotate(**self.annotations)
         return context if self.annotations else nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """Tells a scheduler what a task is annotated with."""
+    """A function that returns the annotation of a task."""
 
-    where: dict[Any, Any]
-    """Values by key."""
-    otherwise: Any
-    """The value of all other tasks, or a function of their keys: what the user asked for."""
+    by_key: dict[Any, Any]
+    """Annotations of some tasks by key."""
+    default: Any
+    """The annotation of all other tasks, or a function of their keys: the user's request."""
 
     def __call__(self, key: Any) -> Any:
-        """Return the value of a task."""
-        return self.where[key] if key in self.where else _of(self.otherwise, key)
+        """Return the annotation of a task."""
+        return self.by_key[key] if key in self.by_key else _of(self.default, key)
 
 
-def pin(
+def restrict(
     results: tuple[Any, ...], client: Any, options: Mapping[str, Any]
-) -> tuple[tuple[Any, ...], Orders, Guard | None]:
-    """Take what a cluster is to compute with some options; return it pinned.
+) -> tuple[tuple[Any, ...], ClusterOptions, WorkerCheck | None]:
+    """Return collections with restricted tasks, the options to send them, and a worker check.
 
-    And how it is to be computed, and what watches over the workers that it needs, if it needs any.
+    There is a worker check only if tasks are restricted.
     """
     collections, repack = base.unpack_collections(*results)
-    if not any(is_limited(collection.__dask_graph__()) for collection in collections):
-        return results, Orders(options=dict(options)), None
-    wanted = optimized_together(collections)
-    tasks = wanted.tasks
-    limits = limits_of(tasks, wanted.keys)
-    guard = Guard(client)
-    orders = make_orders(limits, client, options, guard)
-    # dask optimizes once more, which must not fuse these tasks into others
-    for key in (*limits.workers, *limits.groups):
+    if not any(is_restricted(collection.__dask_graph__()) for collection in collections):
+        return results, ClusterOptions(options=dict(options)), None
+    optimized = optimized_together(collections)
+    tasks = optimized.tasks
+    restrictions = find_restrictions(tasks, optimized.keys)
+    check = WorkerCheck(client)
+    cluster_options = make_cluster_options(restrictions, client, options, check)
+    # dask will optimize the graph again, and must not fuse these tasks with others
+    for key in (*restrictions.workers, *restrictions.groups):
         tasks[key] = never_fused(tasks[key])
-    graph = _in_one_layer(tasks | wanted.futures, collections)
-    pinned = []
+    graph = _in_one_layer(tasks | optimized.futures, collections)
+    restricted = []
     for collection in collections:
         rebuild, state = collection.__dask_postpersist__()
-        pinned.append(rebuild(graph, *state))
-    packed: tuple[Any, ...] = repack(pinned)
-    return packed, orders, guard if limits else None
+        restricted.append(rebuild(graph, *state))
+    packed: tuple[Any, ...] = repack(restricted)
+    return packed, cluster_options, check if restrictions else None
 
 
 def _in_one_layer(tasks: dict[Any, Any], collections: Any) -> HighLevelGraph:
     """Return a graph with all tasks in one layer.
 
-    Layers that follow the names of keys could depend on each other both ways, as those of a
-    Cholesky decomposition do. Collections look for layers by name. These are there too, empty: the
-    layers of their names, and for delayed values and items of bags the layer named like their key.
+    Layers made from the names of keys could depend on each other in both directions, for example
+    those of a Cholesky decomposition. Collections search for layers by name, so there are also
+    empty layers with their names; for delayed values and items of bags, the name is their key.
     """
-    layers = {_PINNED: TaskLayer(tasks)}
+    layers = {_LAYER: TaskLayer(tasks)}
     for collection in collections:
         first = next(flatten(collection.__dask_keys__()))
         for name in (*collection.__dask_layers__(), first):
             layers[name] = TaskLayer({})
-    return HighLevelGraph(layers, {name: {_PINNED} - {name} for name in layers})
+    return HighLevelGraph(layers, {name: {_LAYER} - {name} for name in layers})
 
 
-def make_orders(limits: Limits, client: Any, options: Mapping[str, Any], guard: Guard) -> Orders:
-    """Take the limits of tasks and what the user asks for; return how a cluster is to run them.
+def make_cluster_options(
+    restrictions: Restrictions, client: Any, options: Mapping[str, Any], check: WorkerCheck
+) -> ClusterOptions:
+    """Return the annotations and options that combine restrictions with the user's options.
 
-    Raise if none of the workers that may run a task is there, as far as they will not come.
+    Raise if no existing worker can run a task and no suitable worker can be expected.
     """
-    given, left = base.get_annotations(), dict(options)
-    loose = options.get("allow_other_workers") or given.get("allow_other_workers") or False
-    if loose is False:
-        check_present(limits.workers, client)
-    workers = ByKey(limits.workers, given.get("workers") or [])
+    user_annotations, remaining = base.get_annotations(), dict(options)
+    allow_others = (
+        options.get("allow_other_workers") or user_annotations.get("allow_other_workers") or False
+    )
+    if allow_others is False:
+        check_present(restrictions.workers, client)
+    workers = ByKey(restrictions.workers, user_annotations.get("workers") or [])
     demands = {
         key: Demand(workers=tuple(sorted(allowed)))
-        for key, allowed in limits.workers.items()
-        if not _of(loose, key) and not _listed(options.get("workers"))
+        for key, allowed in restrictions.workers.items()
+        if not _of(allow_others, key) and not _worker_names(options.get("workers"))
     }
-    if not limits.groups:
-        guard.require(demands)
-        return Orders(annotations={"workers": workers} if limits.workers else {}, options=left)
-    # what a cluster would put in the place of annotations
+    if not restrictions.groups:
+        check.require(demands)
+        annotations = {"workers": workers} if restrictions.workers else {}
+        return ClusterOptions(annotations=annotations, options=remaining)
+    # as keyword arguments, these would replace the annotations
     for name in ("workers", "allow_other_workers", "resources"):
-        left.pop(name, None)
-    if _listed(options.get("workers")):
+        remaining.pop(name, None)
+    if _worker_names(options.get("workers")):
         workers = ByKey({}, options["workers"])
-    asked = options.get("resources") or given.get("resources") or {}
-    needs = {key: {**group.resources, **_of(asked, key)} for key, group in limits.groups.items()}
-    for key, group in limits.groups.items():
-        demands[key] = Demand(
-            udfs=group.names, resources=_pairs(needs[key]), workers=_listed(workers(key))
-        )
-    wished = {key for key in needs if _of(loose, key)}
-    if wished:  # a wish for the data only: no other worker can run the task
+    asked = options.get("resources") or user_annotations.get("resources") or {}
+    needs = {k: {**group.resources, **_of(asked, k)} for k, group in restrictions.groups.items()}
+    for key, group in restrictions.groups.items():
+        resources = tuple(sorted(needs[key].items()))
+        names = _worker_names(workers(key))
+        demands[key] = Demand(udfs=group.names, resources=resources, workers=names)
+    preferred = {key for key in needs if _of(allow_others, key)}
+    if preferred:
+        # The workers are a preference, but the resources are not. If no worker satisfies both, drop
+        # the preference: dask would send the task to a worker without a device.
         present = workers_of(client)
-        vain = {d for d in set(map(demands.get, wished)) if d and not d.is_met_in(present)}
-        free = [key for key in wished if demands[key] in vain]
-        workers = ByKey({**workers.where, **{key: [] for key in free}}, workers.otherwise)
-        demands.update({key: demands[key].anywhere for key in free})
-    guard.require(demands)
+        unmet = {d for d in set(map(demands.get, preferred)) if d and not d.is_met_in(present)}
+        anywhere = [key for key in preferred if demands[key] in unmet]
+        workers = ByKey({**workers.by_key, **{key: [] for key in anywhere}}, workers.default)
+        demands.update({key: demands[key].anywhere for key in anywhere})
+    check.require(demands)
     annotations = {
         "workers": workers,
         "resources": ByKey(needs, asked),
-        "allow_other_workers": ByKey(dict.fromkeys(needs, False), loose),
+        "allow_other_workers": ByKey(dict.fromkeys(needs, False), allow_others),
     }
-    return Orders(annotations=annotations, options=left)
+    return ClusterOptions(annotations=annotations, options=remaining)
 
 
 def _of(value: Any, key: Any) -> Any:
-    """Return an annotation of a task: the value itself, or what a function of keys gives."""
+    """Return the annotation of a task: the value itself, or the value of a function of keys."""
     return value(key) if callable(value) else value
 
 
-def _pairs(resources: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    """Return resources as a value."""
-    return tuple(sorted(resources.items()))
-
-
-def _listed(workers: Any) -> tuple[str | int, ...]:
-    """Return one worker or several, by address or name, as a value; none for None."""
+def _worker_names(workers: Any) -> tuple[str | int, ...]:
+    """Return one or several addresses or names of workers as a tuple; empty for None."""
     if workers is None:
         return ()
     given = [workers] if isinstance(workers, (str, int)) else workers

@@ -1,10 +1,9 @@
-"""Checks that the workers exist that tasks need, while tasks wait for them.
+"""Check that suitable workers exist; otherwise tasks would wait forever.
 
-distributed lets a task wait forever for a worker that never comes. An adaptive cluster, however,
-starts workers only after it has been sent tasks. So tasks are sent first, and `Guard` looks at the
-workers now and then while the caller waits. It also notices when the last worker with a device is
-lost, or the last one that may load a block. Before it raises, it asks the scheduler whether any
-task still needs that worker.
+An adaptive cluster starts workers only after it has received tasks. So tasks are sent first, and
+`WorkerCheck` looks at the workers regularly while the caller waits. It also notices when the last
+worker with a device is lost, or the last one that can load a block. Before it raises, it asks the
+scheduler whether any task still needs that worker.
 """
 
 from __future__ import annotations
@@ -24,88 +23,92 @@ from udfdask.errors import ArgumentValueError, ClusterError, DeviceError, UDFErr
 from udfdask.scheduling.workers.lost_results import asking_scheduler
 
 LONGEST_PAUSE = 3.0
-"""Seconds between two looks at the workers of a cluster, at most."""
+"""Maximum time between two checks of the workers, in seconds."""
 
 UNFINISHED = frozenset({"waiting", "queued", "no-worker", "processing"})
-"""States, on a scheduler, of tasks that have still to run; others wait to be forgotten."""
+"""The scheduler's states of tasks that still have to run."""
+
+_WITHOUT_DEVICE = (
+    "or let the UDF run without a device: return 'numpy' in its get_backends(), and include it in "
+    "backends= if you pass that"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What some tasks need of a worker."""
+    """The resources and workers that some tasks need."""
 
     udfs: tuple[str, ...] = ()
     """Names of the UDFs that need the resources."""
     resources: tuple[tuple[str, float], ...] = ()
     """Resources by name, in the amount that each task takes."""
     workers: tuple[str | int, ...] = ()
-    """Addresses, names or hosts of the workers that may run the tasks; any if there is none."""
+    """Addresses, names or hosts of the workers that can run the tasks; any worker if empty."""
 
     def is_met_by(self, address: str, worker: Mapping[str, Any]) -> bool:
-        """Return whether a worker, as a scheduler describes it, may run the tasks."""
+        """Return whether a worker can run the tasks; `worker` is the scheduler's description."""
         has = worker["resources"]
         able = all(has.get(name, 0) >= amount for name, amount in self.resources)
         return able and (not self.workers or not _names(address, worker).isdisjoint(self.workers))
 
     def is_met_in(self, workers: Mapping[str, Any]) -> bool:
-        """Return whether any of the workers of a cluster may run the tasks."""
+        """Return whether at least one worker of a cluster can run the tasks."""
         return any(self.is_met_by(address, worker) for address, worker in workers.items())
 
     @property
     def anywhere(self) -> Demand:
-        """The same on any worker."""
+        """The same resources on any worker."""
         return replace(self, workers=())
 
 
-class Guard:
-    """Sees to it that no computation waits longer than the configured time for a worker."""
+class WorkerCheck:
+    """Checks that no computation waits longer than the configured time for a worker."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._timeout = config.resources_timeout()
         self._pause = min(LONGEST_PAUSE, max(0.05, self._timeout / 20))
         self._keys: dict[Demand, list[Any]] = {}
-        self._look_at = 0.0
+        self._next_check = 0.0
         self._waiting_since: float | None = None
 
     def require(self, demands: Mapping[Any, Demand]) -> None:
-        """Add what tasks need that are about to be sent; raise if no worker will ever have it.
+        """Add the demands of tasks that will be sent; raise if no worker can be expected.
 
-        Where workers may still come, as on an empty or an adaptive cluster, warn, and begin to
-        wait: an adaptive cluster grows once it has been sent tasks.
+        An empty or adaptive cluster may still get suitable workers: then warn and start to wait.
         """
-        fresh = set(demands.values()) - self._keys.keys()
+        new = set(demands.values()) - self._keys.keys()
         for key, demand in demands.items():
             self._keys.setdefault(demand, []).append(key)
-        if not fresh:
+        if not new:
             return
         workers = workers_of(self._client)
-        missing = _unmet(fresh, workers)
+        missing = _unmet(new, workers)
         if not missing:
             return
         if workers and not is_adaptive(self._client):
             raise _error(missing, workers)
-        self._wait(missing, workers)
+        self._start_waiting(missing, workers)
 
-    def look(self) -> None:
-        """Raise if tasks have waited for a worker for too long; to be called now and then."""
+    def check(self) -> None:
+        """Raise if tasks have waited too long for a worker; call it regularly."""
         now = time.monotonic()
-        if not self._keys or now < self._look_at:
+        if not self._keys or now < self._next_check:
             return
-        self._look_at = now + self._pause
+        self._next_check = now + self._pause
         try:
             workers = workers_of(self._client)
             missing = _unmet(self._keys, workers)
             waited = 0.0 if self._waiting_since is None else now - self._waiting_since
             if self._waiting_since is None or waited >= self._timeout:
                 missing = self._still_missing(missing)
-        except (OSError, ClusterError):  # the futures tell about a scheduler that is gone
+        except (OSError, ClusterError):  # the futures will raise an error about a lost scheduler
             self._waiting_since = None
             return
         if not missing:
             self._waiting_since = None
-        elif self._waiting_since is None:  # workers have gone
-            self._wait(missing, workers)
+        elif self._waiting_since is None:  # workers have been lost
+            self._start_waiting(missing, workers)
         elif waited >= self._timeout:
             raise _error(
                 missing,
@@ -114,21 +117,21 @@ class Guard:
             )
 
     def _still_missing(self, missing: list[Demand]) -> list[Demand]:
-        """Return those of some demands of which tasks have still to run."""
+        """Return the demands for which at least one task still has to run."""
         if not missing:
             return []
         keys = [self._keys[demand] for demand in missing]
-        left = self._client.run_on_scheduler(partial(_have_to_run, keys))
-        return [demand for demand, needed in zip(missing, left, strict=True) if needed]
+        unfinished = self._client.run_on_scheduler(partial(_any_unfinished, keys))
+        return [demand for demand, needed in zip(missing, unfinished, strict=True) if needed]
 
     def wait(self) -> None:
-        """Wait for workers that may still come; raise if they do not."""
+        """Wait until suitable workers exist; raise after the configured time."""
         while self._waiting_since is not None:
-            self.look()
+            self.check()
             time.sleep(self._pause / 4)
 
-    def _wait(self, missing: list[Demand], workers: Mapping[str, Any]) -> None:
-        """Begin to wait, and say so."""
+    def _start_waiting(self, missing: list[Demand], workers: Mapping[str, Any]) -> None:
+        """Start to wait, with a warning."""
         self._waiting_since = time.monotonic()
         warnings.warn(
             f"{_error(missing, workers)}. Waiting for one for {self._timeout:g} s "
@@ -138,71 +141,69 @@ class Guard:
         )
 
 
-def _have_to_run(groups: list[list[Any]], dask_scheduler: Any) -> list[bool]:
-    """Return for groups of keys whether any of the tasks has still to run on this scheduler."""
+def _any_unfinished(groups: list[list[Any]], dask_scheduler: Any) -> list[bool]:
+    """Return for each group of keys whether a task still has to run; runs inside the scheduler."""
     tasks = dask_scheduler.tasks
     return [any(k in tasks and tasks[k].state in UNFINISHED for k in keys) for keys in groups]
 
 
 def workers_of(client: Any) -> Mapping[str, Any]:
     """Return the workers of a cluster by address, as its scheduler describes them."""
-    # client.scheduler_info() returns what the client last heard, and in the background it asks for
-    # no workers every two seconds: now and then there seem to be none
+    # not client.scheduler_info(): every two seconds, the client replaces this information by one
+    # without workers
     with asking_scheduler(client):
-        found: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
-    return found
+        workers: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    return workers
 
 
 def is_adaptive(client: Any) -> bool:
-    """Return whether a cluster starts workers by itself; one known by its address alone does not.
+    """Return whether a cluster starts workers by itself; False if only its address is known.
 
-    Its scheduler cannot tell: what scales a cluster lives beside it.
+    The scheduler does not know it, because the object that scales a cluster is in another process.
     """
     adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
     return getattr(adaptive, "periodic_callback", None) is not None
 
 
 def check_device(get: Any, udfs: Sequence[str]) -> None:
-    """Raise if a scheduler of this machine is to run UDFs that need a device, and it has none.
+    """Raise if dask's local scheduler would run UDFs that need a device, but there is none.
 
-    A function or a pool of somebody else's may run tasks elsewhere.
+    A user's own scheduler function can run tasks on other machines.
     """
     here = str(getattr(get, "__module__", "")).startswith("dask.")
     if udfs and here and not n_devices():
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         raise DeviceError(
-            f"{', '.join(udfs)} can run on a CUDA device alone, and this machine shows none "
+            f"{', '.join(udfs)} can run only on a CUDA device, but this machine has none "
             f"(CUDA_VISIBLE_DEVICES is {'not set' if visible is None else repr(visible)}): run on "
             "a cluster with workers that have the resources CUDA=1 (udfdask.cluster.worker_spec); "
-            "or let the UDF run without a device, by 'numpy' in its get_backends() and in "
-            "backends=, if you pass that"
+            f"{_WITHOUT_DEVICE}"
         )
 
 
-def check_workers(options: Mapping[str, Any], client: Any, needy: bool) -> None:
-    """Raise if a cluster has none of the workers that a user asks for: tasks would wait for ever.
+def check_workers(options: Mapping[str, Any], client: Any, need_device: bool) -> None:
+    """Raise if a cluster has none of the workers in `options`: tasks would wait forever.
 
-    An empty cluster, and one that starts workers by itself, may still get them. A Guard sees to
-    the resources where UDFs are `needy`, which means that they need a device.
+    An empty or adaptive cluster may still get them. If UDFs need a device, a WorkerCheck checks
+    the resources instead.
     """
-    if not needy:
+    if not need_device:
         _check_resources(options.get("resources"), client)
     asked = options.get("workers")
     if not asked or options.get("allow_other_workers") or callable(asked):
         return
-    wanted = [asked] if isinstance(asked, (str, int)) else list(asked)
+    names = [asked] if isinstance(asked, (str, int)) else list(asked)
     present = workers_of(client)
-    known = {name for address, worker in present.items() for name in _names(address, worker)}
-    if present and known.isdisjoint(wanted) and not is_adaptive(client):
+    if present and _all_names(present).isdisjoint(names) and not is_adaptive(client):
         raise ArgumentValueError(
             f"workers={asked!r} names none of the workers of the cluster, which has "
-            f"{_listed(present)}: pass addresses, names or hosts of these, or "
+            f"{_listed(present)}: pass addresses, names or hosts of existing workers, or "
             "allow_other_workers=True"
         )
 
 
 def _check_resources(asked: Any, client: Any) -> None:
-    """Raise if no worker has the resources that a user asks for."""
+    """Raise if no worker has the resources that the user asks for."""
     if not asked or not isinstance(asked, Mapping) or is_adaptive(client):
         return
     present = workers_of(client)
@@ -215,16 +216,16 @@ def _check_resources(asked: Any, client: Any) -> None:
         )
 
 
-def check_present(where: Mapping[Any, list[str]], client: Any) -> None:
-    """Raise if none of the workers that may run a task is there: it would wait for ever."""
-    if not where or is_adaptive(client):
+def check_present(by_key: Mapping[Any, list[str]], client: Any) -> None:
+    """Raise if none of the workers that can run a task exists: it would wait forever."""
+    if not by_key or is_adaptive(client):
         return
     present = workers_of(client)
-    known = {n for address, worker in present.items() for n in _names(address, worker)}
-    for key, allowed in where.items():
-        if known.isdisjoint(allowed):
+    names = _all_names(present)
+    for key, allowed in by_key.items():
+        if names.isdisjoint(allowed):
             raise ArgumentValueError(
-                f"task {key!r} may only load its data on {allowed}, but the cluster has the "
+                f"task {key!r} can load its data only on {allowed}, but the cluster has the "
                 f"workers {_listed(present)}: start one of these workers, correct workers=, or "
                 "pass allow_other_workers=True"
             )
@@ -233,21 +234,26 @@ def check_present(where: Mapping[Any, list[str]], client: Any) -> None:
 def _names(address: str, worker: Mapping[str, Any]) -> set[Any]:
     """Return the names a worker answers to: address, name and host.
 
-    A number is not the same as its text: the first worker of a LocalCluster is called 0, and a
-    scheduler takes "0" for a host.
+    The name of the first worker of a LocalCluster is the number 0. The text "0" is not this name:
+    the scheduler treats it as a host.
     """
     return {address, address.removeprefix("tcp://"), worker["id"], worker["host"]}
 
 
+def _all_names(workers: Mapping[str, Any]) -> set[Any]:
+    """Return the names of all workers of a cluster."""
+    return {name for address, worker in workers.items() for name in _names(address, worker)}
+
+
 def _listed(workers: Mapping[str, Any]) -> str:
-    """Return the workers of a cluster in words, the first few of many."""
+    """Return a list of the first 8 workers of a cluster, as text."""
     few = [f"{address} (name {worker['id']!r})" for address, worker in workers.items()][:8]
     more = len(workers) - len(few)
     return ", ".join(few) + (f" and {more} more" if more else "")
 
 
 def _unmet(demands: Iterable[Demand], workers: Mapping[str, Any]) -> list[Demand]:
-    """Return the demands that no worker meets, in an order of their own."""
+    """Return the demands that no worker meets, sorted."""
     return sorted(
         (demand for demand in demands if not demand.is_met_in(workers)),
         key=lambda d: (d.udfs, d.resources, d.workers),
@@ -255,11 +261,11 @@ def _unmet(demands: Iterable[Demand], workers: Mapping[str, Any]) -> list[Demand
 
 
 def _error(missing: list[Demand], workers: Mapping[str, Any], more: str = "") -> UDFError:
-    """Return which tasks need what, what there is, and what can be done, as an error."""
+    """Return the error for missing workers: the demands, the existing workers, what to do."""
     tagged = [demand for demand in missing if demand.resources]
     if not tagged:
         return ArgumentValueError(
-            f"blocks may only be loaded on {list(missing[0].workers)}, but the cluster has the "
+            f"blocks can be loaded only on {list(missing[0].workers)}, but the cluster has the "
             f"workers {_listed(workers)}: start one of these workers, correct workers=, or pass "
             f"allow_other_workers=True{more}"
         )
@@ -269,16 +275,15 @@ def _error(missing: list[Demand], workers: Mapping[str, Any], more: str = "") ->
     able = demand.anywhere.is_met_in(workers)
     where = f" among {list(demand.workers)}, to which they are restricted," if able else ""
     return DeviceError(
-        f"{udfs} can run on a CUDA device alone: the tasks need a worker{where} with the resources "
+        f"{udfs} can run only on a CUDA device: the tasks need a worker{where} with the resources "
         f"{tags}, but {_described(workers)}. Start such a worker, "
         f"'dask worker <scheduler> --resources {tags}' on a machine with a device, or a cluster of "
-        "udfdask.cluster.worker_spec(); or let the UDF run without a device, by 'numpy' in its "
-        f"get_backends() and in backends=, if you pass that{more}"
+        f"udfdask.cluster.worker_spec(); {_WITHOUT_DEVICE}{more}"
     )
 
 
 def _described(workers: Mapping[str, Any]) -> str:
-    """Return how many workers a cluster has, and with which resources, in words."""
+    """Return the number of workers of a cluster and their resources, as text."""
     if not workers:
         return "the cluster has no workers"
     kinds = Counter(
