@@ -41,7 +41,7 @@ def test_frames_in_memory_are_the_users_own(order):
     data = np.arange(4 * 5 * 6 * 7.0).reshape(4, 5, 6, 7)
     data = {"C": data, "F": np.asfortranarray(data), "backwards": data[::-1]}[order]
     signal = hs.signals.Signal2D(data)
-    array = read_frames(signal, named=True).array
+    array = read_frames(signal, named=True)[0]
     assert all(np.shares_memory(block, data) for block in dict(array.dask).values())
     found = signal.udf.run_udf(SharesUDF(lambda: data), show_progressbar=False)
     if order == "C":
@@ -51,7 +51,7 @@ def test_frames_in_memory_are_the_users_own(order):
 
 def test_lazy_ones_stay_as_they_are():
     array = da.ones((4, 5, 6, 7), chunks=(3, 2, 4, 7))
-    assert read_frames(hs.signals.Signal2D(array).as_lazy(), named=True).array is array
+    assert read_frames(hs.signals.Signal2D(array).as_lazy(), named=True)[0] is array
 
 
 @pytest.mark.parametrize("lazy", [True, False])

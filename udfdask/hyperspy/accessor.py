@@ -7,29 +7,24 @@ from typing import Any, Unpack, overload
 
 from hyperspy.api import signals
 
+from udfdask.hyperspy.data import read_frames
+from udfdask.hyperspy.labels import read_labels
+from udfdask.hyperspy.make_signal import make_mapped
 from udfdask.hyperspy.parameters import read_parameters
-from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
+from udfdask.hyperspy.progressive import SignalIterator
+from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
-from udfdask.hyperspy.run import (
-    Output,
-    Region,
-    explain_on_signal,
-    iterate_on_signal,
-    map_on_signal,
-    open_signal,
-    run_on_signal,
-)
+from udfdask.hyperspy.run import iterate_on_signal, open_signal, run_on_signal
 from udfdask.results.explanation import Explanation
 from udfdask.run.forwarding import documented_by, forwards
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.unwrap import open_labelled
 from udfdask.udf import UDF
-
-__all__ = ["SignalIterator", "SignalResult", "SignalSnapshot", "UDFAccessor"]
 
 
 class SignalOptions(RunOptions, total=False):
@@ -142,13 +137,17 @@ class UDFAccessor:
         np.float64(2.0)
         """
         check_names(self.run_udf, options)
-        return run_on_signal(
+        results = run_on_signal(
             self._signal,
             udf,
-            Region(roi=roi, navigation_mask=navigation_mask),
-            Output(lazy=lazy_output, show_progressbar=show_progressbar),
+            read_roi(self._signal, roi, navigation_mask),
+            lazy_output=lazy_output,
+            show_progressbar=show_progressbar,
             **options,
         )
+        labels = read_labels(self._signal)
+        made = tuple(SignalResult(result, labels) for result in results)
+        return made[0] if isinstance(udf, UDF) else made
 
     @documented_by(run_udf, map_on_array)
     def map_frames(
@@ -212,12 +211,14 @@ class UDFAccessor:
             output_dtype=output_dtype,
             ragged=ragged,
         )
-        return map_on_signal(
+        (result,) = run_on_signal(
             self._signal,
             udf,
-            Region(roi=roi, navigation_mask=navigation_mask),
-            Output(lazy=lazy_output, show_progressbar=show_progressbar),
+            read_roi(self._signal, roi, navigation_mask),
+            lazy_output=lazy_output,
+            show_progressbar=show_progressbar,
         )
+        return make_mapped(result["result"], result.axes["result"], read_labels(self._signal))
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
@@ -260,7 +261,7 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_iter_options(self.run_udf_iter, options)
-        region = Region(roi=roi, navigation_mask=navigation_mask)
+        region = read_roi(self._signal, roi, navigation_mask)
         return iterate_on_signal(self._signal, udf, region, **options)
 
     @forwards(RunOptions, run_udf)
@@ -299,8 +300,9 @@ class UDFAccessor:
         960
         """
         check_names(self.explain, options)
-        region = Region(roi=roi, navigation_mask=navigation_mask)
-        return explain_on_signal(self._signal, udf, region, **options)
+        array, sig_dims = read_frames(self._signal, named=False)
+        region = read_roi(self._signal, roi, navigation_mask)
+        return explain_on_array(array, udf, sig_dims=sig_dims, roi=region, **options)
 
 
 class _Registered:

@@ -7,7 +7,6 @@ import math
 import os
 import uuid
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -31,11 +30,6 @@ def wants_progressbar(asked: bool | None) -> bool:
     return bool(preferences.General.show_progressbar)
 
 
-def wants_lazy(signal: Any, asked: bool | None) -> bool:
-    """Take a signal and what the user asks for; return whether results are lazy, as in `s.map`."""
-    return bool(signal._lazy if asked is None else asked)
-
-
 MEMORY_CHUNKS = 64
 """Into about how many chunks data in memory are cut: enough for many threads, cheap for one."""
 
@@ -43,18 +37,11 @@ SENT_BYTES = 256 << 20
 """From how many bytes on a warning tells that data in memory are sent to other processes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frames:
-    """The data of a signal as a run takes them."""
+def read_frames(signal: Any, *, named: bool) -> tuple[da.Array, int]:
+    """Take a signal; return its data, shape (*nav, *sig), and the number of its signal axes.
 
-    array: da.Array
-    """The data, shape (*nav, *sig)."""
-    sig_dims: int
-    """Number of signal axes."""
-
-
-def read_frames(signal: Any, *, named: bool) -> Frames:
-    """Take a signal; return its data. `named` ones in memory get a name that follows from them."""
+    `named` data in memory get a name that follows from them.
+    """
     manager = signal.axes_manager
     sig_dims = len(manager.signal_axes)
     if signal.ragged:
@@ -69,7 +56,7 @@ def read_frames(signal: Any, *, named: bool) -> Frames:
     data = aligned_data(signal)
     if not isinstance(data, da.Array):
         data = _wrapped(data, sig_dims, named=named)
-    return Frames(array=data, sig_dims=sig_dims)
+    return data, sig_dims
 
 
 def aligned_data(signal: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
@@ -12,18 +11,8 @@ import dask.array as da
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
 from udfdask.hyperspy.labels import AxisDict, SignalLabels, extra_axis_dicts, placed
-from udfdask.types import Kind
+from udfdask.results.named_results import About
 from udfdask.udf.buffers import BufferSpec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Which result a signal shows."""
-
-    udf_name: str
-    """Name of the UDF's class."""
-    name: str
-    """Name of the result."""
 
 
 def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
@@ -31,20 +20,15 @@ def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
     for name, spec in buffers.items():
         if spec.dtype.kind not in "biufcVO":
             raise ArgumentTypeError(
-                f"{udf_name} has a result {name!r} of dtype {spec.dtype}: HyperSpy's signals hold "
-                "numbers and Python objects. Declare it with dtype=object, or run it with "
-                "udfdask.run_udf on signal.data as a dask array"
+                f"{udf_name} has a result {name!r} of dtype {spec.dtype}, but HyperSpy's signals "
+                "hold only numbers and Python objects. Declare it with dtype=object, or call "
+                "udfdask.run_udf with signal.data as a dask array"
             )
 
 
-def make_signal(
-    array: Any,
-    kind: Kind,
-    extra: tuple[Axis, ...],
-    labels: SignalLabels,
-    origin: Origin,
-) -> Any:
-    """Take a result in dataset shape, its kind and extra axes; return it as a signal."""
+def make_signal(array: Any, about: About, name: str, labels: SignalLabels) -> Any:
+    """Take a result in dataset shape, or its valid mask; return it as a signal."""
+    kind, extra = about.buffers[name].kind, about.axes[name]
     first = array.ndim - len(extra)
     others = extra_axis_dicts(extra, array.shape[first:])
     nav, sig = (labels.nav_axes if kind == "nav" else ()), others
@@ -53,7 +37,7 @@ def make_signal(
         # signals have their signal axes last
         array = array.transpose((*range(first, array.ndim), *range(first)))
     signal = _assembled(array, nav, sig, labels, own_class=kind == "sig")
-    _name(signal, origin, extra)
+    _name(signal, about.udf_name, name, extra)
     return signal
 
 
@@ -108,14 +92,14 @@ def _assembled(
     return signal
 
 
-def _name(signal: Any, origin: Origin, extra: tuple[Axis, ...]) -> None:
+def _name(signal: Any, udf_name: str, name: str, extra: tuple[Axis, ...]) -> None:
     """Write down which result a signal shows, in its title, file name and metadata."""
     title = signal.metadata.General.title
-    signal.metadata.General.title = f"{origin.name} of {title}" if title else origin.name
+    signal.metadata.General.title = f"{name} of {title}" if title else name
     if signal.tmp_parameters.has_item("filename"):
         # or s.save() would write over the file that the data were read from
-        signal.tmp_parameters.filename += f"_{origin.name}"
-    node: dict[str, Any] = {"udf": origin.udf_name, "result": origin.name}
+        signal.tmp_parameters.filename += f"_{name}"
+    node: dict[str, Any] = {"udf": udf_name, "result": name}
     labelled = {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}
     if labelled:
         node["labels"] = labelled  # HyperSpy's axes have numbers only

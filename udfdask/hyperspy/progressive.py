@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from udfdask.hyperspy.labels import SignalLabels
@@ -17,6 +16,7 @@ class SignalSnapshot(PartialRun[SignalResult]):
     """The results of a run over the chunks that have been merged so far, as signals.
 
     What it holds does not change while the run goes on. Made by ``signal.udf.run_udf_iter``.
+    `buffers` holds a `SignalResult` in memory for each UDF.
 
     Parameters
     ----------
@@ -24,18 +24,6 @@ class SignalSnapshot(PartialRun[SignalResult]):
         The same with arrays.
     labels : SignalLabels
         Axes and metadata of the signal that is processed.
-
-    Attributes
-    ----------
-    buffers : sequence of SignalResult
-        The results of each UDF, in memory, in the order of the call. Each is made when it is first
-        read.
-    damage : BaseSignal of bool
-        Which positions have been processed; a navigation signal.
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
 
     Examples
     --------
@@ -50,7 +38,9 @@ class SignalSnapshot(PartialRun[SignalResult]):
     __slots__ = ("_labels", "_snapshot")
 
     def __init__(self, snapshot: Snapshot, labels: SignalLabels) -> None:
-        super().__init__(snapshot._found, partial(_result, snapshot, labels))
+        super().__init__(
+            snapshot._found, lambda number: SignalResult(snapshot.buffers[number], labels)
+        )
         self._snapshot = snapshot
         self._labels = labels
 
@@ -60,30 +50,11 @@ class SignalSnapshot(PartialRun[SignalResult]):
         return make_nav_signal(self._snapshot.damage, self._labels)
 
 
-def _result(snapshot: Snapshot, labels: SignalLabels, number: int) -> SignalResult:
-    """Return the results of a UDF."""
-    return SignalResult(snapshot.buffers[number], labels)
-
-
 class SignalIterator(SnapshotIterator[SignalSnapshot]):
     """Iterates over the snapshots of a run over a signal; also `async for`.
 
     It behaves as `UDFIterator` does, with signals instead of arrays. Made by
     ``signal.udf.run_udf_iter``.
-
-    Parameters
-    ----------
-    run : ProgressiveRun
-        What runs.
-    label : callable
-        Takes a `Snapshot`; returns the object that the iterator yields.
-
-    Attributes
-    ----------
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
 
     Examples
     --------

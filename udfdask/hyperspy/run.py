@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack
 
 import dask.array as da
 
-from udfdask.hyperspy.data import Frames, read_frames, wants_lazy, wants_progressbar
+from udfdask.hyperspy.data import read_frames, wants_progressbar
 from udfdask.hyperspy.labels import read_labels
-from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
+from udfdask.hyperspy.make_signal import check_dtypes
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
-from udfdask.hyperspy.regions import read_roi
-from udfdask.hyperspy.results import SignalResult
-from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.run.options import IterOptions, RunOptions
 from udfdask.run.progressive.start import prepare_run
-from udfdask.run.run_udf import as_list, explain, run_udf
+from udfdask.run.run_udf import as_list, run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 
@@ -43,84 +39,30 @@ def _with_data(signal: Any, data: Any) -> Any:
     return made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
-    """Which scan positions are processed."""
-
-    roi: Any = None
-    """True = processed: signal of booleans, region of HyperSpy's, or what `run_udf` takes."""
-    navigation_mask: Any = None
-    """True = excluded: signal of booleans, or array of shape (x, y)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """What becomes of results."""
-
-    lazy: bool | None = None
-    """Stay lazy; None as the signal."""
-    show_progressbar: bool | None = None
-    """Show a bar while computing; None as in HyperSpy's preferences."""
-
-
 def run_on_signal(
     signal: Any,
     udf: UDF | Sequence[UDF],
-    region: Region,
-    output: Output,
+    roi: Any,
+    *,
+    lazy_output: bool | None,
+    show_progressbar: bool | None,
     **options: Unpack[RunOptions],
-) -> SignalResult | tuple[SignalResult, ...]:
-    """Run UDFs over a signal; return one mapping of signals, or a tuple of them for a list."""
-    lazy = wants_lazy(signal, output.lazy)
-    frames = read_frames(signal, named=lazy)
-    roi = read_roi(signal, region.roi, region.navigation_mask)
-    results = run_udf(frames.array, as_list(udf), sig_dims=frames.sig_dims, roi=roi, **options)
+) -> tuple[Result, ...]:
+    """Run UDFs over a signal; return their results, computed in one pass unless they stay lazy."""
+    lazy = bool(signal._lazy if lazy_output is None else lazy_output)
+    array, sig_dims = read_frames(signal, named=lazy)
+    results = run_udf(array, as_list(udf), sig_dims=sig_dims, roi=roi, **options)
     for result in results:
         check_dtypes(result.udf_name, result.buffers)
-    labels = read_labels(signal)
-    done = _finished(results, lazy, output)
-    made = tuple(SignalResult(result, labels) for result in done)
-    return made[0] if isinstance(udf, UDF) else made
-
-
-def map_on_signal(signal: Any, udf: UDF, region: Region, output: Output) -> Any:
-    """Run a UDF that calls a function with each frame of a signal; return a signal."""
-    lazy = wants_lazy(signal, output.lazy)
-    frames = read_frames(signal, named=lazy)
-    roi = read_roi(signal, region.roi, region.navigation_mask)
-    result = run_udf(frames.array, udf, sig_dims=frames.sig_dims, roi=roi)
-    check_dtypes("the function", result.buffers)
-    (done,) = _finished((result,), lazy, output)
-    return make_mapped(done["result"], done.axes["result"], read_labels(signal))
+    return results if lazy else compute(*results, progress=wants_progressbar(show_progressbar))
 
 
 def iterate_on_signal(
-    signal: Any, udf: UDF | Sequence[UDF], region: Region, **options: Unpack[IterOptions]
+    signal: Any, udf: UDF | Sequence[UDF], roi: Any, **options: Unpack[IterOptions]
 ) -> SignalIterator:
     """Run UDFs over a signal; return an iterator over snapshots."""
-    frames, roi = _input(signal, region)
-    run = prepare_run(frames.array, udf, sig_dims=frames.sig_dims, roi=roi, **options)
+    array, sig_dims = read_frames(signal, named=False)
+    run = prepare_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
     for about in run.abouts:
         check_dtypes(about.udf_name, about.buffers)
     return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(signal)))
-
-
-def explain_on_signal(
-    signal: Any, udf: UDF | Sequence[UDF], region: Region, **options: Unpack[RunOptions]
-) -> Explanation:
-    """Return what a run over a signal would do."""
-    frames, roi = _input(signal, region)
-    return explain(frames.array, udf, sig_dims=frames.sig_dims, roi=roi, **options)
-
-
-def _input(signal: Any, region: Region) -> tuple[Frames, Any]:
-    """Return the data of a signal and the region to process, for a run under no lasting name."""
-    roi = read_roi(signal, region.roi, region.navigation_mask)
-    return read_frames(signal, named=False), roi
-
-
-def _finished(results: tuple[Result, ...], lazy: bool, output: Output) -> tuple[Result, ...]:
-    """Return results as they are, or computed together in one pass."""
-    if lazy:
-        return results
-    return compute(*results, progress=wants_progressbar(output.show_progressbar))

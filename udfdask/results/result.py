@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dask.array as da
 import numpy as np
-from dask.base import DaskMethodsMixin, is_dask_collection, tokenize
+from dask.base import is_dask_collection, tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.errors import UDFError, UndeclaredBufferError
+from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.errors import UDFError
 from udfdask.graph.dask_internals import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
-from udfdask.results.explanation import Explanation
+from udfdask.results.named_results import About, NamedResults
 from udfdask.results.rows_and_masks import default_mask, flat_rows
 from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.compute import persist as persist_with_progress
@@ -32,34 +31,7 @@ if TYPE_CHECKING:
     from udfdask.results.labels.layout import Layout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What a result knows besides its arrays."""
-
-    udf_name: str
-    """Name of the UDF's class."""
-    buffers: dict[str, BufferSpec]
-    """Declarations of the results by name."""
-    grid: Grid
-    """Navigation chunks and ROI."""
-    sig_shape: tuple[int, ...]
-    """Shape of a frame."""
-    explanation: Explanation
-    """What the run does."""
-    axes: dict[str, tuple[Axis, ...]]
-    """Extra dimensions of each result."""
-    in_units: frozenset[str] = frozenset()
-    """Names of the results in the unit of the data."""
-    files: tuple[str, ...] = ()
-    """Files and stores that the data are read from, as far as is known."""
-
-    @property
-    def nav_shape(self) -> tuple[int, ...]:
-        """Shape of the scan."""
-        return self.grid.shape
-
-
-class Result(DaskMethodsMixin, Mapping[str, Any]):
+class Result(NamedResults):
     """The results of one UDF: a mapping from buffer names to arrays in data set shape.
 
     Lazy, it holds dask arrays and is a dask collection itself: `dask.compute(result)`,
@@ -79,24 +51,6 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     tasks : ResultTasks, optional
         What a lazy result is computed from, and its arrays are made of when they are asked for.
 
-    Attributes
-    ----------
-    udf_name : str
-        Name of the UDF's class.
-    buffers : dict of BufferSpec
-        Declarations by name: kind, extra_shape, dtype.
-    axes : dict of tuple of Axis
-        The extra dimensions of each result, from `UDF.get_result_axes`.
-    nav_shape, sig_shape : tuple of int
-        Shape of the scan and of a frame.
-    raw : mapping
-        Arrays with flattened navigation, only the frames of the ROI, in C order; shape
-        (frames, *extra_shape) for nav buffers.
-    valid_mask : mapping
-        Boolean arrays in the shape of the results, True where they are valid.
-    masked : mapping
-        NumPy masked arrays of a computed result, what is not valid masked out.
-
     Examples
     --------
     >>> import dask.array as da, udfdask as ud
@@ -112,7 +66,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     array([16.])
     """
 
-    __slots__ = ("_about", "_arrays", "_masks", "_tasks")
+    __slots__ = ("_arrays", "_masks", "_tasks")
 
     def __init__(
         self,
@@ -121,37 +75,16 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         masks: Mapping[str, Any] | None = None,
         tasks: ResultTasks | None = None,
     ) -> None:
-        self._about = about
+        super().__init__(about)
         self._arrays = dict(arrays or {})
         self._masks = dict(masks or {})
         self._tasks = tasks
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self:
-            raise UndeclaredBufferError(
-                f"{self.udf_name} has no result {name!r}; there are {sorted(self)}"
-            )
+        self._check_name(name)
         if self._tasks is not None and name not in self._arrays:
             self._arrays[name] = self._tasks.array(name)
         return self._arrays[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._about.buffers)
-
-    def __len__(self) -> int:
-        return len(self._about.buffers)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._about.buffers
-
-    def __bool__(self) -> bool:
-        return True
-
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        # comparing lazy arrays element by element has no single answer
-        return self is other
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Result, (self._about, self._arrays, self._masks, self._tasks))
@@ -191,12 +124,12 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
     @property
     def buffers(self) -> dict[str, BufferSpec]:
-        """Declarations of the results by name."""
+        """Declarations of the results by name: kind, extra_shape, dtype."""
         return dict(self._about.buffers)
 
     @property
     def axes(self) -> dict[str, tuple[Axis, ...]]:
-        """The extra dimensions of each result."""
+        """The extra dimensions of each result, from `UDF.get_result_axes`."""
         return dict(self._about.axes)
 
     @property
@@ -211,7 +144,10 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
     @property
     def raw(self) -> Mapping[str, Any]:
-        """Arrays with flattened navigation, only the frames of the ROI, in C order."""
+        """Arrays with flattened navigation, only the frames of the ROI, in C order.
+
+        Nav results have the shape (frames, *extra_shape).
+        """
         return _Lookup(self, self._raw)
 
     @property
@@ -221,25 +157,8 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
     @property
     def masked(self) -> Mapping[str, Any]:
-        """NumPy masked arrays of a computed result."""
+        """NumPy masked arrays of a computed result; values that are not valid are masked."""
         return _Lookup(self, self._masked)
-
-    def explain(self) -> Explanation:
-        """Return what the run does, in words: chunks, tasks, bytes, memory, tiles, merges.
-
-        Returns
-        -------
-        Explanation
-            Printed, it shows several lines; its attributes hold the numbers.
-
-        Examples
-        --------
-        >>> import dask.array as da, udfdask as ud
-        >>> from udfdask.udfs import SumUDF
-        >>> ud.run_udf(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF()).explain().n_chunks
-        4
-        """
-        return self._about.explanation
 
     def compute(self, progress: Progress = False, **kwargs: Any) -> Result:
         """Return the same result with NumPy arrays, computed in one pass over the data.
@@ -504,8 +423,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         """Which frames have been processed, shape nav; lazily, if the result is."""
         if self._tasks is not None:
             return self._tasks.visited()
-        grid = self._about.grid
-        return np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi
+        return _selected(self._about.grid)
 
     @property
     def _is_lazy(self) -> bool:
@@ -528,7 +446,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
             return array
         if isinstance(array, da.Array):
             return flat_rows(array, grid)
-        rows = array[np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi]
+        rows = array[_selected(grid)]
         return rows.reshape((grid.n_frames, *spec.extra_shape))
 
     def _valid_mask(self, name: str) -> Any:
@@ -612,6 +530,11 @@ class _Lookup(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._result)
+
+
+def _selected(grid: Grid) -> BoolArray:
+    """Return a mask of the frames that are processed, shape nav."""
+    return np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi
 
 
 def _cells(array: Any) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.plan import Plan, check_is_array, make_plan
 from udfdask.results.explanation import Explanation, describe
-from udfdask.results.result import About, Result
+from udfdask.results.named_results import About
+from udfdask.results.result import Result
 from udfdask.run.forwarding import forwards
 from udfdask.run.options import RunOptions, check_names
 from udfdask.scheduling.compute import compute, persist
@@ -100,13 +101,9 @@ def run_udf(
     np.float64(64.0)
     """
     check_names(run_udf, options)
-    inputs = inputs_of(array, as_list(udf))
-    plan = make_plan(
-        inputs.array, inputs.udfs, files=inputs.files, sig_dims=sig_dims, roi=roi, **options
-    )
-    for text in plan.warnings:
-        warnings.warn(text, UDFWarning, stacklevel=2)
-    results = make_results(plan, inputs.array)
+    plan, array = plan_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
+    show_warnings(plan, stacklevel=2)
+    results = make_results(plan, array)
     return results[0] if isinstance(udf, UDF) else results
 
 
@@ -150,11 +147,25 @@ def explain(
     """
     check_names(explain, options)
     check_is_array(array, "explain")
+    plan, array = plan_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
+    return make_results(plan, array)[0].explain()
+
+
+def plan_run(
+    array: Any, udf: Any, *, sig_dims: int, roi: Any, **options: Unpack[RunOptions]
+) -> tuple[Plan, Any]:
+    """Return the plan of a run, and its array as one over a graph."""
     inputs = inputs_of(array, as_list(udf))
     plan = make_plan(
         inputs.array, inputs.udfs, files=inputs.files, sig_dims=sig_dims, roi=roi, **options
     )
-    return make_results(plan, inputs.array)[0].explain()
+    return plan, inputs.array
+
+
+def show_warnings(plan: Plan, *, stacklevel: int) -> None:
+    """Warn of what the plan found; `stacklevel` counts from the function that calls this one."""
+    for text in plan.warnings:
+        warnings.warn(text, UDFWarning, stacklevel=stacklevel + 1)
 
 
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:

@@ -9,11 +9,13 @@ import xarray as xr
 
 from udfdask.errors import ArgumentValueError
 from udfdask.results.explanation import Explanation
+from udfdask.results.labels.from_dataarray import arrange
 from udfdask.run.forwarding import documented_by, forwards
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.udf import UDF
 from udfdask.xarray import run as running
@@ -150,16 +152,8 @@ class DataArrayUDF:
         (('ky', 'kx'), ('time',))
         """
         check_names(self.run_udf, options)
-        return running.run_udf(
-            self._array,
-            udf,
-            sig_dims=sig_dims,
-            roi=roi,
-            rename=rename,
-            keep_attrs=keep_attrs,
-            valid_masks=valid_masks,
-            **options,
-        )
+        data = arrange(self._array, sig_dims, roi, keep_attrs)
+        return running.run_udf(data, udf, rename=rename, valid_masks=valid_masks, **options)
 
     @documented_by(run_udf, map_on_array)
     def map_frames(
@@ -234,14 +228,11 @@ class DataArrayUDF:
             output_dtype=output_dtype,
             ragged=ragged,
         )
-        return running.map_frames(
-            self._array,
-            udf,
-            sig_dims=sig_dims,
-            roi=roi,
-            output_dims=output_dims,
-            keep_attrs=keep_attrs,
-        )
+        data = arrange(self._array, sig_dims, roi, keep_attrs)
+        mapped = running.map_frames(data, udf, output_dims).rename(self._array.name)
+        if keep_attrs is None:
+            keep_attrs = xr.get_options()["keep_attrs"]
+        return mapped.assign_attrs(self._array.attrs) if keep_attrs is True else mapped
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
@@ -299,16 +290,8 @@ class DataArrayUDF:
         6.0
         """
         check_iter_options(self.run_udf_iter, options)
-        return run_udf_iter(
-            self._array,
-            udf,
-            sig_dims=sig_dims,
-            roi=roi,
-            rename=rename,
-            keep_attrs=keep_attrs,
-            valid_masks=valid_masks,
-            **options,
-        )
+        data = arrange(self._array, sig_dims, roi, keep_attrs)
+        return run_udf_iter(data, udf, rename=rename, valid_masks=valid_masks, **options)
 
     @forwards(RunOptions, run_udf)
     def explain(
@@ -347,7 +330,8 @@ class DataArrayUDF:
         8
         """
         check_names(self.explain, options)
-        return running.explain(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
+        data = arrange(self._array, sig_dims, roi)
+        return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
 
 
 @xr.register_dataset_accessor("udf")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import xarray as xr
 
-from udfdask.results.labels.from_dataarray import align_roi, arrange
-from udfdask.results.labels.labels import Labels, wants_attributes
+from udfdask.results.labels.from_dataarray import Arranged
+from udfdask.results.labels.labels import Labels
 from udfdask.results.labels.layout import Layout
 from udfdask.run.options import IterOptions
 from udfdask.run.progressive import Snapshot
@@ -21,68 +20,38 @@ from udfdask.udf import UDF
 from udfdask.xarray.run import make_layouts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labelling:
-    """How the results of a run are labelled."""
-
-    labels: Labels
-    """Those of the data."""
-    layouts: tuple[Layout, ...]
-    """Where the results of each UDF go."""
-    valid_masks: bool
-    """Whether Datasets have masks."""
-
-
 def run_udf_iter(
-    array: xr.DataArray,
+    data: Arranged,
     udf: UDF | Sequence[UDF],
     *,
-    sig_dims: Any,
-    roi: Any,
     rename: Mapping[str, Hashable] | None,
-    keep_attrs: bool | None,
     valid_masks: bool,
     **options: Unpack[IterOptions],
 ) -> LabelledIterator:
     """Return the snapshots of a run."""
-    arranged = arrange(array, sig_dims, keep_attrs=wants_attributes(keep_attrs))
-    labels = arranged.labels
-    run = prepare_run(
-        arranged.data,
-        udf,
-        sig_dims=arranged.sig_dims,
-        roi=align_roi(roi, arranged.array, labels.nav),
-        **options,
-    )
-    layouts = make_layouts(run.abouts, arranged, rename)
-    how = Labelling(labels=labels, layouts=tuple(layouts), valid_masks=valid_masks)
-    return LabelledIterator(run, partial(LabelledSnapshot, how=how))
+    run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
+    layouts = make_layouts(run.abouts, data.labels, rename)
+    label = partial(LabelledSnapshot, labels=data.labels, layouts=layouts, valid_masks=valid_masks)
+    return LabelledIterator(run, label)
 
 
 class LabelledSnapshot(PartialRun[xr.Dataset]):
     """The labelled results of a run over the chunks that have been merged so far.
 
     What it holds does not change while the run goes on. Snapshots are made by
-    `DataArray.udf.run_udf_iter`.
+    `DataArray.udf.run_udf_iter`. `buffers` holds a computed Dataset for each UDF, in which
+    positions that have not been processed are zero.
 
     Parameters
     ----------
     snapshot : Snapshot
         The same without labels.
-    how : Labelling
-        How results are labelled.
-
-    Attributes
-    ----------
-    buffers : sequence of xarray.Dataset
-        A computed Dataset for each UDF, in the order of the call. Each is made when it is first
-        read. Positions that have not been processed are zero.
-    damage : xarray.DataArray of bool
-        Which frames have been processed.
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
+    labels : Labels
+        Labels of the data.
+    layouts : sequence of Layout
+        Where the results of each UDF go in its Dataset.
+    valid_masks : bool
+        Whether Datasets contain valid masks.
 
     Examples
     --------
@@ -99,44 +68,30 @@ class LabelledSnapshot(PartialRun[xr.Dataset]):
 
     __slots__ = ("_labels", "_snapshot")
 
-    def __init__(self, snapshot: Snapshot, how: Labelling) -> None:
-        super().__init__(snapshot._found, partial(_dataset, snapshot, how))
+    def __init__(
+        self, snapshot: Snapshot, labels: Labels, layouts: Sequence[Layout], valid_masks: bool
+    ) -> None:
+        def make(number: int) -> xr.Dataset:
+            result = snapshot.buffers[number]
+            masks = result.valid_mask if valid_masks else None
+            return layouts[number].fill(result, masks, snapshot.damage)
+
+        super().__init__(snapshot._found, make)
         self._snapshot = snapshot
-        self._labels = how.labels
+        self._labels = labels
 
     @property
     def damage(self) -> xr.DataArray:
-        """Which frames have been processed."""
+        """Which frames have been processed, booleans."""
         labels = self._labels
         coords = labels.coords.drop_dims(labels.sig, errors="ignore").coords
         return xr.DataArray(self._snapshot.damage, dims=labels.nav, coords=coords)
-
-
-def _dataset(snapshot: Snapshot, how: Labelling, number: int) -> xr.Dataset:
-    """Return the Dataset of a UDF."""
-    result = snapshot.buffers[number]
-    masks = result.valid_mask if how.valid_masks else None
-    return how.layouts[number].fill(result, masks, snapshot.damage)
 
 
 class LabelledIterator(SnapshotIterator[LabelledSnapshot]):
     """Iterates over the labelled snapshots of a run, one after each merged chunk; also `async for`.
 
     It does what `udfdask.UDFIterator` does. Iterators are made by `DataArray.udf.run_udf_iter`.
-
-    Parameters
-    ----------
-    run : ProgressiveRun
-        What runs.
-    label : callable
-        Takes a `Snapshot`; returns the object that the iterator yields.
-
-    Attributes
-    ----------
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
 
     Examples
     --------

@@ -15,13 +15,13 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
-from udfdask.results.labels.labels import Labels, split_attributes
+from udfdask.results.labels.labels import Labels, split_attributes, wants_attributes
 from udfdask.results.labels.layout import Layout
 
 ADVICE = "roi.reindex_like(data, fill_value=False) leaves out what the roi does not mention"
 
 
-def align_roi(roi: Any, array: xr.DataArray, nav: tuple[Hashable, ...]) -> Any:
+def _align_roi(roi: Any, array: xr.DataArray, nav: tuple[Hashable, ...]) -> Any:
     """Return a region of interest in the order of the data.
 
     That of a DataArray is found by names and coordinates, and repeated along navigation dimensions
@@ -120,12 +120,12 @@ def _check(names: Any, shape: tuple[int, ...], labels: Labels, layout: Layout) -
 class Arranged:
     """Data ready for a run."""
 
-    data: da.Array
+    array: da.Array
     """The data, shape (*nav, *sig)."""
+    roi: Any
+    """The region of interest in the order of `array`, as `udfdask.run_udf` takes it."""
     labels: Labels
     """What they are called."""
-    array: xr.DataArray
-    """The DataArray they are from, its dimensions in the order of `data`."""
     was_lazy: bool
     """Whether it was chunked: if not, results are computed at once, as xarray does."""
 
@@ -135,7 +135,9 @@ class Arranged:
         return len(self.labels.sig)
 
 
-def arrange(array: xr.DataArray, sig_dims: Any, *, keep_attrs: bool) -> Arranged:
+def arrange(
+    array: xr.DataArray, sig_dims: Any, roi: Any, keep_attrs: bool | None = None
+) -> Arranged:
     """Return a DataArray with its signal dimensions last, as a dask array and labels.
 
     Axes are moved only if they are not in order already, and data that are not chunked get chunks.
@@ -144,7 +146,8 @@ def arrange(array: xr.DataArray, sig_dims: Any, *, keep_attrs: bool) -> Arranged
     ordered = array.transpose(*nav, *sig)
     was_lazy = ordered.chunks is not None
     chunked = ordered if was_lazy else _chunked(ordered, nav, sig)
-    general, quantity = split_attributes(array.attrs) if keep_attrs else ({}, {})
+    kept = wants_attributes(keep_attrs)
+    general, quantity = split_attributes(array.attrs) if kept else ({}, {})
     labels = Labels(
         nav=nav,
         sig=sig,
@@ -152,7 +155,9 @@ def arrange(array: xr.DataArray, sig_dims: Any, *, keep_attrs: bool) -> Arranged
         attrs=general,
         unit_attrs=quantity,
     )
-    return Arranged(data=chunked.data, labels=labels, array=ordered, was_lazy=was_lazy)
+    return Arranged(
+        array=chunked.data, roi=_align_roi(roi, ordered, nav), labels=labels, was_lazy=was_lazy
+    )
 
 
 def split_dims(
@@ -216,8 +221,8 @@ def _chunked(
 
 def warn_if_huge(arranged: Arranged, stacklevel: int) -> None:
     """Warn if data without chunks, which are processed at once, are large."""
-    data, memory = arranged.data, config.worker_memory()
-    nbytes = data.size * data.dtype.itemsize  # expression arrays have no nbytes yet
+    array, memory = arranged.array, config.worker_memory()
+    nbytes = array.size * array.dtype.itemsize  # expression arrays have no nbytes yet
     if arranged.was_lazy or memory is None or nbytes <= memory:
         return
     warnings.warn(

@@ -13,7 +13,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from udfdask.errors import UDFError, UDFRunCancelled
-from udfdask.results.result import About
+from udfdask.results.named_results import About
 from udfdask.run.progressive.accumulate import AuxRows, grow
 from udfdask.run.progressive.chunk_source import Chunks, Closed
 from udfdask.run.progressive.live_recipe import LiveRecipe
@@ -53,6 +53,9 @@ class SnapshotIterator(Generic[T]):
     label : callable
         Takes a `Snapshot`; returns the object that the iterator yields.
     """
+
+    n_merged: int
+    """Number of chunks that have been merged."""
 
     def __init__(self, run: ProgressiveRun, label: Callable[[Snapshot], T]) -> None:
         recipe = run.live.now
@@ -331,13 +334,6 @@ class UDFIterator(SnapshotIterator[Snapshot]):
         What runs.
     label : callable
         Takes a `Snapshot`; returns the object that the iterator yields.
-
-    Attributes
-    ----------
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
 
     Examples
     --------

@@ -13,7 +13,8 @@ from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
 from udfdask.merge.finalize import finish
 from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
-from udfdask.results.result import About, Result
+from udfdask.results.named_results import About
+from udfdask.results.result import Result
 from udfdask.run.progressive.accumulate import AuxRows, Frozen
 from udfdask.types import AnyArray
 
@@ -134,7 +135,10 @@ class PartialRun(Generic[T_co]):
 
     @property
     def buffers(self) -> Sequence[T_co]:
-        """The computed results of each UDF, in the order of the call."""
+        """The computed results of each UDF, in the order of the call.
+
+        Each is made when it is first read; only then, and only once, `get_results` of its UDF runs.
+        """
         return self._made
 
 
@@ -142,23 +146,12 @@ class Snapshot(PartialRun[Result]):
     """The results of a run over the chunks that have been merged so far.
 
     What it holds does not change while the run goes on. Snapshots are made by `run_udf_iter`.
+    `buffers` holds a computed `Result` for each UDF.
 
     Parameters
     ----------
     found : Found
         What is kept of the run.
-
-    Attributes
-    ----------
-    buffers : sequence of Result
-        A computed `Result` for each UDF, in the order of the call. Each is made when it is first
-        read; only then, and only once, `get_results` of its UDF runs.
-    damage : numpy.ndarray of bool, shape nav
-        Which frames have been processed.
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
 
     Examples
     --------
@@ -180,6 +173,6 @@ class Snapshot(PartialRun[Result]):
 
     @property
     def damage(self) -> BoolArray:
-        """Which frames have been processed, shape nav."""
+        """Which frames have been processed, an array of booleans, shape nav."""
         grid = self._found.recipe.grid
         return in_nav_shape(grid, self._found.rows, False)

@@ -7,7 +7,6 @@ merge makes new sig and single buffers.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
@@ -15,10 +14,8 @@ import dask.array as da
 from dask import base
 
 from udfdask.corrections import CorrectionSet
-from udfdask.errors import UDFWarning
-from udfdask.graph.run_inputs import inputs_of
-from udfdask.plan.plan import check_is_array, make_plan
-from udfdask.results.result import About
+from udfdask.plan.plan import check_is_array
+from udfdask.results.named_results import About
 from udfdask.run.forwarding import forwards
 from udfdask.run.options import IterOptions, check_iter_options
 from udfdask.run.progressive.chunk_source import Chunks, Job
@@ -27,7 +24,7 @@ from udfdask.run.progressive.chunks_local import LocalChunks
 from udfdask.run.progressive.iterator import ProgressiveRun, UDFIterator
 from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
-from udfdask.run.run_udf import as_list, describe_results, run_udf
+from udfdask.run.run_udf import describe_results, plan_run, run_udf, show_warnings
 from udfdask.scheduling.progress.counter import Tally
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
@@ -55,26 +52,21 @@ def prepare_run(
 ) -> ProgressiveRun:
     """Plan a progressive run; nothing runs before an iterator is asked for a snapshot."""
     reporter = choose_reporter(progress)
-    udfs = as_list(udf)
-    inputs = inputs_of(array, udfs)
-    array = inputs.array
-    plan = make_plan(
+    plan, array = plan_run(
         array,
-        inputs.udfs,
-        files=inputs.files,
+        udf,
         sig_dims=sig_dims,
         roi=roi,
         corrections=corrections,
         backends=backends,
         split_every=split_every,
     )
-    for text in plan.warnings:
-        warnings.warn(text, UDFWarning, stacklevel=_STACKLEVEL)
+    show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters)
     abouts = describe_results(plan, recipe.grid.n_chunks)
     watch = None if plots is None else _drawing(plots, abouts)
-    known_aux: list[dict[str, Any]] = [{} for _ in udfs]
+    known_aux: list[dict[str, Any]] = [{} for _ in recipe.udfs]
     for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
         if not base.is_dask_collection(values):
             known_aux[number][name] = values
