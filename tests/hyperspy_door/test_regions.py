@@ -162,7 +162,9 @@ class TestHyperSpysRegions:
             selected(make_scan(), roi=hs.roi.Point2DROI(99, 0))
 
     def test_that_only_interpolates(self):
-        with pytest.raises(ud.ArgumentTypeError, match="selects no positions"):
+        with pytest.raises(
+            ud.ArgumentTypeError, match="does not select positions but interpolates"
+        ):
             selected(make_scan(), roi=hs.roi.Line2DROI(0, 0, 1, 1, 1))
 
     def test_on_axes_that_are_not_uniform(self):

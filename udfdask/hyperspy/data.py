@@ -1,4 +1,4 @@
-"""The data of a signal as a dask array of shape (*nav, *sig), without a copy and as chunked."""
+"""Read the data of a signal as a dask array of shape (*nav, *sig), without copying them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 
 
 def wants_progressbar(asked: bool | None) -> bool:
-    """Take what the user asks for; return whether to show a bar, by default as HyperSpy does."""
+    """Return whether to show a progress bar; None means HyperSpy's preference."""
     if asked is not None:
         return asked
     from hyperspy.api import preferences
@@ -31,27 +31,27 @@ def wants_progressbar(asked: bool | None) -> bool:
 
 
 MEMORY_CHUNKS = 64
-"""Into about how many chunks data in memory are cut: enough for many threads, cheap for one."""
+"""Approximate number of chunks for data in memory: enough for many threads, cheap for one."""
 
 SENT_BYTES = 256 << 20
-"""From how many bytes on a warning tells that data in memory are sent to other processes."""
+"""Size in bytes from which sending data in memory to other processes is worth a warning."""
 
 
 def read_frames(signal: Any, *, named: bool) -> tuple[da.Array, int]:
-    """Take a signal; return its data, shape (*nav, *sig), and the number of its signal axes.
+    """Return the data of a signal, shape (*nav, *sig), and the number of its signal axes.
 
-    `named` data in memory get a name that follows from them.
+    With `named`, the dask name of data in memory is a hash of their values.
     """
     manager = signal.axes_manager
     sig_dims = len(manager.signal_axes)
     if signal.ragged:
         raise ArgumentTypeError(
-            f"{signal!r} is ragged: UDFs need frames of one shape. Map a function with s.map"
+            f"{signal!r} is ragged, but UDFs need frames of one shape: map a function with s.map"
         )
     if not sig_dims:
         raise ArgumentValueError(
-            f"{signal!r} has no signal axes, which UDFs call a frame: transpose it, as in "
-            "signal.T or signal.transpose(signal_axes=2)"
+            f"{signal!r} has no signal axes, so it has no frames: transpose it, as in signal.T or "
+            "signal.transpose(signal_axes=2)"
         )
     data = aligned_data(signal)
     if not isinstance(data, da.Array):
@@ -60,7 +60,7 @@ def read_frames(signal: Any, *, named: bool) -> tuple[da.Array, int]:
 
 
 def aligned_data(signal: Any) -> Any:
-    """Take a signal; return its array with navigation axes first, transposed if need be."""
+    """Return the array of a signal with navigation axes first, transposed if necessary."""
     manager = signal.axes_manager
     axes = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
     order = tuple(axis.index_in_array for axis in axes)
@@ -68,12 +68,12 @@ def aligned_data(signal: Any) -> Any:
 
 
 def _wrapped(data: Any, sig_dims: int, *, named: bool) -> da.Array:
-    """Take an array in memory; return it as a dask array whose blocks are views of it.
+    """Return a dask array whose blocks are views of an array in memory.
 
     `dask.array.from_array` would copy the data first.
     """
     chunks = memory_chunks(data.shape, data.dtype.itemsize, sig_dims)
-    # a name that follows from the data costs a walk through them
+    # hashing reads all data, so it is done only for lazy results, which may be computed twice
     token = base.tokenize(data, chunks) if named else uuid.uuid4().hex
     name = f"signal-{token}"
     keys = itertools.product([name], *(range(len(sizes)) for sizes in chunks))
@@ -86,22 +86,22 @@ def _wrapped(data: Any, sig_dims: int, *, named: bool) -> da.Array:
 def memory_chunks(
     shape: tuple[int, ...], itemsize: int, sig_dims: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Take the shape of data in memory; return chunks of whole frames that lie together."""
+    """Return chunks of full frames that are contiguous in memory, for data of this shape."""
     n_nav = len(shape) - sig_dims
     frame_bytes = max(1, math.prod(shape[n_nav:]) * itemsize)
-    most = parse_bytes(dask.config.get("array.chunk-size")) // frame_bytes
-    room = max(1, min(most, math.prod(shape[:n_nav]) // MEMORY_CHUNKS))
+    max_frames = parse_bytes(dask.config.get("array.chunk-size")) // frame_bytes
+    room = max(1, min(max_frames, math.prod(shape[:n_nav]) // MEMORY_CHUNKS))
     chunks: list[tuple[int, ...]] = [(n,) for n in shape]
     for axis in reversed(range(n_nav)):
         size = shape[axis]
-        pieces = max(1, math.ceil(size / room))
-        chunks[axis] = tuple(size * (k + 1) // pieces - size * k // pieces for k in range(pieces))
-        room = max(1, room // size) if pieces == 1 and size else 1
+        n = max(1, math.ceil(size / room))
+        chunks[axis] = tuple(size * (k + 1) // n - size * k // n for k in range(n))
+        room = max(1, room // size) if n == 1 and size else 1
     return tuple(chunks)
 
 
 def _warn_if_huge(array: da.Array) -> None:
-    """Warn where data in memory are more than it can carry, or have to be sent elsewhere."""
+    """Warn if data in memory fill more than half of it, or are sent to other processes."""
     share = config.worker_memory()
     memory = None if share is None else share * (os.cpu_count() or 1)
     try:
@@ -110,13 +110,13 @@ def _warn_if_huge(array: da.Array) -> None:
         get = None
     nbytes = int(array.nbytes)
     size = format_bytes(nbytes)
-    load = "load it with hyperspy.api.load(..., lazy=True), or set it up on the cluster"
+    remedy = "load it with hyperspy.api.load(..., lazy=True), or create it on the cluster"
     if get not in (get_threaded, get_sync) and nbytes > SENT_BYTES:
-        text = f"the signal holds {size} in memory, which are sent to other processes: {load}"
+        text = f"the signal holds {size} in memory, which are sent to other processes: {remedy}"
     elif memory is not None and nbytes > memory / 2:
         text = (
-            f"the signal holds {size} in memory, more than half of the {format_bytes(memory)} that "
-            f"there are: {load}"
+            f"the signal holds {size} in memory, more than half of the {format_bytes(memory)} "
+            f"of this machine: {remedy}"
         )
     else:
         return

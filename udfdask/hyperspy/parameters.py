@@ -1,4 +1,4 @@
-"""Parameters of a mapped function that are signals: a value for each position, as in `s.map`."""
+"""Read parameters of a mapped function that are signals, as `s.map` does."""
 
 from __future__ import annotations
 
@@ -14,31 +14,33 @@ from udfdask.udf import UDF
 
 
 def read_parameters(signal: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Take a signal and parameters; return these with signals made aux data, or constant."""
+    """Return the parameters of a map over `signal`; signals become aux data or constants."""
     from hyperspy.api import signals
 
     return {
-        name: _read(signal, name, value) if isinstance(value, signals.BaseSignal) else value
+        name: _read_parameter(signal, name, value)
+        if isinstance(value, signals.BaseSignal)
+        else value
         for name, value in kwargs.items()
     }
 
 
-def _read(signal: Any, name: str, given: Any) -> Any:
-    """Return a value for each position, or the only one that there is."""
+def _read_parameter(signal: Any, name: str, value: Any) -> Any:
+    """Return a signal as aux data if it has a value for each position, else its constant value."""
     nav = signal.axes_manager.navigation_shape
-    own = given.axes_manager.navigation_shape
+    own = value.axes_manager.navigation_shape
     if own == nav:
-        data = aligned_data(given)
+        data = aligned_data(value)
         extra = data.shape[len(nav) :]
         return UDF.aux_data(data, kind="nav", extra_shape=extra, dtype=data.dtype)
     if own not in ((), (1,)):
         raise ArgumentValueError(
-            f"the parameter {name} is {given!r}, but {signal!r} is mapped: its navigation axes "
-            f"must have the same sizes {nav}, or there must be none"
+            f"the parameter {name} is {value!r}, but {signal!r} is mapped: the parameter needs "
+            f"navigation axes of the same sizes {nav}, or none"
         )
-    if isinstance(given.data, da.Array):
+    if isinstance(value.data, da.Array):
         raise ArgumentTypeError(
             f"the parameter {name} is a lazy signal with one value for all positions: call its "
             ".compute() first"
         )
-    return np.squeeze(given.data)
+    return np.squeeze(value.data)

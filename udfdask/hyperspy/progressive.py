@@ -1,4 +1,4 @@
-"""Runs over a signal that hand out signals while they go on."""
+"""Progressive runs over a signal: snapshots with signals."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from udfdask.hyperspy.make_signal import make_nav_signal
 from udfdask.hyperspy.results import SignalResult
 from udfdask.run.progressive import Snapshot
 from udfdask.run.progressive.iterator import SnapshotIterator
-from udfdask.run.progressive.snapshot import PartialRun
+from udfdask.run.progressive.snapshot import BaseSnapshot
 
 
-class SignalSnapshot(PartialRun[SignalResult]):
+class SignalSnapshot(BaseSnapshot[SignalResult]):
     """The results of a run over the chunks that have been merged so far, as signals.
 
-    What it holds does not change while the run goes on. Made by ``signal.udf.run_udf_iter``.
-    `buffers` holds a `SignalResult` in memory for each UDF.
+    A snapshot does not change while the run continues. ``signal.udf.run_udf_iter`` yields
+    snapshots. `buffers` holds a `SignalResult` in memory for each UDF.
 
     Parameters
     ----------
     snapshot : Snapshot
-        The same with arrays.
+        The snapshot with arrays.
     labels : SignalLabels
-        Axes and metadata of the signal that is processed.
+        Axes and metadata of the input signal.
 
     Examples
     --------
@@ -39,22 +39,21 @@ class SignalSnapshot(PartialRun[SignalResult]):
 
     def __init__(self, snapshot: Snapshot, labels: SignalLabels) -> None:
         super().__init__(
-            snapshot._found, lambda number: SignalResult(snapshot.buffers[number], labels)
+            snapshot._state, lambda number: SignalResult(snapshot.buffers[number], labels)
         )
         self._snapshot = snapshot
         self._labels = labels
 
     @property
     def damage(self) -> Any:
-        """Which positions have been processed, a navigation signal of booleans."""
+        """Mask of the positions that have been processed, a navigation signal of booleans."""
         return make_nav_signal(self._snapshot.damage, self._labels)
 
 
 class SignalIterator(SnapshotIterator[SignalSnapshot]):
-    """Iterates over the snapshots of a run over a signal; also `async for`.
+    """Iterates over the snapshots of a run over a signal, one per merged chunk.
 
-    It behaves as `UDFIterator` does, with signals instead of arrays. Made by
-    ``signal.udf.run_udf_iter``.
+    It works like `udfdask.UDFIterator`. ``signal.udf.run_udf_iter`` returns iterators.
 
     Examples
     --------

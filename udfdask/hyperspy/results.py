@@ -1,4 +1,4 @@
-"""The results of a UDF as signals: a mapping that is a dask collection, as `Result` is."""
+"""The results of a UDF as signals."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from udfdask.scheduling.unwrap import open_labelled
 class SignalResult(NamedResults):
     """The results of one UDF: a mapping from their names to HyperSpy signals.
 
-    Lazy, it holds lazy signals, and is a dask collection itself: `udfdask.compute` and
-    `dask.compute` take it. Made by ``signal.udf.run_udf``.
+    A lazy mapping holds lazy signals and is a dask collection: `udfdask.compute` and `dask.compute`
+    take it. ``signal.udf.run_udf`` returns it.
 
     Parameters
     ----------
     result : Result
         The results as arrays.
     labels : SignalLabels
-        Axes and metadata of the signal that was processed.
+        Axes and metadata of the input signal.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class SignalResult(NamedResults):
     __slots__ = ("_labels", "_result", "_signals")
 
     def __init__(self, result: Result, labels: SignalLabels) -> None:
-        super().__init__(result._about)
+        super().__init__(result._info)
         self._result = result
         self._labels = labels
         self._signals: dict[tuple[str, str], Any] = {}
@@ -68,30 +68,31 @@ class SignalResult(NamedResults):
 
     @property
     def valid_mask(self) -> Mapping[str, Any]:
-        """For each result a signal of booleans, True where it is valid."""
+        """A boolean signal for each result, True at valid values."""
         masks = self._result.valid_mask
         return {name: self._signal("valid_mask", name, masks) for name in self._result}
 
     def compute(self, show_progressbar: bool | None = None, **kwargs: Any) -> SignalResult:
-        """Return the same results in memory, computed in one pass over the data.
+        """Compute all results in one pass over the data.
 
-        Unlike `BaseSignal.compute`, which changes a signal, this leaves the lazy ones as they are.
+        Unlike `BaseSignal.compute`, this method does not change the lazy signals.
 
         Parameters
         ----------
         show_progressbar : bool, optional
-            Show a progress bar that counts frames; by default what HyperSpy's preferences say.
+            Whether to show a progress bar that counts frames; by default as set in HyperSpy's
+            preferences.
         **kwargs
-            Passed on to `dask.compute`: scheduler, num_workers, resources, ...
+            Arguments of `dask.compute`: scheduler, num_workers, resources, ...
 
         Returns
         -------
         SignalResult
-            Holding signals in memory.
+            The same results with signals in memory.
 
         See Also
         --------
-        udfdask.compute : Computes the results of several runs in one pass.
+        udfdask.compute : Compute the results of several runs in one pass.
 
         Examples
         --------
@@ -107,10 +108,10 @@ class SignalResult(NamedResults):
         return done
 
     def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
-        """Return a result, or its mask, as a signal: always the same one."""
+        """Return a result, or its mask, as a signal; always the same object."""
         self._check_name(name)
         if (what, name) not in self._signals:
-            self._signals[what, name] = make_signal(arrays[name], self._about, name, self._labels)
+            self._signals[what, name] = make_signal(arrays[name], self._info, name, self._labels)
         return self._signals[what, name]
 
     # The dask collection protocol.
@@ -146,7 +147,7 @@ class SignalResult(NamedResults):
 
 @open_labelled.register
 def _open(signals: SignalResult) -> tuple[Result, Callable[[Result], SignalResult]]:
-    """Let udfdask's own `compute` see arrays only: metadata, often large, stay here."""
+    """Give `udfdask.compute` only the arrays: metadata, often large, are not sent to a cluster."""
     bare = signals.result
     return bare, lambda done: signals if done is bare else SignalResult(done, signals._labels)
 
@@ -154,7 +155,7 @@ def _open(signals: SignalResult) -> tuple[Result, Callable[[Result], SignalResul
 def _computed(
     blocks: Any, gather: Callable[..., Result], extra: tuple[Any, ...], labels: SignalLabels
 ) -> SignalResult:
-    """Return signals in memory from the blocks of lazy ones."""
+    """Return signals in memory from the values of the tasks."""
     return SignalResult(gather(blocks, *extra), labels)
 
 

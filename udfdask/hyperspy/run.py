@@ -1,4 +1,4 @@
-"""Runs UDFs over a signal: its data to the engine, results back as signals."""
+"""Run UDFs over the data of a signal."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from udfdask.udf import UDF
 
 
 def open_signal(signal: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Take a signal; return what dask computes in its place, and what makes a signal of that.
+    """Return the array that dask computes for a signal, and a function that restores the signal.
 
-    A signal in memory stays what it is; dask must not see it: it would look into it for ever.
+    A signal in memory is returned unchanged. dask must not get it: it would iterate over it without
+    end.
     """
     if not isinstance(signal.data, da.Array):
         return None, lambda _: signal
@@ -31,11 +32,11 @@ def open_signal(signal: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def _with_data(signal: Any, data: Any) -> Any:
-    """Return a signal over other data: in memory where these are, lazy otherwise."""
+    """Return a copy of a signal with other data: lazy if these are lazy, else in memory."""
     made = signal.deepcopy()
     made.data = data
     if made._lazy and not isinstance(data, da.Array):
-        made.compute(show_progressbar=False)  # nothing is left to compute: it changes the class
+        made.compute(show_progressbar=False)  # computes nothing, only changes the class
     return made
 
 
@@ -48,7 +49,7 @@ def run_on_signal(
     show_progressbar: bool | None,
     **options: Unpack[RunOptions],
 ) -> tuple[Result, ...]:
-    """Run UDFs over a signal; return their results, computed in one pass unless they stay lazy."""
+    """Run UDFs over a signal; compute their results in one pass unless they stay lazy."""
     lazy = bool(signal._lazy if lazy_output is None else lazy_output)
     array, sig_dims = read_frames(signal, named=lazy)
     results = run_udf(array, as_list(udf), sig_dims=sig_dims, roi=roi, **options)
@@ -63,6 +64,6 @@ def iterate_on_signal(
     """Run UDFs over a signal; return an iterator over snapshots."""
     array, sig_dims = read_frames(signal, named=False)
     run = prepare_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
-    for about in run.abouts:
-        check_dtypes(about.udf_name, about.buffers)
+    for info in run.infos:
+        check_dtypes(info.udf_name, info.buffers)
     return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(signal)))

@@ -1,4 +1,4 @@
-"""What the results of a UDF have in common, whether they are arrays or signals."""
+"""The base class of all results of a UDF, and their metadata."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from udfdask.udf.buffers import BufferSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What a result knows besides its arrays."""
+class ResultInfo:
+    """Metadata of the results of one UDF."""
 
     udf_name: str
     """Name of the UDF's class."""
@@ -28,13 +28,13 @@ class About:
     sig_shape: tuple[int, ...]
     """Shape of a frame."""
     explanation: Explanation
-    """What the run does."""
+    """Description of the run."""
     axes: dict[str, tuple[Axis, ...]]
     """Extra dimensions of each result."""
     in_units: frozenset[str] = frozenset()
     """Names of the results in the unit of the data."""
     files: tuple[str, ...] = ()
-    """Files and stores that the data are read from, as far as is known."""
+    """Files and stores that the data are known to be read from."""
 
     @property
     def nav_shape(self) -> tuple[int, ...]:
@@ -45,19 +45,19 @@ class About:
 class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
     """A mapping from the names of results to values; a dask collection while they are lazy."""
 
-    __slots__ = ("_about",)
+    __slots__ = ("_info",)
 
-    def __init__(self, about: About) -> None:
-        self._about = about
+    def __init__(self, info: ResultInfo) -> None:
+        self._info = info
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._about.buffers)
+        return iter(self._info.buffers)
 
     def __len__(self) -> int:
-        return len(self._about.buffers)
+        return len(self._info.buffers)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._about.buffers  # Mapping's own method would make the value
+        return name in self._info.buffers  # Mapping's own method would make the value
 
     def __bool__(self) -> bool:
         return True  # even without results there is a graph to compute
@@ -65,23 +65,23 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
-        # comparing lazy arrays element by element has no single answer
+        # Mapping would compare lazy arrays, and these have no truth value
         return self is other
 
     def _check_name(self, name: str) -> None:
         """Raise if the UDF has no result of this name."""
         if name not in self:
             raise UndeclaredBufferError(
-                f"{self._about.udf_name} has no result {name!r}; there are {sorted(self)}"
+                f"{self._info.udf_name} has no result {name!r}; there are {sorted(self)}"
             )
 
     def explain(self) -> Explanation:
-        """Return what the run does, in words: chunks, tasks, bytes, memory, tiles, merges.
+        """Describe the run: chunks, tasks, bytes, memory, tiles, merges.
 
         Returns
         -------
         Explanation
-            Printed, it shows several lines; its attributes hold the numbers.
+            `print` shows the description; attributes hold the numbers.
 
         Examples
         --------
@@ -90,4 +90,4 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         >>> ud.run_udf(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF()).explain().n_chunks
         4
         """
-        return self._about.explanation
+        return self._info.explanation

@@ -1,4 +1,4 @@
-"""The options that entry points share: declared once for type checkers, checked in one way."""
+"""The options that all entry points share, and how their names are checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from udfdask.scheduling.scheduler_options import SchedulerOptions, check_options
 
 
 class RunOptions(TypedDict, total=False):
-    """Options that every entry point passes to the plan as they are.
+    """Options that every entry point passes to the plan unchanged.
 
     `sig_dims` and `roi` are not among them: DataArrays and signals have their own kinds of both.
     `run_udf` documents the options; `make_plan` has the defaults.
@@ -25,7 +25,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class IterOptions(RunOptions, SchedulerOptions, total=False):
-    """Options that every entry point to a progressive run passes to `prepare_run` as they are."""
+    """Options that every entry point to a progressive run passes to `prepare_run` unchanged."""
 
     plots: Any
     scheduler: Any
@@ -33,7 +33,7 @@ class IterOptions(RunOptions, SchedulerOptions, total=False):
 
 
 def check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise if a function is called with options that it does not have."""
+    """Raise if a function does not have all of these options."""
     known = inspect.signature(function).parameters
     unknown = options.keys() - known.keys()
     if unknown:
@@ -42,6 +42,6 @@ def check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> Non
 
 
 def check_iter_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise if a progressive run is asked for with options that neither it nor a scheduler has."""
+    """Raise if neither a progressive run nor the scheduler has all of these options."""
     own = inspect.signature(function).parameters
     check_options(function.__name__, options, options.get("scheduler"), own)

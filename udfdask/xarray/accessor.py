@@ -1,4 +1,4 @@
-"""The accessors; they forward."""
+"""The accessor `udf` of DataArrays and Datasets."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.udf import UDF
 from udfdask.xarray import run as running
-from udfdask.xarray.progressive import LabelledIterator, run_udf_iter
+from udfdask.xarray.progressive import LabeledIterator, run_udf_iter
 
 SigDims = int | str | Sequence[Hashable]
-"""Names of the signal dimensions, or the number of the last ones."""
+"""Names of the signal dimensions, or their number if they are the last dimensions."""
 
 
 class DatasetOptions(RunOptions, total=False):
@@ -37,11 +37,11 @@ class DatasetOptions(RunOptions, total=False):
 class DataArrayUDF:
     """Runs UDFs over a DataArray, as ``array.udf``, after ``import udfdask.xarray``.
 
-    Signal dimensions are given by name, ``sig_dims=("ky", "kx")``; all others are navigation. Axes
-    are moved, lazily, if signal dimensions are not the last ones.
+    ``sig_dims=("ky", "kx")`` names the signal dimensions; all others are navigation dimensions. If
+    signal dimensions are not the last ones, axes are moved, lazily.
 
-    Of a chunked DataArray results are lazy. One without chunks is cut into some and processed at
-    once, as xarray's own functions do.
+    Results are lazy if the DataArray has chunks. Otherwise the data get chunks and are processed
+    immediately, as in xarray's own functions.
 
     Parameters
     ----------
@@ -93,25 +93,25 @@ class DataArrayUDF:
         valid_masks: bool = False,
         **options: Unpack[RunOptions],
     ) -> xr.Dataset | tuple[xr.Dataset, ...]:
-        """Run one UDF, or several in one pass, and return labelled results.
+        """Run one UDF, or several in one pass, and return labeled results.
 
         Parameters
         ----------
         udf : UDF, or list or tuple of UDF
-            What to run. All UDFs of a list share one pass over the data.
+            The UDFs to run. All UDFs of a list share one pass over the data.
         sig_dims : str, sequence of hashable, or int
-            Names of the signal dimensions, in the order of the axes of a frame, or the number of
-            the last ones.
+            Names of the signal dimensions, in the order of the axes of a frame, or their number if
+            they are the last dimensions.
         roi : xarray.DataArray or array-like, optional
-            Which scan positions are processed. A boolean DataArray is aligned by its coordinates,
-            and repeated along navigation dimensions that it lacks. Otherwise as in
+            The scan positions to process. A boolean DataArray is aligned by its coordinates, and
+            repeated along navigation dimensions that it does not have. All other forms are as in
             `udfdask.run_udf`, in the order of the navigation dimensions.
         rename : dict, optional
-            Other names for variables: of the result ``"a"``, ``{"a": "b"}``.
+            New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
         keep_attrs : bool, optional
-            Whether variables and Datasets have the attributes of the data; by default as xarray's
-            option `keep_attrs` says. Those that describe values, such as `units` and `long_name`,
-            are only kept for results that are in the unit of the data (`UDF.keeps_units`).
+            Whether variables and Datasets get the attributes of the data; by default as set by
+            xarray's option `keep_attrs`. Attributes that describe values, such as `units` and
+            `long_name`, are kept only for results in the unit of the data (`UDF.keeps_units`).
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
         **options
@@ -121,26 +121,26 @@ class DataArrayUDF:
         -------
         xarray.Dataset or tuple of xarray.Dataset
             A Dataset for a UDF, a tuple of them for a list. Variables of kind nav have the
-            navigation dimensions, those of kind sig the signal dimensions; extra dimensions are
-            named, and have coordinates, as `UDF.get_result_axes` says. All coordinates are kept
-            whose dimensions are there.
+            navigation dimensions, variables of kind sig the signal dimensions.
+            `UDF.get_result_axes` gives the names and coordinates of extra dimensions. Coordinates
+            are kept if the result has all their dimensions.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument, or what a UDF declares, cannot be: there is no such dimension, the ROI
-            is not aligned, a result is called like a dimension.
+            If an argument or a UDF's declaration is invalid: a dimension is unknown, the ROI cannot
+            be aligned, or a result has the name of a dimension.
         UDFError
-            As `udfdask.run_udf` does.
+            As in `udfdask.run_udf`.
 
         Warns
         -----
         UDFWarning
-            If a task needs much memory, or much data without chunks are processed at once.
+            If a task needs much memory, or large data without chunks are processed at once.
 
         See Also
         --------
-        udfdask.run_udf : The same without labels.
+        udfdask.run_udf : Return results without labels.
 
         Examples
         --------
@@ -169,7 +169,7 @@ class DataArrayUDF:
         keep_attrs: bool | None = None,
         **kwargs: Any,
     ) -> xr.DataArray:
-        """Return what a function gives for every frame.
+        """Call a function with every frame.
 
         Parameters
         ----------
@@ -180,29 +180,29 @@ class DataArrayUDF:
         sig_dims, roi
             As in `run_udf`.
         output_dims : sequence of hashable, optional
-            Names for the axes of what `func` returns; dimensions of the data among them keep
-            their coordinates. By default ``result_dim_0``, ``result_dim_1``, ...
+            Names for the axes of the arrays that `func` returns. Dimensions of the data among them
+            keep their coordinates. By default ``result_dim_0``, ``result_dim_1``, ...
         output_shape, output_dtype, ragged
             As in `udfdask.map_frames`.
         keep_attrs : bool, optional
-            Whether the result has the attributes of the data. By default as xarray's option says;
-            if that is not set either, all but those that describe values, such as `units`, which
-            a function may change.
+            Whether the result gets the attributes of the data. By default as set by xarray's
+            option. If the option is not set either, attributes that describe values, such as
+            `units`, are dropped, because the unit of the output is unknown.
         **kwargs
             As in `udfdask.map_frames`.
 
         Returns
         -------
         xarray.DataArray
-            With the navigation dimensions and those of what `func` returns, and the name of the
-            data; fill outside the ROI.
+            Its dimensions are the navigation dimensions and the axes of the arrays that `func`
+            returns; its name is that of the data. Positions outside the ROI have the fill value.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument cannot be.
+            If an argument is invalid.
         UDFError
-            As `udfdask.run_udf` does, or if `func` returns something that is no array.
+            As in `udfdask.run_udf`, or if `func` does not return an array or scalar.
 
         Warns
         -----
@@ -211,7 +211,7 @@ class DataArrayUDF:
 
         See Also
         --------
-        xarray.apply_ufunc : The same for functions that broadcast.
+        xarray.apply_ufunc : Apply a function that broadcasts.
 
         Examples
         --------
@@ -245,29 +245,27 @@ class DataArrayUDF:
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
         **options: Unpack[IterOptions],
-    ) -> LabelledIterator:
-        """Run UDFs and hand out their labelled results while the run goes on.
+    ) -> LabeledIterator:
+        """Run UDFs and yield labeled intermediate results.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            What to run; all UDFs share one pass over the data.
-        sig_dims, roi, rename, keep_attrs, valid_masks
+        udf, sig_dims, roi, rename, keep_attrs, valid_masks
             As in `run_udf`.
         **options
             As in `udfdask.run_udf_iter`.
 
         Returns
         -------
-        LabelledIterator
-            Yields a `LabelledSnapshot` after each merged chunk.
+        LabeledIterator
+            Yields a `LabeledSnapshot` after each merged chunk.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument, or what a UDF declares, cannot be.
+            If an argument or a UDF's declaration is invalid.
         UDFError
-            As `udfdask.run_udf_iter` does.
+            As in `udfdask.run_udf_iter`.
 
         Warns
         -----
@@ -276,7 +274,7 @@ class DataArrayUDF:
 
         See Also
         --------
-        udfdask.run_udf_iter : The same without labels.
+        udfdask.run_udf_iter : Yield results without labels.
 
         Examples
         --------
@@ -301,24 +299,22 @@ class DataArrayUDF:
         roi: Any = None,
         **options: Unpack[RunOptions],
     ) -> Explanation:
-        """Return what a run would do, in words and numbers, without running anything.
+        """Describe what `run_udf` would do with the same arguments.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            What would run.
-        sig_dims, roi, **options
+        udf, sig_dims, roi, **options
             As in `run_udf`.
 
         Returns
         -------
         Explanation
-            Printed, it shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+            `print` shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
 
         Raises
         ------
         UDFError
-            As `run_udf` does.
+            As in `run_udf`.
 
         Examples
         --------
@@ -336,12 +332,12 @@ class DataArrayUDF:
 
 @xr.register_dataset_accessor("udf")
 class DatasetUDF:
-    """Picks the variable of a Dataset that UDFs run over, as ``dataset.udf["name"]``.
+    """Selects the variable of a Dataset that UDFs run over, as ``dataset.udf["name"]``.
 
     Parameters
     ----------
     dataset : xarray.Dataset
-        Has the data among its variables.
+        The Dataset that contains the data.
 
     Examples
     --------
@@ -362,7 +358,7 @@ class DatasetUDF:
             )
         return DataArrayUDF(self._dataset[name])
 
-    if not TYPE_CHECKING:  # type checkers know that there is no such method
+    if not TYPE_CHECKING:  # type checkers know that Datasets have no such method
 
         def __getattr__(self, name: str) -> Any:
             if hasattr(DataArrayUDF, name) and not name.startswith("_"):

@@ -1,4 +1,4 @@
-"""Progressive runs over DataArrays: snapshots whose results are labelled."""
+"""Progressive runs over DataArrays: snapshots with labeled results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from udfdask.results.labels.layout import Layout
 from udfdask.run.options import IterOptions
 from udfdask.run.progressive import Snapshot
 from udfdask.run.progressive.iterator import SnapshotIterator
-from udfdask.run.progressive.snapshot import PartialRun
+from udfdask.run.progressive.snapshot import BaseSnapshot
 from udfdask.run.progressive.start import prepare_run
 from udfdask.udf import UDF
 from udfdask.xarray.run import make_layouts
@@ -27,29 +27,29 @@ def run_udf_iter(
     rename: Mapping[str, Hashable] | None,
     valid_masks: bool,
     **options: Unpack[IterOptions],
-) -> LabelledIterator:
-    """Return the snapshots of a run."""
+) -> LabeledIterator:
+    """Return an iterator over the snapshots of a run."""
     run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
-    layouts = make_layouts(run.abouts, data.labels, rename)
-    label = partial(LabelledSnapshot, labels=data.labels, layouts=layouts, valid_masks=valid_masks)
-    return LabelledIterator(run, label)
+    layouts = make_layouts(run.infos, data.labels, rename)
+    label = partial(LabeledSnapshot, labels=data.labels, layouts=layouts, valid_masks=valid_masks)
+    return LabeledIterator(run, label)
 
 
-class LabelledSnapshot(PartialRun[xr.Dataset]):
-    """The labelled results of a run over the chunks that have been merged so far.
+class LabeledSnapshot(BaseSnapshot[xr.Dataset]):
+    """The labeled results of a run over the chunks that have been merged so far.
 
-    What it holds does not change while the run goes on. Snapshots are made by
-    `DataArray.udf.run_udf_iter`. `buffers` holds a computed Dataset for each UDF, in which
-    positions that have not been processed are zero.
+    A snapshot does not change while the run continues. `DataArray.udf.run_udf_iter` yields
+    snapshots. `buffers` holds a computed Dataset for each UDF. Its values are zero at positions
+    that have not been processed.
 
     Parameters
     ----------
     snapshot : Snapshot
-        The same without labels.
+        The snapshot without labels.
     labels : Labels
         Labels of the data.
     layouts : sequence of Layout
-        Where the results of each UDF go in its Dataset.
+        The layout of the Dataset of each UDF.
     valid_masks : bool
         Whether Datasets contain valid masks.
 
@@ -76,22 +76,22 @@ class LabelledSnapshot(PartialRun[xr.Dataset]):
             masks = result.valid_mask if valid_masks else None
             return layouts[number].fill(result, masks, snapshot.damage)
 
-        super().__init__(snapshot._found, make)
+        super().__init__(snapshot._state, make)
         self._snapshot = snapshot
         self._labels = labels
 
     @property
     def damage(self) -> xr.DataArray:
-        """Which frames have been processed, booleans."""
+        """Mask of the frames that have been processed, booleans."""
         labels = self._labels
         coords = labels.coords.drop_dims(labels.sig, errors="ignore").coords
         return xr.DataArray(self._snapshot.damage, dims=labels.nav, coords=coords)
 
 
-class LabelledIterator(SnapshotIterator[LabelledSnapshot]):
-    """Iterates over the labelled snapshots of a run, one after each merged chunk; also `async for`.
+class LabeledIterator(SnapshotIterator[LabeledSnapshot]):
+    """Iterates over the labeled snapshots of a run, one per merged chunk.
 
-    It does what `udfdask.UDFIterator` does. Iterators are made by `DataArray.udf.run_udf_iter`.
+    It works like `udfdask.UDFIterator`. `DataArray.udf.run_udf_iter` returns iterators.
 
     Examples
     --------
@@ -100,5 +100,5 @@ class LabelledIterator(SnapshotIterator[LabelledSnapshot]):
     >>> array = xr.DataArray(da.ones((4, 3, 2), chunks=(1, 3, 2)), dims=("y", "x", "E"))
     >>> with array.udf.run_udf_iter(SumUDF(), "E", scheduler="synchronous") as snapshots:
     ...     next(snapshots)
-    <LabelledSnapshot of SumUDF: 1 of 4 chunks>
+    <LabeledSnapshot of SumUDF: 1 of 4 chunks>
     """

@@ -1,4 +1,4 @@
-"""Runs over DataArrays: labels become axes, then axes become labels."""
+"""Run UDFs over a DataArray and label their results."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import xarray as xr
 from udfdask.results.labels.from_dataarray import Arranged, name_output_dims, warn_if_huge
 from udfdask.results.labels.labels import Labels
 from udfdask.results.labels.layout import Layout, check_rename, make_layout
-from udfdask.results.named_results import About
+from udfdask.results.named_results import ResultInfo
 from udfdask.run.options import RunOptions
-from udfdask.run.run_udf import describe_results, make_results, plan_run, show_warnings
+from udfdask.run.run_udf import make_infos, make_results, plan_run, show_warnings
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 
 _FRAME_RESULT = "result"
-"""Name of the result of an AutoUDF."""
+"""Name of the result of `AutoUDF`."""
 
 _UNNAMED = "__udfdask_result__"
-"""Name of a variable while it must not be in the way of any dimension."""
+"""Temporary name of a variable, which no dimension has."""
 
 _STACKLEVEL = 4
-"""Of warnings: from here over the accessor to the user's line."""
+"""Stack level of warnings: from here through the accessor to the user's line."""
 
 
 def run_udf(
@@ -34,10 +34,10 @@ def run_udf(
     valid_masks: bool,
     **options: Unpack[RunOptions],
 ) -> xr.Dataset | tuple[xr.Dataset, ...]:
-    """Return the Dataset of a UDF, or one for each."""
+    """Return the Dataset of one UDF, or a Dataset for each UDF of a list."""
 
-    def lay_out(abouts: Sequence[About]) -> list[Layout]:
-        return make_layouts(abouts, data.labels, rename)
+    def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
+        return make_layouts(infos, data.labels, rename)
 
     datasets = _run(data, udf, lay_out, valid_masks, options)
     return datasets[0] if isinstance(udf, UDF) else datasets
@@ -46,11 +46,11 @@ def run_udf(
 def map_frames(data: Arranged, udf: UDF, output_dims: Sequence[Hashable] | None) -> xr.DataArray:
     """Return the labeled result of a UDF that calls a function with each frame."""
 
-    def lay_out(abouts: Sequence[About]) -> list[Layout]:
-        (layout,) = make_layouts(abouts, data.labels, {_FRAME_RESULT: _UNNAMED})
+    def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
+        (layout,) = make_layouts(infos, data.labels, {_FRAME_RESULT: _UNNAMED})
         if output_dims is None:
             return [layout]
-        shape = abouts[0].buffers[_FRAME_RESULT].extra_shape
+        shape = infos[0].buffers[_FRAME_RESULT].extra_shape
         return [name_output_dims(layout, _FRAME_RESULT, shape, output_dims, data.labels)]
 
     (dataset,) = _run(data, udf, lay_out, False, {})
@@ -58,29 +58,29 @@ def map_frames(data: Arranged, udf: UDF, output_dims: Sequence[Hashable] | None)
 
 
 def make_layouts(
-    abouts: Sequence[About], labels: Labels, rename: Mapping[str, Hashable] | None
+    infos: Sequence[ResultInfo], labels: Labels, rename: Mapping[str, Hashable] | None
 ) -> list[Layout]:
-    """Return where the results of each UDF go, checked; none of them needs to exist yet."""
-    check_rename(rename, [name for about in abouts for name in about.buffers])
-    return [make_layout(about, labels, rename) for about in abouts]
+    """Return the checked layout for the results of each UDF, before the results exist."""
+    check_rename(rename, [name for info in infos for name in info.buffers])
+    return [make_layout(info, labels, rename) for info in infos]
 
 
 def _run(
     data: Arranged,
     udf: UDF | Sequence[UDF],
-    lay_out: Callable[[Sequence[About]], list[Layout]],
+    lay_out: Callable[[Sequence[ResultInfo]], list[Layout]],
     valid_masks: bool,
     options: RunOptions,
 ) -> tuple[xr.Dataset, ...]:
-    """Return a Dataset for each UDF, lazy ones of lazy data."""
+    """Return a Dataset for each UDF, lazy if the data are lazy."""
     plan, array = plan_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
-    layouts = lay_out(describe_results(plan, 0))
+    layouts = lay_out(make_infos(plan, 0))
     show_warnings(plan, stacklevel=_STACKLEVEL)
     warn_if_huge(data, _STACKLEVEL)
     results = make_results(plan, array)
     if not data.was_lazy:
         results = compute(*results)
     return tuple(
-        result._labelled(layout, valid_masks)
+        result._make_dataset(layout, valid_masks)
         for result, layout in zip(results, layouts, strict=True)
     )

@@ -69,7 +69,8 @@ def test_a_udf_without_results():
 def test_a_result_called_like_a_dimension():
     udf = make({"sig_x": {"kind": "nav"}}, process_frame=lambda self, frame: None)()
     result = ud.run_udf(da.ones((2, 2, 2, 2)), udf)
-    with pytest.raises(ArgumentValueError, match="the result 'sig_x' is called like a dimension"):
+    match = "the result 'sig_x' has the same name as a dimension"
+    with pytest.raises(ArgumentValueError, match=match):
         result.to_xarray()
     assert list(result.to_xarray(rename={"sig_x": "s"}).data_vars) == ["s"]
     with pytest.raises(ArgumentValueError, match="no result 'x', only"):
