@@ -1,4 +1,4 @@
-"""map_frames beside xarray's own apply_ufunc: the same DataArray."""
+"""map_frames and xarray's own apply_ufunc return the same DataArray."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Progressive runs through the door: labelled snapshots."""
+"""Progressive runs over DataArrays: labeled snapshots."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Results without labels of their own as Datasets."""
+"""Convert results without labels to Datasets."""
 
 import dask.array as da
 import numpy as np
@@ -78,7 +78,7 @@ def test_a_result_called_like_a_dimension():
 
 
 def axes(buffers, given):
-    """A result with these buffers, whose extra dimensions are described like this."""
+    """A result with these buffers and these axes of extra dimensions."""
     cls = make(
         buffers,
         process_frame=lambda self, frame: None,

@@ -1,4 +1,4 @@
-"""Errors, and all the ways to stop."""
+"""Errors, and all ways to stop a run."""
 
 import concurrent.futures
 import signal
