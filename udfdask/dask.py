@@ -27,11 +27,6 @@ class ArrayAccessor:
     Each method calls the function of the same name in `udfdask` with the array. The documentation
     of these functions describes options and errors.
 
-    Parameters
-    ----------
-    array : dask.array.Array, shape (*nav, *sig)
-        The data.
-
     Examples
     --------
     >>> import dask.array as da

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Unpack, overload
 
 from hyperspy.api import signals
 
-from udfdask.hyperspy.data import read_frames
+from udfdask.hyperspy.data import read_frames, read_parameters
 from udfdask.hyperspy.labels import read_labels
-from udfdask.hyperspy.make_signal import make_mapped
-from udfdask.hyperspy.parameters import read_parameters
-from udfdask.hyperspy.progressive import SignalIterator
+from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
+from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
-from udfdask.hyperspy.run import iterate_on_signal, open_signal, run_on_signal
+from udfdask.hyperspy.run import open_signal, run_on_signal
 from udfdask.results.explanation import Explanation
 from udfdask.run.forwarding import documented_by, forwards
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
+from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
@@ -41,11 +42,6 @@ class UDFAccessor:
 
     The navigation axes of the signal are those of the scan; its signal axes are those of a frame.
     Results are signals with the axes, units and metadata of the input signal.
-
-    Parameters
-    ----------
-    signal : BaseSignal
-        Lazy or in memory; any chunks will do.
 
     Examples
     --------
@@ -260,8 +256,12 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_iter_options(self.run_udf_iter, options)
+        array, sig_dims = read_frames(self._signal, named=False)
         region = read_roi(self._signal, roi, navigation_mask)
-        return iterate_on_signal(self._signal, udf, region, **options)
+        run = prepare_run(array, udf, sig_dims=sig_dims, roi=region, **options)
+        for info in run.infos:
+            check_dtypes(info.udf_name, info.buffers)
+        return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
 
     @forwards(RunOptions, run_udf)
     def explain(

@@ -1,4 +1,4 @@
-"""Read the data of a signal as a dask array of shape (*nav, *sig), without copying them."""
+"""Read the data of signals, without copying them: as frames, or as parameters of a function."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import math
 import os
 import uuid
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import dask
 import dask.array as da
+import numpy as np
 from dask import base
 from dask.array.core import slices_from_chunks
 from dask.local import get_sync
@@ -19,6 +21,7 @@ from dask.utils import format_bytes, parse_bytes
 
 from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.udf import UDF
 
 
 def wants_progressbar(asked: bool | None) -> bool:
@@ -55,7 +58,7 @@ def read_frames(signal: Any, *, named: bool) -> tuple[da.Array, int]:
         )
     data = aligned_data(signal)
     if not isinstance(data, da.Array):
-        data = _wrapped(data, sig_dims, named=named)
+        data = _wrap(data, sig_dims, named=named)
     return data, sig_dims
 
 
@@ -67,13 +70,13 @@ def aligned_data(signal: Any) -> Any:
     return signal.data if order == tuple(range(signal.data.ndim)) else signal.data.transpose(order)
 
 
-def _wrapped(data: Any, sig_dims: int, *, named: bool) -> da.Array:
+def _wrap(data: Any, sig_dims: int, *, named: bool) -> da.Array:
     """Return a dask array whose blocks are views of an array in memory.
 
     `dask.array.from_array` would copy the data first.
     """
     chunks = memory_chunks(data.shape, data.dtype.itemsize, sig_dims)
-    # hashing reads all data, so it is done only for lazy results, which may be computed twice
+    # equal data give equal names, but hashing reads all data: only lazy results pay for it
     token = base.tokenize(data, chunks) if named else uuid.uuid4().hex
     name = f"signal-{token}"
     keys = itertools.product([name], *(range(len(sizes)) for sizes in chunks))
@@ -121,3 +124,36 @@ def _warn_if_huge(array: da.Array) -> None:
     else:
         return
     warnings.warn(text, UDFWarning, stacklevel=6)
+
+
+def read_parameters(signal: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a map over `signal`; signals become aux data or constants."""
+    from hyperspy.api import signals
+
+    return {
+        name: _read_parameter(signal, name, value)
+        if isinstance(value, signals.BaseSignal)
+        else value
+        for name, value in kwargs.items()
+    }
+
+
+def _read_parameter(signal: Any, name: str, value: Any) -> Any:
+    """Return a signal as aux data if it has a value for each position, else its constant value."""
+    nav = signal.axes_manager.navigation_shape
+    own = value.axes_manager.navigation_shape
+    if own == nav:
+        data = aligned_data(value)
+        extra = data.shape[len(nav) :]
+        return UDF.aux_data(data, kind="nav", extra_shape=extra, dtype=data.dtype)
+    if own not in ((), (1,)):
+        raise ArgumentValueError(
+            f"the parameter {name} is {value!r}, but {signal!r} is mapped: the parameter needs "
+            f"navigation axes of the same sizes {nav}, or none"
+        )
+    if isinstance(value.data, da.Array):
+        raise ArgumentTypeError(
+            f"the parameter {name} is a lazy signal with one value for all positions: call its "
+            ".compute() first"
+        )
+    return np.squeeze(value.data)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Unpack
 
 import dask.array as da
 
 from udfdask.hyperspy.data import read_frames, wants_progressbar
-from udfdask.hyperspy.labels import read_labels
 from udfdask.hyperspy.make_signal import check_dtypes
-from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.results.result import Result
-from udfdask.run.options import IterOptions, RunOptions
-from udfdask.run.progressive.start import prepare_run
+from udfdask.run.options import RunOptions
 from udfdask.run.run_udf import as_list, run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
@@ -56,14 +52,3 @@ def run_on_signal(
     for result in results:
         check_dtypes(result.udf_name, result.buffers)
     return results if lazy else compute(*results, progress=wants_progressbar(show_progressbar))
-
-
-def iterate_on_signal(
-    signal: Any, udf: UDF | Sequence[UDF], roi: Any, **options: Unpack[IterOptions]
-) -> SignalIterator:
-    """Run UDFs over a signal; return an iterator over snapshots."""
-    array, sig_dims = read_frames(signal, named=False)
-    run = prepare_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
-    for info in run.infos:
-        check_dtypes(info.udf_name, info.buffers)
-    return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(signal)))

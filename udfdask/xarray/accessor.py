@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import xarray as xr
@@ -14,12 +15,13 @@ from udfdask.run.forwarding import documented_by, forwards
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
+from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.udf import UDF
 from udfdask.xarray import run as running
-from udfdask.xarray.progressive import LabeledIterator, run_udf_iter
+from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
 SigDims = int | str | Sequence[Hashable]
 """Names of the signal dimensions, or their number if they are the last dimensions."""
@@ -42,11 +44,6 @@ class DataArrayUDF:
 
     Results are lazy if the DataArray has chunks. Otherwise the data get chunks and are processed
     immediately, as in xarray's own functions.
-
-    Parameters
-    ----------
-    array : xarray.DataArray
-        The data.
 
     Examples
     --------
@@ -289,7 +286,12 @@ class DataArrayUDF:
         """
         check_iter_options(self.run_udf_iter, options)
         data = arrange(self._array, sig_dims, roi, keep_attrs)
-        return run_udf_iter(data, udf, rename=rename, valid_masks=valid_masks, **options)
+        run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
+        layouts = running.make_layouts(run.infos, data.labels, rename)
+        label = partial(
+            LabeledSnapshot, labels=data.labels, layouts=layouts, valid_masks=valid_masks
+        )
+        return LabeledIterator(run, label)
 
     @forwards(RunOptions, run_udf)
     def explain(
@@ -333,11 +335,6 @@ class DataArrayUDF:
 @xr.register_dataset_accessor("udf")
 class DatasetUDF:
     """Selects the variable of a Dataset that UDFs run over, as ``dataset.udf["name"]``.
-
-    Parameters
-    ----------
-    dataset : xarray.Dataset
-        The Dataset that contains the data.
 
     Examples
     --------

@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
-from typing import Unpack
+from collections.abc import Sequence
 
 import xarray as xr
 
-from udfdask.results.labels.from_dataarray import Arranged
 from udfdask.results.labels.labels import Labels
 from udfdask.results.labels.layout import Layout
-from udfdask.run.options import IterOptions
 from udfdask.run.progressive import Snapshot
 from udfdask.run.progressive.iterator import SnapshotIterator
 from udfdask.run.progressive.snapshot import BaseSnapshot
-from udfdask.run.progressive.start import prepare_run
-from udfdask.udf import UDF
-from udfdask.xarray.run import make_layouts
-
-
-def run_udf_iter(
-    data: Arranged,
-    udf: UDF | Sequence[UDF],
-    *,
-    rename: Mapping[str, Hashable] | None,
-    valid_masks: bool,
-    **options: Unpack[IterOptions],
-) -> LabeledIterator:
-    """Return an iterator over the snapshots of a run."""
-    run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
-    layouts = make_layouts(run.infos, data.labels, rename)
-    label = partial(LabeledSnapshot, labels=data.labels, layouts=layouts, valid_masks=valid_masks)
-    return LabeledIterator(run, label)
 
 
 class LabeledSnapshot(BaseSnapshot[xr.Dataset]):
@@ -41,17 +19,6 @@ class LabeledSnapshot(BaseSnapshot[xr.Dataset]):
     A snapshot does not change while the run continues. `DataArray.udf.run_udf_iter` yields
     snapshots. `buffers` holds a computed Dataset for each UDF. Its values are zero at positions
     that have not been processed.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The snapshot without labels.
-    labels : Labels
-        Labels of the data.
-    layouts : sequence of Layout
-        The layout of the Dataset of each UDF.
-    valid_masks : bool
-        Whether Datasets contain valid masks.
 
     Examples
     --------

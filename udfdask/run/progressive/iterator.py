@@ -6,9 +6,9 @@ import contextlib
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class ProgressiveRun:
     """Called with each snapshot before it is handed out, in the thread that iterates."""
 
 
-class SnapshotIterator(Generic[T]):
+class SnapshotIterator(Iterator[T], AsyncIterator[T]):
     """Iterates over the snapshots of a run, each one labeled by a function.
 
     Parameters
@@ -61,12 +61,8 @@ class SnapshotIterator(Generic[T]):
         recipe = run.live.now
         grid = recipe.grid
         self.n_merged = 0
+        self._run = run
         self._label = label
-        self._live = run.live
-        self._infos = run.infos
-        self._start = run.start
-        self._tally = run.tally
-        self._watch = run.watch
         self._chunks: Chunks | None = None
         self._accumulators = [
             make_accumulator(recipe, number) for number in range(len(recipe.udfs))
@@ -85,7 +81,7 @@ class SnapshotIterator(Generic[T]):
         return len(self._merged_at)
 
     def __repr__(self) -> str:
-        names = ", ".join(info.udf_name for info in self._infos)
+        names = ", ".join(info.udf_name for info in self._run.infos)
         return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
 
     def update_parameters(self, changes: Sequence[Mapping[str, Any]]) -> None:
@@ -122,7 +118,7 @@ class SnapshotIterator(Generic[T]):
         >>> snapshot.buffers[0]["v"][0, 0], snapshot.buffers[0]["v"][-1, 0]
         (np.float64(4.0), np.float64(40.0))
         """
-        self._live.update(changes)
+        self._run.live.update(changes)
 
     def update_parameters_experimental(self, changes: Sequence[Mapping[str, Any]]) -> None:
         """Change parameters, as `update_parameters` does; the name in LiberTEM.
@@ -154,9 +150,8 @@ class SnapshotIterator(Generic[T]):
             self._closer = _current_caller()
         if self._chunks is not None:
             self._chunks.close()
-        if self._lock.acquire(
-            blocking=False
-        ):  # no other thread is waiting, which would end the tally
+        # a thread that waits for a snapshot holds the lock, and ends the tally itself
+        if self._lock.acquire(blocking=False):
             try:
                 self._end_tally("cancelled")
             finally:
@@ -168,17 +163,11 @@ class SnapshotIterator(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Self:
-        return self
-
     def __next__(self) -> T:
         snapshot = self._advance(_current_caller())
         if snapshot is None:
             raise StopIteration
         return self._hand_out(snapshot)
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> T:
         import asyncio
@@ -220,8 +209,8 @@ class SnapshotIterator(Generic[T]):
 
     def _hand_out(self, snapshot: Snapshot) -> T:
         """Update the live plot, then return the labeled snapshot."""
-        if self._watch is not None:
-            self._watch(snapshot)
+        if self._run.watch is not None:
+            self._run.watch(snapshot)
         return self._label(snapshot)
 
     def _advance(self, reader: Any) -> Snapshot | None:
@@ -248,7 +237,7 @@ class SnapshotIterator(Generic[T]):
             if self._chunks is None:
                 self._start_tally()
             if self._chunks is None and self.n_chunks:
-                self._chunks = self._start()
+                self._chunks = self._run.start()
                 weakref.finalize(self, self._chunks.close)
                 if self._closer is not None:  # closed by another thread meanwhile
                     self._chunks.close()
@@ -267,7 +256,7 @@ class SnapshotIterator(Generic[T]):
 
     def _merge(self, chunk: int, payload: Sequence[Any]) -> None:
         """Merge a chunk into the results of every UDF."""
-        recipe = self._live.now
+        recipe = self._run.live.now
         rows = np.asarray(recipe.grid.rows(chunk), dtype=np.int64)
         for accumulator, aux, partial in zip(self._accumulators, self._aux, payload, strict=True):
             accumulator.add(recipe, partial, self._rows_merged)
@@ -275,14 +264,14 @@ class SnapshotIterator(Generic[T]):
         self._rows_merged[rows] = True
         self._merged_at[chunk] = self.n_merged
         self.n_merged += 1
-        if self._tally is not None:
-            self._tally.add((chunk,))
+        if self._run.tally is not None:
+            self._run.tally.add((chunk,))
 
     def _snapshot(self) -> Snapshot:
         """Return the current snapshot."""
         state = RunState(
-            recipe=self._live.now,
-            infos=self._infos,
+            recipe=self._run.live.now,
+            infos=self._run.infos,
             frozen=tuple(accumulator.freeze() for accumulator in self._accumulators),
             aux=self._aux,
             merged_at=self._merged_at,
@@ -304,14 +293,14 @@ class SnapshotIterator(Generic[T]):
 
     def _start_tally(self) -> None:
         """Start the progress tally."""
-        if self._tally is not None:
-            self._tally.start()
-            weakref.finalize(self, self._tally.end, "cancelled")
+        if self._run.tally is not None:
+            self._run.tally.start()
+            weakref.finalize(self, self._run.tally.end, "cancelled")
 
     def _end_tally(self, status: Status) -> None:
         """End the progress tally with a status."""
-        if self._tally is not None:
-            self._tally.end(status)
+        if self._run.tally is not None:
+            self._run.tally.end(status)
 
     def _raise_if_cancelled(self) -> None:
         """Raise a cancellation, unless the thread or coroutine that iterates has closed the run."""
@@ -330,13 +319,6 @@ class UDFIterator(SnapshotIterator[Snapshot]):
     The run starts when the first snapshot is requested, stays a few chunks ahead, and stops when
     the iterator is closed, fails, is interrupted, or is no longer referenced. `await iterator` runs
     to the end and returns the last snapshot. `run_udf_iter` returns iterators.
-
-    Parameters
-    ----------
-    run : ProgressiveRun
-        The planned run.
-    label : callable
-        Takes a `Snapshot`; returns the object that the iterator yields.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,12 +29,11 @@ class LazySequence(Sequence[T_co]):
     arrays in memory until the next garbage collection.
     """
 
-    __slots__ = ("_items", "_lock", "_make", "_n")
+    __slots__ = ("_lock", "_make", "_n")
 
     def __init__(self, n: int, make: Callable[[int], T_co]) -> None:
         self._n = n
-        self._make = make
-        self._items: dict[int, T_co] = {}
+        self._make = functools.cache(make)
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -47,10 +47,8 @@ class LazySequence(Sequence[T_co]):
         numbers = range(self._n)[index]
         if isinstance(numbers, range):
             return tuple(self[number] for number in numbers)
-        with self._lock:
-            if numbers not in self._items:
-                self._items[numbers] = self._make(numbers)
-            return self._items[numbers]
+        with self._lock:  # a cache alone would let two threads call `make`
+            return self._make(numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +145,6 @@ class Snapshot(BaseSnapshot[Result]):
 
     A snapshot does not change while the run continues. `run_udf_iter` yields snapshots.
     `buffers` holds a computed `Result` for each UDF.
-
-    Parameters
-    ----------
-    state : RunState
-        The state of the run.
 
     Examples
     --------
