@@ -16,10 +16,16 @@ from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
 from udfdask.hyperspy.run import open_signal, run_on_signal
 from udfdask.results.explanation import Explanation
-from udfdask.run.forwarding import documented_by, forwards
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
-from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
+from udfdask.run.options import (
+    IterOptions,
+    RunOptions,
+    check_iter_options,
+    check_names,
+    documented_by,
+    forwards,
+)
 from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain as explain_on_array

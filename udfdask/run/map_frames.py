@@ -11,7 +11,7 @@ import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, unknown_arguments
 from udfdask.plan.plan import check_is_array
-from udfdask.run.forwarding import documented_by
+from udfdask.run.options import documented_by
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
 

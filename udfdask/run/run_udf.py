@@ -16,8 +16,7 @@ from udfdask.plan.plan import Plan, check_is_array, make_plan
 from udfdask.results.explanation import Explanation, describe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
-from udfdask.run.forwarding import forwards
-from udfdask.run.options import RunOptions, check_names
+from udfdask.run.options import RunOptions, check_names, forwards
 from udfdask.scheduling.compute import compute, persist
 from udfdask.udf import UDF
 

@@ -15,8 +15,7 @@ from dask import base
 from udfdask.corrections import CorrectionSet
 from udfdask.plan.plan import check_is_array
 from udfdask.results.named_results import ResultInfo
-from udfdask.run.forwarding import forwards
-from udfdask.run.options import IterOptions, check_iter_options
+from udfdask.run.options import IterOptions, check_iter_options, forwards
 from udfdask.run.progressive.chunk_source import Chunks, Job
 from udfdask.run.progressive.chunks_distributed import ClusterChunks
 from udfdask.run.progressive.chunks_local import LocalChunks
