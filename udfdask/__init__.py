@@ -93,7 +93,7 @@ __all__ = [
 ]
 
 
-# a tenth of the package, which only live plots and snapshots need
+# imported on first use: a tenth of the package, and only live plots and snapshots need it
 _PROGRESSIVE = frozenset({"Snapshot", "UDFIterator", "run_udf_iter"})
 
 _PARTS = frozenset({"cluster", "corrections", "io", "masks", "plotting", "testing", "udfs"})
@@ -103,10 +103,10 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if not TYPE_CHECKING:  # type checkers would take any name then
+if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> object:
-        # udfdask.io.open_file, as docs and messages write it, works after `import udfdask` alone
+        # docs and messages write udfdask.io.open_file: it works after `import udfdask`
         if name in _PARTS:
             return import_module(f"udfdask.{name}")
         if name in _PROGRESSIVE:

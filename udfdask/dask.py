@@ -1,4 +1,4 @@
-"""`import udfdask.dask` gives dask arrays the accessor `udf`: ``array.udf.run_udf(...)``."""
+"""Importing this module adds the accessor `udf` to dask arrays: ``array.udf.run_udf(...)``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import dask.array as da
 
 from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
-from udfdask.run.forwarding import documented_by, forwards
 from udfdask.run.map_frames import map_frames as map_on_array
-from udfdask.run.options import IterOptions, RunOptions
+from udfdask.run.options import IterOptions, RunOptions, documented_by, forwards
 from udfdask.run.progressive import UDFIterator
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain as explain_on_array
@@ -22,15 +21,10 @@ __all__ = ["ArrayAccessor"]
 
 
 class ArrayAccessor:
-    """Runs UDFs over the dask array that it is an attribute of: ``array.udf``.
+    """Runs UDFs over a dask array, as ``array.udf``.
 
-    Each method is the function of the same name in `udfdask` with the array as its argument;
-    options and errors are described there.
-
-    Parameters
-    ----------
-    array : dask.array.Array, shape (*nav, *sig)
-        The data.
+    Each method calls the function of the same name in `udfdask` with the array. The documentation
+    of these functions describes options and errors.
 
     Examples
     --------
@@ -76,9 +70,7 @@ class ArrayAccessor:
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            What to run.
-        sig_dims, roi, **options
+        udf, sig_dims, roi, **options
             As in `udfdask.run_udf`.
 
         Returns
@@ -110,7 +102,7 @@ class ArrayAccessor:
         ragged: bool = False,
         **kwargs: Any,
     ) -> da.Array:
-        """Return what a function gives for every frame, lazily.
+        """Call a function with every frame, lazily.
 
         Parameters
         ----------
@@ -150,13 +142,11 @@ class ArrayAccessor:
         roi: Any = None,
         **options: Unpack[IterOptions],
     ) -> UDFIterator:
-        """Run UDFs over the array and hand out their results while the run goes on.
+        """Run UDFs over the array and yield intermediate results.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            What to run.
-        sig_dims, roi, **options
+        udf, sig_dims, roi, **options
             As in `udfdask.run_udf_iter`.
 
         Returns
@@ -187,19 +177,17 @@ class ArrayAccessor:
         roi: Any = None,
         **options: Unpack[RunOptions],
     ) -> Explanation:
-        """Return what `run_udf` with the same arguments would do, in words and numbers.
+        """Describe what `run_udf` would do with the same arguments.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            What would run.
-        sig_dims, roi, **options
+        udf, sig_dims, roi, **options
             As in `udfdask.explain`.
 
         Returns
         -------
         Explanation
-            Printed, it shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+            `print` shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
 
         Examples
         --------
@@ -212,12 +200,12 @@ class ArrayAccessor:
         return explain_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
 
 
-class _Attribute:
-    """Makes the accessor of an array; of the class, it is the accessor's class."""
+class _AccessorAttribute:
+    """The attribute `udf` of dask arrays: the accessor, or on the class, the accessor's class."""
 
     def __get__(self, array: da.Array | None, owner: type) -> Any:
         return ArrayAccessor if array is None else ArrayAccessor(array)
 
 
 # dask has no registry of accessors for arrays
-da.Array.udf = _Attribute()  # type: ignore[attr-defined]
+da.Array.udf = _AccessorAttribute()  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ _SHEAR = 0.015
 _SHIFT = 2.0  # largest deflection of the beam, pixels
 _BRIGHT_FIELD_RADIUS = 10.0  # pixels, more than the central disk and its deflections
 _COUNTS = 40.0  # counts per pixel in the undisturbed central disk
-_PARTICLES = (  # centre y, centre x, radius (of the scan), strength
+_PARTICLES = (  # center y, center x, radius (of the scan), strength
     (0.30, 0.24, 0.110, 1.0),
     (0.62, 0.42, 0.150, 0.8),
     (0.24, 0.66, 0.085, 0.9),
@@ -45,7 +45,7 @@ def make_recording(
     Every frame is a lattice of diffraction disks. The lattice is strained along x of the scan. The
     particles absorb a part of the beam and, like the phase objects of differential phase
     contrast, deflect it by a pixel or so at their rims. The counts are Poisson distributed.
-    Nothing is kept in memory: a chunk is made when it is computed.
+    Chunks are generated when they are computed, and nothing stays in memory.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def make_recording(
 
 
 def disk_center(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Find the center of the central disk of a frame: a plain function of one frame, to be mapped.
+    """Find the center of the central disk of a frame, as an example for `map_frames`.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def disk_center(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _two_sizes(shape: tuple[int, int], *, name: str, smallest: int) -> tuple[int, int]:
-    """Take a shape and the smallest size allowed; return the shape as two ints."""
+    """Return a shape as two ints of at least this size."""
     sizes = tuple(operator.index(size) for size in shape)
     if len(sizes) != 2 or min(sizes) < smallest:
         raise ArgumentValueError(
@@ -139,13 +139,13 @@ def _make_block(
     seed: int,
     block_info: Mapping[Any, Any],
 ) -> np.ndarray[Any, Any]:
-    """Take the scan's shape, the frame's shape and the block's place; return its counts."""
+    """Return the counts of one block; `block_info` has its position."""
     rows, columns, *frame_part = (slice(*span) for span in block_info[None]["array-location"])
     y, x = np.mgrid[rows, columns]
     expected = _expected_counts(y.ravel(), x.ravel(), nav_shape, sig_shape, seed)
     counts = np.empty(expected.shape, np.uint16)
     for row, position in enumerate(np.ravel_multi_index((y.ravel(), x.ravel()), nav_shape)):
-        # One generator a frame: the counts do not depend on how the scan is chunked.
+        # One random generator per frame, so that the counts do not depend on the chunks.
         counts[row] = np.random.default_rng([seed, 0, int(position)]).poisson(expected[row])
     return counts.reshape(*y.shape, *sig_shape)[(slice(None), slice(None), *frame_part)]
 
@@ -157,13 +157,13 @@ def _expected_counts(
     sig_shape: tuple[int, int],
     seed: int,
 ) -> np.ndarray[Any, Any]:
-    """Take scan positions, shape (n,); return noiseless frames, shape (n, *sig_shape)."""
+    """Return noiseless frames, shape (n, *sig_shape), at scan positions of shape (n,)."""
     size = float(min(sig_shape))
     thickness, shift_y, shift_x = _specimen(y, x, nav_shape)
-    centre_y = sig_shape[0] // 2 + shift_y
-    centre_x = sig_shape[1] // 2 + shift_x
+    center_y = sig_shape[0] // 2 + shift_y
+    center_x = sig_shape[1] // 2 + shift_x
     along = x / max(nav_shape[1] - 1, 1) - 0.5
-    frames = _diffuse_background(centre_y, centre_x, sig_shape)
+    frames = _diffuse_background(center_y, center_x, sig_shape)
     for order, (h, k) in enumerate(_reflections(sig_shape)):
         rng = np.random.default_rng([seed, 1, order])
         spot_y = (h * _LATTICE[0][0] + k * _LATTICE[1][0]) * size
@@ -176,18 +176,18 @@ def _expected_counts(
             bright = _COUNTS * falloff * tilt * (1 - 0.1 * thickness)
         strained_y = spot_y * (1 + 0.2 * _STRAIN * along) + spot_x * _SHEAR * along
         strained_x = spot_x * (1 + _STRAIN * along)
-        _add_disk(frames, centre_y + strained_y, centre_x + strained_x, _DISK_RADIUS * size, bright)
+        _add_disk(frames, center_y + strained_y, center_x + strained_x, _DISK_RADIUS * size, bright)
     return frames
 
 
 def _specimen(
     y: np.ndarray[Any, Any], x: np.ndarray[Any, Any], nav_shape: tuple[int, int]
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Take scan positions, shape (n,); return thickness (0 to 1) and beam shifts y, x (pixels)."""
+    """Return thickness (0 to 1) and beam shifts y, x (pixels) at scan positions of shape (n,)."""
     scale = float(max(nav_shape))
     thickness, shift_y, shift_x = np.zeros((3, y.size))
     for part_y, part_x, radius, strength in _PARTICLES:
-        # In units of the particle's radius; strain and shift are as steep on every scan size.
+        # In units of the particle's radius: relative slopes are the same for every scan size.
         dy = (y - part_y * (nav_shape[0] - 1)) / (radius * scale)
         dx = (x - part_x * (nav_shape[1] - 1)) / (radius * scale)
         bump = strength * np.exp(-((dy**2 + dx**2) ** 2))
@@ -200,7 +200,7 @@ def _specimen(
 
 
 def _reflections(sig_shape: tuple[int, int]) -> list[tuple[int, int]]:
-    """Take the frame's shape; return the orders (h, k) of the disks that may touch it."""
+    """Return the orders (h, k) of the disks that may touch a frame of this shape."""
     size = float(min(sig_shape))
     reach = int(np.ceil(max(sig_shape) / (0.2 * size)))
     orders = range(-reach, reach + 1)
@@ -216,35 +216,35 @@ def _reflections(sig_shape: tuple[int, int]) -> list[tuple[int, int]]:
 
 
 def _diffuse_background(
-    centre_y: np.ndarray[Any, Any], centre_x: np.ndarray[Any, Any], sig_shape: tuple[int, int]
+    center_y: np.ndarray[Any, Any], center_x: np.ndarray[Any, Any], sig_shape: tuple[int, int]
 ) -> np.ndarray[Any, Any]:
-    """Take beam centres (pixels), shape (n,); return diffuse counts, shape (n, *sig_shape)."""
+    """Return diffuse counts, shape (n, *sig_shape), for beam centers (pixels) of shape (n,)."""
     width = 0.18 * min(sig_shape)
-    from_y = ((np.arange(sig_shape[0]) - centre_y[:, None]) / width) ** 2
-    from_x = ((np.arange(sig_shape[1]) - centre_x[:, None]) / width) ** 2
+    from_y = ((np.arange(sig_shape[0]) - center_y[:, None]) / width) ** 2
+    from_x = ((np.arange(sig_shape[1]) - center_x[:, None]) / width) ** 2
     frames: np.ndarray[Any, Any] = 0.05 * _COUNTS / (1 + from_y[:, :, None] + from_x[:, None, :])
     return frames
 
 
 def _add_disk(
     frames: np.ndarray[Any, Any],
-    centre_y: np.ndarray[Any, Any],
-    centre_x: np.ndarray[Any, Any],
+    center_y: np.ndarray[Any, Any],
+    center_x: np.ndarray[Any, Any],
     radius: float,
     bright: np.ndarray[Any, Any],
 ) -> None:
-    """Take frames, shape (n, y, x), and a soft disk's centre and counts in each; add it there."""
+    """Add a soft disk to each frame, shape (n, y, x), in place; centers and counts, shape (n,)."""
     reach = int(np.ceil(radius + 4 * _EDGE_SOFTNESS))
     offsets = np.arange(-reach, reach + 1)
-    rows = np.rint(centre_y).astype(int)[:, None] + offsets
-    columns = np.rint(centre_x).astype(int)[:, None] + offsets
+    rows = np.rint(center_y).astype(int)[:, None] + offsets
+    columns = np.rint(center_x).astype(int)[:, None] + offsets
     distance = np.hypot(
-        (rows - centre_y[:, None])[:, :, None], (columns - centre_x[:, None])[:, None, :]
+        (rows - center_y[:, None])[:, :, None], (columns - center_x[:, None])[:, None, :]
     )
     disk = bright[:, None, None] / (1 + np.exp((distance - radius) / (0.5 * _EDGE_SOFTNESS)))
     frame, row, column = np.broadcast_arrays(
         np.arange(len(frames))[:, None, None], rows[:, :, None], columns[:, None, :]
     )
     seen = (row >= 0) & (row < frames.shape[1]) & (column >= 0) & (column < frames.shape[2])
-    # Within one disk no pixel comes twice, so an indexed += adds every value.
+    # An indexed += adds only one value per pixel: correct, because a disk has each pixel once.
     frames[frame[seen], row[seen], column[seen]] += disk[seen]

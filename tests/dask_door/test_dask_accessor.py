@@ -1,4 +1,4 @@
-"""`array.udf`: it forwards, and what goes in and out of UDFs is dask's, loaded once."""
+"""`array.udf` forwards its arguments; inputs and outputs are dask arrays, loaded once."""
 
 import inspect
 import subprocess
@@ -37,7 +37,7 @@ def data():
 
 @pytest.fixture
 def array(data, folder):
-    """Notes each time that a block is loaded."""
+    """Records each load of a block."""
     return da.from_array(
         CountedData(data, folder), chunks=(*NAV_CHUNKS, 12, 16), meta=np.empty(0, data.dtype)
     )
@@ -54,7 +54,7 @@ def binned(x):
 
 
 def smoothed(x):
-    """Each frame with its neighbours in the scan."""
+    """Each frame together with its neighbors in the scan."""
 
     def average(block):
         return (block + np.roll(block, 1, axis=0) + np.roll(block, -1, axis=0)) / 3

@@ -97,7 +97,7 @@ def test_found(folder, make, name):
             for derived in (array[1:], -array, array.rechunk(2), da.stack([array, array])):
                 assert str(folder / name) in data_files(derived)
         result = ud.run_udf(array, SumUDF(), sig_dims=1)
-    assert str(folder / name) in result._about.files
+    assert str(folder / name) in result._info.files
 
 
 def test_files_of_parameters(folder):
@@ -111,7 +111,7 @@ def test_files_of_parameters(folder):
             self.results.v[:] = self.params.weight
 
     weight = ud.UDF.aux_data(aux, kind="nav", dtype="float64")
-    assert ud.run_udf(x, Weighted(weight=weight))._about.files == (str(folder / "scan.h5"),)
+    assert ud.run_udf(x, Weighted(weight=weight))._info.files == (str(folder / "scan.h5"),)
 
 
 def test_nothing_is_found_in_data_in_memory(folder):

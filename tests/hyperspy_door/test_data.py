@@ -1,4 +1,4 @@
-"""What a run is given of a signal: no copy, no other chunks."""
+"""A run reads the data of a signal without a copy, and with their own chunks."""
 
 import math
 
@@ -21,7 +21,7 @@ from udfdask.hyperspy.data import memory_chunks, read_frames  # noqa: E402
 
 
 class SharesUDF(ud.UDF):
-    """Whether the frames lie between the first and the last byte of an array."""
+    """Return whether the frames are between the first and the last byte of an array."""
 
     def __init__(self, where):
         super().__init__(where=where)
@@ -41,7 +41,7 @@ def test_frames_in_memory_are_the_users_own(order):
     data = np.arange(4 * 5 * 6 * 7.0).reshape(4, 5, 6, 7)
     data = {"C": data, "F": np.asfortranarray(data), "backwards": data[::-1]}[order]
     signal = hs.signals.Signal2D(data)
-    array = read_frames(signal, named=True).array
+    array = read_frames(signal, named=True)[0]
     assert all(np.shares_memory(block, data) for block in dict(array.dask).values())
     found = signal.udf.run_udf(SharesUDF(lambda: data), show_progressbar=False)
     if order == "C":
@@ -51,7 +51,7 @@ def test_frames_in_memory_are_the_users_own(order):
 
 def test_lazy_ones_stay_as_they_are():
     array = da.ones((4, 5, 6, 7), chunks=(3, 2, 4, 7))
-    assert read_frames(hs.signals.Signal2D(array).as_lazy(), named=True).array is array
+    assert read_frames(hs.signals.Signal2D(array).as_lazy(), named=True)[0] is array
 
 
 @pytest.mark.parametrize("lazy", [True, False])
@@ -75,7 +75,7 @@ def test_chunks_of_data_in_memory(shape, sig_dims):
     chunks = memory_chunks(tuple(shape), 8, sig_dims)
     assert tuple(map(sum, chunks)) == tuple(shape)
     assert all(len(sizes) == 1 for sizes in chunks[n_nav:])
-    # each is one piece of the data: whole axes, one cut axis, then single positions
+    # each chunk is contiguous: full axes, one cut axis, then single positions
     cut = [axis for axis in range(n_nav) if len(chunks[axis]) > 1]
     for axis in range(n_nav):
         if cut and axis < cut[-1]:
@@ -89,7 +89,7 @@ def test_chunks_of_data_in_memory(shape, sig_dims):
 
 
 def zeros(nbytes):
-    """A signal of so many bytes that takes none."""
+    """A signal of this size in bytes that needs no memory."""
     data = np.broadcast_to(np.zeros((), dtype="uint8"), (nbytes >> 20, 1 << 10, 1 << 10))
     return hs.signals.Signal2D(data)
 

@@ -1,4 +1,4 @@
-"""`import udfdask.hyperspy`: an attribute of all signals that forwards."""
+"""`import udfdask.hyperspy` adds the accessor to all signals."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`s.udf.map_frames` beside HyperSpy's own `s.map`."""
+"""Compare `s.udf.map_frames` with HyperSpy's own `s.map`."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ FUNCTIONS = {"a number": spread, "a frame": doubled}
 
 
 def about_the_data(signal):
-    """The metadata, without signal type and quantity, which HyperSpy never takes away."""
+    """The metadata without signal type and quantity, which HyperSpy never removes."""
     return {
         name: node
         for name, node in signal.metadata.as_dictionary().items()
@@ -92,7 +92,7 @@ def test_another_shape(scan):
     assert type(found) is type(own)
     np.testing.assert_array_equal(np.asarray(found.data), np.asarray(own.data))
     assert found.axes_manager[0].scale == 0.5
-    # not the scale of an axis of which this is none any more
+    # the result does not keep the scale of the axis that the function removed
     assert found.axes_manager.signal_axes[0].name == "result_dim_0"
 
 
@@ -108,7 +108,7 @@ def test_parameters_and_regions(scan):
 
 
 class TestSignalsAsParameters:
-    """As in `s.map`: a function gets the value for its frame."""
+    """As in `s.map`, a function gets the value for its frame."""
 
     @staticmethod
     def shifted(frame, offset, weights=0.0):

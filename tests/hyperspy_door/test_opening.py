@@ -1,4 +1,4 @@
-"""`udfdask.compute` and `persist` take signals, alone and beside everything else."""
+"""`udfdask.compute` and `persist` take signals, alone and together with other collections."""
 
 import dask
 import dask.array as da
@@ -24,7 +24,7 @@ def values():
 
 @pytest.fixture
 def array(values, tmp_path):
-    meta = np.empty((0,) * 4)  # else dask reads a piece to find out
+    meta = np.empty((0,) * 4)  # otherwise dask reads a block to find the dtype
     return da.from_array(CountedData(values, tmp_path), chunks=CHUNKS, asarray=False, meta=meta)
 
 
@@ -36,7 +36,7 @@ def signal(array):
 
 
 def loads(tmp_path):
-    """How often each chunk has been loaded, since the last call."""
+    """Return how often each chunk has been loaded since the last call."""
     found = counts(tmp_path)
     return sorted(n for name, n in found.items() if name.startswith("load"))
 
@@ -136,7 +136,7 @@ def test_computed_results_pass_through(values):
 
 @pytest.mark.full
 def test_on_a_cluster(signal, values, client):
-    """Signals come back, also where parameters are a task of their own."""
+    """Signals are returned, also if parameters are a separate task."""
     with dask.config.set({"udfdask.inline-bytes": 1}):
         total, sums = signal.udf.run_udf([SumUDF(), SumSigUDF()])
         done, image, whole = ud.compute(total, sums["intensity"], signal, scheduler=client)

@@ -1,4 +1,4 @@
-"""Recordings of real instruments, loaded lazily by HyperSpy, run over, saved and read back."""
+"""Recordings of real instruments: loaded lazily by HyperSpy, processed, saved and read back."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(FOLDER is None, reason="UDFDASK_TEST_DATA names no folder of recordings"),
 ]
 
-# name, navigation shape and signal shape as HyperSpy says them, units
+# name, navigation shape and signal shape as in HyperSpy, units
 RECORDINGS = [
     ("001_4x2_6bit.mib", (4, 2), (256, 256), ["", "", "", ""]),
     (
@@ -108,7 +108,7 @@ def test_the_sum_spectrum_is_that_of_hyperspy(eds):
 
 @pytest.mark.parametrize(("low", "high"), [(6.2, 6.6), (0.4, 0.65), (1.6, 1.9)])
 def test_an_element_map_is_hyperspys_slice(eds, low, high):
-    """A line of the spectrum, by a window or a mask, beside ``isig`` in keV."""
+    """A spectral line, from a window or a mask, compared with ``isig`` in keV."""
     axis = eds.axes_manager["Energy"]
     start, stop = axis.value2index(low), axis.value2index(high)
     mask = np.zeros(axis.size)

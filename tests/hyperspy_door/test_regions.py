@@ -1,4 +1,4 @@
-"""Regions of interest: signals, HyperSpy's own regions, its masks, and all that `run_udf` takes."""
+"""Regions of interest: signals, HyperSpy's ROIs and masks, and all forms that `run_udf` takes."""
 
 import dask.array as da
 import numpy as np
@@ -29,7 +29,7 @@ def make_scan(nav=NAV, *, scale=0.5, offset=-1.0):
 
 
 def selected(signal, **region):
-    """Which positions are processed, by what comes out."""
+    """Return which positions are processed, from the result of a sum."""
     found = signal.udf.run_udf(SumSigUDF(), show_progressbar=False, **region)
     return np.isfinite(found["intensity"].data)
 
@@ -60,7 +60,7 @@ def test_both_leave_what_each_leaves(roi, excluded):
 
 
 def test_the_navigation_mask_is_that_of_hyperspys_decomposition():
-    """The same mask, in the same order: which positions are left out is what counts."""
+    """The same mask in the same order: it must exclude the same positions."""
     mask = np.zeros(NAV[::-1], dtype=bool)
     mask[4, 1] = True
     spectra = hs.signals.Signal1D(np.random.default_rng(0).random((*NAV, 40)))
@@ -80,7 +80,7 @@ def test_the_rest_is_as_run_udf_takes_it():
 
 
 def as_hyperspy_selects(scan, roi):
-    """Which positions HyperSpy keeps, by the number of each."""
+    """Return which positions HyperSpy keeps when it slices a signal of position numbers."""
     numbers = hs.signals.BaseSignal(
         np.arange(float(np.prod(NAV))).reshape(NAV),
         axes=scan.axes_manager._get_navigation_axes_dicts(),
@@ -162,7 +162,9 @@ class TestHyperSpysRegions:
             selected(make_scan(), roi=hs.roi.Point2DROI(99, 0))
 
     def test_that_only_interpolates(self):
-        with pytest.raises(ud.ArgumentTypeError, match="selects no positions"):
+        with pytest.raises(
+            ud.ArgumentTypeError, match="does not select positions but interpolates"
+        ):
             selected(make_scan(), roi=hs.roi.Line2DROI(0, 0, 1, 1, 1))
 
     def test_on_axes_that_are_not_uniform(self):

@@ -1,4 +1,4 @@
-"""Labelled in, labelled out; the values are those of the unlabelled run."""
+"""Signals give signals with labels; the values are those of a run over the array."""
 
 import pickle
 
@@ -26,7 +26,7 @@ quiet = {"show_progressbar": False}
 
 
 def same_axis(made, source, navigate):
-    """An axis says what another one does, except that it may be on the other side."""
+    """Two axes are equal, except that one may be a navigation axis and the other a signal axis."""
     assert {**axis_facts(made), "navigate": None} == {**axis_facts(source), "navigate": None}
     assert type(made) is type(source)
     assert made.navigate == navigate
@@ -118,7 +118,7 @@ def test_classes_and_metadata(case):
 
 
 def test_what_belongs_to_the_data_alone_is_not_taken_over():
-    """Variance, navigator and markers are of the data; the signal keeps them."""
+    """Variance, navigator and markers hold only for the data; the input signal keeps them."""
     signal = hs.signals.Signal1D(np.ones((3, 4, 5)))
     signal.set_noise_variance(signal + 1)
     signal.navigator = signal.sum("sig")
@@ -195,7 +195,7 @@ class TestProgressbar:
 
 
 class TestUseInHyperSpy:
-    """What users do with signals next."""
+    """Common next steps of users with a signal."""
 
     @pytest.fixture
     def results(self, scan):
@@ -361,7 +361,7 @@ def test_ragged_signals_have_no_frames(scan):
 
 
 def test_axes_in_another_order_than_the_data(data):
-    """Navigation axes behind signal axes: the data are transposed, once, and not copied."""
+    """Navigation axes after signal axes: the data are transposed once and not copied."""
     signal = hs.signals.BaseSignal(data)
     for axis, navigate in zip(signal.axes_manager._axes, [False, True, False, True], strict=True):
         axis.navigate, axis.name = navigate, "abcd"[axis.index_in_array]

@@ -624,7 +624,7 @@ def test_unknown_buffer_of_a_result(x):
 
 @pytest.mark.point(12)
 def test_masked_of_a_lazy_result(x):
-    with pytest.raises(ud.UDFError, match=r"exists on computed results"):
+    with pytest.raises(ud.UDFError, match=r"needs a computed result: call \.compute\(\) first"):
         ud.run_udf(x, Nav()).masked["v"]
 
 

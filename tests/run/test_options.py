@@ -1,4 +1,4 @@
-"""The options that all entry points share: shown, documented, and checked in one way."""
+"""The options of all entry points are shown, documented, and checked in the same way."""
 
 import inspect
 import pydoc

@@ -1,4 +1,4 @@
-"""What the tests of the xarray door share."""
+"""Fixtures for the tests of the xarray accessor."""
 
 import dask.array as da
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def array():
-    """A scan of 4 by 6 positions, with everything that labels can be."""
+    """A scan of 4 by 6 positions, with all kinds of labels."""
     xr = pytest.importorskip("xarray", reason="xarray is an extra")
     values = np.random.default_rng(0).integers(0, 99, (4, 6, 8, 10))
     return xr.DataArray(

@@ -46,7 +46,7 @@ def test_dimensions_of_the_same_name():
 @pytest.mark.parametrize("name", ["y", "kx", "thickness"])
 def test_results_called_like_labels(array, name):
     udf = make({name: {"kind": "nav"}}, process_frame=lambda self, frame: None)()
-    match = rf"the result '{name}' is called like.*rename={{'{name}': "
+    match = rf"the result '{name}' has the same name as.*rename={{'{name}': "
     with raise_if_dask_computes():
         for method in ("run_udf", "run_udf_iter"):
             with pytest.raises(ArgumentValueError, match=match):
@@ -65,7 +65,7 @@ def test_a_label_that_results_do_not_have_is_no_obstacle(array):
     [
         ("total", ArgumentTypeError, "must be a dictionary"),
         ({"intensitty": "total"}, ArgumentValueError, r"no result 'intensitty', only \['intens"),
-        ({"intensity": "ky"}, ArgumentValueError, "the result 'ky' is called like"),
+        ({"intensity": "ky"}, ArgumentValueError, "the result 'ky' has the same name as"),
     ],
 )
 def test_rename(array, rename, error, match):
@@ -75,7 +75,7 @@ def test_rename(array, rename, error, match):
 
 def test_two_results_of_one_name(array):
     udf = make({"a": {"kind": "nav"}, "b": {"kind": "nav"}}, process_frame=lambda s, f: None)()
-    with pytest.raises(ArgumentValueError, match="two results are called 'b'"):
+    with pytest.raises(ArgumentValueError, match="two results have the name 'b'"):
         array.udf.run_udf(udf, rename={"a": "b"})
 
 

@@ -1,4 +1,4 @@
-"""Labelled in, labelled out: the same numbers, and every label kept."""
+"""Labeled data give labeled results: the same numbers, with all labels."""
 
 import importlib
 import sys
@@ -109,7 +109,7 @@ def test_a_single_name(array):
 
 
 def test_one_frame(array):
-    """No navigation dimension is left: one frame, as everywhere in udfdask."""
+    """Without navigation dimensions, the data are one frame, as everywhere in udfdask."""
     frame = array[0, 0]
     sums = frame.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))["intensity"]
     assert sums.dims == ()

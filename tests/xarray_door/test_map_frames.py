@@ -1,4 +1,4 @@
-"""map_frames beside xarray's own apply_ufunc: the same DataArray."""
+"""map_frames and xarray's own apply_ufunc return the same DataArray."""
 
 import numpy as np
 import pytest
@@ -120,11 +120,11 @@ def test_data_in_memory(array):
         ("kx", ArgumentTypeError, "must be a list of names"),
         (3, ArgumentTypeError, "must be a list of names"),
         ([[]], ArgumentTypeError, "cannot be a name"),
-        ([], ArgumentValueError, r"names 0 axes.*the shape \(10,\)"),
+        ([], ArgumentValueError, r"names 0 axes.*shape \(10,\)"),
         (["a", "b"], ArgumentValueError, "names 2 axes"),
         (["y"], ArgumentValueError, "must differ from each other and from"),
         (["thickness"], ArgumentValueError, "must differ from each other and from"),
-        (["ky"], ArgumentValueError, "the data have 8 positions along 'ky'.*has 10"),
+        (["ky"], ArgumentValueError, "the data have 8 positions along 'ky'.*returns 10"),
     ],
 )
 def test_names_that_cannot_be(array, output_dims, error, match):

@@ -1,4 +1,4 @@
-"""Labelled results beside others: each chunk is loaded once."""
+"""Labeled results together with others: each chunk is loaded once."""
 
 import dask
 import dask.array as da
@@ -24,7 +24,7 @@ def folder(tmp_path):
 
 @pytest.fixture(params=["y x ky kx", "ky y kx x"], ids=["in order", "moved"])
 def counted(request, folder):
-    """Data that note when they are loaded, in any order of dimensions."""
+    """Data that record when they are loaded, in any order of dimensions."""
     values = np.arange(6 * 5 * 3 * 4).reshape(6, 5, 3, 4)
     dims = request.param.split()
     array = xr.DataArray(values, dims=("y", "x", "ky", "kx")).transpose(*dims)

@@ -1,4 +1,4 @@
-"""Recordings of real instruments through the door, labelled as their files say."""
+"""Recordings of real instruments, with the labels in their files."""
 
 import os
 from pathlib import Path

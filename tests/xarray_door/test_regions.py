@@ -1,4 +1,4 @@
-"""Regions of interest: aligned by coordinates, or refused."""
+"""Regions of interest are aligned by coordinates, or raise an error."""
 
 import numpy as np
 import pytest

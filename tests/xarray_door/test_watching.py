@@ -1,4 +1,4 @@
-"""Progressive runs through the door: labelled snapshots."""
+"""Progressive runs over DataArrays: labeled snapshots."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from making import make
 from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
 
 xr = pytest.importorskip("xarray", reason="xarray is an extra")
-pytest.importorskip("udfdask.xarray")
+labeled = pytest.importorskip("udfdask.xarray")
 
 SIG = ("ky", "kx")
 
@@ -48,7 +48,7 @@ def test_datasets_are_made_once_and_can_be_sliced(array):
     first = next(array.udf.run_udf_iter([SumUDF(), SumSigUDF()], SIG))
     assert first.buffers[0] is first.buffers[0]
     assert first.buffers[-1] is first.buffers[0:][1]
-    assert repr(first) == "<LabelledSnapshot of SumUDF, SumSigUDF: 1 of 4 chunks>"
+    assert repr(first) == "<LabeledSnapshot of SumUDF, SumSigUDF: 1 of 4 chunks>"
 
 
 def test_a_udf_without_results(array):
@@ -98,3 +98,14 @@ def test_data_in_memory(array):
 def test_an_argument_that_nobody_has(array):
     with pytest.raises(ud.ArgumentTypeError, match="no argument 'shceduler'"):
         array.udf.run_udf_iter(SumUDF(), SIG, shceduler="threads")
+
+
+def test_earlier_names():
+    for earlier, new in {
+        "LabelledIterator": "LabeledIterator",
+        "LabelledSnapshot": "LabeledSnapshot",
+    }.items():
+        with pytest.warns(DeprecationWarning, match=rf"{earlier} is deprecated: use {new}"):
+            assert getattr(labeled, earlier) is getattr(labeled, new)
+    with pytest.raises(AttributeError, match="has no attribute 'LabelledThing'"):
+        labeled.LabelledThing  # noqa: B018

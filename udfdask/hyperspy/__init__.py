@@ -1,4 +1,4 @@
-"""Adds ``udf`` to HyperSpy's signals: ``import udfdask.hyperspy``, then ``s.udf.run_udf(...)``.
+"""Importing this module adds the accessor ``udf`` to HyperSpy's signals.
 
 Examples
 --------

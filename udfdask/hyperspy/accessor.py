@@ -1,35 +1,37 @@
-"""The attribute ``udf`` of HyperSpy's signals."""
+"""The accessor ``udf`` of HyperSpy's signals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Unpack, overload
 
 from hyperspy.api import signals
 
-from udfdask.hyperspy.parameters import read_parameters
+from udfdask.hyperspy.data import read_frames, read_parameters
+from udfdask.hyperspy.labels import read_labels
+from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
+from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
-from udfdask.hyperspy.run import (
-    Output,
-    Region,
-    explain_on_signal,
-    iterate_on_signal,
-    map_on_signal,
-    open_signal,
-    run_on_signal,
-)
+from udfdask.hyperspy.run import open_signal, run_on_signal
 from udfdask.results.explanation import Explanation
-from udfdask.run.forwarding import documented_by, forwards
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
-from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
+from udfdask.run.options import (
+    IterOptions,
+    RunOptions,
+    check_iter_options,
+    check_names,
+    documented_by,
+    forwards,
+)
+from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.unwrap import unwrap
 from udfdask.udf import UDF
-
-__all__ = ["SignalIterator", "SignalResult", "SignalSnapshot", "UDFAccessor"]
 
 
 class SignalOptions(RunOptions, total=False):
@@ -44,13 +46,8 @@ class SignalOptions(RunOptions, total=False):
 class UDFAccessor:
     """Runs UDFs over a HyperSpy signal, as ``signal.udf``.
 
-    Navigation axes of the signal are those of the scan; signal axes are those of a frame. Results
-    are signals with the axes, units and metadata of the one that was processed.
-
-    Parameters
-    ----------
-    signal : BaseSignal
-        Lazy or in memory; any chunks will do.
+    The navigation axes of the signal are those of the scan; its signal axes are those of a frame.
+    Results are signals with the axes, units and metadata of the input signal.
 
     Examples
     --------
@@ -93,44 +90,44 @@ class UDFAccessor:
         Parameters
         ----------
         udf : UDF, or list or tuple of UDF
-            What to run. All UDFs of a list share one pass over the data.
+            The UDFs to run. All UDFs of a list share one pass over the data.
         roi : BaseSignal of bool, HyperSpy ROI, or array-like, optional
-            Which positions are processed, True = processed: a signal with the navigation axes, such
-            as ``s.sum("sig") > 5``; a ROI such as `hyperspy.api.roi.RectangularROI` in the units
-            of the axes; or what `udfdask.run_udf` takes, in the order of ``s.data``, (y, x). All by
-            default.
+            The positions to process, True = processed: a signal with the navigation axes, such as
+            ``s.sum("sig") > 5``; a ROI such as `hyperspy.api.roi.RectangularROI` in the units of
+            the axes; or a region that `udfdask.run_udf` takes, in the order of ``s.data``, (y, x).
+            By default all positions.
         navigation_mask : BaseSignal of bool or array of bool, shape (x, y), optional
-            HyperSpy's mask, True = excluded, an array in HyperSpy's order, as in
-            ``s.decomposition``. With `roi` as well, what both leave is processed.
+            HyperSpy's mask, True = excluded, as in ``s.decomposition``; an array is in HyperSpy's
+            order. A position is processed if `roi` selects it and the mask does not exclude it.
         lazy_output : bool, optional
-            Return lazy signals; by default if the signal is lazy.
+            Whether to return lazy signals; by default if the signal is lazy.
         show_progressbar : bool, optional
-            Show a bar while computing; by default what HyperSpy's preferences say.
+            Whether to show a progress bar; by default as set in HyperSpy's preferences.
         **options
             As in `udfdask.run_udf`.
 
         Returns
         -------
         SignalResult or tuple of SignalResult
-            A mapping from result names to signals for a UDF, a tuple of them for a list. Results of
-            kind nav have the navigation axes, and their extra dimensions as signal axes; those of
-            kind sig have the signal axes and the class of the signal, and their extra dimensions as
-            navigation axes. Results of objects are ragged signals.
+            A mapping from result names to signals for one UDF, a tuple of mappings for a list.
+            Results of kind nav have the navigation axes, and their extra dimensions as signal axes.
+            Results of kind sig have the signal axes and the class of the signal, and their extra
+            dimensions as navigation axes. Results of dtype object are ragged signals.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument, what a UDF declares, or the signal cannot be; each also is a TypeError
-            or ValueError.
+            If an argument, a UDF's declaration, or the signal is invalid; also a TypeError or a
+            ValueError.
         MissingMergeError
             If a UDF has sig or single buffers and neither `merge` nor `merge_all`.
         UDFError
-            If a UDF is wrong otherwise.
+            If a UDF has another mistake.
 
         Warns
         -----
         UDFWarning
-            If a task needs much memory, or the signal holds very much of it.
+            If a task needs much memory, or the data of the signal are very large.
 
         Examples
         --------
@@ -142,13 +139,17 @@ class UDFAccessor:
         np.float64(2.0)
         """
         check_names(self.run_udf, options)
-        return run_on_signal(
+        results = run_on_signal(
             self._signal,
             udf,
-            Region(roi=roi, navigation_mask=navigation_mask),
-            Output(lazy=lazy_output, show_progressbar=show_progressbar),
+            read_roi(self._signal, roi, navigation_mask),
+            lazy_output=lazy_output,
+            show_progressbar=show_progressbar,
             **options,
         )
+        labels = read_labels(self._signal)
+        made = tuple(SignalResult(result, labels) for result in results)
+        return made[0] if isinstance(udf, UDF) else made
 
     @documented_by(run_udf, map_on_array)
     def map_frames(
@@ -177,25 +178,26 @@ class UDFAccessor:
         output_shape, output_dtype
             As in `udfdask.map_frames`.
         ragged : bool
-            `func` returns something of another shape for each frame: the result is ragged.
+            Whether `func` may return a different shape for each frame: the result is ragged.
         lazy_output, show_progressbar
             As in `run_udf`.
         **kwargs
-            Parameters of `func`. Of a signal with the same navigation axes, lazy or not, `func`
-            gets the value for its frame, an array or a number; the others are constant.
+            Parameters of `func`. If a parameter is a signal with the same navigation axes, lazy or
+            not, `func` gets its value at the current frame, an array or a number. All other
+            parameters are constant.
 
         Returns
         -------
         BaseSignal
-            With the navigation axes; with the signal axes and class as well where `func` returns
-            frames of the same shape.
+            With the navigation axes. If `func` returns frames of the same shape, also with the
+            signal axes and the class of the signal.
 
         Raises
         ------
         ArgumentValueError
             If a parameter is a signal with other navigation axes.
         UDFError
-            As `run_udf` does, or if `func` returns something that is no array.
+            As in `run_udf`, or if `func` does not return an array or scalar.
 
         Examples
         --------
@@ -212,12 +214,14 @@ class UDFAccessor:
             output_dtype=output_dtype,
             ragged=ragged,
         )
-        return map_on_signal(
+        (result,) = run_on_signal(
             self._signal,
             udf,
-            Region(roi=roi, navigation_mask=navigation_mask),
-            Output(lazy=lazy_output, show_progressbar=show_progressbar),
+            read_roi(self._signal, roi, navigation_mask),
+            lazy_output=lazy_output,
+            show_progressbar=show_progressbar,
         )
+        return make_mapped(result["result"], result.axes["result"], read_labels(self._signal))
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
@@ -228,13 +232,11 @@ class UDFAccessor:
         navigation_mask: Any = None,
         **options: Unpack[IterOptions],
     ) -> SignalIterator:
-        """Run UDFs over the signal and hand out their results while the run goes on.
+        """Run UDFs over the signal and yield intermediate results.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            What to run; all UDFs share one pass over the data.
-        roi, navigation_mask
+        udf, roi, navigation_mask
             As in `run_udf`.
         **options
             As in `udfdask.run_udf_iter`.
@@ -247,7 +249,7 @@ class UDFAccessor:
         Raises
         ------
         UDFError
-            As `run_udf` does.
+            As in `run_udf`.
 
         Examples
         --------
@@ -260,8 +262,12 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_iter_options(self.run_udf_iter, options)
-        region = Region(roi=roi, navigation_mask=navigation_mask)
-        return iterate_on_signal(self._signal, udf, region, **options)
+        array, sig_dims = read_frames(self._signal, named=False)
+        region = read_roi(self._signal, roi, navigation_mask)
+        run = prepare_run(array, udf, sig_dims=sig_dims, roi=region, **options)
+        for info in run.infos:
+            check_dtypes(info.udf_name, info.buffers)
+        return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
 
     @forwards(RunOptions, run_udf)
     def explain(
@@ -272,24 +278,22 @@ class UDFAccessor:
         navigation_mask: Any = None,
         **options: Unpack[RunOptions],
     ) -> Explanation:
-        """Return what `run_udf` with the same arguments would do, in words and numbers.
+        """Describe what `run_udf` would do with the same arguments.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            What would run.
-        roi, navigation_mask, **options
+        udf, roi, navigation_mask, **options
             As in `run_udf`.
 
         Returns
         -------
         Explanation
-            Printed, it shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+            `print` shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
 
         Raises
         ------
         UDFError
-            As `run_udf` does.
+            As in `run_udf`.
 
         Examples
         --------
@@ -299,16 +303,17 @@ class UDFAccessor:
         960
         """
         check_names(self.explain, options)
-        region = Region(roi=roi, navigation_mask=navigation_mask)
-        return explain_on_signal(self._signal, udf, region, **options)
+        array, sig_dims = read_frames(self._signal, named=False)
+        region = read_roi(self._signal, roi, navigation_mask)
+        return explain_on_array(array, udf, sig_dims=sig_dims, roi=region, **options)
 
 
-class _Registered:
-    """The attribute `udf` of signals; HyperSpy has no way to register accessors."""
+class _AccessorAttribute:
+    """The attribute `udf` of signals: HyperSpy has no registry of accessors."""
 
     def __get__(self, signal: Any, owner: type) -> Any:
         return UDFAccessor if signal is None else UDFAccessor(signal)
 
 
-signals.BaseSignal.udf = _Registered()
+signals.BaseSignal.udf = _AccessorAttribute()
 unwrap.register(signals.BaseSignal, open_signal)

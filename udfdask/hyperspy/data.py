@@ -1,4 +1,4 @@
-"""The data of a signal as a dask array of shape (*nav, *sig), without a copy and as chunked."""
+"""Read the data of signals, without copying them: as frames, or as parameters of a function."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import math
 import os
 import uuid
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import dask
 import dask.array as da
+import numpy as np
 from dask import base
 from dask.array.core import slices_from_chunks
 from dask.local import get_sync
@@ -20,10 +21,11 @@ from dask.utils import format_bytes, parse_bytes
 
 from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.udf import UDF
 
 
 def wants_progressbar(asked: bool | None) -> bool:
-    """Take what the user asks for; return whether to show a bar, by default as HyperSpy does."""
+    """Return whether to show a progress bar; None means HyperSpy's preference."""
     if asked is not None:
         return asked
     from hyperspy.api import preferences
@@ -31,62 +33,50 @@ def wants_progressbar(asked: bool | None) -> bool:
     return bool(preferences.General.show_progressbar)
 
 
-def wants_lazy(signal: Any, asked: bool | None) -> bool:
-    """Take a signal and what the user asks for; return whether results are lazy, as in `s.map`."""
-    return bool(signal._lazy if asked is None else asked)
-
-
 MEMORY_CHUNKS = 64
-"""Into about how many chunks data in memory are cut: enough for many threads, cheap for one."""
+"""Approximate number of chunks for data in memory: enough for many threads, cheap for one."""
 
 SENT_BYTES = 256 << 20
-"""From how many bytes on a warning tells that data in memory are sent to other processes."""
+"""Size in bytes from which sending data in memory to other processes is worth a warning."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frames:
-    """The data of a signal as a run takes them."""
+def read_frames(signal: Any, *, named: bool) -> tuple[da.Array, int]:
+    """Return the data of a signal, shape (*nav, *sig), and the number of its signal axes.
 
-    array: da.Array
-    """The data, shape (*nav, *sig)."""
-    sig_dims: int
-    """Number of signal axes."""
-
-
-def read_frames(signal: Any, *, named: bool) -> Frames:
-    """Take a signal; return its data. `named` ones in memory get a name that follows from them."""
+    With `named`, the dask name of data in memory is a hash of their values.
+    """
     manager = signal.axes_manager
     sig_dims = len(manager.signal_axes)
     if signal.ragged:
         raise ArgumentTypeError(
-            f"{signal!r} is ragged: UDFs need frames of one shape. Map a function with s.map"
+            f"{signal!r} is ragged, but UDFs need frames of one shape: map a function with s.map"
         )
     if not sig_dims:
         raise ArgumentValueError(
-            f"{signal!r} has no signal axes, which UDFs call a frame: transpose it, as in "
-            "signal.T or signal.transpose(signal_axes=2)"
+            f"{signal!r} has no signal axes, so it has no frames: transpose it, as in signal.T or "
+            "signal.transpose(signal_axes=2)"
         )
     data = aligned_data(signal)
     if not isinstance(data, da.Array):
-        data = _wrapped(data, sig_dims, named=named)
-    return Frames(array=data, sig_dims=sig_dims)
+        data = _wrap(data, sig_dims, named=named)
+    return data, sig_dims
 
 
 def aligned_data(signal: Any) -> Any:
-    """Take a signal; return its array with navigation axes first, transposed if need be."""
+    """Return the array of a signal with navigation axes first, transposed if necessary."""
     manager = signal.axes_manager
     axes = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
     order = tuple(axis.index_in_array for axis in axes)
     return signal.data if order == tuple(range(signal.data.ndim)) else signal.data.transpose(order)
 
 
-def _wrapped(data: Any, sig_dims: int, *, named: bool) -> da.Array:
-    """Take an array in memory; return it as a dask array whose blocks are views of it.
+def _wrap(data: Any, sig_dims: int, *, named: bool) -> da.Array:
+    """Return a dask array whose blocks are views of an array in memory.
 
     `dask.array.from_array` would copy the data first.
     """
     chunks = memory_chunks(data.shape, data.dtype.itemsize, sig_dims)
-    # a name that follows from the data costs a walk through them
+    # equal data give equal names, but hashing reads all data: only lazy results pay for it
     token = base.tokenize(data, chunks) if named else uuid.uuid4().hex
     name = f"signal-{token}"
     keys = itertools.product([name], *(range(len(sizes)) for sizes in chunks))
@@ -99,22 +89,22 @@ def _wrapped(data: Any, sig_dims: int, *, named: bool) -> da.Array:
 def memory_chunks(
     shape: tuple[int, ...], itemsize: int, sig_dims: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Take the shape of data in memory; return chunks of whole frames that lie together."""
+    """Return chunks of full frames that are contiguous in memory, for data of this shape."""
     n_nav = len(shape) - sig_dims
     frame_bytes = max(1, math.prod(shape[n_nav:]) * itemsize)
-    most = parse_bytes(dask.config.get("array.chunk-size")) // frame_bytes
-    room = max(1, min(most, math.prod(shape[:n_nav]) // MEMORY_CHUNKS))
+    max_frames = parse_bytes(dask.config.get("array.chunk-size")) // frame_bytes
+    room = max(1, min(max_frames, math.prod(shape[:n_nav]) // MEMORY_CHUNKS))
     chunks: list[tuple[int, ...]] = [(n,) for n in shape]
     for axis in reversed(range(n_nav)):
         size = shape[axis]
-        pieces = max(1, math.ceil(size / room))
-        chunks[axis] = tuple(size * (k + 1) // pieces - size * k // pieces for k in range(pieces))
-        room = max(1, room // size) if pieces == 1 and size else 1
+        n = max(1, math.ceil(size / room))
+        chunks[axis] = tuple(size * (k + 1) // n - size * k // n for k in range(n))
+        room = max(1, room // size) if n == 1 and size else 1
     return tuple(chunks)
 
 
 def _warn_if_huge(array: da.Array) -> None:
-    """Warn where data in memory are more than it can carry, or have to be sent elsewhere."""
+    """Warn if data in memory fill more than half of it, or are sent to other processes."""
     share = config.worker_memory()
     memory = None if share is None else share * (os.cpu_count() or 1)
     try:
@@ -123,14 +113,47 @@ def _warn_if_huge(array: da.Array) -> None:
         get = None
     nbytes = int(array.nbytes)
     size = format_bytes(nbytes)
-    load = "load it with hyperspy.api.load(..., lazy=True), or set it up on the cluster"
+    remedy = "load it with hyperspy.api.load(..., lazy=True), or create it on the cluster"
     if get not in (get_threaded, get_sync) and nbytes > SENT_BYTES:
-        text = f"the signal holds {size} in memory, which are sent to other processes: {load}"
+        text = f"the signal holds {size} in memory, which are sent to other processes: {remedy}"
     elif memory is not None and nbytes > memory / 2:
         text = (
-            f"the signal holds {size} in memory, more than half of the {format_bytes(memory)} that "
-            f"there are: {load}"
+            f"the signal holds {size} in memory, more than half of the {format_bytes(memory)} "
+            f"of this machine: {remedy}"
         )
     else:
         return
     warnings.warn(text, UDFWarning, stacklevel=6)
+
+
+def read_parameters(signal: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a map over `signal`; signals become aux data or constants."""
+    from hyperspy.api import signals
+
+    return {
+        name: _read_parameter(signal, name, value)
+        if isinstance(value, signals.BaseSignal)
+        else value
+        for name, value in kwargs.items()
+    }
+
+
+def _read_parameter(signal: Any, name: str, value: Any) -> Any:
+    """Return a signal as aux data if it has a value for each position, else its constant value."""
+    nav = signal.axes_manager.navigation_shape
+    own = value.axes_manager.navigation_shape
+    if own == nav:
+        data = aligned_data(value)
+        extra = data.shape[len(nav) :]
+        return UDF.aux_data(data, kind="nav", extra_shape=extra, dtype=data.dtype)
+    if own not in ((), (1,)):
+        raise ArgumentValueError(
+            f"the parameter {name} is {value!r}, but {signal!r} is mapped: the parameter needs "
+            f"navigation axes of the same sizes {nav}, or none"
+        )
+    if isinstance(value.data, da.Array):
+        raise ArgumentTypeError(
+            f"the parameter {name} is a lazy signal with one value for all positions: call its "
+            ".compute() first"
+        )
+    return np.squeeze(value.data)

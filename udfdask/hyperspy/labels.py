@@ -1,4 +1,4 @@
-"""What results take over from the signal they were made of: axes, metadata, signal type."""
+"""The labels that results inherit from a signal: axes, metadata, signal type."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Axis
 
 AxisDict = dict[str, Any]
-"""An axis as HyperSpy writes it down: uniform, functional, or one value per position."""
+"""An axis as a dictionary of HyperSpy: uniform, functional, or one value per position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalLabels:
-    """What a signal says about its data."""
+    """The labels of a signal."""
 
     nav_axes: tuple[AxisDict, ...]
     """Navigation axes in the order of the array: y before x."""
     sig_axes: tuple[AxisDict, ...]
     """Signal axes in the order of the array."""
     metadata: dict[str, Any]
-    """Metadata, without what belongs to these very data: variance, navigator, markers, type."""
+    """Metadata without entries that describe only these data: variance, navigator, markers."""
     original_metadata: dict[str, Any]
-    """Metadata as the file had them."""
+    """Metadata from the file."""
     file: dict[str, Any]
     """Name, folder and suffix of the file."""
     signal: dict[str, Any]
     """The node `Signal` of the metadata: signal type, quantity."""
     class_type: str
-    """The signal type whose class the signal has: empty if its type is not installed."""
+    """Signal type of the class of the signal: empty if the package of its type is not installed."""
 
     @property
     def sig_shape(self) -> tuple[int, ...]:
@@ -39,7 +39,7 @@ class SignalLabels:
 
 
 def read_labels(signal: Any) -> SignalLabels:
-    """Take a signal; return its labels."""
+    """Return the labels of a signal."""
     manager = signal.axes_manager
     metadata = signal.metadata.as_dictionary()
     for other_data in ("_HyperSpy", "Markers"):
@@ -58,12 +58,12 @@ def read_labels(signal: Any) -> SignalLabels:
 
 
 def axis_size(axis: AxisDict) -> int:
-    """Take an axis as HyperSpy writes it down; return its size."""
+    """Return the size of an axis."""
     return len(axis["axis"]) if "axis" in axis else int(axis["size"])
 
 
 def extra_axis_dicts(axes: Iterable[Axis], shape: Iterable[int]) -> tuple[AxisDict, ...]:
-    """Take the extra axes of a result and their sizes; return them as HyperSpy writes them down."""
+    """Return the extra axes of a result, with these sizes, as dictionaries of HyperSpy."""
     return tuple(
         {
             "size": size,
@@ -76,6 +76,6 @@ def extra_axis_dicts(axes: Iterable[Axis], shape: Iterable[int]) -> tuple[AxisDi
     )
 
 
-def placed(axes: Iterable[AxisDict], *, navigate: bool) -> list[AxisDict]:
-    """Take axes; return copies of them that are navigation axes, or signal axes."""
+def copied_axes(axes: Iterable[AxisDict], *, navigate: bool) -> list[AxisDict]:
+    """Return copies of axes, all of them navigation axes or all of them signal axes."""
     return [{**copy.deepcopy(axis), "navigate": navigate} for axis in axes]

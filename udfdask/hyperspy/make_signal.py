@@ -1,79 +1,63 @@
-"""From an array and the labels of the data it was made of to a signal."""
+"""Make signals from arrays and the labels of the input signal."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
-from udfdask.hyperspy.labels import AxisDict, SignalLabels, extra_axis_dicts, placed
-from udfdask.types import Kind
+from udfdask.hyperspy.labels import AxisDict, SignalLabels, copied_axes, extra_axis_dicts
+from udfdask.results.named_results import ResultInfo
 from udfdask.udf.buffers import BufferSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Which result a signal shows."""
-
-    udf_name: str
-    """Name of the UDF's class."""
-    name: str
-    """Name of the result."""
-
-
 def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
-    """Raise if there is a result that no signal can hold."""
+    """Raise if a signal cannot hold one of the results."""
     for name, spec in buffers.items():
         if spec.dtype.kind not in "biufcVO":
             raise ArgumentTypeError(
-                f"{udf_name} has a result {name!r} of dtype {spec.dtype}: HyperSpy's signals hold "
-                "numbers and Python objects. Declare it with dtype=object, or run it with "
-                "udfdask.run_udf on signal.data as a dask array"
+                f"{udf_name} has a result {name!r} of dtype {spec.dtype}, but HyperSpy's signals "
+                "hold only numbers and Python objects. Declare it with dtype=object, or call "
+                "udfdask.run_udf with signal.data as a dask array"
             )
 
 
-def make_signal(
-    array: Any,
-    kind: Kind,
-    extra: tuple[Axis, ...],
-    labels: SignalLabels,
-    origin: Origin,
-) -> Any:
-    """Take a result in dataset shape, its kind and extra axes; return it as a signal."""
+def make_signal(array: Any, info: ResultInfo, name: str, labels: SignalLabels) -> Any:
+    """Return a result in data set shape, or its valid mask, as a signal."""
+    kind, extra = info.buffers[name].kind, info.axes[name]
     first = array.ndim - len(extra)
     others = extra_axis_dicts(extra, array.shape[first:])
     nav, sig = (labels.nav_axes if kind == "nav" else ()), others
     if kind == "sig":
         nav, sig = others, labels.sig_axes
-        # signals have their signal axes last
+        # signal axes come last in the array of a signal
         array = array.transpose((*range(first, array.ndim), *range(first)))
-    signal = _assembled(array, nav, sig, labels, own_class=kind == "sig")
-    _name(signal, origin, extra)
+    signal = _make(array, nav, sig, labels, own_class=kind == "sig")
+    _name(signal, info.udf_name, name, extra)
     return signal
 
 
 def make_mapped(array: Any, extra: tuple[Axis, ...], labels: SignalLabels) -> Any:
-    """Take what a function gave for each frame; return it as the signal that `s.map` would give.
+    """Return the values of a function for each frame as a signal, as `s.map` does.
 
-    Where it gives frames of the same shape, they keep the signal axes and the signal's class.
+    Frames of the original shape keep the signal axes and the class of the signal.
     """
     extra_shape = array.shape[array.ndim - len(extra) :]
     same = bool(extra) and extra_shape == labels.sig_shape
     sig = labels.sig_axes if same else extra_axis_dicts(extra, extra_shape)
-    return _assembled(array, labels.nav_axes, sig, labels, own_class=same)
+    return _make(array, labels.nav_axes, sig, labels, own_class=same)
 
 
 def make_nav_signal(array: Any, labels: SignalLabels) -> Any:
-    """Take an array of navigation shape; return it as a signal."""
-    return _assembled(array, labels.nav_axes, (), labels, own_class=False)
+    """Return an array of navigation shape as a signal."""
+    return _make(array, labels.nav_axes, (), labels, own_class=False)
 
 
-def _assembled(
+def _make(
     array: Any,
     nav: tuple[AxisDict, ...],
     sig: tuple[AxisDict, ...],
@@ -81,13 +65,13 @@ def _assembled(
     *,
     own_class: bool,
 ) -> Any:
-    """Return a signal of an array and its axes, with the class of the original or a plain one."""
+    """Return a signal with these axes, and with the class of the input signal or the base class."""
     from hyperspy.api import signals
 
     ragged = array.dtype == object
-    axes = placed(nav, navigate=True) + placed(sig, navigate=ragged)
+    axes = copied_axes(nav, navigate=True) + copied_axes(sig, navigate=ragged)
     if not axes and not ragged:
-        # as HyperSpy's own s.sum() over everything
+        # HyperSpy's own s.sum() over all axes returns this axis too
         axes = [{"size": 1, "name": "Scalar", "navigate": False}]
     base = signals.LazySignal if isinstance(array, da.Array) else signals.BaseSignal
     metadata = copy.deepcopy(labels.metadata)
@@ -101,22 +85,22 @@ def _assembled(
         ragged=ragged,
     )
     signal.tmp_parameters.add_dictionary(copy.deepcopy(labels.file))
-    # assigns the class; of a type that is not installed HyperSpy would complain each time
+    # assigns the class; HyperSpy warns each time for a type that is not installed
     signal.set_signal_type(labels.class_type if own_class else "")
     if own_class:
         signal.metadata.Signal.signal_type = labels.signal.get("signal_type", "")
     return signal
 
 
-def _name(signal: Any, origin: Origin, extra: tuple[Axis, ...]) -> None:
-    """Write down which result a signal shows, in its title, file name and metadata."""
+def _name(signal: Any, udf_name: str, name: str, extra: tuple[Axis, ...]) -> None:
+    """Store the name of the result in the title, file name and metadata of a signal."""
     title = signal.metadata.General.title
-    signal.metadata.General.title = f"{origin.name} of {title}" if title else origin.name
+    signal.metadata.General.title = f"{name} of {title}" if title else name
     if signal.tmp_parameters.has_item("filename"):
-        # or s.save() would write over the file that the data were read from
-        signal.tmp_parameters.filename += f"_{origin.name}"
-    node: dict[str, Any] = {"udf": origin.udf_name, "result": origin.name}
-    labelled = {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}
-    if labelled:
-        node["labels"] = labelled  # HyperSpy's axes have numbers only
+        # otherwise s.save() would overwrite the file of the input signal
+        signal.tmp_parameters.filename += f"_{name}"
+    node: dict[str, Any] = {"udf": udf_name, "result": name}
+    axis_labels = {axis.name: list(axis.labels) for axis in extra if axis.labels is not None}
+    if axis_labels:
+        node["labels"] = axis_labels  # HyperSpy's axes hold only numbers
     signal.metadata.add_dictionary({"udfdask": node})

@@ -1,8 +1,7 @@
-"""Runs over a signal that hand out signals while they go on."""
+"""Progressive runs over a signal: snapshots with signals."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from udfdask.hyperspy.labels import SignalLabels
@@ -10,32 +9,14 @@ from udfdask.hyperspy.make_signal import make_nav_signal
 from udfdask.hyperspy.results import SignalResult
 from udfdask.run.progressive import Snapshot
 from udfdask.run.progressive.iterator import SnapshotIterator
-from udfdask.run.progressive.snapshot import PartialRun
+from udfdask.run.progressive.snapshot import BaseSnapshot
 
 
-class SignalSnapshot(PartialRun[SignalResult]):
+class SignalSnapshot(BaseSnapshot[SignalResult]):
     """The results of a run over the chunks that have been merged so far, as signals.
 
-    What it holds does not change while the run goes on. Made by ``signal.udf.run_udf_iter``.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The same with arrays.
-    labels : SignalLabels
-        Axes and metadata of the signal that is processed.
-
-    Attributes
-    ----------
-    buffers : sequence of SignalResult
-        The results of each UDF, in memory, in the order of the call. Each is made when it is first
-        read.
-    damage : BaseSignal of bool
-        Which positions have been processed; a navigation signal.
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
+    A snapshot does not change while the run continues. ``signal.udf.run_udf_iter`` yields
+    snapshots. `buffers` holds a `SignalResult` in memory for each UDF.
 
     Examples
     --------
@@ -50,40 +31,22 @@ class SignalSnapshot(PartialRun[SignalResult]):
     __slots__ = ("_labels", "_snapshot")
 
     def __init__(self, snapshot: Snapshot, labels: SignalLabels) -> None:
-        super().__init__(snapshot._found, partial(_result, snapshot, labels))
+        super().__init__(
+            snapshot._state, lambda number: SignalResult(snapshot.buffers[number], labels)
+        )
         self._snapshot = snapshot
         self._labels = labels
 
     @property
     def damage(self) -> Any:
-        """Which positions have been processed, a navigation signal of booleans."""
+        """Mask of the positions that have been processed, a navigation signal of booleans."""
         return make_nav_signal(self._snapshot.damage, self._labels)
 
 
-def _result(snapshot: Snapshot, labels: SignalLabels, number: int) -> SignalResult:
-    """Return the results of a UDF."""
-    return SignalResult(snapshot.buffers[number], labels)
-
-
 class SignalIterator(SnapshotIterator[SignalSnapshot]):
-    """Iterates over the snapshots of a run over a signal; also `async for`.
+    """Iterates over the snapshots of a run over a signal, one per merged chunk.
 
-    It behaves as `UDFIterator` does, with signals instead of arrays. Made by
-    ``signal.udf.run_udf_iter``.
-
-    Parameters
-    ----------
-    run : ProgressiveRun
-        What runs.
-    label : callable
-        Takes a `Snapshot`; returns the object that the iterator yields.
-
-    Attributes
-    ----------
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
+    It works like `udfdask.UDFIterator`. ``signal.udf.run_udf_iter`` returns iterators.
 
     Examples
     --------

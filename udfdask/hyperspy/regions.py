@@ -1,4 +1,4 @@
-"""Regions of interest and masks as HyperSpy has them, as boolean arrays of navigation shape."""
+"""Convert HyperSpy's regions and masks to boolean arrays of navigation shape."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 
 def read_roi(signal: Any, roi: Any, navigation_mask: Any) -> Any:
-    """Take a signal, a region (True = processed) and a mask (True = excluded), both optional.
+    """Combine a region (True = processed) and a mask (True = excluded), both optional.
 
-    Return what `udfdask.run_udf` takes as its roi.
+    Return a region of interest as `udfdask.run_udf` takes it.
     """
     nav = tuple(axis.size for axis in signal.axes_manager.navigation_axes[::-1])
     region = _read_region(signal, roi, nav)
@@ -27,7 +27,7 @@ def read_roi(signal: Any, roi: Any, navigation_mask: Any) -> Any:
 
 
 def _read_region(signal: Any, roi: Any, nav: tuple[int, ...]) -> Any:
-    """Return a region with what HyperSpy knows made arrays; True = processed."""
+    """Return a region with HyperSpy's objects converted to arrays; True = processed."""
     from hyperspy.api import signals
     from hyperspy.roi import BaseROI
 
@@ -37,16 +37,17 @@ def _read_region(signal: Any, roi: Any, nav: tuple[int, ...]) -> Any:
         return _from_signal(roi, nav, "roi")
     if isinstance(roi, np.ndarray) and roi.shape == nav[::-1] != nav:
         raise ArgumentValueError(
-            f"the roi has shape {roi.shape}, which is (x, y), but arrays are in the order of "
+            f"the roi has shape {roi.shape}, which is (x, y), but arrays must have the order of "
             f"signal.data, here {nav}: pass roi.T"
         )
     return roi
 
 
 def _from_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
-    """Return the values of a signal of navigation positions, be they its navigation or its image.
+    """Return the values of a boolean signal over navigation positions.
 
-    Its axes may be on either side: `s.sum("sig") > 5` and its transpose, an image, are the same.
+    Its axes may be navigation axes or signal axes: `s.sum("sig") > 5` and its transpose, an image,
+    give the same array.
     """
     manager = mask.axes_manager
     sides = manager.navigation_axes, manager.signal_axes
@@ -62,7 +63,7 @@ def _from_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
     if mask.data.dtype != bool:
         raise ArgumentTypeError(
             f"the {what} is {mask!r} of dtype {mask.data.dtype}, expected booleans: compare it "
-            "with something, as in mask > 0"
+            "with a number, as in mask > 0"
         )
     order = tuple(axis.index_in_array for axis in axes[::-1])
     return np.asarray(mask.data).transpose(order)
@@ -71,7 +72,7 @@ def _from_signal(mask: Any, nav: tuple[int, ...], what: str) -> BoolArray:
 def _read_mask(signal: Any, mask: Any, nav: tuple[int, ...]) -> BoolArray:
     """Return a navigation mask; True = excluded.
 
-    Arrays have HyperSpy's order here, as in `s.decomposition(navigation_mask=...)`: (x, y).
+    Arrays are in HyperSpy's order (x, y), as in `s.decomposition(navigation_mask=...)`.
     """
     from hyperspy.api import signals
 
@@ -97,10 +98,9 @@ def _read_mask(signal: Any, mask: Any, nav: tuple[int, ...]) -> BoolArray:
 
 
 def _from_hyperspy_roi(signal: Any, roi: Any) -> BoolArray:
-    """Return the navigation positions that a region of HyperSpy's selects.
+    """Return the mask of navigation positions that a ROI of HyperSpy selects.
 
-    HyperSpy slices a signal that holds the number of each position, so that nobody has to know how
-    it rounds.
+    HyperSpy itself slices a signal that holds the number of each position: its own rounding counts.
     """
     from hyperspy.api import signals
     from hyperspy.roi import Line2DROI
@@ -108,7 +108,7 @@ def _from_hyperspy_roi(signal: Any, roi: Any) -> BoolArray:
     manager = signal.axes_manager
     if isinstance(roi, Line2DROI):
         raise ArgumentTypeError(
-            f"{roi!r} selects no positions, it interpolates between them: select with a "
+            f"{roi!r} does not select positions but interpolates between them: use a "
             "RectangularROI, CircleROI or PolygonROI, or a boolean array"
         )
     axes = _axes_of(signal, roi)
@@ -136,7 +136,7 @@ def _from_hyperspy_roi(signal: Any, roi: Any) -> BoolArray:
 
 
 def _axes_of(signal: Any, roi: Any) -> tuple[Any, ...]:
-    """Return the navigation axes that a region lies in: x first, unless it was put elsewhere."""
+    """Return the navigation axes of a ROI: those of its plot, else the first ones, x first."""
     nav_axes = signal.axes_manager.navigation_axes
     for plotted, (_, axes) in roi.signal_map.items():
         if plotted is signal:

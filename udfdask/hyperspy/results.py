@@ -1,41 +1,33 @@
-"""The results of a UDF as signals: a mapping that is a dask collection, as `Result` is."""
+"""The results of a UDF as signals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from dask.base import DaskMethodsMixin, is_dask_collection, tokenize
+from dask.base import is_dask_collection, tokenize
 
-from udfdask.errors import UndeclaredBufferError
 from udfdask.hyperspy.data import wants_progressbar
 from udfdask.hyperspy.labels import SignalLabels
-from udfdask.hyperspy.make_signal import Origin, make_signal
-from udfdask.results.explanation import Explanation
+from udfdask.hyperspy.make_signal import make_signal
+from udfdask.results.named_results import NamedResults
 from udfdask.results.result import Result
 from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.unwrap import unwrap
 
 
-class SignalResult(DaskMethodsMixin, Mapping[str, Any]):
+class SignalResult(NamedResults):
     """The results of one UDF: a mapping from their names to HyperSpy signals.
 
-    Lazy, it holds lazy signals, and is a dask collection itself: `udfdask.compute` and
-    `dask.compute` take it. Made by ``signal.udf.run_udf``.
+    A lazy mapping holds lazy signals and is a dask collection: `udfdask.compute` and `dask.compute`
+    take it. ``signal.udf.run_udf`` returns it.
 
     Parameters
     ----------
     result : Result
         The results as arrays.
     labels : SignalLabels
-        Axes and metadata of the signal that was processed.
-
-    Attributes
-    ----------
-    result : Result
-        The results as arrays: `.raw` with flattened navigation, `.masked`, `.buffers`.
-    valid_mask : mapping of str to BaseSignal
-        For each result a signal of booleans, True where it is valid.
+        Axes and metadata of the input signal.
 
     Examples
     --------
@@ -53,30 +45,13 @@ class SignalResult(DaskMethodsMixin, Mapping[str, Any]):
     __slots__ = ("_labels", "_result", "_signals")
 
     def __init__(self, result: Result, labels: SignalLabels) -> None:
+        super().__init__(result._info)
         self._result = result
         self._labels = labels
         self._signals: dict[tuple[str, str], Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         return self._signal("result", name, self._result)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._result)
-
-    def __len__(self) -> int:
-        return len(self._result)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._result
-
-    def __bool__(self) -> bool:
-        return True
-
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        # as Result: comparing signals element by element has no single answer
-        return self is other
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (SignalResult, (self._result, self._labels))
@@ -88,53 +63,36 @@ class SignalResult(DaskMethodsMixin, Mapping[str, Any]):
 
     @property
     def result(self) -> Result:
-        """The results as arrays."""
+        """The results as arrays: `.raw` with flattened navigation, `.masked`, `.buffers`."""
         return self._result
 
     @property
     def valid_mask(self) -> Mapping[str, Any]:
-        """For each result a signal of booleans, True where it is valid."""
+        """A boolean signal for each result, True at valid values."""
         masks = self._result.valid_mask
         return {name: self._signal("valid_mask", name, masks) for name in self._result}
 
-    def explain(self) -> Explanation:
-        """Return what the run does, in words: chunks, tasks, bytes, memory, tiles, merges.
-
-        Returns
-        -------
-        Explanation
-            Printed, it shows several lines; its attributes hold the numbers.
-
-        Examples
-        --------
-        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
-        >>> from udfdask.udfs import SumUDF
-        >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5))).as_lazy()
-        >>> s.udf.run_udf(SumUDF()).explain().bytes_read
-        960
-        """
-        return self._result.explain()
-
     def compute(self, show_progressbar: bool | None = None, **kwargs: Any) -> SignalResult:
-        """Return the same results in memory, computed in one pass over the data.
+        """Compute all results in one pass over the data.
 
-        Unlike `BaseSignal.compute`, which changes a signal, this leaves the lazy ones as they are.
+        Unlike `BaseSignal.compute`, this method does not change the lazy signals.
 
         Parameters
         ----------
         show_progressbar : bool, optional
-            Show a progress bar that counts frames; by default what HyperSpy's preferences say.
+            Whether to show a progress bar that counts frames; by default as set in HyperSpy's
+            preferences.
         **kwargs
-            Passed on to `dask.compute`: scheduler, num_workers, resources, ...
+            Arguments of `dask.compute`: scheduler, num_workers, resources, ...
 
         Returns
         -------
         SignalResult
-            Holding signals in memory.
+            The same results with signals in memory.
 
         See Also
         --------
-        udfdask.compute : Computes the results of several runs in one pass.
+        udfdask.compute : Compute the results of several runs in one pass.
 
         Examples
         --------
@@ -150,19 +108,10 @@ class SignalResult(DaskMethodsMixin, Mapping[str, Any]):
         return done
 
     def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
-        """Return a result, or its mask, as a signal: always the same one."""
-        if name not in self._result:
-            raise UndeclaredBufferError(
-                f"{self._result.udf_name} has no result {name!r}; there are {sorted(self._result)}"
-            )
+        """Return a result, or its mask, as a signal; always the same object."""
+        self._check_name(name)
         if (what, name) not in self._signals:
-            self._signals[what, name] = make_signal(
-                arrays[name],
-                self._result.buffers[name].kind,
-                self._result.axes[name],
-                self._labels,
-                Origin(udf_name=self._result.udf_name, name=name),
-            )
+            self._signals[what, name] = make_signal(arrays[name], self._info, name, self._labels)
         return self._signals[what, name]
 
     # The dask collection protocol.
@@ -198,7 +147,7 @@ class SignalResult(DaskMethodsMixin, Mapping[str, Any]):
 
 @unwrap.register
 def _open(signals: SignalResult) -> tuple[Result, Callable[[Result], SignalResult]]:
-    """Let udfdask's own `compute` see arrays only: metadata, often large, stay here."""
+    """Give `udfdask.compute` only the arrays: metadata, often large, are not sent to a cluster."""
     bare = signals.result
     return bare, lambda done: signals if done is bare else SignalResult(done, signals._labels)
 
@@ -206,7 +155,7 @@ def _open(signals: SignalResult) -> tuple[Result, Callable[[Result], SignalResul
 def _computed(
     blocks: Any, gather: Callable[..., Result], extra: tuple[Any, ...], labels: SignalLabels
 ) -> SignalResult:
-    """Return signals in memory from the blocks of lazy ones."""
+    """Return signals in memory from the values of the tasks."""
     return SignalResult(gather(blocks, *extra), labels)
 
 

@@ -1,1 +1,1 @@
-"""The objects that a run hands back."""
+"""The objects that a run returns."""

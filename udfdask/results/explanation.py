@@ -1,4 +1,4 @@
-"""What a run will do, in words and numbers."""
+"""Describe what a run will do, in words and numbers."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from udfdask.udf import UDFMethod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A plan in words; printing it shows all of it."""
+    """The description of a run. `print` shows all of it."""
 
     text: str
-    """The whole description, several lines."""
+    """The full description, several lines."""
     n_chunks: int
     """Chunks that are loaded and processed."""
     n_tasks: int
     """Tasks that udfdask adds to the graph."""
     bytes_read: int
-    """Data that are loaded, in bytes, as dask sees them: before any decompression, sparse ones as
-    if they were dense."""
+    """Size of the loaded data in bytes, as dask counts it: uncompressed, and dense for sparse
+    data."""
     bytes_per_task: int
-    """Memory that the largest chunk task needs: its data, copies and buffers, in bytes; of sparse
-    data, what it would need if they were dense."""
+    """Memory in bytes that the largest chunk task needs for data, copies and buffers; for sparse
+    data, the memory that dense data would need."""
     tile_shape: tuple[int, ...]
     """Largest tile, (frames, *signal)."""
     passes: int
-    """How often the data are loaded."""
+    """Number of times that the data are loaded."""
     warnings: tuple[str, ...]
-    """What will be slow or need much memory, and what to change."""
+    """What will be slow or need much memory, and the change that helps."""
 
     def __str__(self) -> str:
         return self.text
@@ -47,31 +47,36 @@ class Explanation:
     def _repr_html_(self) -> str:
         from udfdask.results.html_table import html_table
 
-        return html_table("Plan", (), [_label_and_words(line) for line in self.text.splitlines()])
+        return html_table("Plan", (), [_label_and_text(line) for line in self.text.splitlines()])
 
 
-def _label_and_words(line: str) -> tuple[str, str]:
-    """Take a line of a description; return what it is about, and the words."""
-    found = re.match(r"(\w+)(?:: | {2,})(.*)", line)
-    return (found[1], found[2]) if found else ("", line)
+def _label_and_text(line: str) -> tuple[str, str]:
+    """Split a line of a description into its label and its text."""
+    match = re.match(r"(\w+)(?:: | {2,})(.*)", line)
+    return (match[1], match[2]) if match else ("", line)
 
 
 def describe(plan: Plan, n_tasks: int) -> Explanation:
-    """Return the description of a plan that has so many tasks."""
+    """Describe a plan with this number of tasks."""
     recipe = plan.recipe
     grid, sig, tiling = recipe.grid, recipe.shape.sig, _tiling(recipe)
     blocks = math.prod(len(c) for c in recipe.sig_chunks)
     total = math.prod(grid.numblocks)
     itemsize = recipe.dtype.itemsize
     frames = [math.prod(grid.bounds(c)[1]) for c in range(grid.n_chunks)]
-    passes = 2 if plan.second_pass else 1
+    passes, pass_text = 1, "one pass"
+    if plan.second_pass:
+        passes = 2
+        pass_text = (
+            "2 passes: a parameter is a result over the same data, which are then read again"
+        )
     bytes_read = sum(frames) * sig.size * itemsize * passes
-    most = max(frames, default=0)
-    chunk_bytes = most * sig.size * itemsize
+    max_frames = max(frames, default=0)
+    chunk_bytes = max_frames * sig.size * itemsize
     if recipe.by_sig_chunk:
-        chunk_bytes = most * itemsize * math.prod(max(c) for c in recipe.sig_chunks)
-    tile_bytes = sum(_copied(recipe_udf, plan, most) for recipe_udf in recipe.udfs)
-    buffers = sum(s.nbytes(most, sig) for u in recipe.udfs for s in u.allocated.values())
+        chunk_bytes = max_frames * itemsize * math.prod(max(c) for c in recipe.sig_chunks)
+    tile_bytes = sum(_copied_bytes(recipe_udf, plan, max_frames) for recipe_udf in recipe.udfs)
+    buffers = sum(s.nbytes(max_frames, sig) for u in recipe.udfs for s in u.allocated.values())
     per_task = chunk_bytes + tile_bytes + buffers
     chunks = f"{grid.n_chunks} of {total} are read"
     if blocks > 1:
@@ -83,7 +88,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
     lines = [
         f"data      {recipe.shape.nav} scan, {sig} frames, {recipe.dtype}",
         f"chunks    {chunks}",
-        f"reads     {format_bytes(bytes_read)}{if_dense}, in {_passes(plan)}",
+        f"reads     {format_bytes(bytes_read)}{if_dense}, in {pass_text}",
         f"tasks     {n_tasks}{order}",
         (
             f"memory    {format_bytes(per_task)} in the largest task{if_dense}: "
@@ -93,9 +98,9 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
         f"backend   {_backends(recipe)}",
     ]
-    needy = dict.fromkeys(udf.name for udf in recipe.udfs if udf.needs_cuda)
-    if needy:
-        lines.append(f"needs     a CUDA device for {', '.join(needy)}; on a cluster, CUDA=1")
+    cuda_udfs = dict.fromkeys(udf.name for udf in recipe.udfs if udf.needs_cuda)
+    if cuda_udfs:
+        lines.append(f"needs     a CUDA device for {', '.join(cuda_udfs)}; on a cluster, CUDA=1")
     if recipe.corrections is not None:
         lines.append(f"corrects  {_corrections(recipe)}")
     lines += [f"{udf.name}: {_udf(udf)}" for udf in recipe.udfs]
@@ -114,23 +119,25 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
 
 
 def _tiling(recipe: Recipe) -> TilingScheme:
-    """Return the scheme of the tiles: of sparse ones where all UDFs take the data so."""
+    """Return the tiling scheme, the one for sparse tiles if all UDFs get sparse data."""
     takes_sparse = recipe.native.is_sparse and all(u.backend.is_sparse for u in recipe.udfs)
     return recipe.sparse_tiling if takes_sparse and recipe.corrections is None else recipe.tiling
 
 
 def _backends(recipe: Recipe) -> str:
-    """Return what chunks are made of, and as what each UDF is given them, in words."""
+    """Describe the backend of the chunks and the backend of the data that each UDF gets."""
     native = recipe.native
     corrected = recipe.corrections is not None and native.is_sparse
     if not corrected and all(udf.backend == native for udf in recipe.udfs):
         return native.name
-    each = [f"{udf.name} is given {_made(native, udf.backend, corrected)}" for udf in recipe.udfs]
+    each = [
+        f"{udf.name} is given {_converted(native, udf.backend, corrected)}" for udf in recipe.udfs
+    ]
     return "; ".join([f"{native.name} chunks", *dict.fromkeys(each)])
 
 
-def _made(native: Backend, backend: Backend, corrected: bool) -> str:
-    """Return the backend that a UDF is given, and what it takes to get there."""
+def _converted(native: Backend, backend: Backend, corrected: bool) -> str:
+    """Describe the backend of the data that a UDF gets, and the conversions to it."""
     if corrected:
         return f"{backend.name}, corrected and dense before"
     if backend == native:
@@ -143,15 +150,8 @@ def _made(native: Backend, backend: Backend, corrected: bool) -> str:
     return f"{backend.name}, {' and '.join(steps) or 'converted'}"
 
 
-def _passes(plan: Plan) -> str:
-    """Return how often the data are read, in words."""
-    if plan.second_pass:
-        return "2 passes: a parameter is a result over the same data, which are then read again"
-    return "one pass"
-
-
-def _copied(udf: UDFRecipe, plan: Plan, frames: int) -> int:
-    """Return the bytes that one UDF has copied at a time."""
+def _copied_bytes(udf: UDFRecipe, plan: Plan, frames: int) -> int:
+    """Return the size in bytes of the copies of data that exist at one time for one UDF."""
     recipe = plan.recipe
     assembled = math.prod(len(c) for c in recipe.sig_chunks) > 1 and not recipe.by_sig_chunk
     converted = udf.input_dtype != recipe.dtype or recipe.corrections is not None
@@ -168,7 +168,7 @@ def _copied(udf: UDFRecipe, plan: Plan, frames: int) -> int:
 
 
 def _udf(udf: UDFRecipe) -> str:
-    """Return what happens to one UDF, in words."""
+    """Describe how one UDF runs."""
     text = f"process_{udf.method.value} on {udf.input_dtype}; {udf.merge}"
     if udf.has_get_results:
         text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")
@@ -177,28 +177,28 @@ def _udf(udf: UDFRecipe) -> str:
 
 
 def _corrections(recipe: Recipe) -> str:
-    """Return what is done to the data before UDFs see them, in words."""
-    given = recipe.corrections
-    assert given is not None
-    parts = [name for name in ("dark", "gain") if getattr(given, name) is not None]
-    if given.excluded_pixels is not None:
-        parts.append(f"{given.excluded_pixels.shape[1]} excluded pixels")
+    """Describe the corrections of the data."""
+    corrections = recipe.corrections
+    assert corrections is not None
+    parts = [name for name in ("dark", "gain") if getattr(corrections, name) is not None]
+    if corrections.excluded_pixels is not None:
+        parts.append(f"{corrections.excluded_pixels.shape[1]} excluded pixels")
     return ", ".join(parts)
 
 
 def _notes(plan: Plan) -> list[str]:
-    """Return what else is worth knowing."""
+    """Return further lines for the description."""
     names = {CORRECTIONS: "corrections", **{k: u.name for k, u in enumerate(plan.recipe.udfs)}}
     slots = [(k, p[0] if isinstance(p, tuple) else p) for k, p in plan.recipe.lazy_slots]
     lazy = [f"{names[k]}.{p}" for k, p in dict.fromkeys(slots)]
     notes = []
     if plan.recipe.native.is_sparse:
         notes.append(
-            "dask knows the dense size of sparse chunks alone; they take memory in proportion to "
-            "the values that they store"
+            "dask knows only the dense size of sparse chunks; the memory that they need is "
+            "proportional to the number of stored values"
         )
     if lazy:
-        notes.append(f"{', '.join(lazy)} computed first, then handed to every task")
+        notes.append(f"{', '.join(lazy)} computed first, then passed to every task")
     if plan.recipe.nbytes > (1 << 20):
         notes.append(
             f"parameters of {format_bytes(plan.recipe.nbytes)} are a task of their own, which a "

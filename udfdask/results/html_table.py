@@ -1,4 +1,4 @@
-"""Tables in HTML for notebooks: no colours of their own, so that they fit light and dark themes."""
+"""HTML tables for notebooks, without colors of their own: they fit light and dark themes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LINE = "border-bottom: 1px solid; border-color: rgba(128, 128, 128, 0.6)"
 
 
 def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Take a title, the names of columns (or none) and rows of texts; return them as HTML."""
+    """Return an HTML table of a title, column names (or none) and rows of texts."""
     head = "".join(f'<th style="{_CELL}; {_LINE}">{escape(name)}</th>' for name in header)
     body = "".join(
         "<tr>"

@@ -1,26 +1,25 @@
-"""What a run gives to the user: named arrays, lazy or computed, with rows and masks."""
+"""The results of one UDF: named arrays, lazy or computed, with rows and masks."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dask.array as da
 import numpy as np
-from dask.base import DaskMethodsMixin, is_dask_collection, tokenize
+from dask.base import is_dask_collection, tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.errors import UDFError, UndeclaredBufferError
+from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.errors import UDFError
 from udfdask.graph.dask_internals import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
-from udfdask.results.explanation import Explanation
+from udfdask.results.named_results import NamedResults, ResultInfo
 from udfdask.results.rows_and_masks import default_mask, flat_rows
 from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.compute import persist as persist_with_progress
@@ -32,70 +31,24 @@ if TYPE_CHECKING:
     from udfdask.results.labels.layout import Layout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What a result knows besides its arrays."""
-
-    udf_name: str
-    """Name of the UDF's class."""
-    buffers: dict[str, BufferSpec]
-    """Declarations of the results by name."""
-    grid: Grid
-    """Navigation chunks and ROI."""
-    sig_shape: tuple[int, ...]
-    """Shape of a frame."""
-    explanation: Explanation
-    """What the run does."""
-    axes: dict[str, tuple[Axis, ...]]
-    """Extra dimensions of each result."""
-    in_units: frozenset[str] = frozenset()
-    """Names of the results in the unit of the data."""
-    files: tuple[str, ...] = ()
-    """Files and stores that the data are read from, as far as is known."""
-
-    @property
-    def nav_shape(self) -> tuple[int, ...]:
-        """Shape of the scan."""
-        return self.grid.shape
-
-
-class Result(DaskMethodsMixin, Mapping[str, Any]):
+class Result(NamedResults):
     """The results of one UDF: a mapping from buffer names to arrays in data set shape.
 
-    Lazy, it holds dask arrays and is a dask collection itself: `dask.compute(result)`,
-    `dask.persist`, `dask.visualize` and `client.compute` take it. Computed, it holds NumPy arrays.
-
-    Results are made by `run_udf`.
+    A lazy result holds dask arrays and is a dask collection: `dask.compute(result)`,
+    `dask.persist`, `dask.visualize` and `client.compute` take it. A computed result holds NumPy
+    arrays. `run_udf` returns results.
 
     Parameters
     ----------
-    about : About
-        What the result knows besides its arrays: declarations, grid, explanation.
+    info : ResultInfo
+        Metadata: declarations of the results, chunk grid, explanation.
     arrays : mapping of str to numpy.ndarray, optional
         Computed results by name: shape (*nav, *extra_shape) for nav buffers, (*sig, *extra_shape)
         for sig, extra_shape for single.
     masks : mapping of str to numpy.ndarray of bool, optional
-        Their valid masks by name, in the same shape, where they are not implied by the ROI.
+        Valid masks by name, in the same shape, of results whose mask does not follow from the ROI.
     tasks : ResultTasks, optional
-        What a lazy result is computed from, and its arrays are made of when they are asked for.
-
-    Attributes
-    ----------
-    udf_name : str
-        Name of the UDF's class.
-    buffers : dict of BufferSpec
-        Declarations by name: kind, extra_shape, dtype.
-    axes : dict of tuple of Axis
-        The extra dimensions of each result, from `UDF.get_result_axes`.
-    nav_shape, sig_shape : tuple of int
-        Shape of the scan and of a frame.
-    raw : mapping
-        Arrays with flattened navigation, only the frames of the ROI, in C order; shape
-        (frames, *extra_shape) for nav buffers.
-    valid_mask : mapping
-        Boolean arrays in the shape of the results, True where they are valid.
-    masked : mapping
-        NumPy masked arrays of a computed result, what is not valid masked out.
+        The tasks of a lazy result. Its dask arrays are made from them on request.
 
     Examples
     --------
@@ -112,49 +65,28 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     array([16.])
     """
 
-    __slots__ = ("_about", "_arrays", "_masks", "_tasks")
+    __slots__ = ("_arrays", "_masks", "_tasks")
 
     def __init__(
         self,
-        about: About,
+        info: ResultInfo,
         arrays: Mapping[str, Any] | None = None,
         masks: Mapping[str, Any] | None = None,
         tasks: ResultTasks | None = None,
     ) -> None:
-        self._about = about
+        super().__init__(info)
         self._arrays = dict(arrays or {})
         self._masks = dict(masks or {})
         self._tasks = tasks
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self:
-            raise UndeclaredBufferError(
-                f"{self.udf_name} has no result {name!r}; there are {sorted(self)}"
-            )
+        self._check_name(name)
         if self._tasks is not None and name not in self._arrays:
             self._arrays[name] = self._tasks.array(name)
         return self._arrays[name]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._about.buffers)
-
-    def __len__(self) -> int:
-        return len(self._about.buffers)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._about.buffers
-
-    def __bool__(self) -> bool:
-        return True
-
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        # comparing lazy arrays element by element has no single answer
-        return self is other
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Result, (self._about, self._arrays, self._masks, self._tasks))
+        return (Result, (self._info, self._arrays, self._masks, self._tasks))
 
     def __repr__(self) -> str:
         state = "lazy" if self._is_lazy else "computed"
@@ -177,41 +109,44 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     if not TYPE_CHECKING:  # type checkers know that there is no such attribute
 
         def __getattr__(self, name: str) -> Any:
-            # while it is unpickled there are no buffers yet
-            if not name.startswith("_") and name in self._about.buffers:
+            # pickle looks up special names before __init__ has set any attribute
+            if not name.startswith("_") and name in self._info.buffers:
                 raise AttributeError(
-                    f"results are not attributes: write result[{name!r}] in place of result.{name}"
+                    f"results are not attributes: write result[{name!r}] instead of result.{name}"
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def udf_name(self) -> str:
         """Name of the UDF's class."""
-        return self._about.udf_name
+        return self._info.udf_name
 
     @property
     def buffers(self) -> dict[str, BufferSpec]:
-        """Declarations of the results by name."""
-        return dict(self._about.buffers)
+        """Declarations of the results by name: kind, extra_shape, dtype."""
+        return dict(self._info.buffers)
 
     @property
     def axes(self) -> dict[str, tuple[Axis, ...]]:
-        """The extra dimensions of each result."""
-        return dict(self._about.axes)
+        """The extra dimensions of each result, from `UDF.get_result_axes`."""
+        return dict(self._info.axes)
 
     @property
     def nav_shape(self) -> tuple[int, ...]:
         """Shape of the scan."""
-        return self._about.nav_shape
+        return self._info.nav_shape
 
     @property
     def sig_shape(self) -> tuple[int, ...]:
         """Shape of a frame."""
-        return self._about.sig_shape
+        return self._info.sig_shape
 
     @property
     def raw(self) -> Mapping[str, Any]:
-        """Arrays with flattened navigation, only the frames of the ROI, in C order."""
+        """Arrays with flattened navigation, only the frames of the ROI, in C order.
+
+        Nav results have the shape (frames, *extra_shape).
+        """
         return _Lookup(self, self._raw)
 
     @property
@@ -221,41 +156,24 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
     @property
     def masked(self) -> Mapping[str, Any]:
-        """NumPy masked arrays of a computed result."""
+        """NumPy masked arrays of a computed result; values that are not valid are masked."""
         return _Lookup(self, self._masked)
 
-    def explain(self) -> Explanation:
-        """Return what the run does, in words: chunks, tasks, bytes, memory, tiles, merges.
-
-        Returns
-        -------
-        Explanation
-            Printed, it shows several lines; its attributes hold the numbers.
-
-        Examples
-        --------
-        >>> import dask.array as da, udfdask as ud
-        >>> from udfdask.udfs import SumUDF
-        >>> ud.run_udf(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF()).explain().n_chunks
-        4
-        """
-        return self._about.explanation
-
     def compute(self, progress: Progress = False, **kwargs: Any) -> Result:
-        """Return the same result with NumPy arrays, computed in one pass over the data.
+        """Compute the result in one pass over the data.
 
         Parameters
         ----------
         progress : bool, callable or ProgressReporter
-            Show a progress bar that counts frames and bytes, or tell somebody else about progress:
-            see `udfdask.compute`.
+            Show a progress bar that counts frames and bytes, or call a progress callback: see
+            `udfdask.compute`.
         **kwargs
-            Passed on to `dask.compute`: scheduler, num_workers, resources, ...
+            Arguments of `dask.compute`: scheduler, num_workers, resources, ...
 
         Returns
         -------
         Result
-            Holding NumPy arrays.
+            The same result with NumPy arrays.
 
         Examples
         --------
@@ -270,19 +188,19 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         return done
 
     def persist(self, progress: Progress = False, **kwargs: Any) -> Result:
-        """Return the same result as blocks in memory, computed in one pass over the data.
+        """Compute the blocks of the result in one pass over the data and keep them in memory.
 
         Parameters
         ----------
         progress : bool, callable or ProgressReporter
             As in `udfdask.persist`.
         **kwargs
-            Passed on to `dask.persist`.
+            Arguments of `dask.persist`.
 
         Returns
         -------
         Result
-            Holding lazy dask arrays, whose blocks have been computed or are about to be.
+            The same result with dask arrays whose blocks are in memory or are being computed.
 
         Examples
         --------
@@ -304,39 +222,40 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         log: bool | None = None,
         title: str | None = None,
     ) -> Any:
-        """Draw results side by side; those of a lazy result are computed, in one pass.
+        """Draw results side by side. A lazy result is computed first, in one pass.
 
-        Nav results are drawn as images of the scan, or as lines along a scan of one dimension; sig
-        results as images or spectra; complex ones as amplitude and phase; vectors, such as those of
-        `CoMUDF`, as colours of their directions with a wheel as the legend. Of extra dimensions
-        the first four positions are drawn, of a third navigation dimension the middle one. What is
-        not valid or NaN has a light colour of its own. y points down.
+        Nav results are drawn as images of the scan, or as lines along a scan of one dimension. Sig
+        results are drawn as images or spectra, complex results as amplitude and phase. Vectors,
+        such as those of `CoMUDF`, are drawn as colors of their directions with a color wheel as the
+        legend. The figure shows the first four positions along an extra dimension, and the middle
+        position along a third navigation dimension. Values that are not valid or NaN have a light
+        color of their own. y points down.
 
         Parameters
         ----------
         names : str, tuple or list, optional
-            What is drawn: the name of a result; a pair ``(name, function)`` with a function of an
-            array in data set shape, NaN where it is not valid; a list of names and pairs. By
-            default all that are images or lines.
+            The results to draw: a name; a pair ``(name, function)``, where the function takes an
+            array in data set shape with NaN at positions that are not valid; or a list of names and
+            pairs. By default all results that are images or lines.
         axes : sequence of Axis, optional
             Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By
-            default pixels are counted.
+            default positions are pixel numbers.
         log : bool, optional
-            Logarithmic scale for all, on which values up to zero are dark, or for none; by default
-            for images of kind sig.
+            Logarithmic scale for all results, where zero and negative values are dark, or for none.
+            By default for images of kind sig.
         title : str, optional
-            A title above all; by default the name of the UDF.
+            Title of the figure; by default the name of the UDF.
 
         Returns
         -------
         matplotlib.figure.Figure
-            With an interactive matplotlib backend one that `matplotlib.pyplot.show` shows; in a
-            notebook it is shown as the value of a cell.
+            With an interactive matplotlib backend, `matplotlib.pyplot.show` shows it. A notebook
+            shows it as the value of a cell.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If there is no such result, or none that can be drawn; before anything is computed.
+            If the name of a result is unknown, or no result can be drawn. Nothing is computed then.
         ImportError
             If matplotlib is not installed.
 
@@ -361,36 +280,37 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     def to_xarray(
         self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
     ) -> Any:
-        """Return the results as variables of an xarray.Dataset, lazy ones without computing them.
+        """Return the results as variables of an xarray.Dataset; lazy results stay lazy.
 
-        Dimensions are called as the files that `udfdask.io.open_file` reads without names: the last
-        two navigation axes ``y`` and ``x``, those of a frame ``sig_y`` and ``sig_x``, a single one
-        ``x`` and ``sig_x``, three or more ``nav_0``, ``nav_1``, ... and ``sig_0``, ``sig_1``, ...
-        Extra dimensions are called as in `axes`, which also gives them coordinates.
+        The names of the dimensions are those that `udfdask.io.open_file` uses for files without
+        names: ``y`` and ``x`` for two navigation axes, ``sig_y`` and ``sig_x`` for those of a
+        frame; ``x`` and ``sig_x`` for a single axis; ``nav_0``, ``nav_1``, ... and ``sig_0``,
+        ``sig_1``, ... for three or more. `axes` gives the names and coordinates of extra
+        dimensions.
 
         Parameters
         ----------
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
         rename : dict, optional
-            Other names for variables: of the result ``"a"``, ``{"a": "b"}``.
+            New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
 
         Returns
         -------
         xarray.Dataset
-            A variable for each result. For a UDF without results a boolean `visited`, which says
-            of each frame whether it has been processed.
+            A variable for each result. For a UDF without results, a boolean variable `visited`,
+            True for each frame that has been processed.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If a result is called like a dimension, or `rename` cannot be.
+            If a result has the name of a dimension, or `rename` is invalid.
         ImportError
             If xarray is not installed.
 
         See Also
         --------
-        Result.to_zarr : Write them to a file.
+        Result.to_zarr : Write the results to a file.
 
         Examples
         --------
@@ -402,7 +322,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         >>> dataset["intensity"].mean("x").compute().values
         array([16., 16.])
         """
-        return self._labelled(self._default_layout(rename), valid_masks)
+        return self._make_dataset(self._default_layout(rename), valid_masks)
 
     def to_zarr(
         self,
@@ -416,47 +336,47 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
     ) -> Path:
         """Compute the results into a zarr store that `xarray.open_zarr` reads, in one pass.
 
-        The store is written under another name beside `path` and then renamed, so that there is
-        never half of one. It has the variables and chunks of `to_xarray`, a boolean coordinate
-        `roi` if there is a region of interest, and ``{name}_valid`` for results with a valid mask
-        of their own.
+        The store is written under another name next to `path` and then renamed, so that an
+        incomplete store never appears at `path`. It has the variables and chunks of `to_xarray`, a
+        boolean coordinate `roi` if there is a region of interest, and ``{name}_valid`` for results
+        with their own valid mask.
 
         Parameters
         ----------
         path : str or path-like
-            Where the store is to be, by custom ending in ``.zarr``; the workers of a cluster must
-            reach it as well.
+            Path of the new store, usually ending in ``.zarr``. The workers of a cluster must be
+            able to write to it.
         rename : dict, optional
-            Other names for variables, as in `to_xarray`.
+            New names of variables, as in `to_xarray`.
         overwrite : bool
-            Replace a zarr store that is there already, if nothing else lies in it.
+            Replace an existing zarr store, if its folder contains nothing else.
         zarr_format : {2, 3}, optional
-            Format of the store; by default the newest that zarr writes.
+            Format of the store; by default the newest format that zarr writes.
         progress : bool
             Show a progress bar.
         **kwargs
-            Passed on to `dask.compute`: scheduler, num_workers, resources, ...
+            Arguments of `dask.compute`: scheduler, num_workers, resources, ...
 
         Returns
         -------
         pathlib.Path
-            The store's absolute path.
+            Absolute path of the store.
 
         Raises
         ------
         FileExistsError
-            If there is something at `path` and it may not, or must not, be replaced.
+            If `path` exists and `overwrite` is False, or it is not a zarr store.
         FileNotFoundError
-            If the folder that `path` is to be in does not exist.
+            If the parent folder of `path` does not exist.
         ArgumentTypeError
-            If a result has a type that zarr does not store, such as object; if `rename` is no
-            dictionary; if there is an argument that no scheduler takes.
+            If zarr cannot store the dtype of a result, such as object; if `rename` is not a
+            dictionary; if no scheduler takes one of the arguments.
         ArgumentValueError
-            If `path` is no local path; if it is a file or store that the data are read from,
-            contains one, or lies in one; if there is no such format, a result is called like a
-            dimension, or `rename` cannot be.
+            If `path` is not a local path; if it is, contains, or is inside a file or store that the
+            data are read from; if the format is unknown, a result has the name of a dimension, or
+            `rename` is invalid.
         OSError
-            If nothing can be written there, for example on a read-only disk.
+            If `path` cannot be written, for example on a read-only disk.
         ImportError
             If xarray or zarr is not installed.
 
@@ -474,38 +394,37 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
         check_options("to_zarr", kwargs, kwargs.get("scheduler"))
         layout = self._default_layout(rename)
-        dataset = self._labelled(layout, False)
+        dataset = self._make_dataset(layout, False)
         return write_dataset(
-            layout.add_validity(dataset, self._own_masks, self._about.grid.roi),
+            layout.add_validity(dataset, self._own_masks, self._info.grid.roi),
             path,
             overwrite=overwrite,
-            sources=self._about.files,
+            sources=self._info.files,
             zarr_format=zarr_format,
             progress=progress,
             **kwargs,
         )
 
     def _default_layout(self, rename: Mapping[str, Hashable] | None) -> Layout:
-        """Return where the results go in a Dataset if the data have no labels."""
+        """Return the layout of the results in a Dataset with default names."""
         from udfdask.results.labels.labels import default_labels
         from udfdask.results.labels.layout import check_rename, make_layout
 
         check_rename(rename, self)
-        labels = default_labels(len(self._about.grid.shape), len(self._about.sig_shape))
-        return make_layout(self._about, labels, rename)
+        labels = default_labels(len(self._info.grid.shape), len(self._info.sig_shape))
+        return make_layout(self._info, labels, rename)
 
-    def _labelled(self, layout: Layout, valid_masks: bool) -> Any:
-        """Return the results as a Dataset, laid out like this."""
+    def _make_dataset(self, layout: Layout, valid_masks: bool) -> Any:
+        """Return the results as a Dataset with this layout."""
         masks = self.valid_mask if valid_masks else None
         return layout.fill(self, masks, self._visited_frames)
 
     @property
     def _visited_frames(self) -> Any:
-        """Which frames have been processed, shape nav; lazily, if the result is."""
+        """Mask of the frames that are processed, shape nav; lazy if the result is lazy."""
         if self._tasks is not None:
             return self._tasks.visited()
-        grid = self._about.grid
-        return np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi
+        return _selected(self._info.grid)
 
     @property
     def _is_lazy(self) -> bool:
@@ -513,27 +432,27 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
     @property
     def _own_masks(self) -> dict[str, Any]:
-        """Valid masks of what `get_results` made, which may have given its own."""
+        """Valid masks of results from `get_results`, which may set its own masks."""
         if self._tasks is not None and self._tasks.finalized:
             return {name: self._valid_mask(name) for name in self}
         return self._masks
 
     def _raw(self, name: str) -> Any:
-        """Return the rows of a nav result, or the whole of another."""
+        """Return the rows of a nav result, or a full sig or single result."""
         array, spec = self[name], self.buffers[name]
-        grid = self._about.grid
+        grid = self._info.grid
         if spec.kind == "single" and not spec.extra_shape:
             return array.reshape((1,)) if isinstance(array, np.ndarray) else array[None]
         if spec.kind != "nav":
             return array
         if isinstance(array, da.Array):
             return flat_rows(array, grid)
-        rows = array[np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi]
+        rows = array[_selected(grid)]
         return rows.reshape((grid.n_frames, *spec.extra_shape))
 
     def _valid_mask(self, name: str) -> Any:
-        """Return where a result is valid."""
-        array, grid = self[name], self._about.grid
+        """Return the valid mask of a result."""
+        array, grid = self[name], self._info.grid
         if self._tasks is not None and self._tasks.finalized and name not in self._masks:
             self._masks[name] = self._tasks.mask(name)
         if name in self._masks:
@@ -547,10 +466,10 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         return mask
 
     def _masked(self, name: str) -> Any:
-        """Return a computed result with what is not valid masked out."""
+        """Return a computed result as a masked array."""
         array = self[name]
         if not isinstance(array, np.ndarray):
-            raise UDFError(f"masked[{name!r}] exists on computed results: call .compute() first")
+            raise UDFError(f"masked[{name!r}] needs a computed result: call .compute() first")
         return np.ma.MaskedArray(array, mask=~self._valid_mask(name))
 
     # The dask collection protocol.
@@ -559,6 +478,7 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
         return None if self._tasks is None else self._tasks.graph
 
     def __dask_keys__(self) -> list[Any]:
+        # tasks that hold the results: dask then needs no task for each block of each array
         return self._lazy.keys
 
     def __dask_layers__(self) -> tuple[str, ...]:
@@ -574,7 +494,10 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
     @property
     def __dask_optimize__(self) -> Any:
-        # the very function of arrays, so that dask optimises results and arrays together
+        # dask optimizes collections together only if they have the same function: with another one,
+        # a result and an array over the same data would each load the data. This holds for one
+        # `dask.compute`: after a separate `dask.optimize` of two runs, each may load the data,
+        # because dask has fused each run with its own loading
         return GraphArray.__dask_optimize__
 
     @property
@@ -583,20 +506,20 @@ class Result(DaskMethodsMixin, Mapping[str, Any]):
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         gather, extra = self._lazy.gather()
-        return _computed, (self._about, gather, extra)
+        return _computed, (self._info, gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        return _persisted, (self._about, self._lazy)
+        return _persisted, (self._info, self._lazy)
 
     @property
     def _lazy(self) -> ResultTasks:
-        """What a lazy result is computed from; dask asks no computed one."""
+        """The tasks of a lazy result. dask never asks a computed one."""
         assert self._tasks is not None
         return self._tasks
 
 
 class _Lookup(Mapping[str, Any]):
-    """A mapping over the names of a result that makes each value when it is asked for."""
+    """A mapping from the names of a result to values that are made on request."""
 
     __slots__ = ("_make", "_result")
 
@@ -614,10 +537,15 @@ class _Lookup(Mapping[str, Any]):
         return len(self._result)
 
 
+def _selected(grid: Grid) -> BoolArray:
+    """Return the mask of the frames that are processed, shape nav."""
+    return np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi
+
+
 def _cells(array: Any) -> tuple[str, ...]:
-    """Return shape, dtype, size and chunks of an array as texts, no chunks of NumPy arrays."""
+    """Return shape, dtype and size of an array as texts, and the chunks of a dask array."""
     shape = " x ".join(map(str, array.shape)) or "one value"
-    # expression arrays have no nbytes yet
+    # dask's expression arrays have no nbytes
     size = format_bytes(array.size * array.dtype.itemsize)
     if not is_dask_collection(array):
         return shape, str(array.dtype), size
@@ -626,14 +554,14 @@ def _cells(array: Any) -> tuple[str, ...]:
 
 
 def _computed(
-    values: list[Any], about: About, gather: Callable[..., Arrays], extra: tuple[Any, ...]
+    values: list[Any], info: ResultInfo, gather: Callable[..., Arrays], extra: tuple[Any, ...]
 ) -> Result:
-    """Return a computed result from the outcomes of its tasks."""
-    return Result(about, *gather(values, *extra))
+    """Return a computed result from the values of its tasks."""
+    return Result(info, *gather(values, *extra))
 
 
 def _persisted(
-    graph: Any, about: About, tasks: ResultTasks, rename: Mapping[str, str] | None = None
+    graph: Any, info: ResultInfo, tasks: ResultTasks, rename: Mapping[str, str] | None = None
 ) -> Result:
     """Return the same result over another graph."""
-    return Result(about, tasks=tasks.with_graph(graph, rename or {}))
+    return Result(info, tasks=tasks.with_graph(graph, rename or {}))

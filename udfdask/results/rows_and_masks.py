@@ -1,4 +1,4 @@
-"""Dask arrays beside the results: flat rows and valid masks, made when somebody asks for them."""
+"""Dask arrays that are derived from results: flat rows and valid masks, made on request."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ from udfdask.types import AnyArray
 
 
 def flat_rows(array: da.Array, grid: Grid) -> da.Array:
-    """Return a nav result of data set shape as rows: flattened, ROI applied, in C order.
+    """Flatten the navigation axes of a nav result and keep the rows of the ROI, in C order.
 
-    One block holds a band of the scan, all chunks that share their place on the first axis.
+    One block holds a band of the scan: all chunks with the same index on the first axis. dask's own
+    `reshape` and boolean indexing would rechunk, and give chunks of unknown size.
     """
     array = graph_array(array)
     n_nav = len(grid.shape)
@@ -43,18 +44,18 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
     lengths = []
     for band, size in enumerate(bands):
         first = sum(bands[:band])
-        mask = grid.roi  # of shape (), it selects or drops the only frame
+        mask = grid.roi  # a mask of shape () selects or drops the only frame
         if mask is not None and n_nav:
             mask = mask[first : first + size]
-        place = (band,) if n_nav else ()
+        first_index = (band,) if n_nav else ()
         refs = [
-            TaskRef((array.name, *place, *rest, *(0 for _ in extra)))
+            TaskRef((array.name, *first_index, *rest, *(0 for _ in extra)))
             for rest in itertools.product(*map(range, inner))
         ]
         key = (name, band, *(0 for _ in extra))
         tasks[key] = Task(key, _band, List(*refs), inner, n_nav, mask)
-        whole = size * int(np.prod(grid.shape[1:])) if n_nav else 1
-        lengths.append(whole if mask is None else int(np.count_nonzero(mask)))
+        n_frames = size * int(np.prod(grid.shape[1:])) if n_nav else 1
+        lengths.append(n_frames if mask is None else int(np.count_nonzero(mask)))
     layers = {**array.dask.layers, name: TaskLayer(tasks)}
     graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
     meta = namespace_of(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
@@ -65,7 +66,7 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
 def _band(
     blocks: list[AnyArray], inner: tuple[int, ...], n_nav: int, mask: BoolArray | None
 ) -> AnyArray:
-    """Return the selected rows of the blocks of a band."""
+    """Join the blocks of a band and return their selected rows."""
     for axis in range(n_nav - 1, 0, -1):
         n = inner[axis - 1]
         blocks = [np.concatenate(blocks[k : k + n], axis=axis) for k in range(0, len(blocks), n)]
@@ -77,28 +78,28 @@ def _band(
 
 
 def default_mask(array: da.Array, grid: Grid, is_nav: bool) -> da.Array:
-    """Return where a result is valid if the UDF does not say: everywhere in the ROI."""
+    """Return the valid mask of a result if the UDF gives none: True everywhere in the ROI."""
     if not is_nav or grid.roi is None:
         everywhere: da.Array = da.ones(array.shape, dtype=bool, chunks=array.chunks)
-        return _beside(array, everywhere)
+        return _on_device_of(array, everywhere)
     mask = from_array(grid.roi, chunks=grid.nav_chunks)
     extra = array.ndim - mask.ndim
     mask = mask[(..., *(None,) * extra)]
     full = broadcast_to(mask, array.shape, chunks=array.chunks)
-    return _beside(array, as_user_has_it(full))
+    return _on_device_of(array, as_user_has_it(full))
 
 
-def _beside(array: da.Array, mask: da.Array) -> da.Array:
-    """Return a mask whose blocks are on the device if those of an array are."""
+def _on_device_of(array: da.Array, mask: da.Array) -> da.Array:
+    """Move the blocks of a mask to the device if the blocks of an array are there."""
     home = backend_of(array._meta).dense
     if not home.on_device:
         return mask
     meta = home.namespace().empty((0,) * mask.ndim, dtype=bool)
-    there: da.Array = da.map_blocks(_sent, mask, home, dtype=bool, meta=meta)
-    return there
+    moved: da.Array = da.map_blocks(_move_block, mask, home, dtype=bool, meta=meta)
+    return moved
 
 
-def _sent(block: AnyArray, home: DenseBackend) -> Any:
+def _move_block(block: AnyArray, home: DenseBackend) -> Any:
     """Return a block in the backend of a result."""
     with home.at_work(own_stream=False):
         return home.from_host(block)

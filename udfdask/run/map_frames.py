@@ -1,4 +1,4 @@
-"""Runs a plain function over every frame."""
+"""Run a plain function over every frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, unknown_arguments
 from udfdask.plan.check_input import check_is_array
-from udfdask.run.forwarding import documented_by
+from udfdask.run.options import documented_by
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
 
@@ -28,7 +28,7 @@ def map_frames(
     ragged: bool = False,
     **kwargs: Any,
 ) -> da.Array:
-    """Return what a function gives for every frame, lazily.
+    """Call a function with every frame, lazily.
 
     Parameters
     ----------
@@ -40,15 +40,15 @@ def map_frames(
     sig_dims, roi
         As in `run_udf`.
     output_shape : tuple of int, optional
-        Shape of what `func` returns. If it or `output_dtype` is missing, `func` is called once at
-        once on a frame of ones to find out.
+        Shape of the arrays that `func` returns. If `output_shape` or `output_dtype` is missing,
+        `func` is called once, immediately, on a frame of ones.
     output_dtype : dtype-like, optional
-        Dtype of what `func` returns.
+        Dtype of the arrays that `func` returns.
     ragged : bool
-        `func` returns something of another shape for each frame: the result has dtype object.
+        Whether `func` may return a different shape for each frame: the result has dtype object.
     **kwargs
-        Parameters of `func`: constant ones, and `UDF.aux_data` of kind nav, of which `func` gets
-        the value for its frame.
+        Parameters of `func`: constants, or `UDF.aux_data` of kind nav, where `func` gets the value
+        for its frame.
 
     Returns
     -------
@@ -58,9 +58,9 @@ def map_frames(
     Raises
     ------
     ArgumentTypeError
-        If a keyword argument is one of neither `map_frames` nor `func`.
+        If neither `map_frames` nor `func` has a keyword argument of this name.
     UDFError
-        As `run_udf` does, or if `func` returns something that is no array.
+        As in `run_udf`, or if `func` does not return an array or scalar.
 
     Warns
     -----
@@ -98,11 +98,11 @@ def map_frames(
 def make_frame_udf(
     caller: Callable[..., Any], func: Any, kwargs: Mapping[str, Any], **outputs: Any
 ) -> UDF:
-    """Return a UDF that calls a function with each frame; `outputs` describe what it returns.
+    """Return a UDF that calls a function with each frame; `outputs` describe its return value.
 
-    `kwargs` are those that `caller` passes on to the function.
+    `caller` is the function that got `kwargs` for `func`.
     """
-    from udfdask.udfs.auto import AutoUDF  # loads all ready-made UDFs
+    from udfdask.udfs.auto import AutoUDF  # imports all built-in UDFs
 
     udf = AutoUDF(f=func, kwargs=kwargs, **outputs)
     _check_kwargs(caller, func, kwargs)
@@ -110,18 +110,18 @@ def make_frame_udf(
 
 
 def _are_swapped(array: Any, func: Any) -> bool:
-    """Return whether the function comes before the array, which once was the only order."""
+    """Return whether the function comes before the array, the only order in earlier versions."""
     return isinstance(func, da.Array) or (callable(array) and not callable(func))
 
 
 def _check_kwargs(caller: Callable[..., Any], func: Any, kwargs: Mapping[str, Any]) -> None:
-    """Raise if a function does not take a keyword argument, which may be misspelt.
+    """Raise if a function does not take a keyword argument: its name may be misspelled.
 
-    Without this check, a misspelt `ragged` would fail only on the first frame of the run.
+    Without this check, a misspelled `ragged` would fail only on the first frame of the run.
     """
     try:
         taken = inspect.signature(func).parameters
-    except (TypeError, ValueError):  # compiled, or no function at all
+    except (TypeError, ValueError):  # a compiled function, or not a function
         return
     if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
         return

@@ -1,4 +1,4 @@
-"""What UDFs need of a worker, in the words of dask's schedulers."""
+"""The worker resources that UDFs need, in the form that dask's schedulers take."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from udfdask.udf import UDF
 
 
 def get_resources(udfs: UDF | Sequence[UDF], backends: Any = None) -> dict[str, float]:
-    """Return the resources that a cluster's workers must have to run UDFs together.
+    """Return the resources that the workers of a cluster must have to run UDFs together.
 
-    For `dask.compute`, `dask.persist` and a client's own methods, where they hold for all tasks of
-    the computation. `udfdask.compute`, `udfdask.persist`, `Result.compute` and `run_udf_iter` need
-    no such help: they restrict just the tasks that need a device.
+    Pass them to `dask.compute`, `dask.persist` or a method of a client, which restrict all tasks of
+    the computation. `udfdask.compute`, `udfdask.persist`, `Result.compute` and `run_udf_iter` do
+    not need them: they restrict only the tasks that need a device.
 
     Parameters
     ----------
     udfs : UDF, or list or tuple of UDF
-        What is to run.
+        The UDFs to run.
     backends : str or sequence of str, optional
         The array backends that the run is restricted to, as in `run_udf`.
 
     Returns
     -------
     dict
-        ``{"CUDA": 1}`` if any of the UDFs runs on a CUDA device alone: all backends that it may be
-        given are those of CuPy, or "cuda". ``{}`` if none does.
+        ``{"CUDA": 1}`` if one of the UDFs runs only on a CUDA device: all backends that it accepts
+        are CuPy backends or "cuda". ``{}`` otherwise.
 
     Raises
     ------
     ArgumentTypeError
-        If these are no UDFs, or `backends` is of another type.
+        If `udfs` contains something else than UDFs, or `backends` has a wrong type.
     ArgumentValueError
-        If there is no UDF, a backend is unknown, or a UDF has none in common with `backends`.
+        If `udfs` is empty, a backend is unknown, or a UDF accepts none of `backends`.
 
     Examples
     --------
@@ -54,5 +54,5 @@ def get_resources(udfs: UDF | Sequence[UDF], backends: Any = None) -> dict[str, 
     check_udfs(every)
     allowed = None if backends is None else known_backends(backends, f"backends={backends!r}")
     offers = [allowed_backends(new_instance(type(udf), udf._kwargs), allowed) for udf in every]
-    needy = any(all(backend.device == "cuda" for backend in offer) for offer in offers)
-    return {"CUDA": 1} if needy else {}
+    needs_cuda = any(all(backend.device == "cuda" for backend in offer) for offer in offers)
+    return {"CUDA": 1} if needs_cuda else {}

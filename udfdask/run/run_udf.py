@@ -1,4 +1,4 @@
-"""The front door: runs UDFs over a dask array, lazily."""
+"""Run UDFs over a dask array, lazily: the main entry point."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, describe
-from udfdask.results.result import About, Result
-from udfdask.run.forwarding import forwards
-from udfdask.run.options import RunOptions, check_names
+from udfdask.results.named_results import ResultInfo
+from udfdask.results.result import Result
+from udfdask.run.options import RunOptions, check_names, forwards
 from udfdask.scheduling.compute import compute, persist
 from udfdask.udf import UDF
 
@@ -53,21 +53,22 @@ def run_udf(
     array : dask.array.Array, shape (*nav, *sig)
         The data; any chunks will do. Signal axes are the last ones.
     udf : UDF, or list or tuple of UDF
-        What to run. All UDFs of a list share one pass over the data.
+        The UDFs to run. All UDFs of a list share one pass over the data.
     sig_dims : int
         Number of signal axes.
     roi : array-like, optional
-        Which scan positions are processed: a boolean array of shape `nav` (True = processed), dense
-        or sparse, a position ``(y, x)``, slices such as ``np.s_[3:7, 9:12]``, or a list of
-        ``((y, x), True or False)``. All by default.
+        The scan positions to process: a boolean array of shape `nav` (True = processed), dense or
+        sparse, a position ``(y, x)``, slices such as ``np.s_[3:7, 9:12]``, or a list of
+        ``((y, x), True or False)``. By default all positions.
     corrections : CorrectionSet, optional
         Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
         float32 or better.
     backends : str or sequence of str, optional
-        Restrict the array backends that UDFs are given, by the constants of `UDF`, such as "numpy".
+        The array backends that UDFs may get, as constants of `UDF` such as "numpy". By default all
+        backends that a UDF declares.
     split_every : int or False, optional
         Fan-in of merge trees; False merges in one step. By default 8 (config
-        `udfdask.split-every`); the class attribute of a UDF wins over both.
+        `udfdask.split-every`). The class attribute of a UDF overrides both.
 
     Returns
     -------
@@ -77,17 +78,17 @@ def run_udf(
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If an argument, or what a UDF declares, cannot be; each also is a TypeError or ValueError.
+        If an argument or a UDF's declaration is invalid; also a TypeError or a ValueError.
     MissingMergeError
         If a UDF has sig or single buffers and neither `merge` nor `merge_all`.
     UDFError
-        If a UDF is wrong otherwise.
+        If a UDF has another mistake.
 
     Warns
     -----
     UDFWarning
-        If a task needs much memory, or blocks are many and small: with numbers, and the `rechunk`
-        call to make.
+        If a task needs much memory, or there are many small blocks. The warning has numbers and the
+        `rechunk` call that helps.
 
     Examples
     --------
@@ -101,13 +102,9 @@ def run_udf(
     np.float64(64.0)
     """
     check_names(run_udf, options)
-    inputs = inputs_of(array, as_list(udf))
-    plan = make_plan(
-        inputs.array, inputs.udfs, files=inputs.files, sig_dims=sig_dims, roi=roi, **options
-    )
-    for text in plan.warnings:
-        warnings.warn(text, UDFWarning, stacklevel=2)
-    results = make_results(plan, inputs.array)
+    plan, array = plan_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
+    show_warnings(plan, stacklevel=2)
+    results = make_results(plan, array)
     return results[0] if isinstance(udf, UDF) else results
 
 
@@ -120,26 +117,22 @@ def explain(
     roi: Any = None,
     **options: Unpack[RunOptions],
 ) -> Explanation:
-    """Return what `run_udf` with the same arguments would do, in words and numbers.
+    """Describe what `run_udf` would do with the same arguments.
 
     Parameters
     ----------
-    array : dask.array.Array, shape (*nav, *sig)
-        The data.
-    udf : UDF, or list or tuple of UDF
-        What would run.
-    sig_dims, roi, **options
+    array, udf, sig_dims, roi, **options
         As in `run_udf`.
 
     Returns
     -------
     Explanation
-        Printed, it shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+        `print` shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
 
     Raises
     ------
     UDFError
-        As `run_udf` does.
+        As in `run_udf`.
 
     Examples
     --------
@@ -151,25 +144,39 @@ def explain(
     """
     check_names(explain, options)
     check_is_array(array, "explain")
+    plan, array = plan_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
+    return make_results(plan, array)[0].explain()
+
+
+def plan_run(
+    array: Any, udf: Any, *, sig_dims: int, roi: Any, **options: Unpack[RunOptions]
+) -> tuple[Plan, Any]:
+    """Return the plan of a run, and its array with a graph in place of dask expressions."""
     inputs = inputs_of(array, as_list(udf))
     plan = make_plan(
         inputs.array, inputs.udfs, files=inputs.files, sig_dims=sig_dims, roi=roi, **options
     )
-    return make_results(plan, inputs.array)[0].explain()
+    return plan, inputs.array
+
+
+def show_warnings(plan: Plan, *, stacklevel: int) -> None:
+    """Issue the warnings of a plan; `stacklevel` counts from the caller of this function."""
+    for text in plan.warnings:
+        warnings.warn(text, UDFWarning, stacklevel=stacklevel + 1)
 
 
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     """Return the lazy results of a plan."""
     every = build_graph(plan, array)
-    abouts = describe_results(plan, _count_tasks(every, array))
-    return tuple(Result(about, tasks=tasks) for about, tasks in zip(abouts, every, strict=True))
+    infos = make_infos(plan, _count_tasks(every, array))
+    return tuple(Result(info, tasks=tasks) for info, tasks in zip(infos, every, strict=True))
 
 
-def describe_results(plan: Plan, n_tasks: int) -> tuple[About, ...]:
-    """Return what the result of each UDF knows besides its arrays."""
+def make_infos(plan: Plan, n_tasks: int) -> tuple[ResultInfo, ...]:
+    """Return the metadata of the results of each UDF."""
     explanation = describe(plan, n_tasks)
     return tuple(
-        About(
+        ResultInfo(
             udf_name=u.name,
             buffers=u.outputs,
             grid=plan.recipe.grid,
@@ -184,13 +191,13 @@ def describe_results(plan: Plan, n_tasks: int) -> tuple[About, ...]:
 
 
 def as_list(udf: Any) -> list[UDF]:
-    """Return a list of UDFs from what a user passed."""
+    """Return one UDF, or a sequence of UDFs, as a list."""
     if isinstance(udf, (list, tuple)):
         return list(udf)
     if isinstance(udf, (set, frozenset, dict)) or hasattr(udf, "__next__"):
         raise ArgumentTypeError(
-            f"expected a UDF, or a list or tuple of UDFs, got a {type(udf).__name__}: its order "
-            "decides the order of the results"
+            f"expected a UDF, or a list or tuple of UDFs, got a {type(udf).__name__}: the order of "
+            "the UDFs is the order of the results, so pass a list"
         )
     return [udf]
 

@@ -1,26 +1,36 @@
-"""The accessors; they forward."""
+"""The accessor `udf` of DataArrays and Datasets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import xarray as xr
 
 from udfdask.errors import ArgumentValueError
 from udfdask.results.explanation import Explanation
-from udfdask.run.forwarding import documented_by, forwards
+from udfdask.results.labels.from_dataarray import arrange
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
-from udfdask.run.options import IterOptions, RunOptions, check_iter_options, check_names
+from udfdask.run.options import (
+    IterOptions,
+    RunOptions,
+    check_iter_options,
+    check_names,
+    documented_by,
+    forwards,
+)
+from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.udf import UDF
 from udfdask.xarray import run as running
-from udfdask.xarray.progressive import LabelledIterator, run_udf_iter
+from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
 SigDims = int | str | Sequence[Hashable]
-"""Names of the signal dimensions, or the number of the last ones."""
+"""Names of the signal dimensions, or their number if they are the last dimensions."""
 
 
 class DatasetOptions(RunOptions, total=False):
@@ -35,16 +45,11 @@ class DatasetOptions(RunOptions, total=False):
 class DataArrayUDF:
     """Runs UDFs over a DataArray, as ``array.udf``, after ``import udfdask.xarray``.
 
-    Signal dimensions are given by name, ``sig_dims=("ky", "kx")``; all others are navigation. Axes
-    are moved, lazily, if signal dimensions are not the last ones.
+    ``sig_dims=("ky", "kx")`` names the signal dimensions; all others are navigation dimensions. If
+    signal dimensions are not the last ones, axes are moved, lazily.
 
-    Of a chunked DataArray results are lazy. One without chunks is cut into some and processed at
-    once, as xarray's own functions do.
-
-    Parameters
-    ----------
-    array : xarray.DataArray
-        The data.
+    Results are lazy if the DataArray has chunks. Otherwise the data get chunks and are processed
+    immediately, as in xarray's own functions.
 
     Examples
     --------
@@ -91,25 +96,25 @@ class DataArrayUDF:
         valid_masks: bool = False,
         **options: Unpack[RunOptions],
     ) -> xr.Dataset | tuple[xr.Dataset, ...]:
-        """Run one UDF, or several in one pass, and return labelled results.
+        """Run one UDF, or several in one pass, and return labeled results.
 
         Parameters
         ----------
         udf : UDF, or list or tuple of UDF
-            What to run. All UDFs of a list share one pass over the data.
+            The UDFs to run. All UDFs of a list share one pass over the data.
         sig_dims : str, sequence of hashable, or int
-            Names of the signal dimensions, in the order of the axes of a frame, or the number of
-            the last ones.
+            Names of the signal dimensions, in the order of the axes of a frame, or their number if
+            they are the last dimensions.
         roi : xarray.DataArray or array-like, optional
-            Which scan positions are processed. A boolean DataArray is aligned by its coordinates,
-            and repeated along navigation dimensions that it lacks. Otherwise as in
+            The scan positions to process. A boolean DataArray is aligned by its coordinates, and
+            repeated along navigation dimensions that it does not have. All other forms are as in
             `udfdask.run_udf`, in the order of the navigation dimensions.
         rename : dict, optional
-            Other names for variables: of the result ``"a"``, ``{"a": "b"}``.
+            New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
         keep_attrs : bool, optional
-            Whether variables and Datasets have the attributes of the data; by default as xarray's
-            option `keep_attrs` says. Those that describe values, such as `units` and `long_name`,
-            are only kept for results that are in the unit of the data (`UDF.keeps_units`).
+            Whether variables and Datasets get the attributes of the data; by default as set by
+            xarray's option `keep_attrs`. Attributes that describe values, such as `units` and
+            `long_name`, are kept only for results in the unit of the data (`UDF.keeps_units`).
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
         **options
@@ -119,26 +124,26 @@ class DataArrayUDF:
         -------
         xarray.Dataset or tuple of xarray.Dataset
             A Dataset for a UDF, a tuple of them for a list. Variables of kind nav have the
-            navigation dimensions, those of kind sig the signal dimensions; extra dimensions are
-            named, and have coordinates, as `UDF.get_result_axes` says. All coordinates are kept
-            whose dimensions are there.
+            navigation dimensions, variables of kind sig the signal dimensions.
+            `UDF.get_result_axes` gives the names and coordinates of extra dimensions. Coordinates
+            are kept if the result has all their dimensions.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument, or what a UDF declares, cannot be: there is no such dimension, the ROI
-            is not aligned, a result is called like a dimension.
+            If an argument or a UDF's declaration is invalid: a dimension is unknown, the ROI cannot
+            be aligned, or a result has the name of a dimension.
         UDFError
-            As `udfdask.run_udf` does.
+            As in `udfdask.run_udf`.
 
         Warns
         -----
         UDFWarning
-            If a task needs much memory, or much data without chunks are processed at once.
+            If a task needs much memory, or large data without chunks are processed at once.
 
         See Also
         --------
-        udfdask.run_udf : The same without labels.
+        udfdask.run_udf : Return results without labels.
 
         Examples
         --------
@@ -150,16 +155,8 @@ class DataArrayUDF:
         (('ky', 'kx'), ('time',))
         """
         check_names(self.run_udf, options)
-        return running.run_udf(
-            self._array,
-            udf,
-            sig_dims=sig_dims,
-            roi=roi,
-            rename=rename,
-            keep_attrs=keep_attrs,
-            valid_masks=valid_masks,
-            **options,
-        )
+        data = arrange(self._array, sig_dims, roi, keep_attrs)
+        return running.run_udf(data, udf, rename=rename, valid_masks=valid_masks, **options)
 
     @documented_by(run_udf, map_on_array)
     def map_frames(
@@ -175,7 +172,7 @@ class DataArrayUDF:
         keep_attrs: bool | None = None,
         **kwargs: Any,
     ) -> xr.DataArray:
-        """Return what a function gives for every frame.
+        """Call a function with every frame.
 
         Parameters
         ----------
@@ -186,29 +183,29 @@ class DataArrayUDF:
         sig_dims, roi
             As in `run_udf`.
         output_dims : sequence of hashable, optional
-            Names for the axes of what `func` returns; dimensions of the data among them keep
-            their coordinates. By default ``result_dim_0``, ``result_dim_1``, ...
+            Names for the axes of the arrays that `func` returns. Dimensions of the data among them
+            keep their coordinates. By default ``result_dim_0``, ``result_dim_1``, ...
         output_shape, output_dtype, ragged
             As in `udfdask.map_frames`.
         keep_attrs : bool, optional
-            Whether the result has the attributes of the data. By default as xarray's option says;
-            if that is not set either, all but those that describe values, such as `units`, which
-            a function may change.
+            Whether the result gets the attributes of the data. By default as set by xarray's
+            option. If the option is not set either, attributes that describe values, such as
+            `units`, are dropped, because the unit of the output is unknown.
         **kwargs
             As in `udfdask.map_frames`.
 
         Returns
         -------
         xarray.DataArray
-            With the navigation dimensions and those of what `func` returns, and the name of the
-            data; fill outside the ROI.
+            Its dimensions are the navigation dimensions and the axes of the arrays that `func`
+            returns; its name is that of the data. Positions outside the ROI have the fill value.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument cannot be.
+            If an argument is invalid.
         UDFError
-            As `udfdask.run_udf` does, or if `func` returns something that is no array.
+            As in `udfdask.run_udf`, or if `func` does not return an array or scalar.
 
         Warns
         -----
@@ -217,7 +214,7 @@ class DataArrayUDF:
 
         See Also
         --------
-        xarray.apply_ufunc : The same for functions that broadcast.
+        xarray.apply_ufunc : Apply a function that broadcasts.
 
         Examples
         --------
@@ -234,14 +231,11 @@ class DataArrayUDF:
             output_dtype=output_dtype,
             ragged=ragged,
         )
-        return running.map_frames(
-            self._array,
-            udf,
-            sig_dims=sig_dims,
-            roi=roi,
-            output_dims=output_dims,
-            keep_attrs=keep_attrs,
-        )
+        data = arrange(self._array, sig_dims, roi, keep_attrs)
+        mapped = running.map_frames(data, udf, output_dims).rename(self._array.name)
+        if keep_attrs is None:
+            keep_attrs = xr.get_options()["keep_attrs"]
+        return mapped.assign_attrs(self._array.attrs) if keep_attrs is True else mapped
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
@@ -254,29 +248,27 @@ class DataArrayUDF:
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
         **options: Unpack[IterOptions],
-    ) -> LabelledIterator:
-        """Run UDFs and hand out their labelled results while the run goes on.
+    ) -> LabeledIterator:
+        """Run UDFs and yield labeled intermediate results.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            What to run; all UDFs share one pass over the data.
-        sig_dims, roi, rename, keep_attrs, valid_masks
+        udf, sig_dims, roi, rename, keep_attrs, valid_masks
             As in `run_udf`.
         **options
             As in `udfdask.run_udf_iter`.
 
         Returns
         -------
-        LabelledIterator
-            Yields a `LabelledSnapshot` after each merged chunk.
+        LabeledIterator
+            Yields a `LabeledSnapshot` after each merged chunk.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If an argument, or what a UDF declares, cannot be.
+            If an argument or a UDF's declaration is invalid.
         UDFError
-            As `udfdask.run_udf_iter` does.
+            As in `udfdask.run_udf_iter`.
 
         Warns
         -----
@@ -285,7 +277,7 @@ class DataArrayUDF:
 
         See Also
         --------
-        udfdask.run_udf_iter : The same without labels.
+        udfdask.run_udf_iter : Yield results without labels.
 
         Examples
         --------
@@ -299,16 +291,13 @@ class DataArrayUDF:
         6.0
         """
         check_iter_options(self.run_udf_iter, options)
-        return run_udf_iter(
-            self._array,
-            udf,
-            sig_dims=sig_dims,
-            roi=roi,
-            rename=rename,
-            keep_attrs=keep_attrs,
-            valid_masks=valid_masks,
-            **options,
+        data = arrange(self._array, sig_dims, roi, keep_attrs)
+        run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
+        layouts = running.make_layouts(run.infos, data.labels, rename)
+        label = partial(
+            LabeledSnapshot, labels=data.labels, layouts=layouts, valid_masks=valid_masks
         )
+        return LabeledIterator(run, label)
 
     @forwards(RunOptions, run_udf)
     def explain(
@@ -318,24 +307,22 @@ class DataArrayUDF:
         roi: Any = None,
         **options: Unpack[RunOptions],
     ) -> Explanation:
-        """Return what a run would do, in words and numbers, without running anything.
+        """Describe what `run_udf` would do with the same arguments.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            What would run.
-        sig_dims, roi, **options
+        udf, sig_dims, roi, **options
             As in `run_udf`.
 
         Returns
         -------
         Explanation
-            Printed, it shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
+            `print` shows chunks, tasks, bytes read, memory of a task, tile shape and merges.
 
         Raises
         ------
         UDFError
-            As `run_udf` does.
+            As in `run_udf`.
 
         Examples
         --------
@@ -347,17 +334,13 @@ class DataArrayUDF:
         8
         """
         check_names(self.explain, options)
-        return running.explain(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
+        data = arrange(self._array, sig_dims, roi)
+        return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
 
 
 @xr.register_dataset_accessor("udf")
 class DatasetUDF:
-    """Picks the variable of a Dataset that UDFs run over, as ``dataset.udf["name"]``.
-
-    Parameters
-    ----------
-    dataset : xarray.Dataset
-        Has the data among its variables.
+    """Selects the variable of a Dataset that UDFs run over, as ``dataset.udf["name"]``.
 
     Examples
     --------
@@ -378,7 +361,7 @@ class DatasetUDF:
             )
         return DataArrayUDF(self._dataset[name])
 
-    if not TYPE_CHECKING:  # type checkers know that there is no such method
+    if not TYPE_CHECKING:  # type checkers know that Datasets have no such method
 
         def __getattr__(self, name: str) -> Any:
             if hasattr(DataArrayUDF, name) and not name.startswith("_"):

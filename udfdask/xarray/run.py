@@ -1,147 +1,86 @@
-"""Runs over DataArrays: labels become axes, then axes become labels."""
+"""Run UDFs over a DataArray and label their results."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
 import xarray as xr
 
-from udfdask.errors import UDFWarning
-from udfdask.graph.run_inputs import inputs_of
-from udfdask.plan.plan import make_plan
-from udfdask.results.explanation import Explanation
-from udfdask.results.labels.from_dataarray import (
-    Arranged,
-    align_roi,
-    arrange,
-    name_output_dims,
-    warn_if_huge,
-)
-from udfdask.results.labels.labels import wants_attributes
+from udfdask.results.labels.from_dataarray import Arranged, name_output_dims, warn_if_huge
+from udfdask.results.labels.labels import Labels
 from udfdask.results.labels.layout import Layout, check_rename, make_layout
-from udfdask.results.result import About
+from udfdask.results.named_results import ResultInfo
 from udfdask.run.options import RunOptions
-from udfdask.run.run_udf import as_list, describe_results, make_results
-from udfdask.run.run_udf import explain as explain_unlabelled
+from udfdask.run.run_udf import make_infos, make_results, plan_run, show_warnings
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 
 _FRAME_RESULT = "result"
-"""Name of the result of an AutoUDF."""
+"""Name of the result of `AutoUDF`."""
 
 _UNNAMED = "__udfdask_result__"
-"""Name of a variable while it must not be in the way of any dimension."""
+"""Temporary name of a variable, which no dimension has."""
 
 _STACKLEVEL = 4
-"""Of warnings: from here over the accessor to the user's line."""
+"""Stack level of warnings: from here through the accessor to the user's line."""
 
 
 def run_udf(
-    array: xr.DataArray,
+    data: Arranged,
     udf: UDF | Sequence[UDF],
     *,
-    sig_dims: Any,
-    roi: Any,
     rename: Mapping[str, Hashable] | None,
-    keep_attrs: bool | None,
     valid_masks: bool,
     **options: Unpack[RunOptions],
 ) -> xr.Dataset | tuple[xr.Dataset, ...]:
-    """Return the Dataset of a UDF, or one for each."""
-    arranged = arrange(array, sig_dims, keep_attrs=wants_attributes(keep_attrs))
+    """Return the Dataset of one UDF, or a Dataset for each UDF of a list."""
 
-    def lay_out(abouts: Sequence[About]) -> list[Layout]:
-        return make_layouts(abouts, arranged, rename)
+    def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
+        return make_layouts(infos, data.labels, rename)
 
-    datasets = _run(arranged, as_list(udf), roi, lay_out, valid_masks, options)
+    datasets = _run(data, udf, lay_out, valid_masks, options)
     return datasets[0] if isinstance(udf, UDF) else datasets
 
 
-def map_frames(
-    array: xr.DataArray,
-    udf: UDF,
-    *,
-    sig_dims: Any,
-    roi: Any,
-    output_dims: Sequence[Hashable] | None,
-    keep_attrs: bool | None,
-) -> xr.DataArray:
+def map_frames(data: Arranged, udf: UDF, output_dims: Sequence[Hashable] | None) -> xr.DataArray:
     """Return the labeled result of a UDF that calls a function with each frame."""
-    arranged = arrange(array, sig_dims, keep_attrs=wants_attributes(keep_attrs))
 
-    def lay_out(abouts: Sequence[About]) -> list[Layout]:
-        (layout,) = make_layouts(abouts, arranged, {_FRAME_RESULT: _UNNAMED})
+    def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
+        (layout,) = make_layouts(infos, data.labels, {_FRAME_RESULT: _UNNAMED})
         if output_dims is None:
             return [layout]
-        shape = abouts[0].buffers[_FRAME_RESULT].extra_shape
-        return [name_output_dims(layout, _FRAME_RESULT, shape, output_dims, arranged.labels)]
+        shape = infos[0].buffers[_FRAME_RESULT].extra_shape
+        return [name_output_dims(layout, _FRAME_RESULT, shape, output_dims, data.labels)]
 
-    (dataset,) = _run(arranged, [udf], roi, lay_out, False, {})
-    mapped = dataset[_UNNAMED].rename(array.name)
-    return mapped.assign_attrs(array.attrs) if _keeps_all(keep_attrs) else mapped
-
-
-def explain(
-    array: xr.DataArray,
-    udf: UDF | Sequence[UDF],
-    *,
-    sig_dims: Any,
-    roi: Any,
-    **options: Unpack[RunOptions],
-) -> Explanation:
-    """Return what a run would do."""
-    arranged = arrange(array, sig_dims, keep_attrs=False)
-    return explain_unlabelled(
-        arranged.data,
-        udf,
-        sig_dims=arranged.sig_dims,
-        roi=align_roi(roi, arranged.array, arranged.labels.nav),
-        **options,
-    )
+    (dataset,) = _run(data, udf, lay_out, False, {})
+    return dataset[_UNNAMED]
 
 
 def make_layouts(
-    abouts: Sequence[About], arranged: Arranged, rename: Mapping[str, Hashable] | None
+    infos: Sequence[ResultInfo], labels: Labels, rename: Mapping[str, Hashable] | None
 ) -> list[Layout]:
-    """Return where the results of each UDF go, checked; none of them needs to exist yet."""
-    check_rename(rename, [name for about in abouts for name in about.buffers])
-    return [make_layout(about, arranged.labels, rename) for about in abouts]
+    """Return the checked layout for the results of each UDF, before the results exist."""
+    check_rename(rename, [name for info in infos for name in info.buffers])
+    return [make_layout(info, labels, rename) for info in infos]
 
 
 def _run(
-    arranged: Arranged,
-    udfs: list[UDF],
-    roi: Any,
-    lay_out: Callable[[Sequence[About]], list[Layout]],
+    data: Arranged,
+    udf: UDF | Sequence[UDF],
+    lay_out: Callable[[Sequence[ResultInfo]], list[Layout]],
     valid_masks: bool,
     options: RunOptions,
 ) -> tuple[xr.Dataset, ...]:
-    """Return a Dataset for each UDF, lazy ones of lazy data."""
-    labels = arranged.labels
-    inputs = inputs_of(arranged.data, udfs)
-    plan = make_plan(
-        inputs.array,
-        inputs.udfs,
-        files=inputs.files,
-        sig_dims=arranged.sig_dims,
-        roi=align_roi(roi, arranged.array, labels.nav),
-        **options,
-    )
-    layouts = lay_out(describe_results(plan, 0))
-    for text in plan.warnings:
-        warnings.warn(text, UDFWarning, stacklevel=_STACKLEVEL)
-    warn_if_huge(arranged, _STACKLEVEL)
-    results = make_results(plan, inputs.array)
-    if not arranged.was_lazy:
+    """Return a Dataset for each UDF, lazy if the data are lazy."""
+    plan, array = plan_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
+    layouts = lay_out(make_infos(plan, 0))
+    show_warnings(plan, stacklevel=_STACKLEVEL)
+    warn_if_huge(data, _STACKLEVEL)
+    results = make_results(plan, array)
+    if not data.was_lazy:
         results = compute(*results)
     return tuple(
-        result._labelled(layout, valid_masks)
+        result._make_dataset(layout, valid_masks)
         for result, layout in zip(results, layouts, strict=True)
     )
-
-
-def _keeps_all(keep_attrs: bool | None) -> bool:
-    """Return whether somebody asked for all attributes, xarray's option included."""
-    return (xr.get_options()["keep_attrs"] if keep_attrs is None else keep_attrs) is True

@@ -112,7 +112,7 @@ def test_explain(x, native):
     assert "Wants is given scipy.sparse.csr_matrix, converted; " in text
     assert "Wants is given numpy, made dense a tile at a time" in text
     assert "reads     1.64 kiB if they were dense, in one pass" in text
-    assert "dask knows the dense size of sparse chunks alone" in text
+    assert "dask knows only the dense size of sparse chunks" in text
     assert f"backend   {native}\n" in str(ud.explain(x, Wants(native)))
     dark = CorrectionSet(dark=np.ones((5, 7)))
     corrected = str(ud.explain(x, Wants(native), corrections=dark))

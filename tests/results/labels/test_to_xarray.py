@@ -1,4 +1,4 @@
-"""Results without labels of their own as Datasets."""
+"""Convert results without labels to Datasets."""
 
 import dask.array as da
 import numpy as np
@@ -69,7 +69,8 @@ def test_a_udf_without_results():
 def test_a_result_called_like_a_dimension():
     udf = make({"sig_x": {"kind": "nav"}}, process_frame=lambda self, frame: None)()
     result = ud.run_udf(da.ones((2, 2, 2, 2)), udf)
-    with pytest.raises(ArgumentValueError, match="the result 'sig_x' is called like a dimension"):
+    match = "the result 'sig_x' has the same name as a dimension"
+    with pytest.raises(ArgumentValueError, match=match):
         result.to_xarray()
     assert list(result.to_xarray(rename={"sig_x": "s"}).data_vars) == ["s"]
     with pytest.raises(ArgumentValueError, match="no result 'x', only"):
@@ -77,7 +78,7 @@ def test_a_result_called_like_a_dimension():
 
 
 def axes(buffers, given):
-    """A result with these buffers, whose extra dimensions are described like this."""
+    """A result with these buffers and these axes of extra dimensions."""
     cls = make(
         buffers,
         process_frame=lambda self, frame: None,

@@ -1,4 +1,4 @@
-"""Results into zarr stores: what is read back, in one pass, and nothing is left half-written."""
+"""Write results to zarr stores: they are read back, in one pass, and no store is incomplete."""
 
 import sys
 
@@ -29,7 +29,7 @@ def x():
 
 
 def read(path):
-    """What anybody reads, who knows nothing of how it was written."""
+    """Read a store with xarray alone."""
     with xr.open_zarr(path) as dataset:
         return dataset.load()
 

@@ -1,4 +1,4 @@
-"""Data and schedulers of the tests of progressive runs."""
+"""Data and schedulers for the tests of progressive runs."""
 
 import dask.array as da
 import numpy as np
@@ -19,7 +19,7 @@ def x(values):
 
 @pytest.fixture
 def cluster(client):
-    """The client of two processes, before and after which nothing is left on them."""
+    """A client of two processes, on which nothing is left before and after a test."""
     return client
 
 

@@ -34,7 +34,7 @@ class TestAsync:
         assert asyncio.run(last()).damage.all()
 
     def test_the_loop_goes_on(self):
-        """The gate is opened by another coroutine while one waits for the next snapshot."""
+        """Another coroutine opens the gate while one coroutine waits for the next snapshot."""
         gates = pu.Gates("loop")
 
         async def wait():

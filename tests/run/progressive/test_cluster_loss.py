@@ -1,4 +1,4 @@
-"""A cluster that loses its scheduler or its data: the error says so, and keeps its cause."""
+"""A cluster loses its scheduler or its data: the error says so, and keeps its cause."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 class Waits(ud.UDF):
-    """Says that it has begun; all frames but the first two wait for a file."""
+    """Reports that it has started; all frames except the first two wait for a file."""
 
     def get_result_buffers(self):
         return {"sums": self.buffer("nav", dtype="float64")}
@@ -81,7 +81,7 @@ def _wait_until(condition):
 
 
 def kill_when_it_waits(process, folder):
-    """Kill a process once a task waits."""
+    """Kill a process as soon as a task waits."""
 
     def kill():
         _wait_until((Path(folder) / "waits").exists)
@@ -127,7 +127,7 @@ def compute_somewhere(x, udf, client, _):
 @pytest.mark.parametrize("status", ["connecting", "closed"])
 @pytest.mark.parametrize("run", [go_through, compute, compute_with_progress, compute_somewhere])
 def test_the_scheduler_is_gone_when_a_run_begins(run, status, processes, tmp_path):
-    """The client looks for it for a while, then closes itself, and cancels without a reason."""
+    """The client tries to reconnect for a while, closes itself, and cancels without a reason."""
     scheduler, _, client = processes
     (tmp_path / "go").touch()
     client._timeout = 0.5 if status == "closed" else 5

@@ -1,4 +1,4 @@
-"""The last snapshot is what run_udf gives."""
+"""The last snapshot equals the results of run_udf."""
 
 import concurrent.futures
 

@@ -1,4 +1,4 @@
-"""Parameters and aux data that change on the way."""
+"""Parameters and aux data that change during a run."""
 
 import dask.array as da
 import numpy as np
@@ -37,7 +37,7 @@ class TestParameters:
 
     @local
     def test_of_a_chunk_that_starts_later(self, local):
-        """Not one chunk starts with the old ones once update_parameters has returned."""
+        """No chunk starts with old parameters after update_parameters has returned."""
         gates = pu.Gates("parameters")
 
         iterator = ud.run_udf_iter(long_array(40), pu.Sees(gates.name, 1), **local)
@@ -45,7 +45,7 @@ class TestParameters:
             if snapshot.n_merged == 4:
                 iterator.update_parameters([{"value": 2}])
                 before = len(gates.started)
-        # the UDF's parameters are read just before it notes that it has started
+        # the UDF reads its parameters just before it reports its start
         workers = local.get("num_workers", 1)
         assert (snapshot.buffers[0]["place"] == 1).sum() <= before + workers
 
@@ -56,7 +56,7 @@ class TestParameters:
         assert (last.buffers[0]["factor"] == 5).all()
 
     def test_heavy_ones(self, options):
-        """A task of its own, on a cluster."""
+        """On a cluster, a large parameter is a separate task."""
         x = da.ones((40, 1, 2, 2), chunks=(1, 1, 2, 2))
         table = np.zeros(300_000)
         table[0] = 1
@@ -75,9 +75,9 @@ class TestParameters:
         expected = ud.run_udf(x, udf).compute(scheduler="synchronous")
         *_, last = ud.run_udf_iter(x, udf, **options)
         np.testing.assert_array_equal(last.buffers[0]["v"], expected["v"])
-        # merged a chunk at a time here, in a tree there
+        # a progressive run merges chunk by chunk, run_udf in a tree
         assert last.buffers[0]["total"] == 24 + 3 * 4
-        mean = pu.WithTable(x.mean(axis=(0, 1)).ravel())  # of the data themselves
+        mean = pu.WithTable(x.mean(axis=(0, 1)).ravel())  # computed from the same data
         *_, last = ud.run_udf_iter(x, mean, **options)
         assert (last.buffers[0]["v"] == 4).all()
 
@@ -127,13 +127,13 @@ class TestAuxData:
             assert_same(found, wanted)
 
     def test_by_merge_all(self, x):
-        """Its merge is inherited, and used here."""
+        """A progressive run uses its inherited merge."""
         for udf in (seen(SHAPE, SeenByMergeAll), seen(SHAPE, pu.SeenByMergeAllOnly)):
             *_, last = ud.run_udf_iter(x, udf, roi=ROI)
             assert_same(last.buffers[0], ud.run_udf(x, udf, roi=ROI).compute())
 
     def test_in_every_snapshot(self, x):
-        """get_results checks all of them, those of frames that are still missing too."""
+        """get_results sees aux data of all frames, also of frames that are not merged yet."""
         for snapshot in ud.run_udf_iter(x, [seen(SHAPE), seen(SHAPE, SeenByTiles)], roi=ROI):
             for result in snapshot.buffers:
                 assert list(result) == ["weighted", "total", "last", "done"]
@@ -159,7 +159,7 @@ class TestAuxData:
         old = dose < 1000
         assert 5 <= old.sum() <= 5 + 8
         np.testing.assert_array_equal(dose, np.where(old, rows, rows + 1000))
-        # what get_results sees is what the chunks have seen
+        # get_results sees the same values as the chunks
         np.testing.assert_array_equal(snapshot.buffers[0]["again"].ravel(), dose)
 
     @pytest.mark.parametrize(
@@ -204,6 +204,6 @@ def test_the_recipe_is_what_a_pickled_live_one_becomes(x):
 
     iterator = ud.run_udf_iter(x, pu.Scaled(1))
     iterator.update_parameters([{"factor": 4}])
-    there = cloudpickle.loads(cloudpickle.dumps(iterator._live))
+    there = cloudpickle.loads(cloudpickle.dumps(iterator._run.live))
     assert isinstance(there, Recipe)
     assert there.udfs[0].kwargs["factor"] == 4

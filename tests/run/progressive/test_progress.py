@@ -1,4 +1,4 @@
-"""How far a run is ahead of its reader, and what it keeps."""
+"""A run stays a few chunks ahead of its consumer, and keeps no payloads."""
 
 import gc
 import threading
@@ -79,11 +79,11 @@ class TestProgress:
 
     @pytest.mark.full
     def test_payloads_are_let_go(self):
-        """The scheduler keeps none of what the consumer has merged."""
+        """The scheduler keeps no payload that has been merged."""
         n = 60
         x = long_array(n)
         gc.collect()
-        gc.disable()  # nor does it take the garbage collector
+        gc.disable()  # it must not depend on the garbage collector
         try:
             iterator = ud.run_udf_iter(x, SumUDF(), scheduler="threads", num_workers=2)
             alive = [sum(type(o).__name__ == "Partial" for o in gc.get_objects()) for _ in iterator]
@@ -99,7 +99,7 @@ class TestProgress:
                 lambda dask_scheduler: {key for key in dask_scheduler.tasks if key not in others}
             )
 
-        others = tasks()  # of tests before this one
+        others = tasks()  # left over from earlier tests
 
         def wait_for_none():
             for _ in range(200):
@@ -134,7 +134,7 @@ class TestProgress:
 @pytest.mark.point(28)
 class TestOnePass:
     def test_shared_upstream_runs_once(self, options, tmp_path):
-        """Four chunks come out of each loaded block, and one of two blocks."""
+        """Each loaded block feeds four chunks, and one chunk needs two blocks."""
         values = np.arange(24 * 4 * 4.0).reshape(24, 1, 4, 4)
         data = CountedData(values, tmp_path)
         x = da.from_array(data, chunks=(8, 1, 4, 4), meta=np.empty((0,) * 4)).rechunk({0: 3})
@@ -150,7 +150,7 @@ class TestOnePass:
         assert counts(tmp_path) == {f"load-{row}-0-0-0": 1 for row in (0, 2, 4)}
 
     def test_two_at_once(self, x, options):
-        """Equal runs do not get into each other's way, nor do their parameters."""
+        """Equal runs at the same time do not affect each other, nor do their parameters."""
         one = ud.run_udf_iter(x, pu.Scaled(1), **options)
         other = ud.run_udf_iter(x, pu.Scaled(1), **options)
         other.update_parameters([{"factor": 2}])

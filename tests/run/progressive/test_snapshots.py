@@ -1,4 +1,4 @@
-"""What snapshots hold, and in which order chunks are merged."""
+"""The contents of snapshots, and the order in which chunks are merged."""
 
 import threading
 
@@ -81,7 +81,7 @@ class TestSnapshots:
         assert set(before) == {0, *merged[:-1]}
 
     def test_does_not_change(self, x, options):
-        """Read early or late, a snapshot says the same."""
+        """A snapshot has the same values whether it is read early or late."""
         udfs = [cls() for cls in (udf_zoo.ResultsOfAll, udf_zoo.NavSums, pu.OnlyMergeAll)]
         early, copies = [], []
         late = list(ud.run_udf_iter(x, udfs, **options))
@@ -92,7 +92,7 @@ class TestSnapshots:
             for result, wanted in zip(snapshot.buffers, copy, strict=True):
                 for name in wanted:
                     np.testing.assert_array_equal(result[name], wanted[name])
-        for one, other in zip(late, early, strict=True):  # both in order, since udfs has merge_all
+        for one, other in zip(late, early, strict=True):  # in order, because of merge_all
             for a, b in zip(one.buffers, other.buffers, strict=True):
                 assert_same(a, b)
 
@@ -176,7 +176,7 @@ class TestOrder:
             got = []
             thread = threading.Thread(target=lambda: got.append(next(iterator)))
             thread.start()
-            gates.wait_for(6)  # what the window allows
+            gates.wait_for(6)  # the window allows this number
             gates.open.set()
             thread.join(30)
             assert got[0].n_merged == 1

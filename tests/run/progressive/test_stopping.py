@@ -1,4 +1,4 @@
-"""Errors, and all the ways to stop."""
+"""Errors, and all ways to stop a run."""
 
 import concurrent.futures
 import signal
@@ -121,7 +121,7 @@ class TestStopping:
     def test_cancelled_futures(self, cluster, tmp_path):
         iterator = ud.run_udf_iter(long_array(20), pu.Slow(tmp_path, row=1), scheduler=cluster)
         next(iterator)
-        cluster.cancel(list(iterator._chunks._coming))
+        cluster.cancel(list(iterator._chunks._pending))
         with pytest.raises(ud.UDFRunCancelled, match=r"of 20 chunks"):
             list(iterator)
         (tmp_path / "go").touch()

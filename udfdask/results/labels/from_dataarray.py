@@ -1,4 +1,4 @@
-"""A DataArray as the dask array that UDFs run over, and its labels."""
+"""Turn a DataArray into the dask array that UDFs run over, and its labels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
-from udfdask.results.labels.labels import Labels, split_attributes
+from udfdask.results.labels.labels import Labels, split_attributes, wants_attributes
 from udfdask.results.labels.layout import Layout
 
-ADVICE = "roi.reindex_like(data, fill_value=False) leaves out what the roi does not mention"
+ADVICE = "roi.reindex_like(data, fill_value=False) skips all positions that are not in the roi"
 
 
-def align_roi(roi: Any, array: xr.DataArray, nav: tuple[Hashable, ...]) -> Any:
+def _align_roi(roi: Any, array: xr.DataArray, nav: tuple[Hashable, ...]) -> Any:
     """Return a region of interest in the order of the data.
 
-    That of a DataArray is found by names and coordinates, and repeated along navigation dimensions
-    that it does not have. Anything else is handed on as it is.
+    A DataArray is aligned by names and coordinates, and repeated along navigation dimensions that
+    it does not have. All other forms are returned unchanged.
     """
     if isinstance(roi, xr.Dataset):
         raise ArgumentTypeError(
@@ -48,7 +48,7 @@ def align_roi(roi: Any, array: xr.DataArray, nav: tuple[Hashable, ...]) -> Any:
 
 
 def _aligned(roi: xr.DataArray, array: xr.DataArray, dim: Hashable) -> xr.DataArray:
-    """Return a region whose positions along a dimension are in the order of the data's."""
+    """Reorder a region along a dimension to match the coordinates of the data."""
     if roi.sizes[dim] != array.sizes[dim]:
         raise ArgumentValueError(
             f"the roi has {roi.sizes[dim]} positions along {dim!r}, the data have "
@@ -56,48 +56,49 @@ def _aligned(roi: xr.DataArray, array: xr.DataArray, dim: Hashable) -> xr.DataAr
         )
     if dim not in roi.coords or dim not in array.coords:
         return roi
-    given, wanted = roi[dim].to_index(), array[dim].to_index()
-    if given.equals(wanted):
+    of_roi, of_data = roi[dim].to_index(), array[dim].to_index()
+    if of_roi.equals(of_data):
         return roi
-    order = given.get_indexer(wanted) if given.is_unique and wanted.is_unique else None
+    unique = of_roi.is_unique and of_data.is_unique
+    order = of_roi.get_indexer(of_data) if unique else None
     if order is None or (order < 0).any():
         raise ArgumentValueError(
             f"the roi and the data have different coordinates along {dim!r}: "
-            f"{_ends(given)} and {_ends(wanted)}. {ADVICE}; for those that differ by rounding "
-            "use roi.assign_coords"
+            f"{_first_to_last(of_roi)} and {_first_to_last(of_data)}. {ADVICE}; if "
+            "they differ only by rounding, use roi.assign_coords"
         )
     return roi.isel({dim: order})
 
 
-def _ends(index: Any) -> str:
-    """Return the first and the last label of an index, in words."""
-    plain = index.tolist()  # numbers of Python, which say no more than they have to
+def _first_to_last(index: Any) -> str:
+    """Describe the first and the last label of an index."""
+    plain = index.tolist()  # Python numbers, whose repr is just the number
     return f"{plain[0]!r} to {plain[-1]!r}" if plain else "none"
 
 
 def name_output_dims(
     layout: Layout, key: str, shape: tuple[int, ...], names: Any, labels: Labels
 ) -> Layout:
-    """Return a layout in which the extra dimensions of a nav result, of this shape, have names.
+    """Name the extra dimensions, of this shape, of a nav result; return the new layout.
 
-    Dimensions of the data among them get their coordinates back.
+    Dimensions of the data among the names get their coordinates back.
     """
     place = layout.places[key]
-    _check(names, shape, labels, layout)
+    _check_output_dims(names, shape, labels, layout)
     dims = (*labels.nav, *names)
-    gone = [dim for dim in labels.dims if dim not in dims]
-    coords = labels.coords.drop_dims(gone, errors="ignore")
+    dropped = [dim for dim in labels.dims if dim not in dims]
+    coords = labels.coords.drop_dims(dropped, errors="ignore")
     return replace(layout, places={key: replace(place, dims=dims)}, coords=coords)
 
 
-def _check(names: Any, shape: tuple[int, ...], labels: Labels, layout: Layout) -> None:
-    """Raise unless there is a name for each axis, and one that is free or means the same."""
+def _check_output_dims(names: Any, shape: tuple[int, ...], labels: Labels, layout: Layout) -> None:
+    """Raise unless each axis has a name that is free or is a signal dimension of this size."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise ArgumentTypeError(f"output_dims must be a list of names, not {names!r}")
     if len(names) != len(shape):
         raise ArgumentValueError(
-            f"output_dims={names!r} names {len(names)} axes, but what the function returns has "
-            f"the shape {shape}"
+            f"output_dims={names!r} names {len(names)} axes, but the function returns arrays of "
+            f"shape {shape}"
         )
     for name, n in zip(names, shape, strict=True):
         if not isinstance(name, Hashable):
@@ -105,8 +106,8 @@ def _check(names: Any, shape: tuple[int, ...], labels: Labels, layout: Layout) -
         size = labels.coords.sizes.get(name, n) if name in labels.sig else n
         if size != n:
             raise ArgumentValueError(
-                f"output_dims={names!r}: the data have {size} positions along {name!r}, what the "
-                f"function returns has {n}: give it another name"
+                f"output_dims={names!r}: the data have {size} positions along {name!r}, but the "
+                f"function returns {n}: use another name"
             )
     taken = {*labels.nav, *(c for c in layout.coords.coords if c not in labels.sig)}
     if len(set(names)) < len(names) or taken.intersection(names):
@@ -118,16 +119,16 @@ def _check(names: Any, shape: tuple[int, ...], labels: Labels, layout: Layout) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arranged:
-    """Data ready for a run."""
+    """The data of a DataArray as a run takes them."""
 
-    data: da.Array
+    array: da.Array
     """The data, shape (*nav, *sig)."""
+    roi: Any
+    """The region of interest in the order of `array`, as `udfdask.run_udf` takes it."""
     labels: Labels
-    """What they are called."""
-    array: xr.DataArray
-    """The DataArray they are from, its dimensions in the order of `data`."""
+    """Names, coordinates and attributes of the data."""
     was_lazy: bool
-    """Whether it was chunked: if not, results are computed at once, as xarray does."""
+    """Whether the DataArray has chunks. If not, results are computed immediately, as in xarray."""
 
     @property
     def sig_dims(self) -> int:
@@ -135,24 +136,29 @@ class Arranged:
         return len(self.labels.sig)
 
 
-def arrange(array: xr.DataArray, sig_dims: Any, *, keep_attrs: bool) -> Arranged:
-    """Return a DataArray with its signal dimensions last, as a dask array and labels.
+def arrange(
+    array: xr.DataArray, sig_dims: Any, roi: Any, keep_attrs: bool | None = None
+) -> Arranged:
+    """Return a DataArray as a dask array with the signal dimensions last, and its labels.
 
-    Axes are moved only if they are not in order already, and data that are not chunked get chunks.
+    Axes are moved only if they are not in order, and data without chunks get chunks.
     """
     nav, sig = split_dims(array.dims, sig_dims)
     ordered = array.transpose(*nav, *sig)
     was_lazy = ordered.chunks is not None
     chunked = ordered if was_lazy else _chunked(ordered, nav, sig)
-    general, quantity = split_attributes(array.attrs) if keep_attrs else ({}, {})
+    kept = wants_attributes(keep_attrs)
+    general, quantity = split_attributes(array.attrs) if kept else ({}, {})
     labels = Labels(
         nav=nav,
         sig=sig,
-        coords=array.coords.to_dataset(),  # of two dimensions too: they keep their order
+        coords=array.coords.to_dataset(),  # 2D coordinates too: they are not transposed
         attrs=general,
         unit_attrs=quantity,
     )
-    return Arranged(data=chunked.data, labels=labels, array=ordered, was_lazy=was_lazy)
+    return Arranged(
+        array=chunked.data, roi=_align_roi(roi, ordered, nav), labels=labels, was_lazy=was_lazy
+    )
 
 
 def split_dims(
@@ -160,11 +166,12 @@ def split_dims(
 ) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
     """Return the navigation and the signal dimensions, each in the order that UDFs see.
 
-    Signal dimensions are names, in the order of the axes of a frame, or the number of the last.
+    `sig_dims` has the names of the signal dimensions, in the order of the axes of a frame, or their
+    number if they are the last ones.
     """
     if len(set(dims)) < len(dims):
         raise ArgumentValueError(
-            f"the DataArray has dimensions of the same name, {dims}: rename one of them"
+            f"the DataArray has two dimensions of the same name, {dims}: rename one of them"
         )
     if isinstance(sig_dims, bool):
         raise ArgumentTypeError(f"sig_dims must be names or a number of dims, not {sig_dims!r}")
@@ -189,7 +196,7 @@ def split_dims(
 
 
 def _names(sig_dims: Any) -> tuple[Hashable, ...]:
-    """Return the names that a user passed, one or several."""
+    """Return the names of signal dimensions as a tuple."""
     if isinstance(sig_dims, str):
         return (sig_dims,)
     if isinstance(sig_dims, (list, tuple)):
@@ -206,18 +213,18 @@ def _names(sig_dims: Any) -> tuple[Hashable, ...]:
 def _chunked(
     array: xr.DataArray, nav: tuple[Hashable, ...], sig: tuple[Hashable, ...]
 ) -> xr.DataArray:
-    """Return an array cut into chunks of whole frames; data that are still in a file stay there."""
-    if not array.size or array.dtype.hasobject:  # no chunk size can be found for these
+    """Cut an array into chunks of full frames; data that are still in a file stay there."""
+    if not array.size or array.dtype.hasobject:  # dask finds no "auto" chunk size for these
         return array.chunk()
     chunks: dict[Hashable, Any] = {**dict.fromkeys(nav, "auto"), **dict.fromkeys(sig, -1)}
-    # a name of its own: to find one from the data would be to read them all
+    # a random name: a name derived from the data would need to read all of them
     return array.chunk(chunks, token=uuid4().hex)
 
 
 def warn_if_huge(arranged: Arranged, stacklevel: int) -> None:
-    """Warn if data without chunks, which are processed at once, are large."""
-    data, memory = arranged.data, config.worker_memory()
-    nbytes = data.size * data.dtype.itemsize  # expression arrays have no nbytes yet
+    """Warn if data without chunks, which are processed immediately, are large."""
+    array, memory = arranged.array, config.worker_memory()
+    nbytes = array.size * array.dtype.itemsize  # expression arrays have no nbytes yet
     if arranged.was_lazy or memory is None or nbytes <= memory:
         return
     warnings.warn(

@@ -1,4 +1,4 @@
-"""What the dimensions of a data set are called, and what is known along them."""
+"""The names of the dimensions of a data set, their coordinates and attributes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from udfdask.errors import ArgumentTypeError
 Attributes = dict[Hashable, Any]
 
 QUANTITY = frozenset({"units", "long_name", "standard_name"})
-"""What the values are: also true of a result in the same unit."""
+"""Attributes that describe the quantity of the values: a result in the same unit keeps them."""
 
 VALUES = frozenset(
     "actual_range flag_masks flag_meanings flag_values valid_max valid_min valid_range".split()
 )
-"""What holds for the values of the data themselves, in the CF conventions."""
+"""Attributes of the CF conventions that describe the data alone: results never have them."""
 
 
 def split_attributes(attrs: Mapping[Hashable, Any]) -> tuple[Attributes, Attributes]:
-    """Return the attributes that hold for every result, and for those in the unit of the data."""
+    """Return the attributes of every result, and those of results in the unit of the data only."""
     general = {k: v for k, v in attrs.items() if k not in QUANTITY | VALUES}
     return general, {k: v for k, v in attrs.items() if k in QUANTITY}
 
 
 def wants_attributes(keep_attrs: Any) -> bool:
-    """Return whether to keep attributes, from what a user passed: None asks xarray's option."""
+    """Return whether to keep attributes; None means the option of xarray."""
     if keep_attrs is None:
         keep_attrs = xr.get_options()["keep_attrs"]
         return True if keep_attrs == "default" else bool(keep_attrs)
@@ -51,9 +51,9 @@ class Labels:
     coords: xr.Dataset = field(default_factory=xr.Dataset)
     """Coordinates of the data with their indexes, and no variables."""
     attrs: Mapping[Hashable, Any] = field(default_factory=dict)
-    """Attributes that hold for whatever is made of the data."""
+    """Attributes of every result."""
     unit_attrs: Mapping[Hashable, Any] = field(default_factory=dict)
-    """Attributes that hold for results in the unit of the data."""
+    """Attributes of results in the unit of the data."""
 
     @property
     def dims(self) -> tuple[Hashable, ...]:
@@ -62,6 +62,6 @@ class Labels:
 
 
 def default_labels(n_nav: int, n_sig: int) -> Labels:
-    """Return the labels of data that have none, from their numbers of axes."""
+    """Return default labels for data with these numbers of axes."""
     names = default_axis_names(n_nav + n_sig, n_sig)
     return Labels(nav=names[:n_nav], sig=names[n_nav:])

@@ -1,4 +1,4 @@
-"""Where each result of a UDF goes in a Dataset: names, dimensions, coordinates and attributes."""
+"""The layout of a Dataset of results: names, dimensions, coordinates and attributes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from udfdask.results.labels.labels import Labels
 from udfdask.udf.buffers import BufferSpec
 
 VISITED = "visited"
-"""Variable of a UDF without results: which frames have been processed."""
+"""Variable of a UDF without results: the mask of the frames that have been processed."""
 
 Dims = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where one result goes."""
+    """The variable for one result."""
 
     name: Hashable
     """Name of the variable."""
@@ -37,10 +37,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where all results of a UDF go."""
+    """The Dataset for all results of a UDF."""
 
     places: Mapping[str, Place]
-    """By the names of the results."""
+    """Variables by the names of the results."""
     nav: Dims
     """Name of each navigation axis."""
     coords: xr.Dataset
@@ -51,7 +51,7 @@ class Layout:
     def fill(
         self, arrays: Mapping[str, Any], masks: Mapping[str, Any] | None, visited: Any
     ) -> xr.Dataset:
-        """Return the Dataset of results, with their valid masks if these are given."""
+        """Return the Dataset of results, with valid masks if they are given."""
         variables: dict[Hashable, Any] = {}
         for key, place in self.places.items():
             variables[place.name] = (place.dims, arrays[key], dict(place.attrs))
@@ -64,7 +64,7 @@ class Layout:
     def add_validity(
         self, dataset: xr.Dataset, masks: Mapping[str, Any], roi: BoolArray | None
     ) -> xr.Dataset:
-        """Return a Dataset with valid masks of some results, and with the region of interest."""
+        """Add valid masks of some results, and the region of interest, to a Dataset."""
         places = {name: self.places[name] for name in masks}
         masked = dataset.assign({p.mask_name: (p.dims, masks[name]) for name, p in places.items()})
         if roi is None:
@@ -74,7 +74,7 @@ class Layout:
 
 
 class Described(Protocol):
-    """What is known of the results of a UDF."""
+    """Metadata of the results of a UDF."""
 
     @property
     def buffers(self) -> Mapping[str, BufferSpec]:
@@ -82,26 +82,27 @@ class Described(Protocol):
 
     @property
     def axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Extra dimensions of each."""
+        """Extra dimensions of each result."""
 
     @property
     def in_units(self) -> Collection[str]:
-        """Names of those in the unit of the data."""
+        """Names of the results in the unit of the data."""
 
 
 def make_layout(
     results: Described, labels: Labels, rename: Mapping[str, Hashable] | None = None
 ) -> Layout:
-    """Return where the results of a UDF go; `rename` gives variables other names."""
+    """Return the layout for the results of a UDF; `rename` has new names of variables."""
     buffers, axes = results.buffers, results.axes
     names: dict[str, Hashable] = {key: (rename or {}).get(key, key) for key in buffers}
-    own = {key: _own_dims(spec, labels) for key, spec in buffers.items()}
+    kind_dims = {"nav": labels.nav, "sig": labels.sig, "single": ()}
+    own = {key: kind_dims[spec.kind] for key, spec in buffers.items()}
     used = set().union(*own.values()) if buffers else set(labels.nav)
     coords = labels.coords.drop_dims(set(labels.dims) - used, errors="ignore")
-    known = {*labels.dims, *coords.coords}
-    _check_names(names.values() if buffers else [VISITED], known)
-    extra = _extra_dims(buffers, axes, {*known, *names.values()})
-    masks = _mask_names(names, known.union(*extra.values()))
+    taken = {*labels.dims, *coords.coords}
+    _check_names(names.values() if buffers else [VISITED], taken)
+    extra = _extra_dims(buffers, axes, {*taken, *names.values()})
+    masks = _mask_names(names, taken.union(*extra.values()))
     places = {
         key: Place(
             name=names[key],
@@ -120,52 +121,45 @@ def make_layout(
 
 
 def check_rename(rename: Any, buffers: Iterable[str]) -> None:
-    """Raise if `rename` is no mapping from names of results to names."""
+    """Raise unless `rename` is a mapping from names of results to names, or None."""
     if rename is None:
         return
     if not isinstance(rename, Mapping):
         raise ArgumentTypeError(
             f"rename must be a dictionary such as {{'intensity': 'total'}}, not {rename!r}"
         )
-    known = sorted(set(buffers))
+    names = sorted(set(buffers))
     for key in rename:
-        if key not in known:
-            raise ArgumentValueError(f"rename={rename!r}: there is no result {key!r}, only {known}")
+        if key not in names:
+            raise ArgumentValueError(f"rename={rename!r}: there is no result {key!r}, only {names}")
 
 
 def free_name(name: str, taken: Collection[Hashable]) -> str:
-    """Return a name, with underscores behind it if it is taken."""
+    """Return a name, with underscores appended while it is taken."""
     while name in taken:
         name += "_"
     return name
 
 
-def _own_dims(spec: BufferSpec, labels: Labels) -> Dims:
-    """Return the dimensions of the data that a result has."""
-    return {"nav": labels.nav, "sig": labels.sig, "single": ()}[spec.kind]
-
-
-def _mask_names(names: Mapping[str, Hashable], known: Collection[Hashable]) -> dict[str, Hashable]:
+def _mask_names(names: Mapping[str, Hashable], taken: Collection[Hashable]) -> dict[str, Hashable]:
     """Return a free name for the valid mask of each result."""
-    taken = {*known, *names.values()}
     masks: dict[str, Hashable] = {}
     for key, name in names.items():
-        masks[key] = free_name(f"{name}_valid", taken)
-        taken.add(masks[key])
+        masks[key] = free_name(f"{name}_valid", {*taken, *names.values(), *masks.values()})
     return masks
 
 
 def _check_names(names: Iterable[Hashable], taken: Collection[Hashable]) -> None:
-    """Raise if variables cannot have these names beside dimensions and coordinates."""
+    """Raise if names of variables repeat, or equal dimensions or coordinates."""
     seen: set[Hashable] = set()
     for name in names:
         if name in taken:
             raise ArgumentValueError(
-                f"the result {name!r} is called like a dimension or coordinate of the data: give "
-                f"it another name, rename={{{name!r}: '{name}_result'}}"
+                f"the result {name!r} has the same name as a dimension or coordinate of the data: "
+                f"give it another name, rename={{{name!r}: '{name}_result'}}"
             )
         if name in seen:
-            raise ArgumentValueError(f"two results are called {name!r}: correct rename=")
+            raise ArgumentValueError(f"two results have the name {name!r}: correct rename=")
         seen.add(name)
 
 
@@ -176,20 +170,20 @@ def _extra_dims(
 ) -> dict[str, Dims]:
     """Return the names of the extra dimensions of each result.
 
-    Results share a dimension if they have the same axis. One whose name means something else
-    already is called after its result, too.
+    Results with the same axis share a dimension. If the name of an axis is taken or means another
+    axis, the name of the result is put in front of it.
     """
     meaning: dict[str, tuple[Axis, int]] = {}
     dims: dict[str, Dims] = {}
     for key, spec in buffers.items():
-        found = []
+        own: list[str] = []
         for axis, n in zip(axes[key], spec.extra_shape, strict=True):
             name = axis.name
-            while name in taken or meaning.get(name, (axis, n)) != (axis, n) or name in found:
+            while name in taken or meaning.get(name, (axis, n)) != (axis, n) or name in own:
                 name = f"{key}_{axis.name}" if name == axis.name else f"{name}_"
             meaning[name] = (axis, n)
-            found.append(name)
-        dims[key] = tuple(found)
+            own.append(name)
+        dims[key] = tuple(own)
     return dims
 
 
@@ -198,7 +192,7 @@ def _extra_coords(
     axes: Mapping[str, tuple[Axis, ...]],
     dims: Mapping[str, Dims],
 ) -> dict[Hashable, Any]:
-    """Return the coordinates along extra dimensions, of those whose axis says something."""
+    """Return coordinates for the extra dimensions whose axis has values or labels."""
     coords: dict[Hashable, Any] = {}
     for key, spec in buffers.items():
         for dim, axis, n in zip(dims[key], axes[key], spec.extra_shape, strict=True):
@@ -209,7 +203,7 @@ def _extra_coords(
 
 
 def _positions(axis: Axis, n: int) -> np.ndarray[Any, Any] | None:
-    """Return the labels or the values along an axis; None if it only counts pixels."""
+    """Return the labels or the values along an axis; None if the axis is just pixel numbers."""
     if axis.labels is not None:
         return np.array(axis.labels)
     if axis.unit is None and axis.scale == 1 and axis.offset == 0:

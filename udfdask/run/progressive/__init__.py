@@ -1,4 +1,4 @@
-"""Runs that hand out results while they go on: one snapshot per merged chunk."""
+"""Runs that yield intermediate results: one snapshot per merged chunk."""
 
 from udfdask.run.progressive.iterator import UDFIterator
 from udfdask.run.progressive.snapshot import Snapshot

@@ -1,7 +1,7 @@
-"""Results that grow chunk by chunk, and what a snapshot keeps of them; plain arrays, no dask.
+"""Merge chunks one by one, and keep the state of a snapshot; plain arrays, no dask.
 
 Taking a snapshot copies nothing. Nav rows are written once, when their chunk is merged: a snapshot
-shares them with the run and leaves out later chunks when somebody reads it. Each merge makes new
+shares them with the run and leaves out later chunks when its results are read. Each merge makes new
 sig and single buffers, so that a snapshot has its own.
 """
 
@@ -24,63 +24,63 @@ Parts = tuple[list[Partial], Partial | None]
 """Partials with the nav rows merged so far, and one with the sig and single buffers."""
 
 Frozen = Callable[[Recipe, BoolArray], Parts]
-"""What a snapshot keeps of a UDF: gives its parts, from the recipe and which chunks it has."""
+"""The state of a UDF in a snapshot: a function of the recipe and the mask of its merged chunks."""
 
 
-class Growing(Protocol):
-    """The results of one UDF, while chunks are merged into them."""
+class Accumulator(Protocol):
+    """Merges the chunks of one UDF, one by one."""
 
     def add(self, recipe: Recipe, partial: Partial, merged: BoolArray) -> None:
-        """Merge a chunk; `merged` says which rows have been merged before."""
+        """Merge a chunk; `merged` is the mask of rows that have been merged before."""
 
     def freeze(self) -> Frozen:
-        """Return what there is now; chunks merged later do not show in it."""
+        """Return the current state; chunks that are merged later do not change it."""
 
 
-def grow(recipe: Recipe, number: int) -> Growing:
-    """Return the results of a UDF before any chunk."""
+def make_accumulator(recipe: Recipe, number: int) -> Accumulator:
+    """Return the accumulator of a UDF, before any chunk."""
     tree = recipe.udfs[number].progressive_merge
     if tree.mode != "all":
-        return _Merged(recipe, number)
-    return _Gathered(number) if tree.fan_in is None else _Accumulated(tree, number)
+        return _MergedInPlace(recipe, number)
+    return _MergedWhenRead(number) if tree.fan_in is None else _MergedOneByOne(tree, number)
 
 
-class _Merged:
-    """Results of a UDF whose chunks are merged one by one, or only collected."""
+class _MergedInPlace:
+    """Merges with `merge`, or only collects nav rows if the UDF needs no merge."""
 
     def __init__(self, recipe: Recipe, number: int) -> None:
         self.number = number
         udf = recipe.udfs[number]
         self.mode = udf.progressive_merge.mode
-        self.whole: Partial | None = None
+        self.combined: Partial | None = None
         grid, sig = recipe.grid, recipe.shape.sig
         specs = {k: s for k, s in udf.allocated.items() if s.kind == "nav"}
-        # rows in the order of the chunks, where those of a chunk are neighbours
+        # rows are in the order of the chunks, so that the rows of a chunk are one slice
         self.rows = {name: spec.allocate(grid.n_frames, sig) for name, spec in specs.items()}
 
     def add(self, recipe: Recipe, partial: Partial, merged: BoolArray) -> None:
         if self.mode != "none":
-            before = None if self.mode == "rows" else self.whole
+            before = None if self.mode == "rows" else self.combined
             partial = merge_next(recipe, self.number, before, partial, merged)
-            self.whole = partial
+            self.combined = partial
         window = slice(recipe.grid.offset(partial.first), recipe.grid.offset(partial.stop))
         for name, rows in self.rows.items():
             rows[window] = to_host(partial.arrays[name])
 
     def freeze(self) -> Frozen:
-        rows, whole, number, merges = self.rows, self.whole, self.number, self.mode != "none"
+        rows, combined, number, merges = self.rows, self.combined, self.number, self.mode != "none"
 
         def parts(recipe: Recipe, chunks: BoolArray) -> Parts:
             done = np.repeat(chunks, recipe.grid.counts)
-            arrays = {name: _only(array, done) for name, array in rows.items()}
-            rest = empty_partial(recipe, number) if merges and whole is None else whole
+            arrays = {name: _zero_others(array, done) for name, array in rows.items()}
+            rest = empty_partial(recipe, number) if merges and combined is None else combined
             return [Partial(arrays, 0, recipe.grid.n_chunks, {})], rest
 
         return parts
 
 
-class _Accumulated:
-    """Results of a UDF whose merge_all is called on its own result and the next chunk."""
+class _MergedOneByOne:
+    """Calls `merge_all` on its last result and the next chunk."""
 
     def __init__(self, tree: MergeTree, number: int) -> None:
         self.number = number
@@ -91,7 +91,8 @@ class _Accumulated:
     def add(self, recipe: Recipe, partial: Partial, merged: BoolArray) -> None:
         parts = [partial] if self.sum is None else [self.sum, partial]
         self.sum = merge_all(recipe, self.number, parts, check=False)
-        # the groups that `run_udf` checks are checked here as well
+        # the groups that `run_udf` checks are checked here too: a progressive run must find the
+        # same wrong `merge_all`
         self.waiting.append(partial)
         if group := self.groups.get(partial.stop):
             if group.checked:
@@ -107,8 +108,8 @@ class _Accumulated:
         return parts
 
 
-class _Gathered:
-    """Results of a UDF whose merge_all is called once, on all chunks, when a snapshot is read."""
+class _MergedWhenRead:
+    """Calls `merge_all` once, on all chunks so far, when a snapshot is read."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -130,10 +131,10 @@ class _Gathered:
 
 
 class AuxRows:
-    """Aux data of the frames of a run, for a `get_results`: as the chunks had them.
+    """Aux data of the frames of a run for `get_results`, with the values that the chunks had.
 
-    Where no chunk has been merged yet they are as in `known`, shape (*nav, *extra_shape), or zero
-    where they are computed with the chunks.
+    Frames that are not merged yet have the values in `known`, shape (*nav, *extra_shape), or zero
+    if the aux data are computed together with the chunks.
     """
 
     def __init__(self, recipe: Recipe, number: int, known: Mapping[str, AnyArray]) -> None:
@@ -151,22 +152,22 @@ class AuxRows:
         self._now = {name: rows.copy() for name, rows in self._before.items()}
 
     def add(self, rows: AnyArray, aux: Mapping[str, AnyArray]) -> None:
-        """Take over the aux data of a chunk."""
+        """Store the aux data of a chunk."""
         for name, now in self._now.items():
             now[rows] = aux[name]
 
     def over(self, done: BoolArray) -> dict[str, AnyArray]:
-        """Return the aux data of all frames when just these had been merged."""
-        found = {}
+        """Return the aux data of all frames at the time when only the rows `done` were merged."""
+        values = {}
         for name, before in self._before.items():
-            found[name] = before.copy()
-            found[name][done] = self._now[name][done]
-            found[name].flags.writeable = False
-        return found
+            values[name] = before.copy()
+            values[name][done] = self._now[name][done]
+            values[name].flags.writeable = False
+        return values
 
 
-def _only(rows: AnyArray, done: BoolArray) -> AnyArray:
-    """Return a copy of the rows that are done, among zeros."""
+def _zero_others(rows: AnyArray, done: BoolArray) -> AnyArray:
+    """Return a copy of the rows in which all rows that are not done are zero."""
     if done.all():
         return rows.copy()
     copy = np.zeros_like(rows)

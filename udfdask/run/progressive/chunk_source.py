@@ -1,4 +1,4 @@
-"""What is to be computed, whoever computes it, and how its payloads are asked for."""
+"""The interface to the background computation of chunks, for all schedulers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.scheduling.workers.find_restrictions import is_restricted
 
 POLL = 1.0
-"""Seconds after which a waiting thread looks around: Windows hears of Ctrl-C only then."""
+"""Seconds after which a waiting thread wakes up: on Windows, Ctrl-C is handled only then."""
 
 
 class Closed(Exception):
@@ -25,85 +25,85 @@ class Closed(Exception):
 
 
 class Arrivals:
-    """Payloads of chunks that have arrived and are not taken yet.
+    """Partial results of chunks that have been computed and not been taken yet.
 
-    They are taken as they come, or in navigation order.
+    They are taken in the order in which they are computed, or in navigation order.
     """
 
     def __init__(self, ordered: bool) -> None:
         self.changed = threading.Condition()
         self.closed = False
         self._ordered = ordered
-        self._here: dict[int, Partials] = {}
+        self._payloads: dict[int, Partials] = {}
         self._next = 0
-        self._missing = 0
+        self._n_in_order = 0
         self._count = 0
-        self._came: set[int] = set()
+        self._early: set[int] = set()
 
     @property
     def progress(self) -> int:
-        """How many chunks have arrived; where order matters, without a gap."""
-        return self._missing if self._ordered else self._count
+        """Number of computed chunks; if order matters, those before the first missing chunk."""
+        return self._n_in_order if self._ordered else self._count
 
     def put(self, chunk: int, payload: Partials) -> None:
-        """Add a payload; one that nobody will take is dropped."""
+        """Add a payload, or drop it if the run is closed."""
         with self.changed:
             self._count += 1
-            self._came.add(chunk)
-            while self._missing in self._came:
-                self._came.remove(self._missing)
-                self._missing += 1
+            self._early.add(chunk)
+            while self._n_in_order in self._early:
+                self._early.remove(self._n_in_order)
+                self._n_in_order += 1
             if not self.closed:
-                self._here[chunk] = payload
+                self._payloads[chunk] = payload
             self.changed.notify_all()
 
     def ready(self, most: int = 1) -> int:
-        """Return how many payloads can be taken, counting up to `most`."""
+        """Return the number of payloads that can be taken, at most `most`."""
         if not self._ordered:
-            return min(most, len(self._here))
+            return min(most, len(self._payloads))
         count = 0
-        while count < most and self._next + count in self._here:
+        while count < most and self._next + count in self._payloads:
             count += 1
         return count
 
     def take(self) -> tuple[int, Partials] | None:
-        """Return the next payload and its chunk, None if there is none yet."""
+        """Return the next chunk and its payload, None if it is not computed yet."""
         with self.changed:
             if self.closed:
                 raise Closed
             if not self.ready():
                 return None
-            chunk = self._next if self._ordered else next(iter(self._here))
-            payload = self._here.pop(chunk)
+            chunk = self._next if self._ordered else next(iter(self._payloads))
+            payload = self._payloads.pop(chunk)
             self._next += 1
             self.changed.notify_all()
             return chunk, payload
 
     def close(self) -> None:
-        """Wake everybody up: nothing will be taken any more."""
+        """Wake all waiting threads: no payload will be taken any more."""
         with self.changed:
             self.closed = True
-            self._here.clear()
+            self._payloads.clear()
             self.changed.notify_all()
 
     def wait_until(self, condition: Callable[[], object]) -> None:
-        """Wait, the lock held, until something is true or the run is closed."""
+        """Wait until a condition is true or the run is closed; the caller holds the lock."""
         while not self.closed and not condition():
             self.changed.wait(POLL)
 
-    def wait_a_while(self, condition: Callable[[], object]) -> None:
-        """Wait, the lock held, until something is true, the run is closed, or to look around."""
+    def wait_once(self, condition: Callable[[], object]) -> None:
+        """Wait likewise, but at most `POLL` seconds."""
         if not self.closed and not condition():
             self.changed.wait(POLL)
 
 
 class Job:
-    """The tasks of a run, built when they are needed."""
+    """The tasks of a run, built on request."""
 
     def __init__(self, plan: Plan, array: da.Array, live: LiveRecipe) -> None:
         self._plan = plan
         self._array = array
-        # a name of its own: parameters may change, and a cluster computes equal names once
+        # a random token: parameters may change, and a cluster computes equal names only once
         self._token = uuid.uuid4().hex
         self.live = live
         parts = [array, *plan.aux, *(plan.recipe.lazy_value(*s) for s in plan.recipe.lazy_slots)]
@@ -114,19 +114,19 @@ class Job:
         self.ordered = any(udf.progressive_merge.needs_order for udf in plan.recipe.udfs)
 
     def parameters(self) -> Tasks | None:
-        """Return tasks whose only result is the recipe with lazy parameters filled in."""
+        """Return tasks that compute lazy parameters: their only result is the filled recipe."""
         return build_parameters(self.live.now, self._token)
 
-    def chunks(self, given: Any) -> Tasks:
-        """Return tasks whose results are the payloads; `given` is what they take as recipe."""
-        return build_chunks(self._plan, self._array, given, self._token)
+    def chunks(self, recipe: Any) -> Tasks:
+        """Return tasks whose results are the payloads; `recipe` is the argument of these tasks."""
+        return build_chunks(self._plan, self._array, recipe, self._token)
 
 
 class Chunks(Protocol):
-    """Computes chunks in the background, not far ahead of whoever takes them."""
+    """Computes chunks in the background, a few chunks ahead of the consumer."""
 
     def take(self) -> tuple[int, Partials] | None:
         """Return a chunk and its payload, None after the last one; raise Closed once closed."""
 
     def close(self) -> None:
-        """Stop, without waiting: what runs may finish, nothing new starts."""
+        """Stop without waiting: running tasks may finish, no new task starts."""

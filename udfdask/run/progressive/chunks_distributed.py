@@ -1,7 +1,8 @@
-"""Computes chunks on a distributed cluster: at any time, a window of them has been sent.
+"""Compute chunks on a distributed cluster, a window of chunks at a time.
 
-Futures hold upstream tasks that later chunks need, so that they run once. Keys carry a token of
-the run: otherwise the cluster would hand out chunks that it computed with other parameters.
+Futures keep the results of upstream tasks that later chunks need, so that these tasks run once.
+Keys contain a token of the run: otherwise the cluster would return chunks that it computed with
+other parameters.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from udfdask.scheduling.workers.restrict import make_cluster_options
 from udfdask.scheduling.workers.wait_for_workers import WorkerCheck
 
 TASKS_PER_THREAD = 2
-"""Chunks on their way for each thread of the cluster: one runs, one waits for it to end."""
+"""Chunks to send for each thread of the cluster: one runs, the next one waits for it."""
 
 
 class ClusterChunks:
-    """Payloads of all chunks of a job from a distributed client."""
+    """Computes the payloads of a job on the cluster of a distributed client."""
 
     def __init__(self, job: Job, client: Any, options: Mapping[str, Any]) -> None:
         self._job = job
@@ -41,7 +42,8 @@ class ClusterChunks:
         self._worker_check = WorkerCheck(client)
         self._arrivals = Arrivals(job.ordered)
         self._ended: deque[Any] = deque()
-        self._coming: dict[Any, tuple[int, _Batch]] = {}
+        self._pending: dict[Any, tuple[int, list[Any]]] = {}
+        """Futures of chunks: the chunk, and the futures to release when the first of them ends."""
         self._graph: _Graph | None = None
         self._sent: Recipe | None = None
         self._inline = False
@@ -63,20 +65,20 @@ class ClusterChunks:
         except CancelledError as error:
             self._end(error)
         except Exception as error:
-            # a client that is closed fails in many ways
+            # a closed client raises many kinds of exceptions
             if not self._client_closed():
                 raise
             self._end(error)
         return None
 
     def close(self) -> None:
-        """Let go of everything, upon which the cluster forgets what nobody else wants."""
+        """Release all futures so that the scheduler can free them."""
         self._arrivals.close()
-        # released, not cancelled: upstream futures may be somebody else's too
-        _release([*self._coming, *(self._graph.held.values() if self._graph else ())])
+        # released, not canceled: other computations may share upstream futures
+        _release([*self._pending, *(self._graph.held.values() if self._graph else ())])
 
     def _end(self, error: Exception) -> NoReturn:
-        """Stop, and raise what has ended the run: a loss of the cluster, or somebody's wish."""
+        """Stop, and raise the cause: lost workers or scheduler, or a cancellation."""
         self.close()
         total = self._job.live.now.grid.n_chunks
         loss = explain_loss(error, self._client, f" ({self._taken} of {total} chunks had arrived)")
@@ -97,19 +99,20 @@ class ClusterChunks:
                 _release([future])
 
     def _check_devices(self) -> None:
-        """Raise if nobody can run the chunks, before anything is computed for them."""
+        """Raise if no worker can run the chunks, before lazy parameters are computed."""
         recipe = self._job.live.now
-        needy = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
-        restrictions = Restrictions(workers={}, groups={group.names: group for group in needy})
-        make_cluster_options(restrictions, self._client, self._options, self._worker_check)
+        groups = [g for g in groups_of(recipe) if g.needs_cuda and recipe.grid.n_chunks]
+        limits = Restrictions(workers={}, groups={group.names: group for group in groups})
+        make_cluster_options(limits, self._client, self._options, self._worker_check)
 
     def _current_graph(self) -> _Graph:
-        """Return the graph of all chunks, with the parameters of this moment."""
+        """Return the graph of all chunks with the current parameters."""
         recipe = self._job.live.now
         if self._graph is not None and recipe is self._sent:
             return self._graph
         inline = is_small(recipe)
-        # in the tasks of a graph, a live recipe is the current one whenever it is pickled
+        # a live recipe in the tasks of a graph is pickled as the recipe of that moment: the same
+        # graph serves after a change of parameters
         if self._graph is None or not (inline and self._inline):
             tasks = self._job.chunks(self._job.live if inline else recipe)
             self._graph = _Graph(tasks, self._graph)
@@ -117,7 +120,7 @@ class ClusterChunks:
         return self._graph
 
     def _send(self, graph: _Graph) -> None:
-        """Send chunks until the window is full, half a window at a time."""
+        """Send chunks until the window is full, half a window at a time: fewer messages."""
         with asking_scheduler(self._client):
             threads = sum(self._client.nthreads().values())
         window = TASKS_PER_THREAD * max(1, threads)
@@ -126,46 +129,44 @@ class ClusterChunks:
         if ahead > window // 2 or graph.n_sent == len(keys):
             return
         chunks = range(graph.n_sent, min(len(keys), self._taken + window))
-        dsk, shared, done_with = graph.next_tasks(chunks)
+        dsk, shared, unneeded = graph.next_tasks(chunks)
         results = [keys[chunk] for chunk in chunks]
         futures = self._submit(dsk, results + shared, results, fifo_timeout=0)
-        batch = _Batch(done_with)
         for chunk, future in zip(chunks, futures, strict=False):
-            self._coming[future] = (chunk, batch)
+            self._pending[future] = (chunk, unneeded)
             self._watch(future)
         graph.held.update(zip(shared, futures[len(chunks) :], strict=True))
         if self._arrivals.closed:  # meanwhile
             self.close()
 
     def _submit(
-        self, dsk: dict[Any, Any], wanted: list[Any], results: list[Any], **defaults: Any
+        self, dsk: dict[Any, Any], keys: list[Any], results: list[Any], **defaults: Any
     ) -> list[Any]:
-        """Send tasks to the cluster; return the futures of the keys that are wanted.
+        """Send tasks to the cluster; return the futures of `keys`.
 
-        `results` are those among them that are payloads, not loaded data for more of these.
+        `results` are those keys that are payloads, not data that later chunks need.
         """
-        restricted = self._job.is_restricted
-        restrictions = find_restrictions(dsk, results) if restricted else NO_RESTRICTIONS
-        options = make_cluster_options(
-            restrictions, self._client, {**defaults, **self._options}, self._worker_check
+        limits = find_restrictions(dsk, results) if self._job.is_restricted else NO_RESTRICTIONS
+        orders = make_cluster_options(
+            limits, self._client, {**defaults, **self._options}, self._worker_check
         )
-        with options.annotated():
-            futures: list[Any] = self._client.get(dsk, wanted, sync=False, **options.options)
+        with orders.annotated():
+            futures: list[Any] = self._client.get(dsk, keys, sync=False, **orders.options)
         return futures
 
     def _receive(self) -> None:
-        """Wait for a payload, and fetch all that are there."""
+        """Wait for a payload, and fetch all payloads that are ready."""
         futures = self._wait()
         for future, payload in zip(futures, self._client.gather(futures), strict=True):
-            chunk, batch = self._coming.pop(future)
-            # only now has the cluster surely seen who else needs these
-            _release(batch.done_with)
-            batch.done_with = []
+            chunk, unneeded = self._pending.pop(future)
+            # only now has the scheduler certainly received the other tasks that need these data
+            _release(unneeded)
+            unneeded.clear()  # all chunks that were sent together share this list
             self._arrivals.put(chunk, payload)
         _release(futures)
 
     def _watch(self, future: Any) -> None:
-        """Note when a future ends."""
+        """Record when a future ends."""
         ended, changed = self._ended, self._arrivals.changed
 
         def note(future: Any) -> None:
@@ -176,36 +177,26 @@ class ClusterChunks:
         future.add_done_callback(note)
 
     def _client_closed(self) -> bool:
-        """Return whether the client has been closed, or is about to be."""
+        """Return whether the client is closed or being closed."""
         return self._client.status in ("closing", "closed")
 
     def _wait(self) -> list[Any]:
-        """Wait for futures to end and return them."""
+        """Wait until at least one future has ended; return all that have."""
         arrivals, ended = self._arrivals, self._ended
         while True:
             with arrivals.changed:
-                arrivals.wait_a_while(lambda: ended)
-                # a client that is closed may never say so
+                arrivals.wait_once(lambda: ended)
+                # a closed client may never call the callbacks of its futures
                 if arrivals.closed or (self._client_closed() and not ended):
                     raise Closed
                 if ended:
                     return [ended.popleft() for _ in range(len(ended))]
-            # without the lock, for which callbacks of the client wait
+            # without the lock, because callbacks of the client wait for it
             self._worker_check.check()
 
 
-class _Batch:
-    """Chunks that were sent together."""
-
-    __slots__ = ("done_with",)
-
-    def __init__(self, done_with: list[Any]) -> None:
-        self.done_with = done_with
-        """Futures to release as soon as the cluster has seen these chunks."""
-
-
 class _Graph:
-    """The tasks of all chunks, and which of them the cluster has."""
+    """The tasks of all chunks, and the set of tasks that have been sent."""
 
     def __init__(self, tasks: Tasks, before: _Graph | None) -> None:
         self.tasks = tasks
@@ -219,14 +210,13 @@ class _Graph:
         if before is not None:
             for chunk in range(self.n_sent):
                 self._collect(tasks.keys[chunk])
-            # a recipe with newer parameters is not there yet, though chunks that were sent take it
+            # the recipe with newer parameters has another key, which has not been sent
             self._sent &= before._sent
 
     def next_tasks(self, chunks: range) -> tuple[dict[Any, Any], list[Any], list[Any]]:
-        """Return the tasks to send for the next chunks.
+        """Return the tasks to send for the next chunks, shared keys, and futures to release.
 
-        And the keys among them that later chunks need too, and the futures of those of before that
-        no later chunk needs.
+        Later chunks need the shared keys too. No later chunk needs the futures to release.
         """
         fresh: dict[Any, Any] = {}
         for chunk in chunks:
@@ -237,7 +227,7 @@ class _Graph:
         return fresh, shared, [self.held.pop(key) for key in spent]
 
     def _collect(self, key: Any) -> dict[Any, Any]:
-        """Return the tasks that a key needs and that have not been sent, and mark them as sent."""
+        """Return the tasks that a key needs and that have not been sent; mark them as sent."""
         fresh = {}
         todo = [key]
         while todo:
@@ -253,7 +243,7 @@ class _Graph:
 
 
 def _release(futures: Iterable[Any]) -> None:
-    """Let futures go; nothing to be done where their client has gone already."""
+    """Release futures; a future whose client is gone needs no release."""
     for future in list(futures):
         with contextlib.suppress(RuntimeError):
             future.release()

@@ -1,8 +1,8 @@
-"""Computes chunks on one of dask's schedulers of one machine: one `get` in a background thread.
+"""Compute chunks on one of dask's local schedulers: one `get` in a background thread.
 
-It is one `get` for all chunks, because blocks that several chunks need would be loaded again by
-the next `get`. Callbacks of the scheduler stop it while the consumer is behind, drop results from
-its cache once they are handed over, and reorder the tasks that are ready, since dask's own order
+There is one `get` for all chunks, because a second `get` would load blocks again that several
+chunks need. Callbacks of the scheduler pause it while the consumer is slower, drop payloads from
+its cache after they are passed on, and reorder the tasks that are ready, because dask's own order
 may begin with the last chunk.
 """
 
@@ -27,7 +27,7 @@ from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
 
 
 class LocalChunks:
-    """Payloads of all chunks of a job from a `get` function of dask's kind."""
+    """Computes the payloads of a job with the `get` function of a dask scheduler."""
 
     def __init__(self, job: Job, get: Callable[..., Any], options: Mapping[str, Any]) -> None:
         self._job = job
@@ -36,10 +36,10 @@ class LocalChunks:
         self._arrivals = Arrivals(job.ordered)
         self._workers = _count_workers(get, options)
         self._thread: threading.Thread | None = None
-        self._over = False
+        self._finished = False
         self._error: BaseException | None = None
         self._pool: ThreadPoolExecutor | None = None
-        self._turns: _Turns | None = None
+        self._order: _TaskOrder | None = None
         self._chunk_of: dict[Any, int] = {}
 
     def take(self) -> tuple[int, Partials] | None:
@@ -48,7 +48,7 @@ class LocalChunks:
         with arrivals.changed:
             if self._thread is None and not arrivals.closed:
                 self._start()
-            arrivals.wait_until(lambda: self._over or arrivals.ready())
+            arrivals.wait_until(lambda: self._finished or arrivals.ready())
             taken = arrivals.take()
             if taken is None and self._error is not None:
                 error, self._error = self._error, None
@@ -56,20 +56,20 @@ class LocalChunks:
             return taken
 
     def close(self) -> None:
-        """Stop: what runs may finish, nothing new starts."""
+        """Stop: running tasks may finish, no new task starts."""
         self._arrivals.close()
 
     def _start(self) -> None:
-        """Start the work in the background, in the context of whoever asks for the first chunk."""
+        """Start the background thread, in the context of the caller of the first `take`."""
         context = contextvars.copy_context()
-        # a daemon: where the consumer has left an iterator behind, Python may end nevertheless
+        # a daemon: Python can exit even if the consumer never closes the iterator
         self._thread = threading.Thread(
             target=context.run, args=(self._work,), name="udfdask-progressive", daemon=True
         )
         self._thread.start()
 
     def _work(self) -> None:
-        """Compute everything; errors are kept for the consumer."""
+        """Compute everything; keep errors for the consumer."""
         error: BaseException | None = None
         try:
             self._compute()
@@ -81,7 +81,7 @@ class LocalChunks:
             if self._pool is not None:
                 self._pool.shutdown(wait=False, cancel_futures=True)
             with self._arrivals.changed:
-                self._over, self._error = True, error
+                self._finished, self._error = True, error
                 self._arrivals.changed.notify_all()
 
     def _compute(self) -> None:
@@ -92,7 +92,9 @@ class LocalChunks:
             live.fill(self._run(parameters)[0])
         tasks = self._job.chunks(live)
         self._chunk_of = {key: chunk for chunk, key in enumerate(tasks.keys)}
-        self._turns = _Turns(_first_needs(tasks), 2 * self._workers + 2)
+        # the window bounds the memory: with every snapshot read, a run over 20 GB peaks at 345 MB,
+        # a run over 5 GB at 334 MB (asv_bench/memory.py --snapshots)
+        self._order = _TaskOrder(_first_needs(tasks), 2 * self._workers + 2)
         payloads = self._run(tasks)
         for chunk, payload in enumerate(payloads):
             if payload is not None:  # from a scheduler that has no callbacks
@@ -103,7 +105,7 @@ class LocalChunks:
         ours = (None, self._before_all, self._before_task, self._after_task, None)
         options = dict(self._options)
         if self._get is threaded.get and not (options.get("pool") or config.get("pool", None)):
-            # dask keeps the pools that it makes for threads like this one
+            # dask would create a pool for this thread and never shut it down
             if self._pool is None:
                 self._pool = _Pool(self._workers)
             options["pool"] = self._pool
@@ -116,11 +118,11 @@ class LocalChunks:
             **options,
         )
 
-    # The scheduler calls these in its own thread.
+    # The scheduler calls the following methods in its own thread.
 
     def _before_all(self, dsk: Any, state: dict[str, Any]) -> None:
-        if self._turns is not None:
-            self._turns.apply(state["ready"], self._arrivals.progress)
+        if self._order is not None:
+            self._order.apply(state["ready"], self._arrivals.progress)
 
     def _before_task(self, key: Any, dsk: Any, state: dict[str, Any]) -> None:
         if self._arrivals.closed:
@@ -131,14 +133,14 @@ class LocalChunks:
     ) -> None:
         chunk = self._chunk_of.get(key)
         if chunk is not None:
-            state["cache"][key] = None  # or the scheduler keeps all payloads to the end
+            state["cache"][key] = None  # otherwise the scheduler keeps all payloads until the end
             self._hand_over(chunk, value)
         self._before_all(dsk, state)
         if self._arrivals.closed:
             raise Closed
 
     def _hand_over(self, chunk: int, payload: Partials) -> None:
-        """Pass a payload on; wait while the consumer has enough to do."""
+        """Pass a payload on, and wait while enough payloads are ready for the consumer."""
         arrivals = self._arrivals
         arrivals.put(chunk, payload)
         with arrivals.changed:
@@ -146,18 +148,18 @@ class LocalChunks:
 
 
 class _Pool(ThreadPoolExecutor):
-    """Threads that run each task in the context of whoever submits it, as those of dask do."""
+    """Threads that run each task in the context of its submitter, as in dask's own pool."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run a function in one of the threads."""
         return super().submit(contextvars.copy_context().run, function, *args, **kwargs)
 
 
-class _Turns:
-    """Has tasks run roughly in the order of the chunks, and not far beyond what has arrived.
+class _TaskOrder:
+    """Runs tasks roughly in the order of the chunks, and only a window ahead of finished chunks.
 
-    dask's own order does not care which chunk comes first; and where the order of merging
-    matters, all others would pile up behind a slow chunk.
+    dask's own order ignores which chunk comes first. If chunks are merged in order, all later
+    chunks would pile up in memory while a slow chunk runs.
     """
 
     def __init__(self, first_needs: Mapping[Any, int], window: int) -> None:
@@ -167,7 +169,7 @@ class _Turns:
         self._count = itertools.count()
 
     def apply(self, ready: list[Any], progress: int) -> None:
-        """Put the tasks that are ready in order, the next one last, and those far off back."""
+        """Sort the tasks that are ready, the next one last; hold back tasks beyond the window."""
         limit = progress + self._window
         for key in reversed(ready):
             if self._first(key) >= limit:
@@ -177,16 +179,16 @@ class _Turns:
         while self._back and self._back[0][0] < limit:
             due.append(heapq.heappop(self._back)[2])
         ready.extend(reversed(due))
-        # stable, which leaves the tasks of a chunk in dask's order
+        # the sort is stable: the tasks of a chunk stay in dask's order
         ready.sort(key=lambda key: -self._first(key))
 
     def _first(self, key: Any) -> int:
-        """Return the first chunk that needs a task; 0 for those that a scheduler has renamed."""
+        """Return the first chunk that needs a task; 0 for a task that the scheduler has renamed."""
         return self._first_needs.get(key, 0)
 
 
 def _first_needs(tasks: Tasks) -> dict[Any, int]:
-    """Return for each task the first chunk that needs it."""
+    """Return the first chunk that needs each task."""
     first: dict[Any, int] = {}
     for chunk, key in enumerate(tasks.keys):
         todo = [key]
@@ -199,11 +201,11 @@ def _first_needs(tasks: Tasks) -> dict[Any, int]:
 
 
 def _count_workers(get: Callable[..., Any], options: Mapping[str, Any]) -> int:
-    """Return how many tasks a scheduler may run at once."""
+    """Return the number of tasks that a scheduler may run at the same time."""
     if get is local.get_sync:
         return 1
     pool = options.get("pool") or config.get("pool", None)
     asked = options.get("num_workers") or config.get("num_workers", None)
-    if isinstance(get, partial) and len(get.args) > 1:  # made by dask of an executor
+    if isinstance(get, partial) and len(get.args) > 1:  # dask has made it from an executor
         asked = get.args[1]
     return int(getattr(pool, "_max_workers", None) or asked or CPU_COUNT)

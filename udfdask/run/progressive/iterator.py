@@ -6,18 +6,18 @@ import contextlib
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from udfdask.errors import UDFError, UDFRunCancelled
-from udfdask.results.result import About
-from udfdask.run.progressive.accumulate import AuxRows, grow
+from udfdask.results.named_results import ResultInfo
+from udfdask.run.progressive.accumulate import AuxRows, make_accumulator
 from udfdask.run.progressive.chunk_source import Chunks, Closed
 from udfdask.run.progressive.live_recipe import LiveRecipe
-from udfdask.run.progressive.snapshot import Found, Snapshot
+from udfdask.run.progressive.snapshot import RunState, Snapshot
 from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.progress.state import Status
 from udfdask.types import AnyArray
@@ -31,9 +31,9 @@ class ProgressiveRun:
 
     live: LiveRecipe
     """The recipe, with parameters that may change."""
-    abouts: tuple[About, ...]
+    infos: tuple[ResultInfo, ...]
     """Metadata of the result of each UDF."""
-    known_aux: list[dict[str, AnyArray]]
+    aux_values: list[dict[str, AnyArray]]
     """For each UDF the aux data that are known for all frames, shape (*nav, *extra_shape)."""
     start: Callable[[], Chunks]
     """Returns the source of computed chunks; called when the first snapshot is requested."""
@@ -43,34 +43,35 @@ class ProgressiveRun:
     """Called with each snapshot before it is handed out, in the thread that iterates."""
 
 
-class SnapshotIterator(Generic[T]):
+class SnapshotIterator(Iterator[T], AsyncIterator[T]):
     """Iterates over the snapshots of a run, each one labeled by a function.
 
     Parameters
     ----------
     run : ProgressiveRun
-        What runs.
+        The planned run.
     label : callable
         Takes a `Snapshot`; returns the object that the iterator yields.
     """
+
+    n_merged: int
+    """Number of chunks that have been merged."""
 
     def __init__(self, run: ProgressiveRun, label: Callable[[Snapshot], T]) -> None:
         recipe = run.live.now
         grid = recipe.grid
         self.n_merged = 0
+        self._run = run
         self._label = label
-        self._live = run.live
-        self._abouts = run.abouts
-        self._start = run.start
-        self._tally = run.tally
-        self._watch = run.watch
         self._chunks: Chunks | None = None
-        self._growing = [grow(recipe, number) for number in range(len(recipe.udfs))]
-        self._aux = tuple(AuxRows(recipe, k, known) for k, known in enumerate(run.known_aux))
+        self._accumulators = [
+            make_accumulator(recipe, number) for number in range(len(recipe.udfs))
+        ]
+        self._aux = tuple(AuxRows(recipe, k, known) for k, known in enumerate(run.aux_values))
         self._rows_merged = np.zeros(grid.n_frames, dtype=bool)
         self._merged_at = np.full(grid.n_chunks, grid.n_chunks, dtype=np.int64)
-        self._turn = threading.Lock()
-        self._over = False
+        self._lock = threading.Lock()
+        self._finished = False
         self._reader: Any = None
         self._closer: Any = None
 
@@ -80,27 +81,27 @@ class SnapshotIterator(Generic[T]):
         return len(self._merged_at)
 
     def __repr__(self) -> str:
-        names = ", ".join(about.udf_name for about in self._abouts)
+        names = ", ".join(info.udf_name for info in self._run.infos)
         return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
 
     def update_parameters(self, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change parameters from the next chunk that starts on, and of the merges from now on.
+        """Change parameters for all chunks that start later, and for all later merges.
 
-        On a distributed cluster, chunks that have been sent there already keep the old ones: two
-        for each of its threads at most.
+        On a distributed cluster, chunks that have already been sent keep the old parameters: at
+        most two chunks for each thread.
 
         Parameters
         ----------
         changes : sequence of dict
-            New values by name, one dictionary for each UDF; empty for one that stays as it is.
+            One dictionary of new values by name for each UDF; ``{}`` for a UDF without changes.
 
         Raises
         ------
         ArgumentValueError
-            If there are more or fewer dictionaries than UDFs, a name is no parameter, or what the
-            UDF declares would change. Nothing is changed then.
+            If there are more or fewer dictionaries than UDFs, a parameter is unknown, or the
+            declaration of the UDF would change. Then no parameter changes.
         ArgumentTypeError
-            If this is no sequence of dictionaries, or a value is a dask collection.
+            If `changes` is not a sequence of dictionaries, or a value is a dask collection.
 
         Examples
         --------
@@ -117,10 +118,10 @@ class SnapshotIterator(Generic[T]):
         >>> snapshot.buffers[0]["v"][0, 0], snapshot.buffers[0]["v"][-1, 0]
         (np.float64(4.0), np.float64(40.0))
         """
-        self._live.update(changes)
+        self._run.live.update(changes)
 
     def update_parameters_experimental(self, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change parameters: LiberTEM's name of `update_parameters`.
+        """Change parameters, as `update_parameters` does; the name in LiberTEM.
 
         Parameters
         ----------
@@ -130,10 +131,10 @@ class SnapshotIterator(Generic[T]):
         self.update_parameters(changes)
 
     def close(self) -> None:
-        """Stop the work: tasks that run may finish, nothing new starts.
+        """Stop the run: running tasks may finish, no new task starts.
 
-        Whoever is waiting for a snapshot elsewhere, in another thread or coroutine, gets a
-        `UDFRunCancelled`.
+        If another thread or coroutine is waiting for a snapshot, a `UDFRunCancelled` is raised
+        there.
 
         Examples
         --------
@@ -145,15 +146,16 @@ class SnapshotIterator(Generic[T]):
         >>> list(snapshots)
         []
         """
-        if self._closer is None and not self._over:
-            self._closer = _who()
+        if self._closer is None and not self._finished:
+            self._closer = _current_caller()
         if self._chunks is not None:
             self._chunks.close()
-        if self._turn.acquire(blocking=False):  # nobody waits, who would see the end
+        # a thread that waits for a snapshot holds the lock, and ends the tally itself
+        if self._lock.acquire(blocking=False):
             try:
                 self._end_tally("cancelled")
             finally:
-                self._turn.release()
+                self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -161,24 +163,18 @@ class SnapshotIterator(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Self:
-        return self
-
     def __next__(self) -> T:
-        snapshot = self._advance(_who())
+        snapshot = self._advance(_current_caller())
         if snapshot is None:
             raise StopIteration
         return self._hand_out(snapshot)
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> T:
         import asyncio
 
         with contextlib.ExitStack() as stack:
-            stack.callback(self.close)  # of all that goes wrong, a cancellation is only seen here
-            snapshot = await asyncio.to_thread(self._advance, _who())
+            stack.callback(self.close)  # asyncio raises a cancellation only here
+            snapshot = await asyncio.to_thread(self._advance, _current_caller())
             stack.pop_all()
         if snapshot is None:
             raise StopAsyncIteration
@@ -195,7 +191,7 @@ class SnapshotIterator(Generic[T]):
         return last
 
     async def aclose(self) -> None:
-        """Stop the work, as `close` does.
+        """Stop the run, as `close` does.
 
         Examples
         --------
@@ -212,44 +208,44 @@ class SnapshotIterator(Generic[T]):
         self.close()
 
     def _hand_out(self, snapshot: Snapshot) -> T:
-        """Return a snapshot as the user gets it, after the live plot has seen it."""
-        if self._watch is not None:
-            self._watch(snapshot)
+        """Update the live plot, then return the labeled snapshot."""
+        if self._run.watch is not None:
+            self._run.watch(snapshot)
         return self._label(snapshot)
 
     def _advance(self, reader: Any) -> Snapshot | None:
-        """Return the next snapshot, None after the last one; `reader` asks for it."""
+        """Return the next snapshot for `reader`, None after the last one."""
         try:
             return self._next_snapshot(reader)
         except (StopIteration, StopAsyncIteration) as error:
-            # a loop would end on it as if all were done, and a coroutine would wait for ever
+            # a loop would end silently on this exception, and a coroutine would wait forever
             notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
             raise UDFError(
                 f"{type(error).__name__} came out of a UDF or of loading the data{notes}"
             ) from error
 
     def _next_snapshot(self, reader: Any) -> Snapshot | None:
-        """Return the next snapshot, None after the last one; exceptions as they come."""
-        with self._turn, contextlib.ExitStack() as stack:
-            if self._over:
+        """Return the next snapshot, None after the last one; exceptions are unchanged."""
+        with self._lock, contextlib.ExitStack() as stack:
+            if self._finished:
                 return None
             self._reader = reader
             stack.push(self._end)
             if self._closer is not None:
-                self._refuse_silence()
+                self._raise_if_cancelled()
                 return None
             if self._chunks is None:
                 self._start_tally()
             if self._chunks is None and self.n_chunks:
-                self._chunks = self._start()
+                self._chunks = self._run.start()
                 weakref.finalize(self, self._chunks.close)
-                if self._closer is not None:  # meanwhile
+                if self._closer is not None:  # closed by another thread meanwhile
                     self._chunks.close()
             if self._chunks is not None:
                 try:
                     taken = self._chunks.take()
                 except Closed:
-                    self._refuse_silence()
+                    self._raise_if_cancelled()
                     return None
                 if taken is None:
                     raise UDFError("the scheduler has come to its end, but not all chunks came")
@@ -260,32 +256,32 @@ class SnapshotIterator(Generic[T]):
 
     def _merge(self, chunk: int, payload: Sequence[Any]) -> None:
         """Merge a chunk into the results of every UDF."""
-        recipe = self._live.now
+        recipe = self._run.live.now
         rows = np.asarray(recipe.grid.rows(chunk), dtype=np.int64)
-        for growing, aux, partial in zip(self._growing, self._aux, payload, strict=True):
-            growing.add(recipe, partial, self._rows_merged)
+        for accumulator, aux, partial in zip(self._accumulators, self._aux, payload, strict=True):
+            accumulator.add(recipe, partial, self._rows_merged)
             aux.add(rows, partial.aux)
         self._rows_merged[rows] = True
         self._merged_at[chunk] = self.n_merged
         self.n_merged += 1
-        if self._tally is not None:
-            self._tally.add((chunk,))
+        if self._run.tally is not None:
+            self._run.tally.add((chunk,))
 
     def _snapshot(self) -> Snapshot:
-        """Return what there is now."""
-        found = Found(
-            recipe=self._live.now,
-            abouts=self._abouts,
-            frozen=tuple(growing.freeze() for growing in self._growing),
+        """Return the current snapshot."""
+        state = RunState(
+            recipe=self._run.live.now,
+            infos=self._run.infos,
+            frozen=tuple(accumulator.freeze() for accumulator in self._accumulators),
             aux=self._aux,
             merged_at=self._merged_at,
             n_merged=self.n_merged,
         )
-        return Snapshot(found)
+        return Snapshot(state)
 
     def _end(self, kind: type[BaseException] | None, *_: Any) -> None:
-        """Stop for good, after an exception of some kind or without one."""
-        self._over = True
+        """End the run, after an exception of this kind or without one."""
+        self._finished = True
         if self._chunks is not None:
             self._chunks.close()
         if self.n_merged == self.n_chunks:
@@ -296,18 +292,18 @@ class SnapshotIterator(Generic[T]):
             self._end_tally("failed")
 
     def _start_tally(self) -> None:
-        """Begin to count."""
-        if self._tally is not None:
-            self._tally.start()
-            weakref.finalize(self, self._tally.end, "cancelled")
+        """Start the progress tally."""
+        if self._run.tally is not None:
+            self._run.tally.start()
+            weakref.finalize(self, self._run.tally.end, "cancelled")
 
     def _end_tally(self, status: Status) -> None:
-        """Stop counting."""
-        if self._tally is not None:
-            self._tally.end(status)
+        """End the progress tally with a status."""
+        if self._run.tally is not None:
+            self._run.tally.end(status)
 
-    def _refuse_silence(self) -> None:
-        """Raise that the run has been cancelled, unless by the very one who iterates."""
+    def _raise_if_cancelled(self) -> None:
+        """Raise a cancellation, unless the thread or coroutine that iterates has closed the run."""
         if self._closer is not None and self._closer == self._reader:
             return
         raise UDFRunCancelled(
@@ -318,26 +314,11 @@ class SnapshotIterator(Generic[T]):
 
 
 class UDFIterator(SnapshotIterator[Snapshot]):
-    """Iterates over the snapshots of a run, one after each merged chunk; also `async for`.
+    """Iterates over the snapshots of a run, one per merged chunk, with `for` or `async for`.
 
-    The work starts with the first snapshot that is asked for, stays a few chunks ahead, and stops
-    when the iterator is closed, fails, is interrupted, or is no longer referenced. Awaited, the
-    iterator goes through to the end and gives the last snapshot. Iterators are made by
-    `run_udf_iter`.
-
-    Parameters
-    ----------
-    run : ProgressiveRun
-        What runs.
-    label : callable
-        Takes a `Snapshot`; returns the object that the iterator yields.
-
-    Attributes
-    ----------
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
+    The run starts when the first snapshot is requested, stays a few chunks ahead, and stops when
+    the iterator is closed, fails, is interrupted, or is no longer referenced. `await iterator` runs
+    to the end and returns the last snapshot. `run_udf_iter` returns iterators.
 
     Examples
     --------
@@ -353,8 +334,8 @@ class UDFIterator(SnapshotIterator[Snapshot]):
     """
 
 
-def _who() -> Any:
-    """Return who calls: the coroutine's task, or else the thread."""
+def _current_caller() -> Any:
+    """Identify the caller: the task of its coroutine, or else its thread."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None:
         with contextlib.suppress(RuntimeError):

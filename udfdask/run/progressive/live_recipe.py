@@ -1,7 +1,7 @@
-"""The recipe of a run whose parameters may change while it goes on.
+"""The recipe of a run whose parameters may change during the run.
 
-Chunk tasks take a `LiveRecipe` in place of a recipe. It gives the parameters of the moment when a
-task starts, or when the task is pickled and sent away.
+Chunk tasks take a `LiveRecipe` instead of a recipe. It has the parameters of the moment when a task
+starts, or when the task is pickled and sent to another process.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_plac
 
 
 class LiveRecipe:
-    """What tasks are given in place of a recipe: they ask for `now` when they start.
+    """The argument of tasks instead of a recipe: they read `now` when they start.
 
-    Pickled, it is the recipe of that moment, so that a task in another process works with the
-    parameters of when it was sent there. `given` holds the parameters of each UDF, with all values
-    of aux data.
+    It is pickled as the recipe of that moment, so that a task in another process has the parameters
+    of the time when it was sent. `given` holds the parameters of each UDF, with all values of aux
+    data.
     """
 
     __slots__ = ("_given", "_lock", "_recipe")
@@ -33,18 +33,18 @@ class LiveRecipe:
     def __init__(self, recipe: Recipe, given: Sequence[Mapping[str, Any]]) -> None:
         self._lock = threading.Lock()
         self._given = [dict(kwargs) for kwargs in given]
-        self._recipe = _renamed(recipe)
+        self._recipe = _with_new_token(recipe)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_arrived, (self._recipe,))
+        return (_unpickled, (self._recipe,))
 
     @property
     def now(self) -> Recipe:
-        """The recipe with the parameters of this moment."""
+        """The recipe with the current parameters."""
         return self._recipe
 
     def fill(self, computed: Recipe) -> None:
-        """Take over the values of lazy parameters, where nobody has given others meanwhile."""
+        """Store the computed lazy parameters, except those that have been changed meanwhile."""
         with self._lock:
             udfs = []
             for k, (udf, done) in enumerate(zip(self._recipe.udfs, computed.udfs, strict=True)):
@@ -55,44 +55,44 @@ class LiveRecipe:
             self._recipe = replace(self._recipe, udfs=tuple(udfs), corrections=corrections)
 
     def update(self, changes: Any) -> None:
-        """Change parameters, given as a dictionary for each UDF; on an error, none of them."""
+        """Change parameters, one dictionary for each UDF; after an error, none has changed."""
         with self._lock:
             recipe = self._recipe
             given, udfs = [], []
-            for k, change in enumerate(_checked(recipe, changes)):
+            for k, change in enumerate(_check_changes(recipe, changes)):
                 udf, kwargs = recipe.udfs[k], {**self._given[k], **change}
                 if change:
                     check_same_declaration(recipe, k, kwargs)
                 lazy = tuple(name for name in udf.lazy_params if name not in change)
                 given.append(kwargs)
-                # aux data with their values: every task takes its own rows out of them
+                # aux data keep all values here: every task takes its own rows from them
                 udfs.append(replace(udf, kwargs={**udf.kwargs, **change}, lazy_params=lazy))
             self._given = given
-            self._recipe = _renamed(replace(recipe, udfs=tuple(udfs)))
+            self._recipe = _with_new_token(replace(recipe, udfs=tuple(udfs)))
 
 
-def _renamed(recipe: Recipe) -> Recipe:
-    """Return a recipe under a new name, for which processes make new shared task data."""
+def _with_new_token(recipe: Recipe) -> Recipe:
+    """Return a recipe with a new token, so that processes do not use cached data of the old one."""
     return replace(recipe, token=uuid.uuid4().hex)
 
 
-def _arrived(recipe: Recipe) -> Recipe:
-    """Return what a pickled live recipe is elsewhere."""
+def _unpickled(recipe: Recipe) -> Recipe:
+    """Return a live recipe unpickled: a plain recipe."""
     return recipe
 
 
-def _checked(recipe: Recipe, changes: Any) -> Sequence[Mapping[str, Any]]:
-    """Return changes of parameters, one mapping per UDF, all names known."""
+def _check_changes(recipe: Recipe, changes: Any) -> Sequence[Mapping[str, Any]]:
+    """Return checked changes of parameters, one mapping per UDF."""
     names = [u.name for u in recipe.udfs]
     if isinstance(changes, (str, bytes, Mapping)) or not isinstance(changes, Sequence):
         raise ArgumentTypeError(
             f"update_parameters expects a list with a dictionary for each UDF ({names}), got a "
-            f"{type(changes).__name__}: write [{{...}}], and {{}} for a UDF that stays as it is"
+            f"{type(changes).__name__}: write [{{...}}], with {{}} for a UDF without changes"
         )
     if len(changes) != len(names):
         raise ArgumentValueError(
             f"update_parameters expects {len(names)} dictionaries, one for each UDF ({names}), "
-            f"got {len(changes)}: write {{}} for a UDF that stays as it is"
+            f"got {len(changes)}: write {{}} for a UDF without changes"
         )
     for udf, change in zip(recipe.udfs, changes, strict=True):
         if not isinstance(change, Mapping):
@@ -105,18 +105,18 @@ def _checked(recipe: Recipe, changes: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def _check_value(udf: UDFRecipe, name: str, value: Any) -> None:
-    """Raise if a parameter cannot become this value while a run goes on."""
+    """Raise if a parameter cannot change to this value during a run."""
     where = f"parameter {name!r} of {udf.name}"
     if name not in udf.kwargs:
         raise ArgumentValueError(
-            f"{udf.name} has no parameter {name!r}: there are {sorted(udf.kwargs)}, the ones "
-            "that were given to super().__init__"
+            f"{udf.name} has no parameter {name!r}, only {sorted(udf.kwargs)}, which it passed to "
+            "super().__init__"
         )
     lazy = value.is_lazy if isinstance(value, AuxData) else is_lazy(value)
     if lazy or any(lazy_places(value)) or hidden_collection(value):
         raise ArgumentTypeError(
-            f"{where} cannot become a dask collection, or hold one, while a run goes on: compute "
-            "it first"
+            f"{where} cannot become a dask collection, or contain one, during a run: compute it "
+            "first"
         )
     old = udf.aux.get(name)
     if old is None and isinstance(value, AuxData):
@@ -131,5 +131,5 @@ def _check_value(udf: UDFRecipe, name: str, value: Any) -> None:
     before, after = ((a.kind, a.extra_shape, str(a.dtype)) for a in (old, value))
     if before != after:
         raise ArgumentValueError(
-            f"{where} must keep kind, extra_shape and dtype {before}, but came with {after}"
+            f"{where} must keep kind, extra_shape and dtype {before}, but got {after}"
         )

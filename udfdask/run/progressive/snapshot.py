@@ -1,7 +1,8 @@
-"""What a run has found so far: results of all UDFs over the same chunks, made when read."""
+"""Snapshots of a run: the results of all UDFs over the chunks so far, computed when read."""
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,26 +14,26 @@ from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
 from udfdask.merge.finalize import finalize
 from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
-from udfdask.results.result import About, Result
+from udfdask.results.named_results import ResultInfo
+from udfdask.results.result import Result
 from udfdask.run.progressive.accumulate import AuxRows, Frozen
 from udfdask.types import AnyArray
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-class MadeOnce(Sequence[T_co]):
-    """So many items, each of which `make` returns for its number, once.
+class LazySequence(Sequence[T_co]):
+    """A sequence of `n` items; `make` returns the item of a number, and is called once for each.
 
-    What `make` holds must not refer to the owner of the sequence: in a cycle, both would stay until
-    the garbage collector comes.
+    `make` must not refer to the owner of the sequence: such a reference cycle would keep large
+    arrays in memory until the next garbage collection.
     """
 
-    __slots__ = ("_items", "_lock", "_make", "_n")
+    __slots__ = ("_lock", "_make", "_n")
 
     def __init__(self, n: int, make: Callable[[int], T_co]) -> None:
         self._n = n
-        self._make = make
-        self._items: dict[int, T_co] = {}
+        self._make = functools.cache(make)
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -46,40 +47,38 @@ class MadeOnce(Sequence[T_co]):
         numbers = range(self._n)[index]
         if isinstance(numbers, range):
             return tuple(self[number] for number in numbers)
-        with self._lock:
-            if numbers not in self._items:
-                self._items[numbers] = self._make(numbers)
-            return self._items[numbers]
+        with self._lock:  # a cache alone would let two threads call `make`
+            return self._make(numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a snapshot keeps of a run."""
+class RunState:
+    """The state of a run in a snapshot."""
 
     recipe: Recipe
-    """The recipe with the parameters of the moment."""
-    abouts: tuple[About, ...]
-    """What the result of each UDF knows besides its arrays."""
+    """The recipe with the parameters at that time."""
+    infos: tuple[ResultInfo, ...]
+    """Metadata of the results of each UDF."""
     frozen: tuple[Frozen, ...]
-    """What is kept of the results of each UDF."""
+    """State of the results of each UDF."""
     aux: tuple[AuxRows, ...]
-    """Aux data of the frames, of each UDF."""
+    """Aux data of all frames for each UDF."""
     merged_at: AnyArray
-    """The how-manieth each chunk was to be merged, from 0, int, shape (chunks,).
+    """For each chunk the number of chunks that were merged before it, int, shape (chunks,).
 
-    Those merged later show up here, with higher numbers.
+    The run keeps writing to this array: chunks that are merged later get higher numbers.
     """
     n_merged: int
     """Number of chunks that have been merged."""
 
     @property
     def chunks(self) -> BoolArray:
-        """Which chunks have been merged."""
+        """Mask of the merged chunks."""
         return np.asarray(self.merged_at < self.n_merged)
 
     @property
     def rows(self) -> BoolArray:
-        """Which rows have been merged."""
+        """Mask of the merged rows."""
         grid = self.recipe.grid
         rows = np.zeros(grid.n_frames, dtype=bool)
         in_order = as_index(grid.rows_of(0, grid.n_chunks))
@@ -87,78 +86,65 @@ class Found:
         return rows
 
     def result(self, number: int) -> Result:
-        """Return the result of a UDF."""
+        """Compute the result of a UDF."""
         recipe, grid, valid = self.recipe, self.recipe.grid, self.rows
         udf = recipe.udfs[number]
-        rows, whole = self.frozen[number](recipe, self.chunks)
+        rows, combined = self.frozen[number](recipe, self.chunks)
         holders: Sequence[Holder] = rows
-        rest: Holder | None = whole
+        rest: Holder | None = combined
         if udf.has_get_results:
             aux = self.aux[number].over(valid)
-            rest = finalize(recipe, number, None, rows, whole, valid, aux)
+            rest = finalize(recipe, number, None, rows, combined, valid, aux)
             holders = [rest]
         made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
-        return Result(self.abouts[number], *made)
+        return Result(self.infos[number], *made)
 
 
-class PartialRun(Generic[T_co]):
-    """The state of a run after some of its chunks, with one item for the results of each UDF.
+class BaseSnapshot(Generic[T_co]):
+    """The base class of snapshots, with one item for the results of each UDF.
 
     Parameters
     ----------
-    found : Found
-        What is kept of the run.
+    state : RunState
+        The state of the run.
     make : callable
-        Takes the number of a UDF; returns its item, made when it is first read.
+        Takes the number of a UDF; returns its item. Called when the item is first read.
     """
 
-    __slots__ = ("_found", "_made")
+    __slots__ = ("_made", "_state")
 
-    def __init__(self, found: Found, make: Callable[[int], T_co]) -> None:
-        self._found = found
-        self._made = MadeOnce(len(found.abouts), make)
+    def __init__(self, state: RunState, make: Callable[[int], T_co]) -> None:
+        self._state = state
+        self._made = LazySequence(len(state.infos), make)
 
     def __repr__(self) -> str:
-        names = ", ".join(about.udf_name for about in self._found.abouts)
+        names = ", ".join(info.udf_name for info in self._state.infos)
         return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
 
     @property
     def n_merged(self) -> int:
         """Number of chunks that have been merged."""
-        return self._found.n_merged
+        return self._state.n_merged
 
     @property
     def n_chunks(self) -> int:
         """Number of chunks of the run."""
-        return self._found.recipe.grid.n_chunks
+        return self._state.recipe.grid.n_chunks
 
     @property
     def buffers(self) -> Sequence[T_co]:
-        """The computed results of each UDF, in the order of the call."""
+        """The computed results of each UDF, in the order of the call.
+
+        A result is computed when it is first read: only then, and only once, `get_results` runs.
+        """
         return self._made
 
 
-class Snapshot(PartialRun[Result]):
+class Snapshot(BaseSnapshot[Result]):
     """The results of a run over the chunks that have been merged so far.
 
-    What it holds does not change while the run goes on. Snapshots are made by `run_udf_iter`.
-
-    Parameters
-    ----------
-    found : Found
-        What is kept of the run.
-
-    Attributes
-    ----------
-    buffers : sequence of Result
-        A computed `Result` for each UDF, in the order of the call. Each is made when it is first
-        read; only then, and only once, `get_results` of its UDF runs.
-    damage : numpy.ndarray of bool, shape nav
-        Which frames have been processed.
-    n_chunks : int
-        Number of chunks of the run.
-    n_merged : int
-        Number of chunks that have been merged.
+    A snapshot does not change while the run continues. `run_udf_iter` yields snapshots.
+    `buffers` holds a computed `Result` for each UDF.
 
     Examples
     --------
@@ -175,11 +161,11 @@ class Snapshot(PartialRun[Result]):
 
     __slots__ = ()
 
-    def __init__(self, found: Found) -> None:
-        super().__init__(found, found.result)
+    def __init__(self, state: RunState) -> None:
+        super().__init__(state, state.result)
 
     @property
     def damage(self) -> BoolArray:
-        """Which frames have been processed, shape nav."""
-        grid = self._found.recipe.grid
-        return in_nav_shape(grid, self._found.rows, False)
+        """Mask of the frames that have been processed, a boolean array of shape nav."""
+        grid = self._state.recipe.grid
+        return in_nav_shape(grid, self._state.rows, False)

@@ -1,13 +1,11 @@
-"""Starts progressive runs.
+"""Start progressive runs.
 
 Chunks are computed by a scheduler and merged in the thread of the consumer, so that a snapshot can
-be read after each merge. A snapshot costs no copy: rows of nav results are written once, and each
-merge makes new sig and single buffers.
+be read after each merge. `accumulate` explains why a snapshot copies nothing.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
@@ -15,20 +13,16 @@ import dask.array as da
 from dask import base
 
 from udfdask.corrections import CorrectionSet
-from udfdask.errors import UDFWarning
-from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.check_input import check_is_array
-from udfdask.plan.plan import make_plan
-from udfdask.results.result import About
-from udfdask.run.forwarding import forwards
-from udfdask.run.options import IterOptions, check_iter_options
+from udfdask.results.named_results import ResultInfo
+from udfdask.run.options import IterOptions, check_iter_options, forwards
 from udfdask.run.progressive.chunk_source import Chunks, Job
 from udfdask.run.progressive.chunks_distributed import ClusterChunks
 from udfdask.run.progressive.chunks_local import LocalChunks
 from udfdask.run.progressive.iterator import ProgressiveRun, UDFIterator
 from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.run.progressive.snapshot import Snapshot
-from udfdask.run.run_udf import as_list, describe_results, run_udf
+from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
 from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
@@ -37,7 +31,7 @@ from udfdask.scheduling.workers.wait_for_workers import check_device, check_work
 from udfdask.udf import UDF
 
 _STACKLEVEL = 3
-"""Of warnings: from `prepare_run` over `run_udf_iter` to the user's line."""
+"""Stack level of warnings: from `prepare_run` through `run_udf_iter` to the user's line."""
 
 
 def prepare_run(
@@ -54,45 +48,40 @@ def prepare_run(
     progress: Progress = False,
     **kwargs: Any,
 ) -> ProgressiveRun:
-    """Plan a progressive run; nothing runs before an iterator is asked for a snapshot."""
+    """Plan a progressive run; nothing runs before the first snapshot is requested."""
     reporter = choose_reporter(progress)
-    udfs = as_list(udf)
-    inputs = inputs_of(array, udfs)
-    array = inputs.array
-    plan = make_plan(
+    plan, array = plan_run(
         array,
-        inputs.udfs,
-        files=inputs.files,
+        udf,
         sig_dims=sig_dims,
         roi=roi,
         corrections=corrections,
         backends=backends,
         split_every=split_every,
     )
-    for text in plan.warnings:
-        warnings.warn(text, UDFWarning, stacklevel=_STACKLEVEL)
+    show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters)
-    abouts = describe_results(plan, recipe.grid.n_chunks)
-    watch = None if plots is None else _drawing(plots, abouts)
-    known_aux: list[dict[str, Any]] = [{} for _ in udfs]
+    infos = make_infos(plan, recipe.grid.n_chunks)
+    watch = None if plots is None else _live_plot_update(plots, infos)
+    aux_values: list[dict[str, Any]] = [{} for _ in recipe.udfs]
     for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
         if not base.is_dask_collection(values):
-            known_aux[number][name] = values
-    needy = [u.name for u in recipe.udfs if u.needs_cuda] if recipe.grid.n_chunks else []
-    find = _scheduler(scheduler, array, needy)
+            aux_values[number][name] = values
+    cuda_udfs = [u.name for u in recipe.udfs if u.needs_cuda] if recipe.grid.n_chunks else []
+    find = _find_scheduler(scheduler, array, cuda_udfs)
 
     def start() -> Chunks:
         job, get = Job(plan, array, live), find()
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
-            check_workers(kwargs, client, bool(needy))
+            check_workers(kwargs, client, bool(cuda_udfs))
             return ClusterChunks(job, client, kwargs)
         return LocalChunks(job, get, kwargs)
 
     tally = None if reporter is None else ProgressCounter(work_of_run(recipe), reporter)
     return ProgressiveRun(
-        live=live, abouts=abouts, known_aux=known_aux, start=start, tally=tally, watch=watch
+        live=live, infos=infos, aux_values=aux_values, start=start, tally=tally, watch=watch
     )
 
 
@@ -105,70 +94,67 @@ def run_udf_iter(
     roi: Any = None,
     **options: Unpack[IterOptions],
 ) -> UDFIterator:
-    """Run UDFs over a dask array and hand out their results while the run goes on.
+    """Run UDFs over a dask array and yield intermediate results.
 
     Parameters
     ----------
-    array : dask.array.Array, shape (*nav, *sig)
-        The data; any chunks will do. Signal axes are the last ones.
-    udf : UDF, or list or tuple of UDF
-        What to run; all UDFs share one pass over the data.
-    sig_dims, roi, **options
+    array, udf, sig_dims, roi, **options
         As in `run_udf`.
     plots : True, str, tuple, list or udfdask.plotting.LivePlot, optional
-        What is drawn while the run goes on, a few times a second: True for all results that are
+        The results to draw during the run, a few times a second: True for all results that are
         images or lines; the name of a result; a pair ``(name, function)`` with a function of an
         array; a list of names and pairs, for several UDFs also a list of such lists; or a
-        `LivePlot`, which has more options. In a notebook the picture is in the output of the cell,
-        with an interactive matplotlib backend in a window, which may be closed.
+        `LivePlot`, which has more options. A notebook shows the figure in the output of the cell,
+        an interactive matplotlib backend shows it in a window, which may be closed.
     scheduler : str, callable, concurrent.futures.Executor or distributed.Client, optional
         As in `dask.compute`; by default the active client, the configured scheduler, or threads.
     progress : bool, callable or ProgressReporter
-        Show a bar that counts the frames and bytes of merged chunks, or tell somebody else about
-        them, as in `udfdask.compute`.
+        Show a progress bar that counts the frames and bytes of merged chunks, or call a progress
+        callback, as in `udfdask.compute`.
     **kwargs
-        Passed on to the scheduler: num_workers, pool; on a cluster resources, priority, retries.
+        Arguments of the scheduler: num_workers, pool; on a cluster resources, priority, retries.
 
     Returns
     -------
     UDFIterator
-        Yields a `Snapshot` after each merged chunk, the last one with the results of `run_udf`;
-        exactly one for an empty region of interest. Nothing runs before the first is asked for.
+        Yields a `Snapshot` after each merged chunk. The last one has the results of `run_udf`. An
+        empty region of interest gives exactly one. Nothing runs before the first is requested.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If an argument, or what a UDF declares, cannot be; each also is a TypeError or ValueError.
-        If there is a keyword argument that no scheduler takes. When the first snapshot is asked
-        for: if a cluster has none of the `workers` that are asked for.
+        If an argument or a UDF's declaration is invalid; also a TypeError or a ValueError. If no
+        scheduler takes a keyword argument. When the first snapshot is requested: if a cluster has
+        none of the requested `workers`.
     UDFError
-        As `run_udf` does.
+        As in `run_udf`.
     ClusterError
-        When a snapshot is asked for: as in `udfdask.compute`.
+        When a snapshot is requested: as in `udfdask.compute`.
     DeviceError
-        If a UDF needs a CUDA device, and there is none, as in `udfdask.compute`; on a cluster when
-        the first snapshot is asked for, or later.
+        If a UDF needs a CUDA device and none exists, as in `udfdask.compute`; on a cluster when the
+        first snapshot is requested, or later.
     ImportError
-        If there are `plots`, and matplotlib is not installed.
+        If `plots` is given and matplotlib is not installed.
 
     Warns
     -----
     UDFWarning
-        If a task needs much memory; if a live plot cannot go on; if workers with a CUDA device are
-        waited for.
+        If a task needs much memory; if a live plot has to stop; while the run waits for workers
+        with a CUDA device.
 
     See Also
     --------
-    run_udf : The same, lazily and all at once.
+    run_udf : Return lazy results, without snapshots.
 
     Notes
     -----
-    Chunks are merged as they come, or in navigation order where a UDF's merge depends on it: its
-    own `merge` with nav buffers among others, without `merge_assigns_nav`; a `merge_all`. A UDF
-    with both is merged by `merge` here. `merge_all` is called on its own result and the next
-    chunk; with ``split_every=False``, on all chunks so far when a snapshot is read.
+    Chunks are merged in the order in which they finish. They are merged in navigation order if the
+    order can matter: for `merge_all`, and for a UDF with its own `merge` that has nav buffers
+    together with other buffers, unless it sets `merge_assigns_nav`. If a UDF has both methods,
+    `merge` is used. `merge_all` is called on its last result and the next chunk, or, with
+    ``split_every=False``, on all chunks so far each time a snapshot is read.
 
-    A few chunks for each worker thread are computed ahead of the snapshot at hand.
+    For each worker thread, a few chunks are computed ahead of the current snapshot.
 
     Examples
     --------
@@ -187,18 +173,20 @@ def run_udf_iter(
     return UDFIterator(run, lambda snapshot: snapshot)
 
 
-def _drawing(plots: Any, abouts: Sequence[About]) -> Callable[[Snapshot], object] | None:
-    """Return what draws snapshots, or None; what is to be drawn is checked now."""
+def _live_plot_update(
+    plots: Any, infos: Sequence[ResultInfo]
+) -> Callable[[Snapshot], object] | None:
+    """Return a function that draws a snapshot, or None; check now that the results can be drawn."""
     from udfdask.plotting.live import as_live_plot
 
-    live_plot = as_live_plot(plots, abouts)
+    live_plot = as_live_plot(plots, infos)
     return None if live_plot is None else live_plot.update
 
 
-def _scheduler(scheduler: Any, array: da.Array, needy: Sequence[str]) -> Callable[[], Any]:
-    """Return a function that gives the scheduler's `get`, decided now where that can be.
+def _find_scheduler(scheduler: Any, array: da.Array, cuda_udfs: Sequence[str]) -> Callable[[], Any]:
+    """Return a function that returns the `get` of the scheduler, which is chosen now if possible.
 
-    Raise if it is one of this machine, which lacks the device that UDFs need.
+    Raise if the scheduler runs on this machine and the machine lacks the device that UDFs need.
     """
 
     def find() -> Any:
@@ -207,7 +195,7 @@ def _scheduler(scheduler: Any, array: da.Array, needy: Sequence[str]) -> Callabl
     try:
         get = find()
     except RuntimeError:
-        # an asynchronous client in its event loop; `async for` asks again from another thread
+        # an asynchronous client in its event loop; `async for` calls `find` from another thread
         return find
-    check_device(get, needy)
+    check_device(get, cuda_udfs)
     return lambda: get

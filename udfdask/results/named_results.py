@@ -1,0 +1,93 @@
+"""The base class of all results of a UDF, and their metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dask.base import DaskMethodsMixin
+
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.errors import UndeclaredBufferError
+from udfdask.results.explanation import Explanation
+from udfdask.udf.buffers import BufferSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultInfo:
+    """Metadata of the results of one UDF."""
+
+    udf_name: str
+    """Name of the UDF's class."""
+    buffers: dict[str, BufferSpec]
+    """Declarations of the results by name."""
+    grid: Grid
+    """Navigation chunks and ROI."""
+    sig_shape: tuple[int, ...]
+    """Shape of a frame."""
+    explanation: Explanation
+    """Description of the run."""
+    axes: dict[str, tuple[Axis, ...]]
+    """Extra dimensions of each result."""
+    in_units: frozenset[str] = frozenset()
+    """Names of the results in the unit of the data."""
+    files: tuple[str, ...] = ()
+    """Files and stores that the data are known to be read from."""
+
+    @property
+    def nav_shape(self) -> tuple[int, ...]:
+        """Shape of the scan."""
+        return self.grid.shape
+
+
+class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
+    """A mapping from the names of results to values; a dask collection while they are lazy."""
+
+    __slots__ = ("_info",)
+
+    def __init__(self, info: ResultInfo) -> None:
+        self._info = info
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._info.buffers)
+
+    def __len__(self) -> int:
+        return len(self._info.buffers)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._info.buffers  # Mapping's own method would make the value
+
+    def __bool__(self) -> bool:
+        return True  # even without results there is a graph to compute
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        # Mapping would compare lazy arrays, and these have no truth value
+        return self is other
+
+    def _check_name(self, name: str) -> None:
+        """Raise if the UDF has no result of this name."""
+        if name not in self:
+            raise UndeclaredBufferError(
+                f"{self._info.udf_name} has no result {name!r}; there are {sorted(self)}"
+            )
+
+    def explain(self) -> Explanation:
+        """Describe the run: chunks, tasks, bytes, memory, tiles, merges.
+
+        Returns
+        -------
+        Explanation
+            `print` shows the description; attributes hold the numbers.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF
+        >>> ud.run_udf(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF()).explain().n_chunks
+        4
+        """
+        return self._info.explanation
