@@ -209,7 +209,7 @@ def test_parts_need_no_import_of_their_own():
 def test_a_result_as_an_attribute():
     lazy = ud.run_udf(LAZY, SumUDF())
     for result in (lazy, lazy.compute(scheduler="synchronous"), pickle.loads(pickle.dumps(lazy))):
-        with pytest.raises(AttributeError, match=r"write result\['intensity'\] in place of"):
+        with pytest.raises(AttributeError, match=r"write result\['intensity'\] instead of"):
             _ = result.intensity
         with pytest.raises(AttributeError, match=r"'Result' object has no attribute 'sum'$"):
             _ = result.sum

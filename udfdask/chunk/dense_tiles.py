@@ -16,7 +16,6 @@ from udfdask.chunk.frames.source import FrameSource
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections.correct_sum import UncorrectedTile, precise
 from udfdask.corrections.correct_tile import correct_tile
-from udfdask.corrections.correct_tile_cuda import correct_on_device
 from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.types import AnyArray
 
@@ -124,7 +123,9 @@ class DenseTile:
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected tile in a dtype, read-only."""
         if dtype not in self._converted:
-            correct = correct_tile if self._backend.is_compiled_for else correct_on_device
+            correct = correct_tile
+            if not self._backend.is_compiled_for:
+                from udfdask.corrections.correct_tile_cuda import correct_on_device as correct
             corrected = correct(self._native, *self._planes(instance, dtype))
             self._converted[dtype] = self._backend.read_only(corrected)
         return self._converted[dtype]

@@ -17,7 +17,6 @@ from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.process import process, process_signal_chunk
 from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.errors import ArgumentTypeError, UDFError
-from udfdask.kernels.overflow import add_exactly
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 from udfdask.types import AnyArray
@@ -121,6 +120,8 @@ def _join(
     recipe: Recipe, number: int, chunk: int, parts: Sequence[Partial | None]
 ) -> Partial | None:
     """Return the partial result of a UDF over a whole chunk; None if another group has it."""
+    from udfdask.kernels.overflow import add_exactly  # few runs have a task per signal chunk
+
     ours = [part for part in parts if part is not None]
     if not ours:
         return None

@@ -49,6 +49,11 @@ class UDFAccessor:
     The navigation axes of the signal are those of the scan; its signal axes are those of a frame.
     Results are signals with the axes, units and metadata of the input signal.
 
+    Parameters
+    ----------
+    signal : BaseSignal
+        A lazy signal with any chunks, or a signal in memory.
+
     Examples
     --------
     >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy

@@ -18,6 +18,13 @@ class SignalSnapshot(BaseSnapshot[SignalResult]):
     A snapshot does not change while the run continues. ``signal.udf.run_udf_iter`` yields
     snapshots. `buffers` holds a `SignalResult` in memory for each UDF.
 
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The same results as arrays.
+    labels : SignalLabels
+        Axes and metadata of the input signal.
+
     Examples
     --------
     >>> import dask.array as da, hyperspy.api as hs, udfdask.hyperspy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dask import base
 
@@ -14,7 +14,6 @@ from udfdask.scheduling.progress.counter import (
     counting_local_tasks,
     reporting_end,
 )
-from udfdask.scheduling.progress.distributed import FutureWaiter, counting_on_cluster
 from udfdask.scheduling.progress.reporters import choose_reporter
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.progress.work import work_of
@@ -24,6 +23,9 @@ from udfdask.scheduling.workers.find_restrictions import device_udfs
 from udfdask.scheduling.workers.lost_results import check_open, explaining_losses
 from udfdask.scheduling.workers.restrict import ClusterOptions, restrict
 from udfdask.scheduling.workers.wait_for_workers import check_device, check_workers
+
+if TYPE_CHECKING:
+    from udfdask.scheduling.progress.distributed import FutureWaiter
 
 
 def compute(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -170,6 +172,8 @@ class _Job:
                 stack.enter_context(reporting_end(counter))
             stack.enter_context(explaining_losses(self._client))
             if self._client is not None and (counts or self._check):
+                from udfdask.scheduling.progress.distributed import counting_on_cluster
+
                 check = None if self._check is None else self._check.check
                 counting = counting_on_cluster(self._client, counts, check)
                 values = run_on_cluster(stack.enter_context(counting))

@@ -165,7 +165,15 @@ class AutoUDF(UDF):
         self._store(value, result)
 
     def process_stack(self, stack: Any) -> None:
-        """Call the function for each frame; cheap functions take half the time of process_frame."""
+        """Call the function for each frame of a stack.
+
+        Cheap functions take half the time that they take in `process_frame`.
+
+        Parameters
+        ----------
+        stack : array, shape (n, *sig)
+            Frames.
+        """
         params, results = self.params, self.results.result
         f, kwargs, ragged = params.f, params.kwargs, params.ragged
         each = {name: getattr(params, key) for name, key in self._each.items()}

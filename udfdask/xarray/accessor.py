@@ -51,6 +51,11 @@ class DataArrayUDF:
     Results are lazy if the DataArray has chunks. Otherwise the data get chunks and are processed
     immediately, as in xarray's own functions.
 
+    Parameters
+    ----------
+    array : xarray.DataArray
+        The data.
+
     Examples
     --------
     >>> import dask.array as da, udfdask.xarray, xarray as xr
@@ -341,6 +346,11 @@ class DataArrayUDF:
 @xr.register_dataset_accessor("udf")
 class DatasetUDF:
     """Selects the variable of a Dataset that UDFs run over, as ``dataset.udf["name"]``.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        A Dataset with the data among its variables.
 
     Examples
     --------

@@ -20,6 +20,17 @@ class LabeledSnapshot(BaseSnapshot[xr.Dataset]):
     snapshots. `buffers` holds a computed Dataset for each UDF. Its values are zero at positions
     that have not been processed.
 
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The same results as arrays.
+    labels : Labels
+        Dimensions and coordinates of the input.
+    layouts : sequence of Layout
+        The Dataset of each UDF, without values.
+    valid_masks : bool
+        Whether Datasets have a mask for each result.
+
     Examples
     --------
     >>> import dask.array as da, udfdask.xarray, xarray as xr

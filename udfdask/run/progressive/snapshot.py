@@ -146,6 +146,11 @@ class Snapshot(BaseSnapshot[Result]):
     A snapshot does not change while the run continues. `run_udf_iter` yields snapshots.
     `buffers` holds a computed `Result` for each UDF.
 
+    Parameters
+    ----------
+    state : RunState
+        Partial results of the run.
+
     Examples
     --------
     >>> import dask.array as da, udfdask as ud
