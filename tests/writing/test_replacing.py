@@ -225,7 +225,8 @@ def test_a_full_disk_is_named_with_the_hidden_file_on_it(small_disk):
     disk = small_disk("size=64k")
     frames = da.ones((64, 4, 8, 8), chunks=(8, 4, 8, 8))
     result = ud.run_udf(frames, RecordUDF(disk / "a.npy"))
-    with pytest.raises(OSError, match=r"No space left on device, while frames .* you can remove") as found:
+    text = r"No space left on device, while frames .* you can remove"
+    with pytest.raises(OSError, match=text) as found:
         result.compute(scheduler="synchronous")
     assert [found.value.filename] == [str(path) for path in disk.iterdir()]
 
