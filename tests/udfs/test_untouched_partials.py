@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from udfdask.chunk.run_chunk import run_chunk
-from udfdask.merge.merge import merge_tree
+from udfdask.merge.merge import merge_group
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.udfs import LogsumUDF, StdDevUDF, SumUDF
 
@@ -25,7 +25,7 @@ def test_what_built_in_udfs_merge_stays_as_it_is(builtin):
     for number in (0, 1):
         partials = [run_chunk(recipe, k, (block,))[number] for k, block in enumerate(blocks)]
         before = [{name: a.copy() for name, a in p.arrays.items()} for p in partials]
-        merge_tree(recipe, number, partials)
+        merge_group(recipe, number, partials)
         for partial, was in zip(partials, before, strict=True):
             for name, array in partial.arrays.items():
                 np.testing.assert_array_equal(array, was[name])

@@ -87,14 +87,16 @@ def _run(
     work: Callable[[list[Instance], FrameSource], None],
 ) -> Partials:
     """Start the UDFs, let `work` process blocks of the given signal chunks, and end the UDFs."""
-    kinds = [backend_of(block) for block in blocks]
+    block_backends = [backend_of(block) for block in blocks]
     numbers = range(len(recipe.udfs)) if group is None else group.numbers
-    backends = recipe.backends_over(kinds[0])
+    backends = recipe.backends_over(block_backends[0])
     # The announced backend counts too: results are merged there, also if these blocks are not.
-    device = chunk_device([backends[number] for number in numbers], [recipe.native, *kinds])
+    device = chunk_device(
+        [backends[number] for number in numbers], [recipe.native, *block_backends]
+    )
     with limit_threads(recipe), device:
         nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
-        source = source_of(blocks, kinds, nav_shape, sig_chunks, mask, recipe.dtype)
+        source = source_of(blocks, block_backends, nav_shape, sig_chunks, mask, recipe.dtype)
         rows = _aux_rows(recipe, chunk, aux, numbers)
         instances = [_start(recipe, k, chunk, rows[k], backends[k]) for k in numbers]
         work(instances, source)

@@ -64,12 +64,12 @@ def build_graph(plan: Plan, array: da.Array) -> tuple[ResultTasks, ...]:
     return tuple(_results_of(run, number, keys) for number, keys in enumerate(sources))
 
 
-def build_chunks(plan: Plan, array: da.Array, given: Any, token: str) -> Tasks:
+def build_chunks(plan: Plan, array: da.Array, replacement: Any, token: str) -> Tasks:
     """Return tasks that give the partial results of each chunk, to be merged without dask.
 
-    `given` and `token` are those of `RunLayers`.
+    `replacement` and `token` are those of `RunLayers`.
     """
-    run = RunLayers(plan, array, given, token)
+    run = RunLayers(plan, array, replacement, token)
     keys = add_joined_chunks(run)
     return _optimized(*_with_source(run), keys)
 

@@ -21,12 +21,13 @@ class RunLayers:
     """Layers of tasks by name, and the recipe that all tasks get.
 
     By default, tasks get the recipe of the plan: as an argument if it is small, else from a task.
-    `given` replaces it: a recipe is always a task, anything else is an argument of every task.
+    Progressive runs pass a `replacement`: a recipe, which is always a task, or something else, which
+    is an argument of every task.
     `token` makes the names of tasks, by default that of the plan.
     """
 
     def __init__(
-        self, plan: Plan, array: da.Array, given: Any = None, token: str | None = None
+        self, plan: Plan, array: da.Array, replacement: Any = None, token: str | None = None
     ) -> None:
         self.token = token or plan.token
         self.recipe = replace(plan.recipe, token=self.token)
@@ -40,12 +41,12 @@ class RunLayers:
         self.depends: dict[str, set[str]] = {}
         self.recipe_layers: set[str] = set()
         """Layers that tasks get the recipe from; empty if it is an argument."""
-        if given is None:
-            given = self.recipe
+        if replacement is None:
+            replacement = self.recipe
             is_argument = is_small(self.recipe)
         else:
-            is_argument = not isinstance(given, Recipe)
-        self.recipe_argument = given if is_argument else self._recipe_task(given)
+            is_argument = not isinstance(replacement, Recipe)
+        self.recipe_argument = replacement if is_argument else self._recipe_task(replacement)
         """The recipe, or a reference to the task that returns it."""
 
     def add(self, name: str, tasks: dict[Key, Task], depends: Iterable[str]) -> None:

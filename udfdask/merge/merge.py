@@ -34,12 +34,12 @@ def merge_partials(
     if mode == "all":
         return merge_all(recipe, number, partials, checked)
     if mode == "tree":
-        return merge_tree(recipe, number, partials)
-    *before, partial = partials
+        return merge_group(recipe, number, partials)
+    *before, partial = partials  # of chains and rows: at most one earlier partial result
     return merge_next(recipe, number, before[0] if before else None, partial)
 
 
-def merge_tree(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
+def merge_group(recipe: Recipe, number: int, partials: Sequence[Partial]) -> Partial:
     """Return the partials merged, in their order, into new preprocessed buffers."""
     with limit_threads(recipe), merge_device(recipe):
         first, stop = partials[0].first, partials[-1].stop

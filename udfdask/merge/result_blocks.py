@@ -20,7 +20,7 @@ from udfdask.types import AnyArray
 from udfdask.udf.buffers import BufferSpec
 
 Holder = Partial | Finalized
-"""Something with results: merged buffers, or the results of `get_results`."""
+"""A partial result with merged buffers, or the results of `get_results`."""
 
 
 @dataclass(frozen=True, slots=True)

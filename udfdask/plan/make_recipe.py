@@ -83,40 +83,46 @@ def make_recipe(
         declare(udf, meta, grid, tuple(names), split_every, backends)
         for udf, names in zip(udfs, lazy, strict=True)
     ]
-    parts = _with_backends([part for part, _ in declared], native, corrections is not None)
-    limits = _tile_limits(parts, [preferences for _, preferences in declared], grid)
-    if all(part.backend.on_device for part in parts):
+    udf_recipes = _with_backends([udf for udf, _ in declared], native, corrections is not None)
+    limits = _tile_limits(udf_recipes, [preferences for _, preferences in declared], grid)
+    if all(udf.backend.on_device for udf in udf_recipes):
         tile_bytes = device_tile_bytes
     return Recipe(
         grid=grid,
         shape=full,
         dtype=data_dtype,
         sig_chunks=sizes,
-        tiling=_dense_tiling(sizes, parts, limits, tile_bytes, data_dtype, native, corrections),
+        tiling=_dense_tiling(
+            sizes, udf_recipes, limits, tile_bytes, data_dtype, native, corrections
+        ),
         # Signal chunks are not cut into sparse tiles: a sparse tile is a view of its rows.
         sparse_tiling=sparse_tiling(sizes, **limits),
-        by_sig_chunk=_by_sig_chunk(sizes, parts, grid, data_dtype, corrections, max_task_bytes),
+        by_sig_chunk=_by_sig_chunk(
+            sizes, udf_recipes, grid, data_dtype, corrections, max_task_bytes
+        ),
         threads=threads,
-        limits_threads=not all(part.promises.starts_no_threads for part in parts),
-        udfs=tuple(parts),
+        limits_threads=not all(udf.promises.starts_no_threads for udf in udf_recipes),
+        udfs=tuple(udf_recipes),
         corrections=corrections,
         native=native,
     )
 
 
-def _with_backends(parts: Sequence[UDFRecipe], native: Backend, corrected: bool) -> list[UDFRecipe]:
+def _with_backends(
+    udf_recipes: Sequence[UDFRecipe], native: Backend, corrected: bool
+) -> list[UDFRecipe]:
     """Return the recipes of UDFs with the array backend that each of them is given."""
-    chosen = backends_for(parts, native, corrected=corrected)
-    return [replace(part, backend=one) for part, one in zip(parts, chosen, strict=True)]
+    chosen = backends_for(udf_recipes, native, corrected=corrected)
+    return [replace(udf, backend=one) for udf, one in zip(udf_recipes, chosen, strict=True)]
 
 
 def _tile_limits(
-    parts: Sequence[UDFRecipe], preferences: Sequence[TilePreferences], grid: Grid
+    udf_recipes: Sequence[UDFRecipe], preferences: Sequence[TilePreferences], grid: Grid
 ) -> dict[str, Any]:
     """Return the arguments that dense and sparse tilings share: limits that suit all UDFs."""
     return {
         "whole_frames": any(p.whole_frames for p in preferences),
-        "itemsize": max(part.input_dtype.itemsize for part in parts),
+        "itemsize": max(udf.input_dtype.itemsize for udf in udf_recipes),
         "max_frames": int(grid.counts.max()) if grid.n_chunks else 1,
         "depth": min(p.depth for p in preferences),
         "total_size": min(p.total_size for p in preferences),
@@ -125,45 +131,47 @@ def _tile_limits(
 
 def _dense_tiling(
     sig_chunks: SigChunks,
-    parts: Sequence[UDFRecipe],
+    udf_recipes: Sequence[UDFRecipe],
     limits: Mapping[str, Any],
     tile_bytes: int,
     dtype: np.dtype[Any],
     native: Backend,
     corrections: CorrectionSet | None,
 ) -> TilingScheme:
-    """Return the tiles of the usual size, also for UDFs that want sparse data dense.
+    """Return the tiling of dense tiles, also of those that are made from sparse data.
 
     Corrections do not change tiles: the pixels outside of a tile that excluded pixels are patched
     from are looked up (`FrameSource.pixels`). LiberTEM grows or shifts tiles until no tile border
     meets an excluded pixel, which fails on broken rows.
     """
-    stays = all(part.backend.on_device == native.on_device for part in parts)
+    no_transfer = all(udf.backend.on_device == native.on_device for udf in udf_recipes)
     made_dense = native.on_device and native.is_sparse
     return choose_tiling(
         sig_chunks,
         **limits,
         tile_bytes=tile_bytes,
-        keep_frames=any(part.method is UDFMethod.FRAME for part in parts),
-        streamed=stays and not made_dense and _can_stream(parts, dtype, corrections is not None),
+        keep_frames=any(udf.method is UDFMethod.FRAME for udf in udf_recipes),
+        streamed=no_transfer
+        and not made_dense
+        and _can_stream(udf_recipes, dtype, corrections is not None),
     )
 
 
-def _can_stream(parts: Sequence[UDFRecipe], data: np.dtype[Any], corrected: bool) -> bool:
+def _can_stream(udf_recipes: Sequence[UDFRecipe], data: np.dtype[Any], corrected: bool) -> bool:
     """Return whether each tile is read exactly once, not first by a conversion or correction."""
-    promises = parts[0].promises
-    if len(parts) > 1 or not promises.streams_tiles or data.char in "egG":
+    promises = udf_recipes[0].promises
+    if len(udf_recipes) > 1 or not promises.streams_tiles or data.char in "egG":
         return False  # float16 and long doubles are converted for kernels
     if corrected:
         return promises.only_sums_frames and precise(data) is not None
     expected = data.newbyteorder("=") if promises.takes_any_byte_order else data
     # kernels swap the bytes of numbers as they load them, but those of complex values in a copy
-    return parts[0].input_dtype == expected and (data.isnative or data.kind != "c")
+    return udf_recipes[0].input_dtype == expected and (data.isnative or data.kind != "c")
 
 
 def _by_sig_chunk(
     sig_chunks: SigChunks,
-    parts: Sequence[UDFRecipe],
+    udf_recipes: Sequence[UDFRecipe],
     grid: Grid,
     dtype: np.dtype[Any],
     corrections: CorrectionSet | None,
@@ -175,7 +183,7 @@ def _by_sig_chunk(
     either many signal chunks or navigation blocks that are too large for one task.
     """
     n_blocks = math.prod(map(len, sig_chunks))
-    if n_blocks <= 1 or not all(part.promises.adds_signal_parts for part in parts):
+    if n_blocks <= 1 or not all(udf.promises.adds_signal_parts for udf in udf_recipes):
         return False
     if _patches_across(corrections, sig_chunks):
         return False

@@ -99,7 +99,7 @@ def make_plan(
         device_tile_bytes=config.device_tile_bytes(),
         split_every=fan_in,
         threads=config.threads_per_task(),
-        lazy_params=[_computed_first(udf) for udf in udfs],
+        lazy_params=[_params_computed_first(udf) for udf in udfs],
         max_task_bytes=task_limit,
         corrections=corrections,
         backends=None if backends is None else known_backends(backends, f"backends={backends!r}"),
@@ -133,7 +133,7 @@ def _with_copied_parameters(udfs: Sequence[UDF]) -> list[UDF]:
     ]
 
 
-def _computed_first(udf: UDF) -> tuple[str, ...]:
+def _params_computed_first(udf: UDF) -> tuple[str, ...]:
     """Return the names of the lazy parameters that are computed before the first chunk.
 
     Lazy aux data of kind nav are not: each task gets the rows of its own frames.

@@ -479,10 +479,10 @@ class Result(NamedResults):
 
     def __dask_keys__(self) -> list[Any]:
         # tasks that hold the results: dask then needs no task for each block of each array
-        return self._lazy.keys
+        return self._lazy_tasks.keys
 
     def __dask_layers__(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(key[0] for key in self._lazy.keys))
+        return tuple(dict.fromkeys(key[0] for key in self._lazy_tasks.keys))
 
     def __dask_tokenize__(self) -> Any:
         if self._tasks is not None:
@@ -505,14 +505,14 @@ class Result(NamedResults):
         return GraphArray.__dask_scheduler__
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        gather, extra = self._lazy.gather()
+        gather, extra = self._lazy_tasks.gather()
         return _computed, (self._info, gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        return _persisted, (self._info, self._lazy)
+        return _persisted, (self._info, self._lazy_tasks)
 
     @property
-    def _lazy(self) -> ResultTasks:
+    def _lazy_tasks(self) -> ResultTasks:
         """The tasks of a lazy result. dask never asks a computed one."""
         assert self._tasks is not None
         return self._tasks

@@ -167,9 +167,11 @@ def show_warnings(plan: Plan, *, stacklevel: int) -> None:
 
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     """Return the lazy results of a plan."""
-    every = build_graph(plan, array)
-    infos = make_infos(plan, _count_tasks(every, array))
-    return tuple(Result(info, tasks=tasks) for info, tasks in zip(infos, every, strict=True))
+    tasks_of_udfs = build_graph(plan, array)
+    infos = make_infos(plan, _count_tasks(tasks_of_udfs, array))
+    return tuple(
+        Result(info, tasks=tasks) for info, tasks in zip(infos, tasks_of_udfs, strict=True)
+    )
 
 
 def make_infos(plan: Plan, n_tasks: int) -> tuple[ResultInfo, ...]:
