@@ -21,8 +21,8 @@ class RunLayers:
     """Layers of tasks by name, and the recipe that all tasks get.
 
     By default, tasks get the recipe of the plan: as an argument if it is small, else from a task.
-    Progressive runs pass a `replacement`: a recipe, which is always a task, or something else, which
-    is an argument of every task.
+    Progressive runs pass a `replacement`: a recipe, which becomes a task, or anything else, which
+    becomes an argument of every task.
     `token` makes the names of tasks, by default that of the plan.
     """
 
