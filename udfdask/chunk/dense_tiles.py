@@ -123,10 +123,13 @@ class DenseTile:
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected tile in a dtype, read-only."""
         if dtype not in self._converted:
-            correct = correct_tile
-            if not self._backend.is_compiled_for:
-                from udfdask.corrections.correct_tile_cuda import correct_on_device as correct
-            corrected = correct(self._native, *self._planes(instance, dtype))
+            planes = self._planes(instance, dtype)
+            if self._backend.is_compiled_for:
+                corrected = self._backend.from_host(correct_tile(self._native, *planes))
+            else:
+                from udfdask.corrections.correct_tile_cuda import correct_on_device
+
+                corrected = correct_on_device(self._native, *planes)
             self._converted[dtype] = self._backend.read_only(corrected)
         return self._converted[dtype]
 

@@ -193,7 +193,7 @@ class _PlainLoop:
         udf.preprocess()
         # a copy, because `writable_input` lets the UDF write into it
         data: Any = self._corrected(np.array(self.frames, dtype=self.declared.input_dtype))
-        if instance.takes_sparse:
+        if instance.takes_sparse or not instance.backend.on_device:
             data = to_backend(data, instance.backend, data.shape)
         if self.declared.method is UDFMethod.FRAME:
             self._process_frames(instance, data)

@@ -31,7 +31,9 @@ def makes_dense(native, name):
 def cost(native, chosen):
     """Return the cost of converting to each of the chosen backends once."""
     others = set(chosen) - {native}
-    return sum(sparseconverter.conversion_cost(native.name, name.name) for name in others)
+    known = [one.name if one.is_in_converter else "numpy" for one in others]
+    start = native.name if native.is_in_converter else "numpy"
+    return sum(sparseconverter.conversion_cost(start, name) for name in known)
 
 
 def near(native, offer):
