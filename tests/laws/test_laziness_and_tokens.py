@@ -17,6 +17,7 @@ import pytest
 
 import udf_zoo
 import udfdask as ud
+from parameter_ids import without_address
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.plan.make_recipe import make_recipe
@@ -231,7 +232,7 @@ class TestAnotherName:
             {"x": da.zeros(SHAPE, dtype="int64", chunks=(2, 2, 3, 2))},
             {"x": da.ones(SHAPE, dtype="int64", chunks=CHUNKS)},
         ],
-        ids=str,
+        ids=without_address,
     )
     def test_each_argument(self, change):
         assert name_of(udf_zoo.FrameTree()) != name_of(udf_zoo.FrameTree(), **change)
@@ -283,7 +284,7 @@ class TestAnotherName:
             (functools.partial(np.sum, axis=0), functools.partial(np.sum, axis=1)),
             (np.array([1, "x"], dtype=object), np.array([2, "x"], dtype=object)),
         ],
-        ids=str,
+        ids=without_address,
     )
     def test_each_parameter(self, one, other):
         assert name_of(udf_zoo.Floats(factor=one)) != name_of(udf_zoo.Floats(factor=other))
@@ -355,7 +356,7 @@ class TestAnotherName:
     @pytest.mark.parametrize(
         ("one", "other"),
         [(1, 2), (np.arange(2), np.arange(3)), (np.sum, np.max), ([1], [2]), ({"a": 1}, {"a": 2})],
-        ids=str,
+        ids=without_address,
     )
     def test_a_closure(self, one, other):
         def make(value):
@@ -411,7 +412,7 @@ class TestAnotherName:
             ((1, 2), (1, 3)),
             (np.float64(1), np.float64(2)),
         ],
-        ids=str,
+        ids=without_address,
     )
     def test_a_value_in_its_module(self, one, other):
         text = BODY.replace("+=", "+= np.size(table) *")

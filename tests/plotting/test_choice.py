@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from parameter_ids import without_address
 from picture_udfs import ManyUDF, NoPictureUDF
 from udfdask.plotting.choose import choose
 from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
@@ -104,7 +105,7 @@ def broken(array):
         (("image", np.nansum), ValueError, "must return an image, a line, or a stack of them"),
         (("image", lambda: 1), ValueError, "shape (4, 6) and dtype float32, the second half"),
     ],
-    ids=str,
+    ids=without_address,
 )
 def test_what_cannot_be(many, asked, error, message):
     with pytest.raises(ud.UDFError, match=re.escape(message)) as caught:

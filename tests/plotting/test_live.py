@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from parameter_ids import without_address
 from picture_udfs import ManyUDF, NoPictureUDF
 from udfdask.plotting import LivePlot, live
 from udfdask.udfs import SumSigUDF, SumUDF
@@ -79,7 +80,7 @@ def test_what_is_not_there_yet_is_missing():
         (["pattern", ("image", lambda a: a[:, ::-1])], ["pattern", "image"]),
         (LivePlot(["image"], log=False), ["image"]),
     ],
-    ids=str,
+    ids=without_address,
 )
 def test_forms_of_plots(plots, expected, monkeypatch):
     seen = []
@@ -105,7 +106,7 @@ def test_no_plots(plots, monkeypatch):
         (("image", np.nanmax), "must return an image, a line"),
         (LivePlot("nope"), "plots asks for 'nope'"),
     ],
-    ids=str,
+    ids=without_address,
 )
 def test_mistakes_are_found_before_the_run(plots, message):
     with pytest.raises(ud.UDFError, match=re.escape(message)):
