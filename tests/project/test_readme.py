@@ -16,7 +16,7 @@ def extract(name: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(script, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(("name", "end"), [("demo", "udfdask demo"), ("tests", "-m pytest")])
+@pytest.mark.parametrize(("name", "end"), [("demo", "udfdask demo"), ("tests", "-m pytest -n 2")])
 def test_command_is_one_line_of_the_readme(name, end):
     command = extract(name).stdout.removesuffix("\n")
     assert command in README.read_text(encoding="utf-8").splitlines()
