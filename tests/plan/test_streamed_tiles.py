@@ -1,4 +1,4 @@
-"""UDFs that read each tile once get all frames of a chunk as one tile, if nothing reads it first."""
+"""UDFs that read each tile once get all frames of a chunk as one tile, if they read it first."""
 
 import dask.array as da
 import numpy as np
