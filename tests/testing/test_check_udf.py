@@ -36,7 +36,7 @@ BROKEN = [
     (broken.NotNeutralInChain(), r"preprocess is not neutral: it sets 'count' to 1\."),
     (broken.NumbersThrough(), r"where chunks begin: navigation chunks \(\(4,\), \(1, 5\)\) give"),
     (broken.BreaksPromiseOfRows(), "elementwise_results = True promises .* 'sums'"),
-    (broken.ClassState(), "class attribute ClassState.seen changes .* keep it in a buffer"),
+    (broken.ClassState(), "class attribute ClassState.seen changes .* Keep them in a buffer"),
     (broken.ClassList(), "class attribute ClassList.history changes"),
     (broken.FirstDataOnClass(), "FirstDataOnClass.background is set by the first data"),
     (broken.GlobalState(), "module global COUNTER changes while data are processed"),

@@ -106,10 +106,14 @@ CHANGES = {
     "a global that was not there": ("hasattr(helper, 'g') and helper.g()", "helper.g = lambda: 1"),
     "a name that was not there": ("later()", "prog.later = lambda: 1"),
     "a builtin that is shadowed": ("len([1])", "prog.len = lambda x: 0"),
-    "a builtin that is replaced": ("len([1])", "monkeypatch.setattr(builtins, 'len', lambda x: 0)"),
+    # functions that no other thread of the process calls meanwhile
+    "a builtin that is replaced": (
+        "ascii([1])",
+        "monkeypatch.setattr(builtins, 'ascii', lambda x: 0)",
+    ),
     "a library's function that is replaced": (
-        "math.floor(1.5)",
-        "monkeypatch.setattr(math, 'floor', lambda x: 0)",
+        "math.erfc(1.5)",
+        "monkeypatch.setattr(math, 'erfc', lambda x: 0)",
     ),
     "a library's constant": ("math.pi", "monkeypatch.setattr(math, 'pi', 3)"),
     "a library's function of another": ("stat([1, 2, 6])", "prog.stat = np.median"),
