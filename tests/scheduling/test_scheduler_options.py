@@ -4,6 +4,7 @@ import inspect
 
 import dask
 import dask.array as da
+import numpy as np
 import pytest
 from dask import local, multiprocessing, threaded
 
@@ -20,6 +21,15 @@ DOORS = {
     "Result.persist": lambda x, **o: ud.run_udf(x, SumUDF()).persist(**o),
     "run_udf_iter": lambda x, **o: list(ud.run_udf_iter(x, SumUDF(), **o)),
 }
+
+
+def total_of(done, scheduler):
+    """Return the computed sum of all frames, in whatever form an entry point hands it out."""
+    result = done[-1] if isinstance(done, (list, tuple)) else done
+    result = result.buffers[0] if isinstance(result, ud.Snapshot) else result
+    return dask.compute(result["intensity"], scheduler=scheduler)[0]
+
+
 BY_DOOR = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 
 
@@ -56,7 +66,8 @@ def test_without_anything_to_compute():
 @BY_DOOR
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
 def test_known_options_pass(x, door, scheduler):
-    door(x, scheduler=scheduler, num_workers=1, resources={"CUDA": 1}, retries=2)
+    done = door(x, scheduler=scheduler, num_workers=1, resources={"CUDA": 1}, retries=2)
+    np.testing.assert_array_equal(total_of(done, scheduler), np.full((4, 4), 12.0))
 
 
 @BY_DOOR
@@ -101,7 +112,8 @@ class TestWorkers:
         address, worker = min(workers_of(client).items())
         names = [address, address.removeprefix("tcp://"), worker["id"], worker["host"]]
         for name in (*names, [*names, "dead"]):
-            door(x, scheduler=client, workers=name)
+            done = door(x, scheduler=client, workers=name)
+            np.testing.assert_array_equal(total_of(done, client), np.full((4, 4), 12.0))
 
     def test_a_wish(self, x, client):
         done = ud.run_udf(x, SumUDF()).compute(
