@@ -1,4 +1,4 @@
-"""The work as LiberTEM does it, on three of its executors."""
+"""The work, done by LiberTEM with three of its executors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,21 @@ import dask
 import dask.array as da
 import numpy as np
 
-from comparison.material import dense_masks, extremes_udf, planes, power, ring_masks
+from comparison.material import (
+    MASK_COUNTS,
+    dense_masks,
+    detector_mask,
+    extremes_udf,
+    planes,
+    power,
+    profile_masks,
+    ring_masks,
+)
 
 INSTALLED = importlib.util.find_spec("libertem") is not None
 
 EXECUTORS = ("threads", "dask", "lazy")
-"""What the executors are called here; LiberTEM's name of the lazy one is "delayed"."""
+"""Our names of the executors; LiberTEM calls the lazy one "delayed"."""
 
 PARTS = {
     "sum": {"sum": "intensity"},
@@ -27,11 +36,18 @@ PARTS = {
     "com": {"raw_com": "raw_com"},
     "masks": {"masks": "intensity"},
     "rings": {"rings": "intensity"},
+    "profile": {"profile": "intensity"},
+    "detector": {"detector": "intensity"},
+    "logsum": {"logsum": "logsum"},
+    **{f"masks-{n}": {"masks": "intensity"} for n in MASK_COUNTS},
     "extremes": {"peak": "peak", "highest": "highest"},
 }
 """For each part of the work: the names of the results here, and of their buffers."""
 
 FIVE = ("sum", "sumsig", "stddev", "com", "masks")
+FOUR = FIVE[:4]
+
+SPARSE_MASKS = {"rings": ring_masks, "profile": profile_masks}
 
 Found = dict[str, Any]
 
@@ -40,6 +56,7 @@ def make(part: str, sig: tuple[int, ...]) -> Any:
     """Return the UDF of a part of the work."""
     from libertem.udf import UDF
     from libertem.udf.com import CoMUDF
+    from libertem.udf.logsum import LogsumUDF
     from libertem.udf.masks import ApplyMasksUDF
     from libertem.udf.stddev import StdDevUDF
     from libertem.udf.sum import SumUDF
@@ -47,11 +64,18 @@ def make(part: str, sig: tuple[int, ...]) -> Any:
 
     if part == "masks":
         return ApplyMasksUDF(mask_factories=partial(dense_masks, sig))
-    if part == "rings":
-        return ApplyMasksUDF(mask_factories=partial(ring_masks, sig), use_sparse="scipy.sparse")
+    if part.startswith("masks-"):
+        count = int(part.removeprefix("masks-"))
+        return ApplyMasksUDF(mask_factories=partial(dense_masks, sig, count))
+    if part in SPARSE_MASKS:
+        make_masks = partial(SPARSE_MASKS[part], sig)
+        return ApplyMasksUDF(mask_factories=make_masks, use_sparse="scipy.sparse")
+    if part == "detector":
+        return ApplyMasksUDF(mask_factories=partial(detector_mask, sig))
     if part == "extremes":
         return extremes_udf(UDF)()
-    return {"sum": SumUDF, "sumsig": SumSigUDF, "stddev": StdDevUDF, "com": CoMUDF}[part]()
+    plain = {"sum": SumUDF, "sumsig": SumSigUDF, "stddev": StdDevUDF, "com": CoMUDF}
+    return {**plain, "logsum": LogsumUDF}[part]()
 
 
 def run(ctx: Any, dataset: Any, *parts: str, **options: Any) -> Found:
@@ -91,15 +115,17 @@ WORK: dict[str, list[Callable[[Any, Any], Found]]] = {
     **{part: [lambda ctx, ds, part=part: run(ctx, ds, part)] for part in PARTS},
     "five": [lambda ctx, ds: run(ctx, ds, *FIVE)],
     "five-apart": [lambda ctx, ds, part=part: run(ctx, ds, part) for part in FIVE],
+    "four": [lambda ctx, ds: run(ctx, ds, *FOUR)],
+    "four-apart": [lambda ctx, ds, part=part: run(ctx, ds, part) for part in FOUR],
     "corrected": [corrected],
     "patched": [patched],
     "spectra": [spectra],
 }
-"""For each kind of work what is computed one after another."""
+"""For each kind of work, the functions that are called one after another."""
 
 
 class LiberTEM:
-    """LiberTEM with so many workers; executors start when they are first needed, and stay."""
+    """LiberTEM with a number of workers. An executor starts on its first use and keeps running."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -134,7 +160,7 @@ class LiberTEM:
             warnings.catch_warnings(),
             dask.config.set(scheduler="threads", num_workers=self._threads),
         ):
-            warnings.simplefilter("ignore")  # its own, about np.divide(where=) for one
+            warnings.simplefilter("ignore")  # such as those of LiberTEM on np.divide(where=)
             if isinstance(data, Path):
                 dataset = ctx.load("npy", path=str(data))
             else:
@@ -146,4 +172,7 @@ class LiberTEM:
                     found.update(dask.compute(lazy)[0])
                 else:
                     found.update({name: buffer.data for name, buffer in buffers.items()})
-        return {name: np.asarray(value) for name, value in found.items()}
+        found = {name: np.asarray(value) for name, value in found.items()}
+        if "detector" in found:  # a single mask has an axis of masks too
+            found["detector"] = found["detector"][..., 0]
+        return found

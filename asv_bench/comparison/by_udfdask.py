@@ -1,4 +1,4 @@
-"""The work as udfdask does it."""
+"""The work, done by udfdask."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import Any
 import dask.array as da
 
 import udfdask as ud
-from comparison.material import dense_masks, extremes_udf, planes, power, ring_masks
+from comparison.material import (
+    MASK_COUNTS,
+    dense_masks,
+    extremes_udf,
+    planes,
+    power,
+    profile_bins,
+    ring_masks,
+)
 from udfdask import udfs
 from udfdask.corrections import CorrectionSet
 
@@ -22,10 +30,15 @@ PARTS = {
     "com": ("CoMUDF", "raw_com", "raw_com"),
     "masks": ("ApplyMasksUDF", "masks", "intensity"),
     "rings": ("ApplyMasksUDF", "rings", "intensity"),
+    "profile": ("RadialProfileUDF", "profile", "intensity"),
+    "detector": ("VirtualDetectorUDF", "detector", "intensity"),
+    "logsum": ("LogsumUDF", "logsum", "logsum"),
+    **{f"masks-{n}": ("ApplyMasksUDF", "masks", "intensity") for n in MASK_COUNTS},
 }
 """For each part of the work: the UDF, the name of its result here, and its buffer."""
 
 FIVE = ("sum", "sumsig", "stddev", "com", "masks")
+FOUR = FIVE[:4]
 
 
 def make(part: str, sig: tuple[int, ...]) -> ud.UDF:
@@ -33,6 +46,13 @@ def make(part: str, sig: tuple[int, ...]) -> ud.UDF:
     cls = getattr(udfs, PARTS[part][0])
     if part == "masks":
         return cls(mask_factories=partial(dense_masks, sig))
+    if part.startswith("masks-"):
+        return cls(mask_factories=partial(dense_masks, sig, int(part.removeprefix("masks-"))))
+    if part == "profile":
+        n = profile_bins(sig)
+        return cls(r=n, n_bins=n)
+    if part == "detector":
+        return cls("ring", ri=0.2 * sig[0], ro=0.4 * sig[0])
     if part == "rings":
         return cls(mask_factories=partial(ring_masks, sig), use_sparse="scipy.sparse")
     return cls()
@@ -70,9 +90,11 @@ WORK: dict[str, list[Callable[[da.Array], Lazy]]] = {
     **{part: [lambda x, part=part: run(x, part)] for part in PARTS},
     "five": [lambda x: run(x, *FIVE)],
     "five-apart": [lambda x, part=part: run(x, part) for part in FIVE],
+    "four": [lambda x: run(x, *FOUR)],
+    "four-apart": [lambda x, part=part: run(x, part) for part in FOUR],
     "corrected": [corrected],
     "patched": [patched],
     "extremes": [extremes],
     "spectra": [spectra],
 }
-"""For each kind of work what is computed one after another."""
+"""For each kind of work, the functions that are called one after another."""

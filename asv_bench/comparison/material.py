@@ -1,4 +1,4 @@
-"""What all libraries are given alike: masks, corrections, functions, and a UDF without a base."""
+"""What every library gets: masks, corrections, functions, and a UDF without a base class."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 
 Sig = tuple[int, ...]
 
+MASK_COUNTS = (4, 16, 64, 500)
+"""Numbers of dense masks that are compared."""
+
 
 @functools.cache
 def dense_masks(sig: Sig, n: int = 16) -> np.ndarray:
@@ -18,7 +21,7 @@ def dense_masks(sig: Sig, n: int = 16) -> np.ndarray:
 
 @functools.cache
 def ring_masks(sig: Sig, n: int = 500) -> Any:
-    """Return rings one pixel wide around different centres, sparse, shape (n, *sig), float32."""
+    """Return rings one pixel wide around different centers, sparse, shape (n, *sig), float32."""
     import sparse
 
     rng = np.random.default_rng(2)
@@ -33,6 +36,30 @@ def ring_masks(sig: Sig, n: int = 500) -> Any:
         found.append(np.stack([np.full(len(places[0]), number), *places]))
         weights.append(np.full(len(places[0]), 1 / max(1, len(places[0])), dtype="float32"))
     return sparse.COO(np.concatenate(found, axis=1), np.concatenate(weights), shape=(n, *sig))
+
+
+@functools.cache
+def detector_mask(sig: Sig) -> np.ndarray:
+    """Return the ring of a virtual detector, shape (1, *sig), float32."""
+    y, x = np.indices(sig)
+    distance = np.hypot(y - sig[0] // 2, x - sig[1] // 2)
+    return ((distance > 0.2 * sig[0]) & (distance <= 0.4 * sig[0])).astype("float32")[np.newaxis]
+
+
+def profile_bins(sig: Sig) -> int:
+    """Return the number of rings of a radial profile that reaches the nearest edge of a frame."""
+    return min(sig) // 2
+
+
+@functools.cache
+def profile_masks(sig: Sig) -> Any:
+    """Return the rings of a radial profile, each with the sum 1, sparse, float32."""
+    from udfdask.masks import radial_bins
+
+    n, (height, width) = profile_bins(sig), sig
+    return radial_bins(
+        width // 2, height // 2, width, height, n, 0, n, normalize=True, use_sparse=True, dtype="f4"
+    )
 
 
 @functools.cache

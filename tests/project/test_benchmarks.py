@@ -262,6 +262,60 @@ def test_a_difference_between_doors_is_seen(monkeypatch):
     assert not agree
 
 
+def test_the_roofline_has_a_line_for_each_work_and_writes_its_part_of_a_page(
+    folder, tmp_path, monkeypatch, capsys
+):
+    pytest.importorskip("sparse", reason="sparse is an extra")
+    monkeypatch.syspath_prepend(FOLDER)
+    roofline = importlib.import_module("roofline")
+    monkeypatch.setattr(roofline, "SIZE", 64)
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{roofline.START}\nold\n{roofline.STOP}\nafter\n")
+    options = ["--gigabytes", str(TINY), "--repeats", "1", "--threads", "2", "--no-libertem"]
+    options += ["--folder", str(folder), "--write", str(page)]
+    assert roofline.main(options) == 0  # dask finds the same
+    text = page.read_text()
+    assert text.startswith(f"before\n{roofline.START}\nMeasured ")
+    assert text.endswith(f"|\n{roofline.STOP}\nafter\n")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) == len(roofline.DTYPES) * (1 + len(roofline.WORKS))
+    assert len({row.count("|") for row in rows}) == 1
+    assert rows[-1] in capsys.readouterr().out
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert page.count(roofline.START) == page.count(roofline.STOP) == 1
+
+
+@pytest.mark.parametrize(
+    ("work", "dtype", "seconds", "limit", "misses"),
+    [
+        ("sum", "u2", {"read": 0.6, "LiberTEM": 1.0}, "read", []),
+        ("sum", "u2", {"read": 0.5, "LiberTEM": 5.0}, "read", ["limit < 0.6"]),
+        ("sum", "u2", {"read": 0.5, "LiberTEM": 4.0}, "read", ["LiberTEM < 5", "limit < 0.6"]),
+        ("sum", "f4", {"read": 0.5, "LiberTEM": 1.9}, "read", ["LiberTEM < 2", "limit < 0.6"]),
+        ("sum", "f4", {"read": 0.9, "LiberTEM": 0.9}, "read", ["LiberTEM < 1"]),
+        ("profile", "u2", {"read": 0.1, "LiberTEM": 4.0}, "arithmetic", ["LiberTEM < 5"]),
+        ("masks-4", "f4", {"read": 0.01, "LiberTEM": 2.0}, "products", []),
+        ("masks-16", "f4", {"udfdask": 6, "read": 5.5, "LiberTEM": 20}, "read", []),
+        ("masks-16", "f4", {"udfdask": 6, "read": 1, "LiberTEM": 20}, "products", ["limit < 0.8"]),
+        ("four", "u2", {"read": 0.3, "apart": 2.0}, "read", []),
+        ("four", "u2", {"read": 0.3, "apart": 1.0}, "read", ["one by one: 1.00 > 0.5"]),
+    ],
+)
+def test_the_roofline_says_what_is_missed(work, dtype, seconds, limit, misses, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    roofline = importlib.import_module("roofline")
+    case = roofline.case_of(work, "scan")
+    dtype = np.dtype(dtype)
+    seconds = {"udfdask": 1.0, **seconds}
+    outcome = Outcome(
+        case=case, shape=(2, 5, 4, 4), dtype=dtype.str, nbytes=160 * dtype.itemsize, seconds=seconds
+    )
+    # products of 4 masks take 0.9 seconds, those of 16 masks 3.6
+    verdict = roofline.Verdict(outcome, flops=2 * 4 * 160 / 0.9)
+    assert verdict.limit == limit
+    assert verdict.misses() == misses
+
+
 def test_first_calls_in_fresh_processes(tmp_path):
     options = ["--gigabytes", str(TINY), "--repeats", "1", "--no-libertem"]
     options += ["--cases", "first-call"]
