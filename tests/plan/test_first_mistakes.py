@@ -145,6 +145,13 @@ def test_something_else_than_a_dask_array(mistake, call, tmp_path):
     assert caught.match(message)
 
 
+def test_a_udf_in_place_of_the_array():
+    for call in CALLS.values():
+        for udf in (SumUDF(), SumUDF):
+            with pytest.raises(ud.ArgumentTypeError, match=r"got the UDF SumUDF: .*\(array, udf"):
+                call(udf)
+
+
 def test_what_the_messages_advise_works(tmp_path):
     import udfdask.hyperspy
     import udfdask.xarray  # noqa: F401

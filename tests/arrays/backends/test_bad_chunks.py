@@ -12,7 +12,7 @@ from backend_udfs import Wants
 from chunk_backends import ON_HOST, block_in, chunks_in
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError
-from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
+from udfdask.udfs import ApplyMasksUDF, StdDevUDF, SumSigUDF, SumUDF
 
 DATA = np.random.default_rng(0).poisson(0.5, (6, 20)).astype("f4")
 NOTHING = DATA[:0, :0]
@@ -82,6 +82,12 @@ def twice_in_coordinates(block):
     found = sp.coo_array(block)
     places = (np.tile(found.row, 2), np.tile(found.col, 2))
     return sp.coo_array((np.tile(found.data / 2, 2), places), shape=block.shape)
+
+
+def test_values_that_are_stored_twice_are_one_value_for_variances():
+    for make in (twice, twice_in_columns, twice_in_coordinates):
+        (found,) = run(made_of(make, make(NOTHING)), StdDevUDF())
+        np.testing.assert_allclose(found["var"], DATA.var(axis=0, dtype="f8"), rtol=1e-12)
 
 
 def backwards(block):

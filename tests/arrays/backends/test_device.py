@@ -56,6 +56,19 @@ def test_it_can_be_caught_as_what_it_is():
     assert issubclass(DeviceError, RuntimeError)
 
 
+def test_which_classes_are_arrays_on_the_device():
+    with numpy_standing_in_for_cupy() as cupy:
+
+        class Mine(cupy.ndarray):
+            pass
+
+        assert [kind for kind in (cupy.ndarray, Mine, np.ndarray, object) if CUPY.owns(kind)] == [
+            cupy.ndarray,
+            Mine,
+        ]
+    assert not CUPY.owns(np.ndarray)
+
+
 def test_devices_are_counted_once_and_without_raising(no_device):
     assert device.n_devices() == 0
     no_device.setattr(device, "_count_with_numba", lambda: 3)
