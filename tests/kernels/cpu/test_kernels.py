@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.kernels.cpu.compile import summing_kernel
 from udfdask.kernels.cpu.first_moments import LONGEST, TOGETHER, add_moments, cover, spans_of
 from udfdask.kernels.cpu.rows import as_readable, rows_in_memory
@@ -61,6 +62,20 @@ def test_extreme_values_of_tall_and_wide_frames_do_not_overflow(dtype):
             tile = np.full((1, *shape), value, dtype=dtype)
             mask = np.ones(shape, dtype=bool)
             np.testing.assert_array_equal(moments_of(tile, mask), plain_moments(tile, mask))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("dtype", [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"])
+def test_every_dtype(dtype):
+    for shape, density in (((2, 37, 21), 1), ((3, 17, 2 * LONGEST + 9), 1), ((2, 26, 50), 0.8)):
+        tile = sample(dtype, shape)
+        mask = np.random.default_rng(2).random((shape[1] + 2, shape[2] + 1)) < density
+        found, wanted = moments_of(tile, mask, (2, 1)), plain_moments(tile, mask, (2, 1))
+        if tile.dtype.kind in "biu" and tile.dtype.itemsize <= 2:
+            np.testing.assert_array_equal(found, wanted)
+        else:
+            scale = np.abs(plain_moments(np.abs(tile.astype("f8")), mask, (2, 1))).max()
+            np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-15 * scale)
 
 
 LAYOUTS = {

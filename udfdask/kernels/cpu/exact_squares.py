@@ -3,8 +3,8 @@
 A square needs twice the bits of its value, and a sum of squares needs more. Sums of parabolas do
 not: for 8-bit values, x * (255 - x) is even and at most 127 * 128, so that the halves of eight of
 them fit 16 bits. The sum of the squares is 255 times the sum of the values, minus the sum of the
-parabolas. For signed values, the parabola is x * (x + 1). The same holds for 16 and 32 bits. Before,
-squares were widened one by one, which took twice as long.
+parabolas. For signed values, the parabola is x * (x + 1). The same holds for 16 and 32 bits.
+Widening each square took 1.7 times as long for 8 bits, and 1.2 times as long for 16 bits.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def square_columns(
         eights = count - count % 8
         for i in range(0, eights, 8):
             rows = eight_rows(flat, i * step + start, step, n)
-            _add_eight(added, halved, swap, *largest, *rows)
+            _add_eight(added, halved, swap, largest[0], largest[1], *rows)
         for i in range(eights, count):
             row = flat[i * step + start : i * step + start + n]
-            _add_one(added, halved, swap, *largest, row)
+            _add_one(added, halved, swap, largest[0], largest[1], row)
         for j in range(n):
             s, parabolas = np.int64(added[j]), np.int64(halved[j]) * 2
             squared = _squares(largest[0], s, parabolas)
@@ -91,7 +91,7 @@ def _parabolas(largest: Any, total: Any, squares: Any) -> Any:
 
 
 @inner_kernel
-def _squares(largest: Any, total: int, parabolas: int) -> int:
+def _squares(largest: Any, total: Any, parabolas: Any) -> Any:
     """Return the sum of the squares of values, from their sum and the sum of their parabolas."""
     if type(largest)(-1) < 0:
         return parabolas - total

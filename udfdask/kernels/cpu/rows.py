@@ -58,7 +58,7 @@ HALF = 2
 @cache
 def _has_half_instructions() -> bool:
     """Return whether compiled code can convert float16, as x86 processors can since 2012."""
-    _, _, features = cpu_target.target_context.codegen().magic_tuple()  # type: ignore[attr-defined]
+    _, _, features = cpu_target.target_context.codegen().magic_tuple()
     return "+f16c" in features
 
 

@@ -13,6 +13,9 @@ from udfdask.types import AnyArray
 BLOCK = 1 << 12
 """Pixels at a time: their sums stay in a cache. With fewer, frames are not read sequentially."""
 
+SMALL_BLOCK = 512
+"""Pixels at a time in few frames: the sums stay in the first-level cache, where they are merged."""
+
 SQUARE_BLOCK = 1 << 14
 """Pixels at a time if squares are added up exactly: their sums stay in a cache."""
 
@@ -31,7 +34,8 @@ def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
     dtype = f"{rows.dtype.kind}{rows.dtype.itemsize}"
     if dtype not in LARGEST:
         for group in rows.cut(TOGETHER):
-            deviate_columns(*group, min(BLOCK, rows.width), before, origin, excess, varsum)
+            block = min(SMALL_BLOCK if group.frames < 8 else BLOCK, rows.width)
+            deviate_columns(*group, block, before, origin, excess, varsum)
             before += group.frames
     else:
         block = min(SQUARE_BLOCK, rows.width)
