@@ -1,8 +1,13 @@
 """Sum and first moments of the pixels of frames within a mask, in a single pass over a tile.
 
-A mask consists of runs of pixels: in eight rows, as far as these have columns in common, and in
-single rows. For each run, a kernel computes the sum and the moments about the run's first pixel, in
-registers. They are moved to the origin of the frame by the lever rule, once per run.
+A mask consists of runs of pixels: eight rows where these have columns in common, and single rows.
+Kernels add up the pixels of a run in registers: its sum, and its moments about its first pixel. The
+moments about the origin of the frame follow from these, once per run. Column sums in a buffer took
+1.2 to 2 times as long.
+
+Integers of 8 and 16 bits are added up eight rows at a time, because sums of eight values need few
+bits. All other values are added up row by row: eight rows at once would save no operations, and
+memory is read faster in order.
 """
 
 from __future__ import annotations
@@ -120,7 +125,7 @@ def add_moments(
     """
     columns = np.arange(where.width, dtype=np.float64)
     place = flat, np.uint64(frame_step), np.uint64(where.row_step), swap, columns, where.runs, out
-    zeros = None if swap is HALF else ZEROS.get(f"{flat.dtype.kind}{flat.dtype.itemsize}")
+    zeros = None if swap == HALF else ZEROS.get(f"{flat.dtype.kind}{flat.dtype.itemsize}")
     if zeros is None:
         _add_row_by_row(*place)
     else:

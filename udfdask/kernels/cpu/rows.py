@@ -116,7 +116,7 @@ class Rows(NamedTuple):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the values, after `swapped`."""
-        return np.dtype(np.float32) if self.swap is HALF else self.flat.dtype
+        return np.dtype(np.float32) if self.swap == HALF else self.flat.dtype
 
     def as_real(self) -> Rows:
         """Return complex values as pairs of real values."""
