@@ -269,9 +269,9 @@ class CoMUDF(UDF):
     def _add_pixels(self, tile: Any) -> None:
         """Add the sums and first moments of a dense tile on the host."""
         from udfdask.kernels.cpu.first_moments import add_moments, cover
-        from udfdask.kernels.cpu.rows import as_native, rows_in_memory
+        from udfdask.kernels.cpu.rows import as_readable, rows_in_memory
 
-        tile, turn = as_native(tile)
+        tile, turn = as_readable(tile)
         flat, frame_step, row_step = rows_in_memory(tile)
         data, origin, shape = self.task_data, self.meta.sig_slice.origin, tile.shape[1:]
         where = data.cut.get(

@@ -5,15 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from every_dtype import FOREIGN, KNOWN, sample
 from udfdask.kernels.cpu.compile import summing_kernel
-from udfdask.kernels.cpu.first_moments import BAND, add_moments, cover, spans_of
-from udfdask.kernels.cpu.rows import as_native, rows_in_memory
+from udfdask.kernels.cpu.first_moments import LONGEST, TOGETHER, add_moments, cover, spans_of
+from udfdask.kernels.cpu.rows import as_readable, rows_in_memory
 
 
 def moments_of(tile, mask, origin=(0, 0)):
     out = np.zeros((len(tile), 3))
-    native, turn = as_native(tile)
-    flat, frame_step, row_step = rows_in_memory(native)
+    readable, turn = as_readable(tile)
+    flat, frame_step, row_step = rows_in_memory(readable)
     where = cover(spans_of(mask), origin, tile.shape[1:], row_step)
     add_moments(flat, frame_step, turn, where, out)
     return out
@@ -27,7 +28,7 @@ def plain_moments(tile, mask, origin=(0, 0)):
 
 
 @given(
-    st.tuples(st.integers(0, 2), st.integers(0, 12)).map(lambda k: max(1, k[0] * BAND + k[1] - 3)),
+    st.integers(1, 40),
     st.integers(1, 40),
     st.sampled_from([0.1, 0.5, 0.9, 1]),
     st.integers(0, 99),
@@ -39,17 +40,14 @@ def test_each_pixel_of_a_mask_is_covered_once(height, width, density, seed):
     top, left = seed % height, seed % width
     found = cover(spans, (top, left), (height - top, width - left), width + 3)
     again = np.zeros(mask.shape, dtype=int)
-    eight, one = 0, 0
-    for first, *lasts in found.bands.tolist():
-        for pieces, begin, end, rows in zip(
-            (found.eights, found.ones), (eight, one), lasts, (8, 1), strict=True
-        ):
-            for y, x, place, length in pieces[begin:end].tolist():
-                assert place == (first - top + y) * (width + 3) + x
-                assert y + rows <= BAND
-                again[first + y : first + y + rows, left + x : left + x + length] += 1
-        eight, one = lasts
-    assert (eight, one) == (len(found.eights), len(found.ones))
+    last = top
+    for rows, y, x, place, length in found.runs.tolist():
+        assert rows in (1, TOGETHER)
+        assert place == (y - top) * (width + 3) + x - left
+        assert length <= found.width
+        assert y >= last - TOGETHER  # in the order of memory
+        again[y : y + rows, x : x + length] += 1
+        last = max(last, y)
     np.testing.assert_array_equal(again[top:, left:], mask[top:, left:])
     assert not again[:top].any()
     assert not again[:, :left].any()
@@ -57,12 +55,27 @@ def test_each_pixel_of_a_mask_is_covered_once(height, width, density, seed):
 
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2"])
-def test_extreme_values_of_tall_frames_do_not_overflow(dtype):
+def test_extreme_values_of_tall_and_wide_frames_do_not_overflow(dtype):
     limits = np.iinfo(dtype)
     for value in (limits.min, limits.max):
-        tile = np.full((1, 2 * BAND + 5, 3), value, dtype=dtype)
-        mask = np.ones(tile.shape[1:], dtype=bool)
-        np.testing.assert_array_equal(moments_of(tile, mask), plain_moments(tile, mask))
+        for shape in ((517, 3), (19, 2 * LONGEST + 5)):
+            tile = np.full((1, *shape), value, dtype=dtype)
+            mask = np.ones(shape, dtype=bool)
+            np.testing.assert_array_equal(moments_of(tile, mask), plain_moments(tile, mask))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("dtype", [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"])
+def test_every_dtype(dtype):
+    for shape, density in (((2, 37, 21), 1), ((3, 17, 2 * LONGEST + 9), 1), ((2, 26, 50), 0.8)):
+        tile = sample(dtype, shape)
+        mask = np.random.default_rng(2).random((shape[1] + 2, shape[2] + 1)) < density
+        found, wanted = moments_of(tile, mask, (2, 1)), plain_moments(tile, mask, (2, 1))
+        if tile.dtype.kind in "biu" and tile.dtype.itemsize <= 2:
+            np.testing.assert_array_equal(found, wanted)
+        else:
+            scale = np.abs(plain_moments(np.abs(tile.astype("f8")), mask, (2, 1))).max()
+            np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-15 * scale)
 
 
 LAYOUTS = {
@@ -80,7 +93,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "f4", "f8"])
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "f2", "f4", "f8"])
 def test_tiles_lie_in_memory_as_they_like(layout, dtype):
     data = np.random.default_rng(0).integers(0, 90, (4, 7, 6)).astype(dtype)
     tile = LAYOUTS[layout](data)

@@ -97,6 +97,23 @@ def test_more_frames_than_squares_can_be_added_up_of(dtype, n):
     assert moments(data)[2][0] == 0
 
 
+@pytest.mark.parametrize("dtype", ["u1", "u2", "i1", "i2", ">u2", ">i2"])
+def test_squares_of_narrow_integers_are_exact(dtype):
+    """Test the ends and the middle, where parabolas are largest, and every number of frames."""
+    limits = np.iinfo(dtype)
+    middle = (limits.min + limits.max) // 2
+    values = np.array([limits.min, middle, middle + 1, limits.max])
+    for n in (*range(1, 20), 1000):
+        columns = [np.full(n, value) for value in values]
+        columns += [values[np.random.default_rng(n).integers(0, 4, n)] for _ in range(40)]
+        data = np.stack(columns, axis=1).astype(dtype)
+        _, total, varsum = moments(data)
+        assert (total == data.sum(axis=0, dtype="i8")).all()
+        wide = data.astype("i8")
+        exact = (wide**2).sum(axis=0) * n - wide.sum(axis=0) ** 2
+        np.testing.assert_array_equal(varsum, exact * (1 / n))
+
+
 @pytest.mark.parametrize("dtype", ["u1", "u2", "i4", "f4", "f8", "c8"])
 def test_pixels_that_never_change_deviate_by_nothing(dtype):
     tile = np.full((11, 20), 77, dtype=dtype)

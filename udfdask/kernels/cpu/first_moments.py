@@ -1,8 +1,13 @@
 """Sum and first moments of the pixels of frames within a mask, in a single pass over a tile.
 
-Each frame is added up column by column, without weights and with the row numbers as weights; the
-column numbers are only multiplied with these sums. Eight rows are added at once in the columns that
-they have in common.
+A mask consists of runs of pixels: eight rows where these have columns in common, and single rows.
+Kernels add up the pixels of a run in registers: its sum, and its moments about its first pixel. The
+moments about the origin of the frame follow from these, once per run. Column sums in a buffer took
+1.2 to 2 times as long.
+
+Integers of 8 and 16 bits are added up eight rows at a time, because sums of eight values need few
+bits. All other values are added up row by row: eight rows at once would save no operations, and
+memory is read faster in order.
 """
 
 from __future__ import annotations
@@ -15,33 +20,39 @@ import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, summing_kernel
 from udfdask.kernels.cpu.intrinsics import CACHE_LINE, PREFETCH_DISTANCE, plus, prefetch, times
-from udfdask.kernels.cpu.rows import swapped
+from udfdask.kernels.cpu.rows import HALF, swapped
 from udfdask.types import AnyArray
-
-BAND = 256
-"""Rows in a band: 16-bit values times their row fit 32 bits, as 65535 * (0 + ... + 255) does."""
 
 TOGETHER = 8
 """Rows that are added at once."""
+
+ZEROS: dict[str, tuple[Any, Any]] = {
+    "u1": (np.uint16(0), np.uint32(0)),
+    "i1": (np.int16(0), np.int32(0)),
+    "u2": (np.uint32(0), np.uint32(0)),
+    "i2": (np.int32(0), np.int32(0)),
+}
+"""Dtypes that are added up in eight rows at once, each with 0 in two wider dtypes.
+
+The first one holds the sum of eight values times 0 ... 7, the second one the moments of a run.
+"""
+
+LONGEST = 128
+"""Columns of eight rows whose sums and moments fit 32 bits: 8 * 65535 * (0 + ... + 127) does."""
 
 Pixels = tuple[int, int]
 """A run of pixels in a row: first column and stop."""
 
 
 class Cover(NamedTuple):
-    """The part of a mask in a tile, as runs of pixels, in bands of at most `BAND` rows.
+    """The part of a mask in a tile, as runs of pixels."""
 
-    All numbers are unsigned: kernels need not check for negative indices.
+    runs: AnyArray
+    """Number of rows (8 or 1), first row and column in the frame, index in memory, length.
+
+    Shape (runs, 5), row by row. All numbers are unsigned: kernels need not check for negative
+    indices.
     """
-
-    bands: AnyArray
-    """First row in the frame, end of the band in `eights`, end in `ones`; shape (bands, 3)."""
-    eights: AnyArray
-    """Runs in eight rows: first row in the band, column in the tile, index in memory, length."""
-    ones: AnyArray
-    """Runs in a single row, with the same four numbers."""
-    first: int
-    """First column of the tile in the frame."""
     width: int
     """Columns of the tile."""
     row_step: int
@@ -68,25 +79,13 @@ def cover(spans: AnyArray, origin: tuple[int, ...], shape: tuple[int, ...], row_
         pixels = max(start - left, 0), min(stop - left, width)
         if pixels[0] < pixels[1]:
             rows[y - top].append(pixels)
-    bands: list[tuple[int, ...]] = []
-    eights: list[tuple[int, ...]] = []
-    ones: list[tuple[int, ...]] = []
-    for band in range(0, height, BAND):
-        for y in range(band, min(band + BAND, height), TOGETHER):
-            shared, others = _shared(rows[y : y + TOGETHER])
-            for target, runs in ((eights, shared), (ones, others)):
-                for offset, (start, stop) in runs:
-                    row = y + offset
-                    target.append((row - band, start, row * row_step + start, stop - start))
-        bands.append((top + band, len(eights), len(ones)))
-    return Cover(
-        np.array(bands, dtype=np.uint64).reshape(-1, 3),
-        np.array(eights, dtype=np.uint64).reshape(-1, 4),
-        np.array(ones, dtype=np.uint64).reshape(-1, 4),
-        left,
-        width,
-        row_step,
-    )
+    runs = [
+        (number, top + y + offset, left + start, (y + offset) * row_step + start, stop - start)
+        for y in range(0, height, TOGETHER)
+        for number, found in zip((TOGETHER, 1), _shared(rows[y : y + TOGETHER]), strict=True)
+        for offset, (start, stop) in found
+    ]
+    return Cover(np.array(runs, dtype=np.uint64).reshape(-1, 5), width, row_step)
 
 
 def _shared(rows: list[list[Pixels]]) -> tuple[list[tuple[int, Pixels]], list[tuple[int, Pixels]]]:
@@ -117,127 +116,137 @@ def _without(run: Pixels, common: list[Pixels]) -> Iterator[Pixels]:
 
 
 def add_moments(
-    flat: AnyArray, frame_step: int, swap: bool | None, where: Cover, out: AnyArray
+    flat: AnyArray, frame_step: int, swap: bool | int | None, where: Cover, out: AnyArray
 ) -> None:
     """Add sum(I), sum(y * I) and sum(x * I) within a mask to `out`, shape (frames, 3), float64.
 
-    `flat` and `frame_step` come from `rows_in_memory`, `swap` from `as_native`. The sums over a
+    `flat` and `frame_step` come from `rows_in_memory`, `swap` from `as_readable`. The sums over a
     tile are exact for integers of up to 16 bits.
     """
-    dtype: Any = np.float64
-    if flat.dtype.kind in "iu" and flat.dtype.itemsize <= 2:
-        dtype = np.int32 if flat.dtype.kind == "i" else np.uint32
-    sums, weighted = np.empty(where.width, dtype), np.empty(where.width, dtype)
-    bands, eights, ones, first, _, row_step = where
-    steps = np.uint64(frame_step), np.uint64(row_step)
-    _add_bands(flat, *steps, swap, bands, eights, ones, first, sums, weighted, out)
+    columns = np.arange(where.width, dtype=np.float64)
+    place = flat, np.uint64(frame_step), np.uint64(where.row_step), swap, columns, where.runs, out
+    zeros = None if swap == HALF else ZEROS.get(f"{flat.dtype.kind}{flat.dtype.itemsize}")
+    if zeros is None:
+        _add_row_by_row(*place)
+    else:
+        _add_eight_rows(*place, zeros)
 
 
 @summing_kernel
-def _add_bands(
+def _add_row_by_row(
+    flat: Any, frame_step: Any, row_step: Any, swap: Any, columns: Any, runs: Any, out: Any
+) -> None:
+    """Add the moments of all frames, in double precision."""
+    for f in range(out.shape[0]):
+        start = np.uint64(f) * frame_step
+        total, moment_y, moment_x = 0.0, 0.0, 0.0
+        for k in range(runs.shape[0]):
+            rows, y, x, place, n = runs[k]
+            place += start
+            for row in range(y, y + rows):
+                sums, right = _sum_row(flat, place, swap, columns, n)
+                total += sums
+                moment_y += sums * row
+                moment_x += right + sums * x
+                place += row_step
+        out[f, 0] += total
+        out[f, 1] += moment_y
+        out[f, 2] += moment_x
+
+
+@summing_kernel
+def _add_eight_rows(
     flat: Any,
     frame_step: Any,
     row_step: Any,
     swap: Any,
-    bands: Any,
-    eights: Any,
-    ones: Any,
-    first: int,
-    sums: Any,
-    weighted: Any,
+    columns: Any,
+    runs: Any,
     out: Any,
+    zeros: Any,
 ) -> None:
-    """Add the moments of all frames; `sums` and `weighted` are buffers, one value per column."""
-    ahead = np.uint64(PREFETCH_DISTANCE // flat.itemsize)
+    """Add the moments of all frames; eight rows at a time, as integers."""
+    most = np.uint64(LONGEST)
+    # the processor itself reads ahead if eight rows are a short piece of memory: prefetching them
+    # took a third more time, while without prefetching wide frames took three times as long
+    is_wide = row_step > np.uint64(2 * CACHE_LINE // flat.itemsize)
     for f in range(out.shape[0]):
         start = np.uint64(f) * frame_step
-        eight, one = 0, 0
-        for b in range(bands.shape[0]):
-            top, last_eight, last_one = bands[b]
-            sums[:] = 0
-            weighted[:] = 0
-            while eight < last_eight:
-                y, x, place, n = eights[eight]
-                _prefetch_eight(flat, start + place + ahead, row_step, n)
-                _add_eight(flat, start + place, row_step, swap, n, y, x, sums, weighted)
-                eight += 1
-            while one < last_one:
-                y, x, place, n = ones[one]
-                _add_one(flat, start + place, swap, n, y, x, sums, weighted)
-                one += 1
-            total, moment_y, moment_x = _moments(sums, weighted)
-            out[f, 0] += total
-            out[f, 1] += moment_y + total * top
-            out[f, 2] += moment_x + total * first
+        total, moment_y, moment_x = 0.0, 0.0, 0.0
+        for k in range(runs.shape[0]):
+            rows, y, x, place, length = runs[k]
+            place += start
+            while length > 0:
+                n = min(length, most)
+                if rows == 8:
+                    if is_wide:
+                        _prefetch_eight(flat, place, row_step, n)
+                    sums, below, right = _sum_eight(flat, place, row_step, swap, zeros, n)
+                else:
+                    sums, right = _sum_row(flat, place, swap, columns, n)
+                    below = 0.0
+                total += sums
+                moment_y += below + sums * y
+                moment_x += right + sums * x
+                place, x, length = place + n, x + n, length - n
+        out[f, 0] += total
+        out[f, 1] += moment_y
+        out[f, 2] += moment_x
 
 
 @inner_kernel
 def _prefetch_eight(flat: Any, place: Any, step: Any, n: Any) -> None:
-    """Prefetch eight rows of n values; the first row starts at index `place`."""
+    """Prefetch n columns of eight rows, some way after those that start at index `place`."""
     line = np.uint64(CACHE_LINE // flat.itemsize)
+    place += np.uint64(PREFETCH_DISTANCE // flat.itemsize)
     for _ in range(8):
-        for line_start in range(place, place + n, line):
-            prefetch(flat, line_start)
+        for j in range(np.uint64(0), n, line):
+            prefetch(flat, place + j)
         place += step
 
 
 @inner_kernel
-def _add_eight(
-    flat: Any,
-    p0: Any,
-    step: Any,
-    swap: Any,
-    n: Any,
-    y: Any,
-    x: Any,
-    sums: Any,
-    weighted: Any,
-) -> None:
-    """Add n columns of eight rows to `sums`, from column x, and multiplied with y ... y + 7.
-
-    Integers are added up in the 32 bits of `sums`, modulo 2**32.
-    """
-    wide = sums.dtype.type
-    row = wide(y)
+def _sum_eight(flat: Any, p0: Any, step: Any, swap: Any, zeros: Any, n: Any) -> Any:
+    """Return sum, moment along y and moment along x of n columns of eight rows, from index p0."""
     # no literals: they are signed, and so would be their products with an unsigned step
     p1, two = p0 + step, step + step
     p2, p3, four = p0 + two, p1 + two, two + two
     p4, p5, p6, p7 = p0 + four, p1 + four, p2 + four, p3 + four
+    zero, total = zeros
+    narrow, wide = type(zero), type(total)
+    moment_y = moment_x = total
     for j in range(n):
-        a, b = wide(swapped(flat[p0 + j], swap)), wide(swapped(flat[p1 + j], swap))
-        c, d = wide(swapped(flat[p2 + j], swap)), wide(swapped(flat[p3 + j], swap))
-        e, f = wide(swapped(flat[p4 + j], swap)), wide(swapped(flat[p5 + j], swap))
-        g, h = wide(swapped(flat[p6 + j], swap)), wide(swapped(flat[p7 + j], swap))
-        cd, gh = plus(c, d), plus(g, h)
-        lower = plus(plus(e, f), gh)
-        total = plus(plus(plus(a, b), cd), lower)
-        # b + 2 c + 3 d + 4 e + 5 f + 6 g + 7 h
-        half = plus(plus(cd, gh), plus(lower, lower))
-        below = plus(plus(plus(b, d), plus(f, h)), plus(half, half))
-        sums[x + j] = plus(sums[x + j], total)
-        weighted[x + j] = plus(weighted[x + j], plus(times(total, row), below))
+        a, b = narrow(swapped(flat[p0 + j], swap)), narrow(swapped(flat[p1 + j], swap))
+        c, d = narrow(swapped(flat[p2 + j], swap)), narrow(swapped(flat[p3 + j], swap))
+        e, f = narrow(swapped(flat[p4 + j], swap)), narrow(swapped(flat[p5 + j], swap))
+        g, h = narrow(swapped(flat[p6 + j], swap)), narrow(swapped(flat[p7 + j], swap))
+        column = wide(plus(plus(plus(a, b), plus(c, d)), plus(plus(e, f), plus(g, h))))
+        total = plus(total, column)
+        moment_y = plus(moment_y, wide(_below(b, c, d, e, f, g, h)))
+        moment_x = plus(moment_x, times(column, wide(np.int32(j))))
+    return np.float64(total), np.float64(moment_y), np.float64(moment_x)
 
 
 @inner_kernel
-def _add_one(
-    flat: Any, place: Any, swap: Any, n: Any, y: Any, x: Any, sums: Any, weighted: Any
-) -> None:
-    """Add n columns of a row to `sums`, from column x, and multiplied with y."""
-    wide = sums.dtype.type
-    row = wide(y)
-    for j in range(n):
-        value = wide(swapped(flat[place + j], swap))
-        sums[x + j] = plus(sums[x + j], value)
-        weighted[x + j] = plus(weighted[x + j], times(value, row))
+def _below(b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
+    """Return b + 2 c + 3 d + 4 e + 5 f + 6 g + 7 h."""
+    number = type(b)
+    if number(0.5) == 0.5:  # the processor adds and multiplies floating numbers at the same time
+        lower = plus(plus(b, times(number(2), c)), plus(times(number(3), d), times(number(4), e)))
+        upper = plus(times(number(6), g), times(number(7), h))
+        return plus(lower, plus(times(number(5), f), upper))
+    gh = plus(g, h)
+    lower = plus(plus(e, f), gh)
+    half = plus(plus(plus(c, d), gh), plus(lower, lower))
+    return plus(plus(plus(b, d), plus(f, h)), plus(half, half))
 
 
 @inner_kernel
-def _moments(sums: Any, weighted: Any) -> Any:
-    """Return the sum, the moment along y and the moment along x, from the sums of columns."""
-    total, moment_y, moment_x = 0.0, 0.0, 0.0
-    for j in range(len(sums)):
-        value = np.float64(sums[j])
-        total += value
-        moment_y += np.float64(weighted[j])
-        moment_x += value * j
-    return total, moment_y, moment_x
+def _sum_row(flat: Any, place: Any, swap: Any, columns: Any, n: Any) -> Any:
+    """Return the sum of n values of a row, and of their products with `columns`."""
+    total, moment_x = 0.0, 0.0
+    for j in range(n):
+        value = np.float64(swapped(flat[place + j], swap))
+        total = plus(total, value)
+        moment_x = plus(moment_x, times(value, columns[j]))
+    return total, moment_x

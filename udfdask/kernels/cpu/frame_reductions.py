@@ -57,46 +57,6 @@ def deviate_columns(
 
 
 @kernel
-def square_columns(
-    flat: AnyArray,
-    count: int,
-    step: int,
-    width: int,
-    swap: Any,
-    sums: AnyArray,
-    squares: AnyArray,
-    before: int,
-    origin: AnyArray,
-    excess: AnyArray,
-    varsum: AnyArray,
-) -> None:
-    """Do the same as `deviate_columns` for integers of 8 or 16 bits, with exact sums of squares.
-
-    `sums` and `squares` are temporary; their dtypes must hold the sums of at most 32768 rows.
-    """
-    block = len(sums)
-    deviations = np.empty(block)
-    each = 1.0 / count
-    for start in range(0, width, block):
-        n = min(block, width - start)
-        added, squared, deviation = sums[:n], squares[:n], deviations[:n]
-        added[:] = 0
-        squared[:] = 0
-        eights = count - count % 8
-        for i in range(0, eights, 8):
-            _square_eight(added, squared, swap, *eight_rows(flat, i * step + start, step, n))
-        for i in range(eights, count):
-            _square_one(added, squared, swap, flat[i * step + start : i * step + start + n])
-        for j in range(n):
-            s = np.int64(added[j])
-            # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
-            deviation[j] = np.float64(np.int64(squared[j]) * count - s * s) * each
-        stop = start + n
-        state = origin[start:stop], excess[start:stop], varsum[start:stop]
-        merge_columns(before, *state, count, None, added, deviation)
-
-
-@kernel
 def merge_columns(
     before: int,
     origin: AnyArray,
@@ -183,42 +143,7 @@ def _deviate_eight(
         v = np.float64(swapped(g[j], swap)) - o
         w = np.float64(swapped(h[j], swap)) - o
         sums[j] += ((p + q) + (r + s)) + ((t + u) + (v + w))
-        squares[j] += ((p * p + q * q) + (r * r + s * s)) + ((t * t + u * u) + (v * v + w * w))
-
-
-@inner_kernel
-def _square_one(sums: AnyArray, squares: AnyArray, swap: Any, a: AnyArray) -> None:
-    """Add the values of a row, and their squares."""
-    wide, wider = sums.dtype.type, squares.dtype.type
-    for j in range(len(sums)):
-        x = wide(swapped(a[j], swap))
-        sums[j] += x
-        squares[j] += wider(wide(x * x))
-
-
-@inner_kernel
-def _square_eight(
-    sums: AnyArray,
-    squares: AnyArray,
-    swap: Any,
-    a: AnyArray,
-    b: AnyArray,
-    c: AnyArray,
-    d: AnyArray,
-    e: AnyArray,
-    f: AnyArray,
-    g: AnyArray,
-    h: AnyArray,
-) -> None:
-    """Add the values of eight rows, and their squares."""
-    wide, wider = sums.dtype.type, squares.dtype.type
-    for j in range(len(sums)):
-        p, q = wide(swapped(a[j], swap)), wide(swapped(b[j], swap))
-        r, s = wide(swapped(c[j], swap)), wide(swapped(d[j], swap))
-        t, u = wide(swapped(e[j], swap)), wide(swapped(f[j], swap))
-        v, w = wide(swapped(g[j], swap)), wide(swapped(h[j], swap))
-        sums[j] += ((p + q) + (r + s)) + ((t + u) + (v + w))
-        # each square fits the dtype of the sums, and 64-bit products would be slow
-        squares[j] += (
-            (wider(wide(p * p)) + wider(wide(q * q))) + (wider(wide(r * r)) + wider(wide(s * s)))
-        ) + ((wider(wide(t * t)) + wider(wide(u * u))) + (wider(wide(v * v)) + wider(wide(w * w))))
+        # chains of fused operations leave the units for additions to the differences and sums
+        squares[j] = (p * p + (q * q + (r * r + (s * s + squares[j])))) + (
+            t * t + (u * u + (v * v + w * w))
+        )

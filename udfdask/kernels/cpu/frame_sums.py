@@ -34,7 +34,7 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
     if narrow is None:
         total += np.add.reduce(tile.astype(total.dtype, copy=False), axis=0)
         return
-    rows = as_rows(tile).as_real()
+    rows = as_rows(tile, keeps_half=True).as_real()
     target = as_real(total)
     block = min(BLOCK, rows.width)
     if rows.flat.dtype == target.dtype and is_long(target.dtype):

@@ -37,6 +37,9 @@ def _operation(integer: str, floating: str) -> Any:
 plus = _operation("add", "fadd")
 """Return the sum; sums of 32-bit integers stay in 32 bits, where numba's `+` widens them."""
 
+minus = _operation("sub", "fsub")
+"""Return the difference; differences of narrow integers stay narrow."""
+
 times = _operation("mul", "fmul")
 """Return the product; products of 32-bit integers stay in 32 bits."""
 

@@ -31,7 +31,7 @@ def add_pixels(tile: AnyArray, total: AnyArray) -> None:
             tile.astype(total.dtype, copy=False), axis=tuple(range(1, tile.ndim))
         )
         return
-    rows = as_rows(tile)
+    rows = as_rows(tile, keeps_half=True)
     if rows.flat.dtype == total.dtype and is_long(total.dtype):
         require(add_rows_exactly(*rows, total), total.dtype)
         return

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.registry import cpu_target
 from numpy.lib.stride_tricks import as_strided
 
 from udfdask.kernels.cpu.compile import intrinsic
@@ -49,9 +51,37 @@ def as_native(tile: AnyArray) -> tuple[AnyArray, bool | None]:
     return tile.astype(native), None
 
 
+HALF = 2
+"""The value of `swap` for float16, which numba does not know: its bits are passed as uint16."""
+
+
+@cache
+def _has_half_instructions() -> bool:
+    """Return whether compiled code can convert float16, as x86 processors can since 2012."""
+    _, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return "+f16c" in features
+
+
+def as_readable(tile: AnyArray) -> tuple[AnyArray, bool | int | None]:
+    """Do the same as `as_native`, but return float16 as its bits if possible, with `HALF`."""
+    tile, swap = as_native(tile)
+    if tile.dtype != np.float16 or not tile.flags.aligned or not _has_half_instructions():
+        return tile, swap
+    return tile.view(np.uint16), HALF
+
+
 @intrinsic
 def swapped(context: Any, value: Any, swap: Any) -> Any:
-    """Return a value with its bytes swapped; return the value itself if `swap` is None."""
+    """Return a value with its bytes swapped; return the value itself if `swap` is None.
+
+    If `swap` is `HALF`, return the float32 number for the bits of a float16 number.
+    """
+
+    def half(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.fpext(builder.bitcast(values[0], ir.HalfType()), ir.FloatType())
+
+    if isinstance(swap, types.Integer):
+        return types.float32(value, swap), half
 
     def same(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return values[0]
@@ -80,8 +110,13 @@ class Rows(NamedTuple):
     """Values from the start of a frame to the start of the next one."""
     width: int
     """Values in a frame."""
-    swap: bool | None
-    """True if kernels must swap the bytes of each value, otherwise None."""
+    swap: bool | int | None
+    """True if kernels must swap the bytes of each value, `HALF` for float16, otherwise None."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values, after `swapped`."""
+        return np.dtype(np.float32) if self.swap == HALF else self.flat.dtype
 
     def as_real(self) -> Rows:
         """Return complex values as pairs of real values."""
@@ -102,12 +137,13 @@ class Rows(NamedTuple):
         return groups
 
 
-def as_rows(tile: AnyArray) -> Rows:
+def as_rows(tile: AnyArray, keeps_half: bool = False) -> Rows:
     """Return a tile of shape (n, *part), not empty, as rows; bool becomes uint8, float16 float32.
 
-    The tile is only copied if the pixels of a frame are not contiguous.
+    The tile is only copied if the pixels of a frame are not contiguous, and to convert float16,
+    unless the kernel reads it: `keeps_half`.
     """
-    tile, swap = as_native(tile)
+    tile, swap = as_readable(tile) if keeps_half else as_native(tile)
     if tile.dtype == np.float16:
         tile = tile.astype(np.float32)
     if not tile.flags.aligned:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import contracting_kernel, kernel
+from udfdask.kernels.cpu.exact_squares import MOST_SQUARES
 from udfdask.kernels.cpu.sparse_entries import Entries
-from udfdask.kernels.cpu.variance import MOST_SQUARES, merge_moments
+from udfdask.kernels.cpu.variance import merge_moments
 from udfdask.kernels.moment_arrays import LARGEST_ORIGIN, Moments
 from udfdask.types import AnyArray
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfdask.kernels.cpu.frame_reductions import deviate_columns, merge_columns, square_columns
+from udfdask.kernels.cpu.exact_squares import HALVES, LARGEST, MOST_SQUARES, square_columns
+from udfdask.kernels.cpu.frame_reductions import deviate_columns, merge_columns
 from udfdask.kernels.cpu.rows import as_real, as_rows, wider
 from udfdask.kernels.moment_arrays import Moments
 from udfdask.types import AnyArray
 
-BLOCK = 512
-"""Pixels at a time: their sums, and the values of many frames, stay in the first-level cache."""
+BLOCK = 1 << 12
+"""Pixels at a time: their sums stay in a cache. With fewer, frames are not read sequentially."""
+
+SMALL_BLOCK = 512
+"""Pixels at a time in few frames: the sums stay in the first-level cache, where they are merged."""
 
 SQUARE_BLOCK = 1 << 14
 """Pixels at a time if squares are added up exactly: their sums stay in a cache."""
 
-TOGETHER = 32
-"""Largest number of frames with a common origin."""
-
-SQUARES = {"u1": np.uint32, "i1": np.int32, "u2": np.uint64, "i2": np.int64}
-"""Integers whose squares are added up exactly, with the dtype of the sums of squares."""
-
-MOST_SQUARES = 1 << 15
-"""Largest number of frames whose squares are added up: their sums fit the dtypes above."""
+TOGETHER = 64
+"""Largest number of frames with a common origin. With 32, merging them took a fifth of the time."""
 
 
 def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
@@ -31,18 +29,20 @@ def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
         return
     if wider(tile.dtype) is None:
         tile = tile.astype(moments.excess.dtype)
-    rows = as_rows(tile).as_real()
+    rows = as_rows(tile, keeps_half=True).as_real()
     origin, excess, varsum = _as_real(moments)
-    squares = SQUARES.get(f"{rows.flat.dtype.kind}{rows.flat.dtype.itemsize}")
-    if squares is None:
+    dtype = f"{rows.dtype.kind}{rows.dtype.itemsize}"
+    if dtype not in LARGEST:
         for group in rows.cut(TOGETHER):
-            deviate_columns(*group, min(BLOCK, rows.width), before, origin, excess, varsum)
+            block = min(SMALL_BLOCK if group.frames < 8 else BLOCK, rows.width)
+            deviate_columns(*group, block, before, origin, excess, varsum)
             before += group.frames
     else:
         block = min(SQUARE_BLOCK, rows.width)
-        sums = np.empty(block, wider(rows.flat.dtype))
+        sums, halves = np.empty(block, wider(rows.dtype)), np.empty(block, HALVES[dtype])
         for group in rows.cut(MOST_SQUARES):
-            square_columns(*group, sums, np.empty(block, squares), before, origin, excess, varsum)
+            buffers = LARGEST[dtype], sums, halves
+            square_columns(*group, *buffers, before, origin, excess, varsum)
             before += group.frames
     _join_parts(varsum, moments)
 
