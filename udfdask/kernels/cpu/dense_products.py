@@ -22,7 +22,7 @@ DEPTH = 64
 MOST_MASKS = 64
 """Largest number of masks in a part: their sums for `DEPTH` frames fit the second-level cache."""
 
-BLOCK = 64
+BLOCK = 32
 """Number of vectors of pixels in a block. `MASKS` masks then take 16 KiB, half of the first-level
 cache; half as many were as fast, with twice as many 7 % slower for float32."""
 
@@ -49,6 +49,8 @@ class _Part(NamedTuple):
 class PackedMasks(NamedTuple):
     """Masks in the order in which `add_dense_products` reads them."""
 
+    masks: int
+    """Number of masks."""
     block: int
     """Number of vectors of pixels in a block."""
     longest: int
@@ -75,7 +77,7 @@ def pack(matrix: AnyArray, most: int | None = None) -> PackedMasks:
             if start < stop:
                 packed = _pack_part(matrix[first : first + count, start:stop], block, lanes)
                 parts.append(_Part(start, stop, first, count, packed))
-    return PackedMasks(block, longest - longest % block, tuple(parts))
+    return PackedMasks(masks, block, longest - longest % block, tuple(parts))
 
 
 def _pack_part(matrix: AnyArray, block: int, lanes: int) -> AnyArray:
@@ -95,13 +97,19 @@ def _pack_part(matrix: AnyArray, block: int, lanes: int) -> AnyArray:
 
 
 def add_dense_products(frames: AnyArray, masks: PackedMasks, out: AnyArray) -> None:
-    """Add the products of frames, shape (n, pixels), with masks to `out`, shape (n, masks)."""
+    """Add the products of frames, shape (n, pixels), with masks to `out`, shape (n, masks).
+
+    Complex pixels and complex results are pairs of real ones for the packed masks.
+    """
     n = len(frames)
     if not (n and masks.parts):
         return
+    if frames.dtype.kind == "c":
+        frames = np.ascontiguousarray(frames, frames.dtype.newbyteorder("="))
+        frames = frames.view(frames.real.dtype)
     if wider(frames.dtype) is None:
         frames = frames.astype(np.float64)
-    total = np.zeros(out.shape)
+    total = np.zeros((n, masks.masks))
     for part in masks.parts:
         pixels = frames[:, part.start : part.stop]
         width = len(part.packed) // (-(-part.count // MASKS) * MASKS)
@@ -111,7 +119,8 @@ def add_dense_products(frames: AnyArray, masks: PackedMasks, out: AnyArray) -> N
             pixels = filled
         sizes = masks.block, masks.longest, part.first, part.count
         multiply(*as_rows(pixels), part.packed, *sizes, total)
-    out += total.astype(out.dtype, copy=False)
+    sums = total.view(np.complex128) if out.dtype.kind == "c" else total
+    out += sums.astype(out.dtype, copy=False)
 
 
 @kernel
@@ -162,18 +171,16 @@ def _multiply_block(
     lanes = VECTOR_BYTES // packed.itemsize
     size = length * MASKS * lanes
     each = size // -(-n // FRAMES) + 1
+    ahead = place + groups * size
     at = 0
-    for _ in range(groups):
-        for i in range(0, n, FRAMES):
-            ahead = place + size + i // FRAMES * each  # a part of the next group of masks
-            for k in range(ahead, ahead + each, line):
-                prefetch(packed, k)
-            row = pixel + i * step
-            add_vector_products(
-                flat, swap, row, step, n - 1 - i, packed, place, length, sums, at
-            )
+    for i in range(0, n, FRAMES):
+        row = pixel + i * step
+        for k in range(place, place + groups * size, size):
+            for later in range(ahead, ahead + each, line):  # a part of the next block
+                prefetch(packed, later)
+            ahead += each
+            add_vector_products(flat, swap, row, step, n - 1 - i, packed, k, length, sums, at)
             at += FRAMES * MASKS * lanes
-        place += size
 
 
 @summing_kernel
@@ -181,8 +188,8 @@ def _add_lanes(sums: AnyArray, first: int, masks: int, total: AnyArray) -> None:
     """Add the sums in all lanes to `total`."""
     lanes = VECTOR_BYTES // sums.itemsize
     at = 0
-    for j in range(0, masks, MASKS):
-        for i in range(0, len(total), FRAMES):
+    for i in range(0, len(total), FRAMES):
+        for j in range(0, masks, MASKS):
             for f in range(i, i + FRAMES):
                 for m in range(j, j + MASKS):
                     if f < len(total) and m < masks:
