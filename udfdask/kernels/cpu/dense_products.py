@@ -40,7 +40,7 @@ class _Part(NamedTuple):
     """End of the pixels."""
     first: int
     """Number of the first mask."""
-    count: int
+    masks: int
     """Number of masks."""
     packed: AnyArray
     """Flat array, filled with zeros to whole vectors and to a multiple of `MASKS` masks."""
@@ -72,11 +72,11 @@ def pack(matrix: AnyArray, most: int | None = None) -> PackedMasks:
     whole = pixels - pixels % lanes
     parts = []
     for first in range(0, masks, MOST_MASKS):
-        count = min(MOST_MASKS, masks - first)
+        some = min(MOST_MASKS, masks - first)
         for start, stop in ((0, whole), (whole, pixels)):
             if start < stop:
-                packed = _pack_part(matrix[first : first + count, start:stop], block, lanes)
-                parts.append(_Part(start, stop, first, count, packed))
+                packed = _pack_part(matrix[first : first + some, start:stop], block, lanes)
+                parts.append(_Part(start, stop, first, some, packed))
     return PackedMasks(masks, block, longest - longest % block, tuple(parts))
 
 
@@ -112,12 +112,12 @@ def add_dense_products(frames: AnyArray, masks: PackedMasks, out: AnyArray) -> N
     total = np.zeros((n, masks.masks))
     for part in masks.parts:
         pixels = frames[:, part.start : part.stop]
-        width = len(part.packed) // (-(-part.count // MASKS) * MASKS)
+        width = len(part.packed) // (-(-part.masks // MASKS) * MASKS)
         if part.stop - part.start < width:
             filled = np.zeros((n, width), frames.dtype)
             filled[:, : part.stop - part.start] = pixels
             pixels = filled
-        sizes = masks.block, masks.longest, part.first, part.count
+        sizes = masks.block, masks.longest, part.first, part.masks
         multiply(*as_rows(pixels), part.packed, *sizes, total)
     sums = total.view(np.complex128) if out.dtype.kind == "c" else total
     out += sums.astype(out.dtype, copy=False)

@@ -65,7 +65,7 @@ def add_vector_products(
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pixels, masks, totals = (
+        memory, masks, totals = (
             _make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 5, 8)
         )
         _, _, first, step, last, _, place, length, _, at = values
@@ -78,26 +78,26 @@ def add_vector_products(
         for i in range(FRAMES):
             nearest = builder.select(builder.icmp_signed("<", _INDEX(i), last), _INDEX(i), last)
             start = builder.add(first, builder.mul(nearest, step))
-            rows.append(_vectors(builder, pixels, start, pixel))
+            rows.append(_vectors(builder, memory, start, pixel))
         sums_of = []
         for k in range(FRAMES * MASKS):  # LLVM keeps these variables in registers
             sums_of.append(_cgutils.alloca_once(builder, number))
             builder.store(_load(builder, totals, _INDEX(k), packed), sums_of[k])
         with _cgutils.for_range(builder, length, intp=_INDEX) as loop:
-            group = builder.mul(loop.index, _INDEX(MASKS))
-            factors = [
-                _load(builder, masks, builder.add(group, _INDEX(j)), packed) for j in range(MASKS)
-            ]
+            pixels = []
             for i, row in enumerate(rows):
                 # the pixels of the next block are far away for the processor, in another line
                 prefetch_line(builder, builder.gep(row, [builder.add(loop.index, length)]))
                 value = _load(builder, row, loop.index, flat)
                 if not isinstance(swap, types.NoneType):
                     value = _swapped(builder, value, flat.dtype.bitwidth)
-                value = _converted(builder, value, flat.dtype, number)
-                for j in range(MASKS):
+                pixels.append(_converted(builder, value, flat.dtype, number))
+            group = builder.mul(loop.index, _INDEX(MASKS))
+            for j in range(MASKS):  # one after the other: 16 registers have room for one factor
+                factor = _load(builder, masks, builder.add(group, _INDEX(j)), packed)
+                for i in range(FRAMES):
                     total = sums_of[i * MASKS + j]
-                    product = builder.fmul(value, factors[j], flags=("contract",))
+                    product = builder.fmul(pixels[i], factor, flags=("contract",))
                     more = builder.fadd(builder.load(total), product, flags=("contract",))
                     builder.store(more, total)
         for k in range(FRAMES * MASKS):
