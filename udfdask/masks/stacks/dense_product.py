@@ -18,6 +18,10 @@ from udfdask.types import AnyArray
 SHIFTED_BYTES = 1 << 20
 """Size of the frames that are shifted at a time, in bytes; at least one frame."""
 
+BATCH_BYTES, FEWEST = 4 << 20, 64
+"""Size of the frames that are multiplied at a time, in bytes, and their smallest number. With 64
+instead of 16 frames of 256 x 256 pixels, 64 masks, which no cache holds, took 0.75 of the time."""
+
 LARGEST = 2.0**62
 """Sums with an absolute value up to this fit into 64 bits."""
 
@@ -128,7 +132,14 @@ class MaskProduct:
 
         `part` is the signal slice of the tile.
         """
-        frames = tile.reshape(len(tile), part.shape.size)
+        size = part.shape.size
+        step = max(FEWEST, BATCH_BYTES // max(1, size * tile.itemsize))
+        for first in range(0, len(tile), step):
+            frames = tile[first : first + step]
+            self._add_batch(frames.reshape(len(frames), size), part, out[first : first + step])
+
+    def _add_batch(self, frames: AnyArray, part: Slice, out: AnyArray) -> None:
+        """Add the products of flat frames, which are so few that temporary arrays are small."""
         if not self._may_wrap:
             self._add_frames(frames, part, out)
             return
