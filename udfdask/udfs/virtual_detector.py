@@ -86,7 +86,7 @@ class VirtualDetectorUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    promises = Promises(adds_signal_parts=True, declares_once=True, takes_any_byte_order=True)
+    promises = Promises(adds_signal_parts=True, declares_once=True)
 
     def __init__(
         self,

@@ -85,7 +85,7 @@ def add_vector_products(
             builder.store(_load(builder, totals, _INDEX(k), packed), sums_of[k])
         with _cgutils.for_range(builder, length, intp=_INDEX) as loop:
             pixels = []
-            for i, row in enumerate(rows):
+            for row in rows:
                 # the pixels of the next block are far away for the processor, in another line
                 prefetch_line(builder, builder.gep(row, [builder.add(loop.index, length)]))
                 value = _load(builder, row, loop.index, flat)
