@@ -2,7 +2,7 @@
 
 Run it on a quiet machine: ``python asv_bench/dense_masks.py``. It prints the speed of each product
 as a share of the speed of a product of two matrices of 2048 x 2048 numbers in the same precision.
-"BLAS" converts the tile first, into memory that it keeps. The tiles are as large as the batches of a
+"BLAS" first converts the tile, into memory that it keeps. Tiles are as large as the batches of a
 run, the contestants take turns, and each time is the shortest of several rounds.
 
 udfdask uses the kernel for any number of masks, because it is the faster one almost everywhere;

@@ -1,7 +1,7 @@
 """Multiply pixels of some frames with some masks in vector registers.
 
-numba has no vectors of its own, so that this is LLVM code. A loop over scalars that LLVM turns into
-vectors keeps the sums in memory: it reads and writes a sum for each product.
+numba has no vectors, so this is LLVM code. The sums of some frames and masks stay in registers, and
+each vector of pixels is converted once, in a register, for all of these masks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _cgutils: Any = cgutils
 def _registers() -> tuple[int, int]:
     """Return the size of a vector register in bytes, and how many frames fit the registers.
 
-    Four masks need a register for each frame and mask, and one for each mask.
+    There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and
+    one vector of a mask.
     """
     target: Any = cpu_target
     _, _, features = target.target_context.codegen().magic_tuple()
