@@ -18,7 +18,7 @@ from udfdask.kernels.cpu.vector_products import FRAMES, MASKS, VECTOR_BYTES, add
 from udfdask.types import AnyArray
 
 DEPTH = 64
-"""Number of frames that are multiplied with a block of masks, which the second-level cache holds."""
+"""Number of frames that share a block of masks while the second-level cache holds it."""
 
 MOST_MASKS = 64
 """Largest number of masks in a part: their sums for `DEPTH` frames fit the second-level cache."""
