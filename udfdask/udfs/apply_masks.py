@@ -95,7 +95,9 @@ class ApplyMasksUDF(UDF):
     uint64 [29 68]
     """
 
-    promises = Promises(adds_signal_parts=True, declares_once=True)
+    promises = Promises(
+        adds_signal_parts=True, declares_once=True, takes_any_byte_order=True, streams_tiles=True
+    )
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.kernels.cuda.dense_products import add_dense_products
 from udfdask.kernels.overflow import add_exactly, require_near
-from udfdask.masks.stacks.dense_product import MaskProduct
+from udfdask.masks.stacks.dense_product import MaskProduct, real_masks, region_of
 from udfdask.masks.stacks.tile_matrix import Region
 
 
@@ -21,6 +21,8 @@ class DeviceMaskProduct(MaskProduct):
     Each matrix is copied to the device once, in the dtype of the multiplication. `backend` is the
     backend of the tiles.
     """
+
+    _narrowest = 128  # a product of cuBLAS adds up no more pixels than that
 
     def __init__(self, backend: DenseBackend, *args: Any) -> None:
         self._backend = backend
@@ -52,9 +54,12 @@ class DeviceMaskProduct(MaskProduct):
 
     def _matrix(self, part: Slice) -> tuple[Any, int | None]:
         """Return a part of the masks on the device, shape (pixels, masks), and its exact length."""
-        region = tuple(zip(part.origin, part.shape, strict=True))
+        region = region_of(part)
         with self._lock:
             if region not in self._uploaded:
-                cut = self._cut_dense(part)
-                self._uploaded[region] = (self._backend.share(cut.masks), cut.most)
+                masks, most = self._dense(part)
+                if self._split:
+                    masks = real_masks(masks, self._data)
+                matrix = self._backend.share(np.ascontiguousarray(masks.T))
+                self._uploaded[region] = (matrix, most)
             return self._uploaded[region]

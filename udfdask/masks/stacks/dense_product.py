@@ -1,4 +1,4 @@
-"""Compute dot products of tiles with a stack of masks, with BLAS or with sparse kernels."""
+"""Compute dot products of tiles with a stack of masks, dense or sparse."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.kernels.cpu.dense_products import add_dense_products
 from udfdask.kernels.cpu.windows import moved_back, overlap
 from udfdask.kernels.overflow import add_exactly, require_near
 from udfdask.masks.stacks.container import MaskContainer
-from udfdask.masks.stacks.tile_matrix import Region, entries
+from udfdask.masks.stacks.tile_matrix import Region, dense_matrix, entries
 from udfdask.types import AnyArray
 
 SHIFTED_BYTES = 1 << 20
 """Size of the frames that are shifted at a time, in bytes; at least one frame."""
 
-NARROWEST = 128
-"""Number of pixels over which a product must be exact in float32 to be faster than float64."""
+BATCH_BYTES, FEWEST = 4 << 20, 64
+"""Size of the frames that are multiplied at a time, in bytes, and their smallest number. With 64
+instead of 16 frames of 256 x 256 pixels, 64 masks, which no cache holds, took 0.75 of the time."""
 
 LARGEST = 2.0**62
 """Sums with an absolute value up to this fit into 64 bits."""
@@ -69,21 +69,22 @@ def check_masks(container: MaskContainer, sig: Shape, wanted: Any = None) -> Non
 def pays_sparse(masks: int, values: int, pixels: int) -> bool:
     """Return whether masks with `values` nonzero values are faster as sparse masks.
 
-    Measured on 16-bit frames of 128 x 128 pixels, on one core, in ns for each pixel of a frame:
-    BLAS takes 0.15 to convert the pixel and 0.024 for each mask; sparse kernels take either 0.5
-    for each value, or 0.65 and 0.12 for each value.
+    Measured on frames of 128 x 128 pixels, 16-bit integers and float32, on one core, in ns for each
+    pixel of a frame: dense masks take 0.022 for each mask in groups of four, and at least 0.1;
+    sparse kernels take either 0.5 for each value, or 0.5 and 0.09 for each value.
     """
     density = values / max(1, pixels)
-    return min(0.5 * density, 0.65 + 0.12 * density) < 0.15 + 0.024 * masks
+    dense = max(0.1, 0.022 * 4 * -(-masks // 4))
+    return min(0.5 * density, 0.5 + 0.09 * density) < dense
 
 
-class _Cut(NamedTuple):
-    """Masks within a region, ready for a product."""
+class DenseMasks(NamedTuple):
+    """Masks within a region, in the dtype of the multiplication."""
 
-    masks: Any
-    """Dense matrix of shape (pixels, masks), or MaskEntries."""
+    matrix: AnyArray
+    """Matrix of shape (masks, pixels)."""
     most: int | None
-    """Number of pixels over which a product of integers is exact in a dense matrix of floats."""
+    """Number of products of integers that a matrix of floats adds up exactly, if that matters."""
 
 
 class MaskProduct:
@@ -91,6 +92,9 @@ class MaskProduct:
 
     All threads share it. Only the dictionary of cut masks changes.
     """
+
+    _narrowest = 16
+    """Number of products that float32 must add up exactly to be faster than float64."""
 
     def __init__(self, container: MaskContainer, data: np.dtype[Any], dtype: np.dtype[Any]) -> None:
         self._container = container
@@ -129,7 +133,14 @@ class MaskProduct:
 
         `part` is the signal slice of the tile.
         """
-        frames = tile.reshape(len(tile), part.shape.size)
+        size = part.shape.size
+        step = max(FEWEST, BATCH_BYTES // max(1, size * tile.itemsize))
+        for first in range(0, len(tile), step):
+            frames = tile[first : first + step]
+            self._add_batch(frames.reshape(len(frames), size), part, out[first : first + step])
+
+    def _add_batch(self, frames: AnyArray, part: Slice, out: AnyArray) -> None:
+        """Add the products of flat frames, which are so few that temporary arrays are small."""
         if not self._may_wrap:
             self._add_frames(frames, part, out)
             return
@@ -147,14 +158,17 @@ class MaskProduct:
 
     def _add_frames(self, frames: AnyArray, part: Slice, out: AnyArray) -> None:
         """Add the products of flat frames; sums of integers are correct modulo 2**64."""
-        cut = self._within(part)
-        target = out.view(self._real) if self._split else out
+        masks = self._within(part)
         if self.is_sparse:
             from udfdask.kernels.cpu.sparse_mask_products import add_sparse_products
 
-            add_sparse_products(frames, cut.masks, target)
+            add_sparse_products(frames, masks, out.view(self._real) if self._split else out)
+        elif isinstance(masks, np.ndarray):
+            out += frames @ masks
         else:
-            add_dense_products(frames, cut.masks, target, cut.most)
+            from udfdask.kernels.cpu.dense_products import add_dense_products  # loads numba
+
+            add_dense_products(frames, masks, out)
 
     def add_shifted(
         self, tile: AnyArray, part: Slice, shift: tuple[int, ...], out: AnyArray
@@ -189,7 +203,7 @@ class MaskProduct:
 
     def _within(self, part: Slice) -> Any:
         """Return a part of the masks in the format and dtype of the multiplication."""
-        region = tuple(zip(part.origin, part.shape, strict=True))
+        region = region_of(part)
         cut = self._cuts.get(region)
         if cut is None:
             cut = self._cut_sparse(region) if self.is_sparse else self._cut_dense(part)
@@ -197,23 +211,41 @@ class MaskProduct:
         return cut
 
     def _cut_dense(self, part: Slice) -> Any:
-        """Return a dense matrix; BLAS multiplies integers as floats if that is exact."""
-        get = self._container.get
-        if self._dtype.kind == "c":
-            matrix = get(part, dtype=self._dtype, sparse_backend=False)
-            return _Cut(matrix.view(self._real) if self._split else matrix, None)
-        if self._dtype.kind == "f":
-            return _Cut(get(part, dtype=self._dtype, sparse_backend=False), None)
-        own = self._container.computed_masks.dtype
-        matrix = get(part, dtype=own, sparse_backend=False)
-        weights = np.abs(matrix, dtype=np.float64)
+        """Return packed masks, or a matrix (pixels, masks) of a dtype that NumPy multiplies.
+
+        Threads and runs share packed masks.
+        """
+        if self._dtype.char in "gG":
+            return self._container.get(part, dtype=self._dtype, sparse_backend=False)
+
+        def make() -> Any:
+            from udfdask.kernels.cpu.dense_products import pack  # loads numba
+
+            matrix, most = self._dense(part)
+            if matrix.dtype.kind in "iu":
+                return matrix.T
+            return pack(real_masks(matrix, self._data), most)
+
+        key = ("product", region_of(part), self._data, self._dtype)
+        return self._container._stack.once(key, make)
+
+    def _dense(self, part: Slice) -> DenseMasks:
+        """Return the masks as floats if their products with integers are exact, or as integers."""
+        masks, region = self._container.computed_masks, region_of(part)
+
+        def matrix(dtype: Any) -> AnyArray:
+            return dense_matrix(masks, region, np.dtype(dtype), transpose=False)
+
+        if self._dtype.kind in "fc":
+            return DenseMasks(matrix(self._dtype), None)
+        weights = np.abs(matrix(masks.dtype), dtype=np.float64)
         most_of_data = highest(self._data)
-        if most_of_data * weights.sum(axis=0).max(initial=0) > EXACT:
-            return _Cut(get(part, dtype=self._dtype, sparse_backend=False), None)
+        if most_of_data * weights.sum(axis=1).max(initial=0) > EXACT:
+            return DenseMasks(matrix(self._dtype), None)
         most = int(EXACT_SINGLE // max(1, most_of_data * weights.max(initial=0)))
-        if most < NARROWEST:
-            return _Cut(get(part, dtype=np.float64, sparse_backend=False), len(matrix))
-        return _Cut(get(part, dtype=np.float32, sparse_backend=False), most)
+        if most < self._narrowest:
+            return DenseMasks(matrix(np.float64), weights.shape[1])
+        return DenseMasks(matrix(np.float32), most)
 
     def _cut_sparse(self, region: Region) -> Any:
         """Return the nonzero values of the masks."""
@@ -230,7 +262,7 @@ class MaskProduct:
         rows = (starts, pixels.astype(np.uint32), values.astype(wide), values.astype(narrow))
         for array in rows:  # all threads share them
             array.flags.writeable = False
-        return _Cut(MaskEntries(*rows), None)
+        return MaskEntries(*rows)
 
     def _entries(self, region: Region) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Return masks, pixels and nonzero values in a region, complex ones in two if split."""
@@ -251,6 +283,28 @@ class MaskProduct:
         if self._dtype.kind in "fc" or self._bound(which, values) <= EXACT:
             return np.result_type(self._real, np.float64)
         return self._dtype
+
+
+def region_of(part: Slice) -> Region:
+    """Return a signal slice as a region."""
+    return tuple(zip(part.origin, part.shape, strict=True))
+
+
+def real_masks(matrix: AnyArray, data: np.dtype[Any]) -> AnyArray:
+    """Return complex masks, shape (masks, pixels), as pairs of real masks; others as they are.
+
+    The products with the pair of a mask are the real and the imaginary part of its product. If the
+    data are complex, a mask has a value for the real and one for the imaginary part of each pixel.
+    """
+    if matrix.dtype.kind != "c":
+        return matrix
+    parts = 2 if data.kind == "c" else 1
+    masks, pixels = matrix.shape
+    pairs = np.empty((masks, 2, pixels, parts), matrix.real.dtype)
+    pairs[:, 0, :, 0], pairs[:, 1, :, 0] = matrix.real, matrix.imag
+    if parts == 2:
+        pairs[:, 0, :, 1], pairs[:, 1, :, 1] = -matrix.imag, matrix.real
+    return pairs.reshape(2 * masks, parts * pixels)
 
 
 def highest(data: np.dtype[Any]) -> int:

@@ -56,7 +56,11 @@ class MaskStack:
                 return dense_matrix(self.masks, region, dtype, transpose)
             return sparse_matrix(self.masks, region, dtype, transpose, form)
 
-        return self._matrices.get((region, dtype, form, transpose), make)
+        return self.once((region, dtype, form, transpose), make)
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what `make` makes of the masks, once per process for each key."""
+        return self._matrices.get(key, make)
 
 
 def _call(factories: Factories) -> list[Any]:

@@ -1,0 +1,102 @@
+"""Products of a tile with dense masks on one core: udfdask's kernel and BLAS, against sgemm.
+
+Run it on a quiet machine: ``python asv_bench/dense_masks.py``. It prints the speed of each product
+as a share of the speed of a product of two matrices of 2048 x 2048 numbers in the same precision.
+"BLAS" first converts the tile, into memory that it keeps. Tiles are as large as the batches of a
+run, the contestants take turns, and each time is the shortest of several rounds.
+
+udfdask uses the kernel for any number of masks, because it is the faster one almost everywhere;
+this table shows where it is not.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from udfdask.kernels.cpu.dense_products import add_dense_products, pack
+from udfdask.masks.stacks.dense_product import BATCH_BYTES, FEWEST
+
+DTYPES = {
+    "uint8": "f4",
+    "uint16": "f4",
+    ">u2": "f4",
+    "float32": "f4",
+    "int32": "f8",
+    "float64": "f8",
+}
+"""Dtypes of the data, with the precision of the products."""
+
+GOAL = 0.8
+"""Share of the speed of a large product that is to be reached from four masks on."""
+
+
+def cpu_seconds(function: Callable[[], object]) -> float:
+    """Return the CPU time of the second of two calls: the first one fills the caches."""
+    function()
+    start = time.thread_time()
+    function()
+    return time.thread_time() - start
+
+
+def shortest(contestants: list[Callable[[], object]], seconds: float) -> list[float]:
+    """Return the shortest time of each contestant; they take turns for a while."""
+    times: list[list[float]] = [[] for _ in contestants]
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times[0]) < 3:
+        for own, function in zip(times, contestants, strict=True):
+            own.append(cpu_seconds(function))
+    return [min(own) for own in times]
+
+
+def shares(dtype: str, side: int, count: int, seconds: float) -> tuple[float, float]:
+    """Return the speeds of kernel and BLAS as shares of the speed of a large product."""
+    rng = np.random.default_rng(0)
+    precision, pixels = DTYPES[dtype], side * side
+    frames = max(FEWEST, BATCH_BYTES // (pixels * np.dtype(dtype).itemsize))
+    tile = rng.integers(0, 200, (frames, pixels)).astype(dtype)
+    masks = rng.random((count, pixels)).astype(precision)
+    columns, packed = np.ascontiguousarray(masks.T), pack(masks)
+    out = np.zeros((frames, count), precision)
+    converted = np.empty((frames, pixels), precision)
+    large = rng.random((2048, 2048)).astype(precision)
+
+    def by_blas() -> None:
+        np.copyto(converted, tile)
+        np.matmul(converted, columns, out=out)
+
+    times = shortest(
+        [lambda: large @ large, lambda: add_dense_products(tile, packed, out), by_blas], seconds
+    )
+    speed, *others = (
+        work / t for work, t in zip((2048**3, *[tile.size * count] * 2), times, strict=True)
+    )
+    return others[0] / speed, others[1] / speed
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each cell")
+    parser.add_argument("--masks", type=int, nargs="+", default=[1, 4, 16, 64, 500])
+    parser.add_argument("--dtypes", nargs="+", default=list(DTYPES), choices=list(DTYPES))
+    args = parser.parse_args()
+    print("| tile | masks | kernel | BLAS | faster | goal |", "|---" * 6 + "|", sep="\n")
+    with threadpool_limits(1, "blas"):
+        for dtype in args.dtypes:
+            for side in (128, 256):
+                for count in args.masks:
+                    own, blas = shares(dtype, side, count, args.seconds)
+                    faster = "kernel" if own >= blas else "BLAS"
+                    goal = "" if count < 4 else "reached" if own >= GOAL else "**missed**"
+                    print(
+                        f"| {dtype}, {side} x {side} | {count} | {own:.2f} | {blas:.2f} | "
+                        f"{faster} | {goal} |",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()

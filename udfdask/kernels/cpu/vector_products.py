@@ -1,0 +1,148 @@
+"""Multiply pixels of some frames with some masks in vector registers.
+
+numba has no vectors, so this is LLVM code. The sums of some frames and masks stay in registers, and
+each vector of pixels is converted once, in a register, for all of these masks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+from numba.np import arrayobj
+
+from udfdask.kernels.cpu.compile import intrinsic
+from udfdask.kernels.cpu.intrinsics import prefetch_line
+
+_make_array: Any = arrayobj.make_array
+_cgutils: Any = cgutils
+
+
+def _registers() -> tuple[int, int]:
+    """Return the size of a vector register in bytes, and how many frames fit the registers.
+
+    There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and
+    one vector of a mask.
+    """
+    target: Any = cpu_target
+    _, _, features = target.target_context.codegen().magic_tuple()
+    if "+avx512f" in features:
+        return 64, 4  # 32 registers
+    return (32, 3) if "+avx2" in features else (16, 3)  # 16 registers
+
+
+VECTOR_BYTES, FRAMES = _registers()
+"""Size of a vector in bytes, and number of frames that are multiplied at the same time."""
+
+MASKS = 4
+"""Number of masks that are multiplied at the same time."""
+
+_INDEX = ir.IntType(64)
+
+
+@intrinsic
+def add_vector_products(
+    context: Any,
+    flat: Any,
+    swap: Any,
+    first: Any,
+    step: Any,
+    last: Any,
+    packed: Any,
+    place: Any,
+    count: Any,
+    sums: Any,
+    at: Any,
+) -> Any:
+    """Add products of `count` vectors of pixels of `FRAMES` frames and `MASKS` masks to `sums`.
+
+    Frame i starts at pixel ``first + min(i, last) * step`` of `flat`; bytes are swapped unless
+    `swap` is None. The masks start at `place` of `packed`: a vector of each mask for the first
+    vector of pixels, then for the next. The sums start at `at` of `sums`: a vector for each frame
+    and mask.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        memory, masks, totals = (
+            _make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 5, 8)
+        )
+        _, _, first, step, last, _, place, length, _, at = values
+        lanes = VECTOR_BYTES * 8 // packed.dtype.bitwidth
+        number = ir.VectorType(context.get_value_type(packed.dtype), lanes)
+        pixel = ir.VectorType(context.get_value_type(flat.dtype), lanes)
+        masks = _vectors(builder, masks, place, number)
+        totals = _vectors(builder, totals, at, number)
+        rows = []
+        for i in range(FRAMES):
+            nearest = builder.select(builder.icmp_signed("<", _INDEX(i), last), _INDEX(i), last)
+            start = builder.add(first, builder.mul(nearest, step))
+            rows.append(_vectors(builder, memory, start, pixel))
+        sums_of = []
+        for k in range(FRAMES * MASKS):  # LLVM keeps these variables in registers
+            sums_of.append(_cgutils.alloca_once(builder, number))
+            builder.store(_load(builder, totals, _INDEX(k), packed), sums_of[k])
+        with _cgutils.for_range(builder, length, intp=_INDEX) as loop:
+            pixels = []
+            for row in rows:
+                # the pixels of the next block are far away for the processor, in another line
+                prefetch_line(builder, builder.gep(row, [builder.add(loop.index, length)]))
+                value = _load(builder, row, loop.index, flat)
+                if not isinstance(swap, types.NoneType):
+                    value = _swapped(builder, value, flat.dtype.bitwidth)
+                pixels.append(_converted(builder, value, flat.dtype, number))
+            group = builder.mul(loop.index, _INDEX(MASKS))
+            for j in range(MASKS):  # one after the other: 16 registers have room for one factor
+                factor = _load(builder, masks, builder.add(group, _INDEX(j)), packed)
+                for i in range(FRAMES):
+                    total = sums_of[i * MASKS + j]
+                    product = builder.fmul(pixels[i], factor, flags=("contract",))
+                    more = builder.fadd(builder.load(total), product, flags=("contract",))
+                    builder.store(more, total)
+        for k in range(FRAMES * MASKS):
+            target = builder.gep(totals, [_INDEX(k)])
+            builder.store(builder.load(sums_of[k]), target, align=_alignment(packed))
+        return context.get_dummy_value()
+
+    arguments = (flat, swap, first, step, last, packed, place, count, sums, at)
+    return types.void(*arguments), generate
+
+
+def _vectors(builder: Any, numbers: Any, index: Any, vector: Any) -> Any:
+    """Return a pointer to vectors that start at an element of an array."""
+    return builder.bitcast(builder.gep(numbers, [index]), vector.as_pointer())
+
+
+def _load(builder: Any, vectors: Any, index: Any, array: Any) -> Any:
+    """Return a vector of an array."""
+    return builder.load(builder.gep(vectors, [index]), align=_alignment(array))
+
+
+def _alignment(array: Any) -> int:
+    """Return the alignment of an array: that of its numbers, in bytes."""
+    size: int = array.dtype.bitwidth // 8
+    return size
+
+
+def _swapped(builder: Any, value: Any, bits: int) -> Any:
+    """Return a vector of numbers with the bytes of each number swapped."""
+    plain = ir.VectorType(ir.IntType(bits), value.type.count)
+    kind = ir.FunctionType(plain, [plain])
+    name = f"llvm.bswap.v{plain.count}i{bits}"
+    swap = _cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.bitcast(builder.call(swap, [builder.bitcast(value, plain)]), value.type)
+
+
+def _converted(builder: Any, value: Any, dtype: Any, target: Any) -> Any:
+    """Return a vector of numbers of a dtype, converted to the vector type `target` of floats."""
+    if value.type == target:
+        return value
+    if isinstance(dtype, types.Float):
+        return (builder.fpext if dtype.bitwidth == 32 else builder.fptrunc)(value, target)
+    if dtype.bitwidth < 32:  # processors only convert integers of at least 32 bits
+        wide = ir.VectorType(ir.IntType(32), target.count)
+        value = (builder.sext if dtype.signed else builder.zext)(value, wide)
+        return builder.sitofp(value, target)
+    return (builder.sitofp if dtype.signed else builder.uitofp)(value, target)
