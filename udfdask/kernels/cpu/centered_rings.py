@@ -6,10 +6,19 @@ import math
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.np import arrayobj
 
-from udfdask.kernels.cpu.compile import summing_kernel
+from udfdask.kernels.cpu.compile import inner_kernel, intrinsic, summing_kernel
 from udfdask.kernels.cpu.rows import swapped
 from udfdask.types import AnyArray
+
+SETS = 8
+"""Sets of sums, used in turns: an addition need not wait for that of the pixel before. Also the
+number of distances in a vector."""
+
+_make_array: Any = arrayobj.make_array
 
 
 def add_rings_about(
@@ -63,12 +72,12 @@ def _add_wide_rings(
     """Add rings that are at least a pixel thick: each pixel is in at most two of them.
 
     These are the rings on both sides of the nearest edge. Edge e separates ring e - 1 from ring e.
-    `soft` is the weight in ring e, `rest` that in ring e - 1. Each edge has four sums: of
-    rest * I, of soft * I, of rest and of soft.
+    Each edge has four sums: of rest * I, of soft * I, of rest and of soft, where `soft` is the
+    weight in ring e and `rest` that in ring e - 1.
     """
     n_rings = sums.shape[1]
-    # pixels use two sets alternately: an addition need not wait for that of the previous pixel
-    at_edge = np.empty((2, n_rings + 1, 4))
+    at_edge = np.empty((SETS, n_rings + 1, 4))
+    edges, soft, values = np.empty(width + SETS, np.int32), np.empty(width + SETS), np.empty(width)
     for f in range(sums.shape[0]):
         cy, cx = centers[f, 0] - oy, centers[f, 1] - ox
         if not (math.isfinite(cy) and math.isfinite(cx)):
@@ -77,26 +86,74 @@ def _add_wide_rings(
         at_edge[:] = 0
         for y in range(height):
             first, stop = _columns(y, cy, cx, inner + n_rings * thickness + 0.5, width)
-            row = flat[f * frame_step + y * row_step + first :]
-            for j in range(stop - first):
-                value = np.float64(swapped(row[j], swap))
-                d = math.sqrt((y - cy) ** 2 + (first + j - cx) ** 2)
-                edge = min(max(int((d - inner) / thickness + 0.5), 0), n_rings)
-                soft = min(max(d - inner - edge * thickness + 0.5, 0.0), 1.0)
-                if d < 0.5 and inner < 0.5:
-                    soft = 1 - inner
-                rest = 1 - soft
-                four = at_edge[j & 1, edge]
-                # a NaN must not reach a ring in which it has no weight
-                four[0] += rest * value if rest > 0 else 0.0
-                four[1] += soft * value if soft > 0 else 0.0
-                four[2] += rest
-                four[3] += soft
+            start, n = f * frame_step + y * row_step + first, stop - first
+            padded = -(-n // SETS) * SETS  # whole vectors: single values take longer
+            _find_edges(
+                y - cy, first - cx, inner, thickness, n_rings, edges[:padded], soft[:padded]
+            )
+            row = flat[start : start + n]
+            for j in range(n):
+                values[j] = np.float64(swapped(row[j], swap))
+            for j in range(n):
+                _add_at_edge(at_edge, edges[j], soft[j], values[j])
         for b in range(n_rings):
-            for k in range(2):
+            for k in range(SETS):
                 below, above = at_edge[k, b], at_edge[k, b + 1]
                 sums[f, b] += below[1] + above[0]
                 covered[f, b] += below[3] + above[2]
+
+
+@inner_kernel
+def _find_edges(
+    dy: float, dx: float, inner: float, thickness: float, last: int, edges: Any, soft: Any
+) -> None:
+    """Write the nearest edge of each pixel of a row, and its weight in the ring beyond this edge.
+
+    The first pixel is at (dy, dx) from the center. Edges are numbered through all sets.
+    """
+    per_pixel = 1 / thickness
+    for j in range(len(edges)):
+        d = math.sqrt(dy * dy + (dx + j) * (dx + j))
+        edge = min(max(np.floor((d - inner) * per_pixel + 0.5), 0.0), np.float64(last))
+        weight = min(max(d - inner - edge * thickness + 0.5, 0.0), 1.0)
+        soft[j] = 1 - inner if d < 0.5 and inner < 0.5 else weight
+        edges[j] = np.int32(edge) + (j % SETS) * (last + 1)
+
+
+@intrinsic
+def _add_at_edge(context: Any, sums: Any, edge: Any, soft: Any, value: Any) -> Any:
+    """Add rest * value, soft * value, rest and soft to the four sums of an edge, as one vector.
+
+    A NaN does not reach a ring in which it has no weight.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = _make_array(signature.args[0])(context, builder, values[0])
+        _, edge, soft, value = values
+        four = ir.VectorType(soft.type, 4)
+
+        def vector(*numbers: float) -> Any:
+            return ir.Constant(four, numbers)
+
+        def spread(number: Any, others: Any, which: list[int]) -> Any:
+            first = builder.insert_element(others, number, ir.IntType(32)(0))
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), 4), which)
+            return builder.shuffle_vector(first, others, mask)
+
+        softs = spread(soft, vector(0, 0, 0, 0), [0, 0, 0, 0])
+        signed = builder.fmul(softs, vector(-1, 1, -1, 1), flags=("contract",))
+        weights = builder.fadd(signed, vector(1, 0, 1, 0), flags=("contract",))
+        factors = spread(value, vector(1, 1, 1, 1), [0, 0, 5, 6])
+        products = builder.fmul(weights, factors, flags=("contract",))
+        counts = builder.fcmp_ordered(">", weights, vector(0, 0, 0, 0))
+        place = builder.gep(array.data, [builder.mul(edge, edge.type(4))])
+        place = builder.bitcast(place, four.as_pointer())
+        before = builder.load(place, align=8)
+        after = builder.fadd(before, products, flags=("contract",))
+        builder.store(builder.select(counts, after, before), place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(sums, types.intp, soft, value), generate
 
 
 @summing_kernel
