@@ -75,7 +75,6 @@ def _transpose_square(
     size = flat.dtype.bitwidth // 8
     side = 8 if size == 8 else 16
     swaps = not isinstance(swap, types.NoneType)
-    signed = getattr(flat.dtype, "signed", False)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         source = _make_array(signature.args[0])(context, builder, values[0])
@@ -91,10 +90,10 @@ def _transpose_square(
             pointer = builder.bitcast(builder.gep(source.data, [start]), raw.as_pointer())
             row = builder.load(pointer, align=1)
             prefetch_at(builder, pointer, AHEAD)
-            rows.append(_reversed_bytes(builder, row, size) if swaps else row)
+            rows.append(reversed_bytes(builder, row, size) if swaps else row)
         number = context.get_value_type(signature.args[6].dtype)
         for p, column in enumerate(_transposed(builder, rows)):
-            lanes = _as_floats(builder, column, ir.VectorType(number, side), signed)
+            lanes = widened(builder, column, flat.dtype, number)
             slot = builder.add(target, ir.Constant(index, p * LANES))
             pointer = builder.bitcast(builder.gep(drain.data, [slot]), lanes.type.as_pointer())
             builder.store(lanes, pointer, align=1)
@@ -122,7 +121,7 @@ def _shuffle(builder: Any, first: Any, second: Any, which: list[int]) -> Any:
     return builder.shuffle_vector(first, second, mask)
 
 
-def _reversed_bytes(builder: Any, row: Any, size: int) -> Any:
+def reversed_bytes(builder: Any, row: Any, size: int) -> Any:
     """Return a vector with the bytes of each element reversed."""
     count = row.type.count * size
     plain = builder.bitcast(row, ir.VectorType(ir.IntType(8), count))
@@ -130,10 +129,13 @@ def _reversed_bytes(builder: Any, row: Any, size: int) -> Any:
     return builder.bitcast(_shuffle(builder, plain, plain, order), row.type)
 
 
-def _as_floats(builder: Any, column: Any, kind: Any, signed: bool) -> Any:
-    """Return a vector of numbers converted to a vector type of floating numbers."""
-    if column.type == kind:
-        return column
-    if not isinstance(column.type.element, ir.IntType):
-        return builder.fpext(column, kind)
-    return builder.sitofp(column, kind) if signed else builder.uitofp(column, kind)
+def widened(builder: Any, vector: Any, source: Any, kind: Any) -> Any:
+    """Return a vector of numbers of a numba type, converted to an LLVM type at least as wide."""
+    target = ir.VectorType(kind, vector.type.count)
+    if vector.type == target:
+        return vector
+    if isinstance(source, types.Float):
+        return builder.fpext(vector, target)
+    if isinstance(kind, ir.IntType):
+        return (builder.sext if source.signed else builder.zext)(vector, target)
+    return (builder.sitofp if source.signed else builder.uitofp)(vector, target)
