@@ -11,6 +11,7 @@ from numba import types
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import inner_kernel, intrinsic, summing_kernel
+from udfdask.kernels.cpu.intrinsics import plus, times
 from udfdask.kernels.cpu.rows import swapped
 from udfdask.types import AnyArray
 
@@ -95,7 +96,7 @@ def _add_wide_rings(
             for j in range(n):
                 values[j] = np.float64(swapped(row[j], swap))
             for j in range(n):
-                _add_at_edge(at_edge, edges[j], soft[j], values[j])
+                _add_at_edge(at_edge, edges[j], soft[j], values[j], flat)
         for b in range(n_rings):
             for k in range(SETS):
                 below, above = at_edge[k, b], at_edge[k, b + 1]
@@ -112,24 +113,27 @@ def _find_edges(
     The first pixel is at (dy, dx) from the center. Edges are numbered through all sets.
     """
     per_pixel = 1 / thickness
+    per_set = np.int32(last + 1)
     for j in range(len(edges)):
-        d = math.sqrt(dy * dy + (dx + j) * (dx + j))
+        column = np.int32(j)  # vectors of 64-bit integers need AVX-512
+        x = dx + np.float64(column)
+        d = math.sqrt(dy * dy + x * x)
         edge = min(max(np.floor((d - inner) * per_pixel + 0.5), 0.0), np.float64(last))
         weight = min(max(d - inner - edge * thickness + 0.5, 0.0), 1.0)
         soft[j] = 1 - inner if d < 0.5 and inner < 0.5 else weight
-        edges[j] = np.int32(edge) + (j % SETS) * (last + 1)
+        edges[j] = plus(np.int32(edge), times(np.int32(column & (SETS - 1)), per_set))
 
 
 @intrinsic
-def _add_at_edge(context: Any, sums: Any, edge: Any, soft: Any, value: Any) -> Any:
+def _add_at_edge(context: Any, sums: Any, edge: Any, soft: Any, value: Any, frame: Any) -> Any:
     """Add rest * value, soft * value, rest and soft to the four sums of an edge, as one vector.
 
-    A NaN does not reach a ring in which it has no weight.
+    `frame` is the array of which the value is.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = _make_array(signature.args[0])(context, builder, values[0])
-        _, edge, soft, value = values
+        _, edge, soft, value, _ = values
         four = ir.VectorType(soft.type, 4)
 
         def vector(*numbers: float) -> Any:
@@ -145,15 +149,17 @@ def _add_at_edge(context: Any, sums: Any, edge: Any, soft: Any, value: Any) -> A
         weights = builder.fadd(signed, vector(1, 0, 1, 0), flags=("contract",))
         factors = spread(value, vector(1, 1, 1, 1), [0, 0, 5, 6])
         products = builder.fmul(weights, factors, flags=("contract",))
-        counts = builder.fcmp_ordered(">", weights, vector(0, 0, 0, 0))
         place = builder.gep(array.data, [builder.mul(edge, edge.type(4))])
         place = builder.bitcast(place, four.as_pointer())
         before = builder.load(place, align=8)
+        if isinstance(frame.dtype, types.Float):  # a NaN must not reach a ring without a weight
+            counts = builder.fcmp_ordered(">", weights, vector(0, 0, 0, 0))
+            products = builder.select(counts, products, vector(0, 0, 0, 0))
         after = builder.fadd(before, products, flags=("contract",))
-        builder.store(builder.select(counts, after, before), place, align=8)
+        builder.store(after, place, align=8)
         return context.get_dummy_value()
 
-    return types.void(sums, types.intp, soft, value), generate
+    return types.void(sums, types.intp, soft, value, frame), generate
 
 
 @summing_kernel
