@@ -58,6 +58,14 @@ def test_sums_that_do_not_fit_64_bits(dtype, width):
     assert (found(data, np.arange(2 * width).reshape(2, width) == 5) == np.iinfo(dtype).max).all()
 
 
+def test_rows_that_share_memory():
+    mask = np.random.default_rng(0).random((6, 50)) < 0.5
+    data = np.arange(3 * 80, dtype="u2").reshape(3, 80)
+    windows = np.lib.stride_tricks.sliding_window_view(data, 50, axis=1)[:, :6]
+    for tile in (windows, np.broadcast_to(data[:, :1, np.newaxis], (3, 6, 50)), windows[:, ::-1]):
+        np.testing.assert_array_equal(found(tile, mask), tile[:, mask].sum(axis=1))
+
+
 def test_more_groups_than_fit_a_narrow_sum():
     """65536 values of 16 bits fit 32 bits."""
     tile = np.full((1, 1 << 8, (1 << 8) * GROUP + GROUP), 0xFFFF, np.uint16)

@@ -89,6 +89,8 @@ def _add_frames_of(tile: AnyArray, mask: AnyArray, groups_for: Any, out: AnyArra
     groups = None
     if native.dtype.kind != "c" and native.dtype.char != "g":
         flat, frame_step, row_step = rows_in_memory(native)
+        if row_step < native.shape[2] and native.shape[1] > 1:  # rows share pixels in memory
+            flat, frame_step, row_step = rows_in_memory(np.ascontiguousarray(native))
         groups = groups_for(row_step)
     if groups is None:
         add_pixels(tile[:, mask], out)
