@@ -36,7 +36,12 @@ class LogsumUDF(UDF):
 
     whole_frames = True
 
-    promises = Promises(declares_once=True, merge_only_reads_src=True, starts_no_threads=True)
+    promises = Promises(
+        declares_once=True,
+        merge_only_reads_src=True,
+        starts_no_threads=True,
+        takes_any_byte_order=True,
+    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -84,6 +84,7 @@ class RadialProfileUDF(UDF):
         declares_once=True,
         starts_no_threads=True,
         streams_tiles=True,
+        takes_any_byte_order=True,
     )
 
     def __init__(
@@ -163,27 +164,32 @@ class RadialProfileUDF(UDF):
         if self.meta._backend.on_device:
             self._process_on_device(tile)
             return
-        from udfdask.kernels.cpu.ring_sums import RingPlaces, add_ring_sums, add_rings_about
-        from udfdask.kernels.cpu.rows import rows_in_memory
+        from udfdask.kernels.cpu.centered_rings import add_rings_about
+        from udfdask.kernels.cpu.ring_sums import RingPlaces, add_ring_sums, in_blocks
+        from udfdask.kernels.cpu.rows import as_native, rows_in_memory
 
-        flat, frame_step, row_step = rows_in_memory(tile)
+        native, swap = as_native(tile)
+        flat, frame_step, row_step = rows_in_memory(native)
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         if self.params.centers is None:
             data = self.task_data
 
-            def cut() -> RingPlaces:
+            def cut() -> Any:
                 inside = data.members.within(origin, shape)
                 places = inside.flat_pixels(origin, row_step).astype(np.uint32)
-                return RingPlaces(bounds=inside.bounds, places=places, weights=inside.weight)
+                rings = RingPlaces(inside.bounds, places, inside.weight)
+                extent = (shape[0] - 1) * row_step + shape[1]
+                return rings, in_blocks(rings, extent, flat.itemsize)
 
-            rings = data.cut.get((origin, shape, row_step), cut)
-            add_ring_sums(flat, frame_step, rings, self.results.intensity)
+            rings, blocks = data.cut.get((origin, shape, row_step), cut)
+            add_ring_sums(flat, frame_step, swap, rings, blocks, self.results.intensity)
             return
         r, ri, number = self._rings()
         add_rings_about(
             flat,
             frame_step,
             row_step,
+            swap,
             (*origin, *shape),
             np.ascontiguousarray(self.params.centers, dtype=np.float64),
             float(ri),

@@ -9,13 +9,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from udfdask.arrays.geometry.shapes import Shape
+from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
 from udfdask.masks.disks import circular, ring
 from udfdask.masks.rectangles import rectangular, window
-from udfdask.masks.stacks.container import MaskContainer
-from udfdask.masks.stacks.dense_product import MaskProduct, product_dtype
+from udfdask.masks.stacks.dense_product import product_dtype
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
@@ -86,7 +86,13 @@ class VirtualDetectorUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    promises = Promises(adds_signal_parts=True, declares_once=True)
+    promises = Promises(
+        adds_signal_parts=True,
+        declares_once=True,
+        starts_no_threads=True,
+        streams_tiles=True,
+        takes_any_byte_order=True,
+    )
 
     def __init__(
         self,
@@ -142,14 +148,12 @@ class VirtualDetectorUDF(UDF):
         return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Compute the mask; on the CPU also choose the algorithm of the multiplication."""
+        """Compute the mask, and a cache for the pixels in each tile."""
         shape, numbers = self._detector()
         mask = partial(detector_mask, shape, self.meta.dataset_shape.sig, **numbers)
         if self.meta._backend.on_device:
             return {"inside": self.meta._backend.dense.share(mask())}
-        data, container = self.meta.input_dtype, MaskContainer([mask])
-        product = MaskProduct(container, data, product_dtype(data, np.dtype(bool)))
-        return {"product": product, "inside": container.computed_masks[0]}
+        return {"inside": mask(), "groups": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
         """Sum the pixels of a tile in the detector."""
@@ -172,16 +176,19 @@ class VirtualDetectorUDF(UDF):
 
     def _add_pixels(self, tile: Any) -> None:
         """Sum the pixels of a dense tile on the host."""
+        from udfdask.kernels.cpu.detector_sums import detector_groups, sum_detector
+
         data, part = self.task_data, self.meta.sig_slice
-        sums = np.zeros_like(self.results.intensity)
-        with np.errstate(invalid="ignore"):  # pixels can be infinite
-            data.product.add(tile, part, sums[:, np.newaxis])
-            # a NaN or infinite pixel outside the detector spoils the product with its mask
-            spoiled = ~np.isfinite(sums)
-            if spoiled.any():
-                pixels = tile[spoiled][:, data.inside[part.get()]]
-                sums[spoiled] = pixels.sum(axis=1, dtype=sums.dtype)
-            add_exactly(self.results.intensity, sums)
+        inside = data.inside[part.get()]
+        if inside.ndim == 1:  # a spectrum is a frame with one row
+            inside, tile = inside[np.newaxis], tile[:, np.newaxis]
+
+        def groups(row_step: int) -> Any:
+            key = part.origin, tuple(part.shape), row_step
+            return data.groups.get(key, lambda: detector_groups(inside, row_step))
+
+        sums = sum_detector(tile, inside, groups)
+        add_exactly(self.results.intensity, sums.astype(self.results.intensity.dtype))
 
     def _detector(self) -> tuple[DetectorShape, dict[str, float]]:
         """Return the shape of the detector and its numbers."""

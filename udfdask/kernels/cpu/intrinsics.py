@@ -61,17 +61,17 @@ def prefetch(context: Any, flat: Any, index: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = _make_array(signature.args[0])(context, builder, values[0])
-        prefetch_line(builder, builder.gep(array.data, [values[1]]))
+        prefetch_at(builder, builder.gep(array.data, [values[1]]))
         return context.get_dummy_value()
 
     return types.void(flat, index), generate
 
 
-def prefetch_line(builder: Any, pointer: Any) -> None:
-    """Write the code that prefetches the cache line at a pointer."""
+def prefetch_at(builder: Any, pointer: Any, distance: int = 0) -> None:
+    """Prefetch the cache line that is `distance` bytes after an address; called by intrinsics."""
     byte = ir.IntType(8).as_pointer()
     number = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
     ask = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-    place = builder.bitcast(pointer, byte)
+    place = builder.gep(builder.bitcast(pointer, byte), [number(distance)])
     builder.call(ask, [place, number(_READ), number(_INTO_SECOND_CACHE), number(_DATA)])

@@ -15,7 +15,7 @@ from numba.core.registry import cpu_target
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import intrinsic
-from udfdask.kernels.cpu.intrinsics import prefetch_line
+from udfdask.kernels.cpu.intrinsics import prefetch_at
 
 _make_array: Any = arrayobj.make_array
 _cgutils: Any = cgutils
@@ -88,7 +88,7 @@ def add_vector_products(
             pixels = []
             for row in rows:
                 # the pixels of the next block are far away for the processor, in another line
-                prefetch_line(builder, builder.gep(row, [builder.add(loop.index, length)]))
+                prefetch_at(builder, builder.gep(row, [builder.add(loop.index, length)]))
                 value = _load(builder, row, loop.index, flat)
                 if not isinstance(swap, types.NoneType):
                     value = _swapped(builder, value, flat.dtype.bitwidth)

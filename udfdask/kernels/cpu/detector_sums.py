@@ -1,0 +1,168 @@
+"""Sums over the pixels of a detector, frame by frame.
+
+The pixels are read in groups of consecutive pixels, which are whole vectors: rows of a detector
+are too short for loops over vectors. Pixels of a group outside the detector are replaced by 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.np import arrayobj
+
+from udfdask.kernels.cpu.compile import inner_kernel, intrinsic, summing_kernel
+from udfdask.kernels.cpu.lanes import reversed_bytes, widened
+from udfdask.kernels.cpu.pixel_sums import add_pixels
+from udfdask.kernels.cpu.rows import MOST, as_native, rows_in_memory, wider
+from udfdask.kernels.overflow import is_long, require_near
+from udfdask.types import AnyArray
+
+GROUP = 32
+"""Consecutive pixels that are added at once."""
+
+PIECE = 4 << 20
+"""Size of the frames whose pixels are copied at a time, in bytes, if a dtype has no kernel."""
+
+_make_array: Any = arrayobj.make_array
+
+
+class DetectorGroups(NamedTuple):
+    """The pixels of a detector, as indices into the memory of a frame of a tile."""
+
+    inside: AnyArray
+    """Index of the first pixel of each group inside the detector, int64."""
+    partly: AnyArray
+    """Index of the first pixel of each group that is partly inside, int64."""
+    mask: AnyArray
+    """Which pixels of the latter are in the detector, bool, shape (groups, GROUP)."""
+
+
+def detector_groups(mask: AnyArray, row_step: int) -> DetectorGroups | None:
+    """Return the pixels of a detector, None if a frame is smaller than a group.
+
+    `mask` is the part of the detector in a tile, bool, shape (height, width); `row_step` is the
+    number of elements from one row to the next.
+    """
+    height, width = mask.shape
+    extent = (height - 1) * row_step + width
+    if extent < GROUP:
+        return None
+    y, x = np.nonzero(mask)
+    places = y * row_step + x
+    used = np.unique(places // GROUP)
+    # the last group ends with the frame: after it, memory may end
+    starts = np.minimum(used * GROUP, extent - GROUP)
+    members = np.zeros((len(used), GROUP), bool)
+    number = np.searchsorted(used, places // GROUP)
+    members[number, places - starts[number]] = True
+    whole = members.all(axis=1)
+    return DetectorGroups(starts[whole], starts[~whole], members[~whole])
+
+
+def sum_detector(
+    tile: AnyArray, mask: AnyArray, groups_for: Callable[[int], DetectorGroups | None]
+) -> AnyArray:
+    """Return the sum of each frame over a detector; raise if integers do not fit 64 bits.
+
+    `tile` has the shape (n, height, width), a real or complex dtype and either byte order; `mask`
+    has the shape of a frame. `groups_for` takes a row step and returns `detector_groups` of the
+    mask. Sums have 64 bits, or those of complex numbers and long doubles.
+    """
+    if tile.dtype.kind in "fc":
+        dtype = np.result_type(tile.dtype, np.float64)
+    else:
+        dtype = np.zeros(0, tile.dtype).sum().dtype
+    sums = np.zeros(len(tile), dtype)
+    step = max(1, PIECE // max(1, tile[:1].nbytes))
+    for start in range(0, len(tile) if tile.size else 0, step):
+        _add_frames_of(tile[start : start + step], mask, groups_for, sums[start : start + step])
+    return sums
+
+
+def _add_frames_of(tile: AnyArray, mask: AnyArray, groups_for: Any, out: AnyArray) -> None:
+    """Add the sum of each frame to `out`."""
+    native, swap = as_native(tile)
+    groups = None
+    if native.dtype.kind != "c" and native.dtype.char != "g":
+        flat, frame_step, row_step = rows_in_memory(native)
+        if row_step < native.shape[2] and native.shape[1] > 1:  # rows share pixels in memory
+            flat, frame_step, row_step = rows_in_memory(np.ascontiguousarray(native))
+        groups = groups_for(row_step)
+    if groups is None:
+        add_pixels(tile[:, mask], out)
+        return
+    sums = np.empty(GROUP, wider(flat.dtype))
+    _add_frames(flat, frame_step, swap, *groups, sums, out)
+    if is_long(flat.dtype):
+        approximate = np.zeros(len(out))
+        _add_frames(flat, frame_step, swap, *groups, np.empty(GROUP), approximate)
+        require_near(out, approximate)
+
+
+@summing_kernel
+def _add_frames(
+    flat: Any, step: Any, swap: Any, inside: Any, partly: Any, mask: Any, sums: Any, out: Any
+) -> None:
+    """Add up all frames; `sums` is a buffer, whose dtype holds sums of `MOST` values."""
+    for f in range(len(out)):
+        start = f * step
+        for first in range(0, len(inside), MOST):
+            sums[:] = 0
+            for place in inside[first : first + MOST]:
+                _add_group(flat, start + place, swap, None, 0, sums)
+            out[f] += _total(sums, out)
+        for first in range(0, len(partly), MOST):
+            sums[:] = 0
+            for g in range(first, min(first + MOST, len(partly))):
+                _add_group(flat, start + partly[g], swap, mask, g, sums)
+            out[f] += _total(sums, out)
+
+
+@intrinsic
+def _add_group(
+    context: Any, flat: Any, place: Any, swap: Any, mask: Any, number: Any, sums: Any
+) -> Any:
+    """Add a group of pixels to `sums`, as vectors, those where row `number` of `mask` is True.
+
+    `mask` is None if all pixels are in the detector.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        def pointer(array: Any, index: Any, kind: Any) -> Any:
+            data = _make_array(signature.args[array])(context, builder, values[array]).data
+            return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
+
+        _, place, _, _, number, _ = values
+        element = context.get_value_type(flat.dtype)
+        source, kind = ir.VectorType(element, GROUP), context.get_value_type(sums.dtype)
+        group = builder.load(pointer(0, place, source), align=1)
+        if not isinstance(swap, types.NoneType):
+            group = reversed_bytes(builder, group, flat.dtype.bitwidth // 8)
+        if not isinstance(mask, types.NoneType):
+            bits = ir.VectorType(ir.IntType(8), GROUP)
+            row = builder.mul(number, number.type(GROUP))
+            inside = builder.load(pointer(3, row, bits), align=1)
+            inside = builder.icmp_unsigned("!=", inside, ir.Constant(bits, None))
+            group = builder.select(inside, group, ir.Constant(source, None))
+        group = widened(builder, group, flat.dtype, kind)
+        target = pointer(5, ir.IntType(64)(0), group.type)
+        before = builder.load(target, align=1)
+        add = builder.add if isinstance(kind, ir.IntType) else builder.fadd
+        builder.store(add(before, group), target, align=1)
+        return context.get_dummy_value()
+
+    return types.void(flat, types.intp, swap, mask, types.intp, sums), generate
+
+
+@inner_kernel
+def _total(sums: Any, out: Any) -> Any:
+    """Return the sum of all groups in the dtype of the result."""
+    kind = out.dtype.type
+    total = kind(0)
+    for j in range(GROUP):
+        total += kind(sums[j])
+    return total
