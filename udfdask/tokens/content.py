@@ -13,6 +13,7 @@ import enum
 import threading
 import types
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -117,8 +118,15 @@ def name_member(walk: Walk, member: enum.Enum) -> Any:
 
 def name_own(walk: Walk, value: Any) -> Any:
     """Name a frozen dataclass of udfdask by its fields; its cached values depend only on them."""
-    fields = [(f.name, walk.name(getattr(value, f.name))) for f in dataclasses.fields(value)]
-    return (type(value).__qualname__, fields)
+    kind = type(value)
+    return (kind.__qualname__, [walk.name(field) for field in _fields_of(kind)(value)])
+
+
+@lru_cache
+def _fields_of(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that returns the values of all fields of a dataclass."""
+    names = [field.name for field in dataclasses.fields(kind)]
+    return lambda value: tuple(getattr(value, name) for name in names)
 
 
 def name_instance(walk: Walk, value: Any) -> Any:
