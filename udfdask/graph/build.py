@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
-from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial
@@ -127,7 +126,7 @@ def _results_of(run: RunLayers, number: int, chunks: list[Key]) -> ResultTasks:
         specs=udf.outputs,
         result_backend=run.recipe.result_backend,
         udf_name=udf.name,
-        token=tokenize(run.token, number),
+        token=f"{run.token}_{number}",
     )
 
 

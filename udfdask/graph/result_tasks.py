@@ -151,8 +151,7 @@ class ResultTasks:
 
     def _name(self, stage: str, *rest: str) -> str:
         """Return the name of an array, as dask shows it."""
-        token = tokenize(self.token, stage, rest)
-        return "-".join([self.udf_name, *rest, stage, token]).lower()
+        return "-".join([self.udf_name, *rest, stage, self.token]).lower()
 
     @cached_property
     def _cuts(self) -> list[Cut]:
