@@ -119,6 +119,8 @@ def name_member(walk: Walk, member: enum.Enum) -> Any:
 def name_own(walk: Walk, value: Any) -> Any:
     """Name a frozen dataclass of udfdask by its fields; its cached values depend only on them."""
     kind = type(value)
+    if hasattr(kind, "__dask_tokenize__"):
+        return (kind.__qualname__, walk.name(value.__dask_tokenize__()))
     return (kind.__qualname__, [walk.name(field) for field in _fields_of(kind)(value)])
 
 

@@ -40,8 +40,11 @@ class Backend(ABC):
     is_in_converter: bool = True
     """Whether `sparseconverter` supports it. Other backends are converted via NumPy arrays."""
 
+    def __dask_tokenize__(self) -> str:
+        return self.name
+
     def __reduce__(self) -> tuple[Any, ...]:
-        # every recipe has several: by name, they make a task a quarter smaller
+        # a recipe has several of each UDF: by name, they make tasks a quarter smaller
         from udfdask.arrays.backends.table import backend_named
 
         return (backend_named, (self.name,))
