@@ -118,17 +118,16 @@ def name_member(walk: Walk, member: enum.Enum) -> Any:
 
 def name_own(walk: Walk, value: Any) -> Any:
     """Name a frozen dataclass of udfdask by its fields; its cached values depend only on them."""
-    kind = type(value)
+    kind: Any = type(value)
     if hasattr(kind, "__dask_tokenize__"):
         return (kind.__qualname__, walk.name(value.__dask_tokenize__()))
-    return (kind.__qualname__, [walk.name(field) for field in _fields_of(kind)(value)])
+    return (kind.__qualname__, [walk.name(getattr(value, name)) for name in _field_names(kind)])
 
 
 @lru_cache
-def _fields_of(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that returns the values of all fields of a dataclass."""
-    names = [field.name for field in dataclasses.fields(kind)]
-    return lambda value: tuple(getattr(value, name) for name in names)
+def _field_names(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass of udfdask, of which there are few."""
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def name_instance(walk: Walk, value: Any) -> Any:

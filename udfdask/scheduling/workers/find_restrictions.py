@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dask import base
 from dask.core import reverse_dict
 
 from udfdask.errors import ArgumentValueError
