@@ -151,7 +151,8 @@ class ResultTasks:
 
     def _name(self, stage: str, *rest: str) -> str:
         """Return the name of an array, as dask shows it."""
-        return "-".join([self.udf_name, *rest, stage, self.token]).lower()
+        token = tokenize(self.token, stage, rest)  # names of results may differ in case only
+        return "-".join([self.udf_name, *rest, stage, token]).lower()
 
     @cached_property
     def _cuts(self) -> list[Cut]:

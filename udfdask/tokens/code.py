@@ -70,7 +70,7 @@ def name_class(walk: Walk, cls: type) -> Any:
     # docstrings of a library change only with its version
     ignored = _IGNORED | {"__doc__"} if found else _IGNORED
     body = [
-        (name, "own" if found and _is_own_method(cls, name, value) else walk.name(value))
+        (name, ("own",) if found and _is_own_method(cls, name, value) else walk.name(value))
         for name, value in sorted(vars(cls).items())
         if name not in ignored and not isinstance(value, _SLOT_TYPES)
     ]

@@ -100,7 +100,7 @@ def _describe(walk: Walk, value: Any) -> Any:
         return by_kind(walk, value)
     if isinstance(value, type):
         return code.name_class(walk, value)
-    if kind.__module__.startswith("udfdask.") and dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and kind.__module__.startswith("udfdask."):
         return content.name_own(walk, value)
     for base, by_base in _BY_BASE:
         if isinstance(value, base):
