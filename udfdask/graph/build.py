@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
-from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial
@@ -45,6 +44,10 @@ from udfdask.udf.buffers import BufferSpec
 
 MAX_UNUSED_BYTES = 1 << 10
 """A task may keep this much in memory in addition to nav results: one more task needs as much."""
+
+MAX_UNUSED_BYTES_OF_ALL = 4 << 20
+"""All tasks together may keep this much: to send it takes 40 ms at 100 MB/s, as long as 40 tasks on
+a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +130,7 @@ def _results_of(run: RunLayers, number: int, chunks: list[Key]) -> ResultTasks:
         specs=udf.outputs,
         result_backend=run.recipe.result_backend,
         udf_name=udf.name,
-        token=tokenize(run.token, number),
+        token=f"{run.token}_{number}",
     )
 
 
@@ -143,7 +146,8 @@ def _rows_only(
     # dask would fuse a single chunk task with the task that assembles the result, under another
     # name: an array of the result that is computed at the same time would run it again
     single_chunk = rows is chunks and len(sources) == 1
-    small = sources == [reduced] or _unused_bytes(run, number, rows is chunks) <= MAX_UNUSED_BYTES
+    limit = max(MAX_UNUSED_BYTES, MAX_UNUSED_BYTES_OF_ALL // max(1, len(sources)))
+    small = sources == [reduced] or _unused_bytes(run, number, rows is chunks) <= limit
     if small and not single_chunk:
         return sources
     layer = run.name("rows", number)

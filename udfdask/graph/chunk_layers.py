@@ -38,6 +38,7 @@ class ChunkTasks(TaskLayer):
     def __init__(self, mapping: Mapping[Key, Task], info: ChunkLayerInfo) -> None:
         super().__init__(mapping)
         self.info = info
+        self.group = info.group
 
 
 class ChunkBlockwise(BlockLayer):

@@ -82,7 +82,10 @@ class _Search:
         if text in self._texts or not text:
             return
         self._texts.add(text)
-        path = Path(text.removeprefix("file://"))
+        name = text.removeprefix("file://")
+        if not os.path.exists(name):  # noqa: PTH110  # most texts are names of tasks: 2 us, not 15
+            return
+        path = Path(name)
         from udfdask.writing.stores import is_zarr  # runs over data in memory need no zarr
 
         try:

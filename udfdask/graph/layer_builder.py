@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import dask.array as da
-from dask.base import tokenize
 
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import Task, TaskLayer, TaskRef, loaded_again
@@ -62,7 +61,7 @@ class RunLayers:
         else:
             shown = sorted(set(udfs if group is None else group.names))[:3]
         device = ["cuda"] if group is not None and group.needs_cuda else []
-        token = tokenize(self.token, stage, number, device)
+        token = self.token if number is None else f"{self.token}_{number}"
         return "-".join([*shown, *device, stage, token]).lower()
 
     def _recipe_task(self, recipe: Recipe) -> TaskRef:

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import dask.array as da
@@ -18,6 +19,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.geometry.chunk_grid import Grid, as_index
+from udfdask.arrays.geometry.tiling import without_caches
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, make_array
 from udfdask.merge.result_blocks import (
@@ -41,7 +43,7 @@ Arrays = tuple[dict[str, AnyArray], dict[str, AnyArray]]
 FLAG = np.dtype(bool)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ResultTasks:
     """The tasks that hold the results of one UDF, and the facts about these results."""
 
@@ -71,6 +73,9 @@ class ResultTasks:
     """Name of the UDF's class."""
     token: str
     """Part of the names of arrays."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_caches(self)
 
     @property
     def keys(self) -> list[Key]:
@@ -146,17 +151,16 @@ class ResultTasks:
 
     def _name(self, stage: str, *rest: str) -> str:
         """Return the name of an array, as dask shows it."""
-        token = tokenize(self.token, stage, rest)
+        token = tokenize(self.token, stage, rest)  # names of results may differ in case only
         return "-".join([self.udf_name, *rest, stage, token]).lower()
 
+    @cached_property
     def _cuts(self) -> list[Cut]:
-        """Return where the rows of each chunk are."""
-        grid, first = self.grid, 0
-        cuts = []
-        for c, source in enumerate(self.rows):
-            if source != self.rows[first]:
-                first = c
-            start, stop = grid.n_rows(first, c), grid.n_rows(first, c + 1)
+        """Where the rows of each chunk are; all nav arrays share it."""
+        grid, cuts, stop = self.grid, [], 0
+        for c, (source, before) in enumerate(zip(self.rows, (None, *self.rows), strict=False)):
+            start = stop if source == before else 0  # chunks that a tree has merged share a source
+            stop = start + grid.count(c)
             rows = as_index(grid.rows(c)) if self.flat else slice(start, stop)
             cuts.append(Cut(rows, grid.bounds(c)[1], grid.mask(c)))
         return cuts
@@ -172,7 +176,7 @@ class ResultTasks:
         grid, extra = self.grid, spec.extra_shape
         zeros = (0,) * len(extra)
         tasks: dict[Key, Task] = {}
-        for c, (source, cut) in enumerate(zip(self.rows, self._cuts(), strict=True)):
+        for c, (source, cut) in enumerate(zip(self.rows, self._cuts, strict=True)):
             key = (name, *grid.index(c), *zeros)
             function, *args = block_of(cut)
             tasks[key] = OutputTask(key, function, TaskRef(source), *args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -156,22 +157,21 @@ def _fit(
     array = to_host(value)
     if spec.dtype.kind != "O":
         check_kind(array, spec, name, f"{declared.name}.get_results()")
-    first, stop = instance.cursor.chunks
-    n_rows = grid.n_rows(first, stop)
-    target = spec.shape(n_rows, instance.recipe.shape.sig)
+    cursor = instance.cursor
+    target = spec.shape(cursor.stop - cursor.start, instance.recipe.shape.sig)
     if spec.dtype.kind == "O" and array.shape != target and spec.kind == "single":
         boxed = np.empty(target, dtype=object)
         if boxed.size == 1:
             boxed[...] = [value] if boxed.ndim == 1 else value
             return boxed, target
-    if array.size == int(np.prod(target)):
+    if array.size == math.prod(target):
         shaped = array.reshape(target)
-    elif spec.kind == "nav" and array.size == grid.size * int(np.prod(spec.extra_shape)):
+    elif spec.kind == "nav" and array.size == grid.size * math.prod(spec.extra_shape):
         full = array.reshape((*grid.shape, *spec.extra_shape))
         window: Any = grid.roi if grid.roi is not None else np.ones(grid.shape, dtype=bool)
         shaped = full[window]
-        if (first, stop) != (0, grid.n_chunks):
-            shaped = shaped[as_index(grid.rows_of(first, stop))]
+        if cursor.alone:
+            shaped = shaped[cursor.rows_as_index(grid)]
     else:
         raise ArgumentValueError(
             f"{declared.name}.get_results() returned {name!r} with shape {array.shape}, where "

@@ -43,16 +43,17 @@ def _share(task_limit: float) -> str:
 def _large_tasks(recipe: Recipe, task_limit: float) -> str:
     """Return a warning if a task takes too many bytes or signal chunks; else an empty text."""
     frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize
-    frames = max(math.prod(recipe.grid.bounds(k)[1]) for k in range(recipe.grid.n_chunks))
+    frames = int(recipe.grid.loaded.max())
     task_bytes = frames * frame_bytes
     if recipe.by_sig_chunk:
         task_bytes = frames * recipe.dtype.itemsize * math.prod(map(max, recipe.sig_chunks))
-    call = _rechunk_call(recipe, max(1, frames * GOOD_CHUNK_BYTES // max(task_bytes, 1)))
+    good = max(1, frames * GOOD_CHUNK_BYTES // max(task_bytes, 1))
     # the number of stored values of sparse data is not known before they are loaded
     if task_bytes > task_limit and not recipe.native.is_sparse:
         return (
             f"the data of one task take {format_bytes(task_bytes)} ({frames} frames of "
-            f"{format_bytes(frame_bytes)}), more than {_share(task_limit)}: {call}"
+            f"{format_bytes(frame_bytes)}), more than {_share(task_limit)}: "
+            f"{_rechunk_call(recipe, good)}"
         )
     if recipe.n_blocks > MANY_BLOCKS and not recipe.by_sig_chunk:
         cannot = [u.name for u in recipe.udfs if not u.promises.adds_signal_parts]
@@ -61,7 +62,7 @@ def _large_tasks(recipe: Recipe, task_limit: float) -> str:
             why = "excluded pixels are patched from pixels in another signal chunk"
         return (
             f"a task takes {recipe.n_blocks} signal chunks, {format_bytes(task_bytes)} together, "
-            f"because {why}: {call}"
+            f"because {why}: {_rechunk_call(recipe, good)}"
         )
     return ""
 

@@ -187,7 +187,7 @@ def _by_sig_chunk(
         return False
     if _patches_across(corrections, sig_chunks):
         return False
-    frames = max((math.prod(grid.bounds(k)[1]) for k in range(grid.n_chunks)), default=0)
+    frames = int(grid.loaded.max(initial=0))
     block_bytes = frames * dtype.itemsize * math.prod(map(sum, sig_chunks))
     return n_blocks > MANY_BLOCKS or block_bytes > max_task_bytes
 

@@ -63,15 +63,14 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
     blocks = math.prod(len(c) for c in recipe.sig_chunks)
     total = math.prod(grid.numblocks)
     itemsize = recipe.dtype.itemsize
-    frames = [math.prod(grid.bounds(c)[1]) for c in range(grid.n_chunks)]
     passes, pass_text = 1, "one pass"
     if plan.second_pass:
         passes = 2
         pass_text = (
             "2 passes: a parameter is a result over the same data, which are then read again"
         )
-    bytes_read = sum(frames) * sig.size * itemsize * passes
-    max_frames = max(frames, default=0)
+    bytes_read = int(grid.loaded.sum()) * sig.size * itemsize * passes
+    max_frames = int(grid.loaded.max(initial=0))
     chunk_bytes = max_frames * sig.size * itemsize
     if recipe.by_sig_chunk:
         chunk_bytes = max_frames * itemsize * math.prod(max(c) for c in recipe.sig_chunks)

@@ -48,6 +48,8 @@ class IterOptions(RunOptions, SchedulerOptions, total=False):
 
 def check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Raise if a function does not have all of these options."""
+    if not options:
+        return
     known = inspect.signature(function).parameters
     unknown = options.keys() - known.keys()
     if unknown:

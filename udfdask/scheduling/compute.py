@@ -139,16 +139,17 @@ class _Job:
     ) -> None:
         reporter = choose_reporter(progress)
         plain, self._wrap = unwrap_all(results)
-        get = _get(plain, kwargs)
+        collections, _ = base.unpack_collections(*plain)
+        get = _get(collections, kwargs)
         check_options(caller, kwargs, get)
         owner = getattr(get, "__self__", None)
         self._client: Any = owner if hasattr(owner, "scatter") else None
         self._counter = None if reporter is None else ProgressCounter(work_of(plain), reporter)
         self._options, self._check = ClusterOptions(options=kwargs), None
         if self._client is None:
-            check_device(get, device_udfs(plain))
+            check_device(get, device_udfs(collections))
         else:
-            check_workers(kwargs, self._client, bool(device_udfs(plain)))
+            check_workers(kwargs, self._client, bool(device_udfs(collections)))
             plain, self._options, self._check = restrict(plain, self._client, kwargs)
         self._collections = plain
 
@@ -228,9 +229,8 @@ class _Job:
         return {k: v for k, v in self._options.options.items() if k in accepted}
 
 
-def _get(results: Any, kwargs: dict[str, Any]) -> Any:
+def _get(collections: Any, kwargs: dict[str, Any]) -> Any:
     """Return the `get` function of the scheduler of a computation; None without collections."""
-    collections, _ = base.unpack_collections(*results)
     if not collections:
         return None
     return base.get_scheduler(scheduler=kwargs.get("scheduler"), collections=collections)

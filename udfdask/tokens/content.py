@@ -13,6 +13,7 @@ import enum
 import threading
 import types
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -117,8 +118,16 @@ def name_member(walk: Walk, member: enum.Enum) -> Any:
 
 def name_own(walk: Walk, value: Any) -> Any:
     """Name a frozen dataclass of udfdask by its fields; its cached values depend only on them."""
-    fields = [(f.name, walk.name(getattr(value, f.name))) for f in dataclasses.fields(value)]
-    return (type(value).__qualname__, fields)
+    kind: Any = type(value)
+    if hasattr(kind, "__dask_tokenize__"):
+        return (kind.__qualname__, walk.name(value.__dask_tokenize__()))
+    return (kind.__qualname__, [walk.name(getattr(value, name)) for name in _field_names(kind)])
+
+
+@lru_cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass of udfdask, of which there are few."""
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def name_instance(walk: Walk, value: Any) -> Any:

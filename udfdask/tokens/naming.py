@@ -100,14 +100,14 @@ def _describe(walk: Walk, value: Any) -> Any:
         return by_kind(walk, value)
     if isinstance(value, type):
         return code.name_class(walk, value)
+    if dataclasses.is_dataclass(value) and kind.__module__.startswith("udfdask."):
+        return content.name_own(walk, value)
     for base, by_base in _BY_BASE:
         if isinstance(value, base):
             return by_base(walk, value)
     # look at the type, because a Delayed seems to have any attribute
     if hasattr(kind, "__dask_graph__") and is_dask_collection(value):
         return ("collection", tokenize(value))
-    if dataclasses.is_dataclass(value) and kind.__module__.startswith("udfdask."):
-        return content.name_own(walk, value)
     return content.name_instance(walk, value)
 
 

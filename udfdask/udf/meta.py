@@ -214,10 +214,12 @@ class UDFMeta:
             return None
         if isinstance(merged, np.ndarray):
             valid = merged.copy()
+        elif merged == (0, self._grid.n_chunks):
+            valid = np.ones(self._grid.n_frames, dtype=bool)
         else:
             valid = np.zeros(self._grid.n_frames, dtype=bool)
-        if isinstance(merged, tuple) and merged[1] > merged[0]:
-            valid[as_index(self._grid.rows_of(*merged))] = True
+            if merged[1] > merged[0]:
+                valid[as_index(self._grid.rows_of(*merged))] = True
         if not full_nav:
             return valid[cursor.rows_as_index(self._grid)] if cursor.alone else valid
         full = np.zeros(self._grid.size, dtype=bool)

@@ -1,6 +1,8 @@
 """The choice of backends, compared with a search over all sets of backends."""
 
+import copy
 import itertools
+import pickle
 
 import pytest
 import sparseconverter
@@ -13,6 +15,7 @@ from udfdask.arrays.backends.dense_backends import CUDA, CUPY, NUMPY
 from udfdask.arrays.backends.matrix_backends import SCIPY_CSC, SCIPY_CSR
 from udfdask.arrays.backends.pydata_backends import COO, GCXS
 from udfdask.arrays.backends.table import BACKENDS
+from udfdask.tokens import tokenize_value
 
 NATIVES = [one for one in BACKENDS if one != CUDA]  # what arrays are made of
 natives = st.sampled_from(NATIVES)
@@ -95,6 +98,11 @@ def test_corrected_data_are_dense(native, offers):
     assert choose_backends(native, offers, corrected=True) == choose_backends(
         side, offers, corrected=False
     )
+
+
+def test_a_process_has_one_value_for_each_backend():
+    assert pickle.loads(pickle.dumps(BACKENDS)) == BACKENDS == copy.deepcopy(BACKENDS)
+    assert len(set(map(tokenize_value, BACKENDS))) == len(BACKENDS)
 
 
 @pytest.mark.parametrize("native", NATIVES)

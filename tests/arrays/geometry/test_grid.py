@@ -38,9 +38,11 @@ def test_chunks_and_rows(nav_chunks, share, pickled):
         assert (grid.index(chunk), grid.chunk_at(index)) == (index, chunk)
         assert grid.bounds(chunk) == (start, sizes)
         assert (grid.count(chunk), grid.offset(chunk)) == (len(expected), rows)
+        assert grid.loaded[chunk] == here.size
         assert list(grid.rows(chunk)) == expected
         chunk, rows = chunk + 1, rows + len(expected)
     assert (grid.n_chunks, grid.offset(chunk), grid.n_rows(0, chunk)) == (chunk, rows, rows)
+    assert len(grid.loaded) == chunk
 
 
 def test_equal_chunks_pickle_to_a_few_bytes():

@@ -40,6 +40,14 @@ told = [str(w.message) for w in seen if "cannot be saved" in str(w.message)]
 print(json.dumps({"values": values, "hits": hits, "told": told, "others": len(seen) - len(told)}))
 """
 
+LOADS_COMPILER = """
+import json, sys, kernels
+kernels.double(4)
+before = "numba.np.arraymath" in sys.modules
+values = [kernels.double(4), kernels.double(True)]
+print(json.dumps([before, values, "numba.np.arraymath" in sys.modules]))
+"""
+
 RUN = """
 import json, warnings
 import dask.array as da, udfdask as ud
@@ -165,6 +173,12 @@ def test_a_disk_that_becomes_read_only(folder):
     assert found["values"] == EXPECTED
     assert len(found["told"]) == 1
     assert "Read-only" in found["told"][0]
+
+
+def test_only_new_versions_load_the_compiler(folder):
+    (folder / "loads.py").write_text(LOADS_COMPILER)
+    call(folder)
+    assert call(folder, "loads.py") == [False, [8, 2], True]
 
 
 def test_damaged_files(folder):

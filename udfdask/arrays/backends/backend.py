@@ -1,4 +1,4 @@
-"""Describe an array type to the engine: one frozen value per backend.
+"""Describe an array type to the engine: one value per backend, which exists once in a process.
 
 `udfdask.arrays.backends.table` lists these values. Code outside this folder asks a backend, and
 never looks at the package of an array.
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from udfdask.arrays.backends.sparse_rows import SparseRows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Backend(ABC):
-    """One array type."""
+    """One array type. Backends are compared by identity."""
 
     name: str
     """Name that users write, as in LiberTEM and `sparseconverter`."""
@@ -39,6 +39,15 @@ class Backend(ABC):
     """Characters of the dtypes that the array type does not support."""
     is_in_converter: bool = True
     """Whether `sparseconverter` supports it. Other backends are converted via NumPy arrays."""
+
+    def __dask_tokenize__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a recipe has several of each UDF: by name, they make tasks a quarter smaller
+        from udfdask.arrays.backends.table import backend_named
+
+        return (backend_named, (self.name,))
 
     @property
     @abstractmethod
@@ -62,7 +71,7 @@ class Backend(ABC):
         return array.reshape(shape)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DenseBackend(Backend):
     """A dense array type; the methods that are not abstract fit arrays in host memory."""
 
@@ -144,7 +153,7 @@ class DenseBackend(Backend):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseBackend(Backend):
     """A sparse array type. Its name is its package, perhaps submodules, and its class."""
 

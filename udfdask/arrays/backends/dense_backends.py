@@ -15,7 +15,7 @@ from udfdask.arrays.backends.read_only import locked
 from udfdask.types import AnyArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NumpyBackend(DenseBackend):
     """NumPy arrays."""
 
@@ -57,7 +57,7 @@ class NumpyBackend(DenseBackend):
         return bool(block[:1].flags.c_contiguous and block.strides[0] >= 0 and block.flags.aligned)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CudaBackend(NumpyBackend):
     """NumPy arrays for UDFs that use a CUDA device in their own way."""
 
@@ -71,7 +71,7 @@ class CudaBackend(NumpyBackend):
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CupyBackend(DenseBackend):
     """CuPy arrays. They have no read-only views: a UDF that writes to a tile changes the data."""
 

@@ -40,7 +40,7 @@ class CoordinateRows(SparseRows):
         return converted(self._csr[frames], self.backend.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MatrixBackend(SparseBackend):
     """A sparse matrix format."""
 

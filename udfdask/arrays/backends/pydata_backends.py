@@ -50,7 +50,7 @@ class GcxsRows(SparseRows):
         return gcxs_rows((rows.data, rows.indices, rows.indptr), (rows.shape[0], *self.sig), (0,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CooBackend(SparseBackend):
     """Coordinate lists; the base of the other two formats."""
 
@@ -78,7 +78,7 @@ class CooBackend(SparseBackend):
         return block.reshape((math.prod(block.shape[:nav_dims]), *block.shape[nav_dims:]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DokBackend(CooBackend):
     """Dictionaries of keys, converted to coordinate lists."""
 
@@ -87,7 +87,7 @@ class DokBackend(CooBackend):
         return COO._flat(block.to_coo(), nav_dims)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GcxsBackend(CooBackend):
     """Arrays compressed over some axes; frames are compressed over the navigation axis."""
 

@@ -95,14 +95,22 @@ class Grid:
         )
 
     @cached_property
+    def _sizes(self) -> IntArray:
+        """Number of frames in every chunk of the grid, flat."""
+        sizes: Any = np.ones((), dtype=np.int64)
+        for axis in self.nav_chunks:
+            sizes = np.multiply.outer(sizes, np.asarray(axis, dtype=np.int64))
+        flat: IntArray = sizes.reshape(-1)
+        return flat
+
+    @cached_property
     def _counts(self) -> IntArray:
         """Number of selected frames in every chunk of the grid, flat, chunks without any too."""
-        lengths = [np.asarray(sizes, dtype=np.int64) for sizes in self.nav_chunks]
-        counts: Any = np.ones((), dtype=np.int64) if self.roi is None else self.roi
-        for axis, sizes in enumerate(lengths):
-            if self.roi is None:
-                counts = np.multiply.outer(counts, sizes)
-                continue
+        if self.roi is None:
+            return self._sizes
+        counts: Any = self.roi
+        for axis, axis_sizes in enumerate(self.nav_chunks):
+            sizes = np.asarray(axis_sizes, dtype=np.int64)
             # skip chunks of size 0: for them, reduceat would return the next frame instead of 0
             filled = np.flatnonzero(sizes)
             sums = np.zeros((*counts.shape[:axis], len(sizes), *counts.shape[axis + 1 :]), np.int64)
@@ -133,6 +141,11 @@ class Grid:
     def counts(self) -> IntArray:
         """Number of selected frames of each chunk in `selected`."""
         return self._counts[self.selected]
+
+    @cached_property
+    def loaded(self) -> IntArray:
+        """Number of frames of each chunk in `selected`, also of those that are not selected."""
+        return self._sizes[self.selected]
 
     @cached_property
     def _offsets(self) -> IntArray:

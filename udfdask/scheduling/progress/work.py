@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -93,5 +92,5 @@ def _joint_grid(grids: list[Grid]) -> Grid:
 def _sizes(recipe: Recipe, grid: Grid) -> tuple[list[int], list[int]]:
     """Return the number of selected frames and the size in bytes of each chunk of a grid."""
     frame = recipe.shape.sig.size * recipe.dtype.itemsize
-    nbytes = [math.prod(grid.bounds(chunk)[1]) * frame for chunk in range(grid.n_chunks)]
+    nbytes = [frames * frame for frames in grid.loaded.tolist()]
     return grid.counts.tolist(), nbytes

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dask import base
 from dask.core import reverse_dict
 
 from udfdask.errors import ArgumentValueError
@@ -54,9 +53,8 @@ def is_restricted(graph: Any) -> bool:
     return any(PREFIX in name or CUDA_CHUNK_LAYER in name for name in names)
 
 
-def device_udfs(results: Any) -> list[str]:
-    """Return the names of the UDFs that need a device in nested results."""
-    collections, _ = base.unpack_collections(*results)
+def device_udfs(collections: Iterable[Any]) -> list[str]:
+    """Return the names of the UDFs that need a device in dask collections."""
     groups = [
         _device_group(layer)
         for collection in collections
@@ -68,9 +66,9 @@ def device_udfs(results: Any) -> list[str]:
 def _device_group(layer: Any) -> Group | None:
     """Return the UDFs of a layer if they need a device and process at least one chunk."""
     if isinstance(layer, (ChunkBlockwise, ChunkTasks)):
-        visits = layer.info
-        if visits.group is not None and visits.group.needs_cuda and visits.chunks:
-            return visits.group
+        group = layer.group  # the keys of all chunks are listed only if it needs a device
+        if group is not None and group.needs_cuda and layer.info.chunks:
+            return group
     return None
 
 
