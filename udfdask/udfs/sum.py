@@ -10,6 +10,7 @@ import numpy as np
 from udfdask.corrections.correct_sum import UncorrectedTile
 from udfdask.kernels.cuda import sums as on_device
 from udfdask.kernels.overflow import add_exactly, is_long
+from udfdask.kernels.tile_sums import TileSums
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
@@ -57,6 +58,7 @@ class SumUDF(UDF):
         declares_once=True,
         merge_only_reads_src=True,
         only_sums_frames=True,
+        processes_sums=True,
         starts_no_threads=True,
         streams_tiles=True,
         takes_any_byte_order=True,
@@ -99,6 +101,12 @@ class SumUDF(UDF):
             from udfdask.kernels.cpu.frame_sums import add_frames
 
             add_frames(tile, total)
+
+    def process_sums(self, sums: TileSums) -> None:
+        """Add the sum of the frames of a tile."""
+        total = self.results.exact if "exact" in self.results else self.results.intensity
+        origin, excess, _ = sums.moments
+        total += (sums.count * origin + excess).astype(total.dtype)
 
     def postprocess(self) -> None:
         """Round the sum of a chunk."""
