@@ -17,8 +17,8 @@ from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections.correct_sum import UncorrectedTile, precise
 from udfdask.corrections.correct_tile import correct_tile
 from udfdask.corrections.planes import TilePlanes, tile_planes
-from udfdask.kernels.tile_sums import TileSums
 from udfdask.types import AnyArray
+from udfdask.udf.tile_sums import TileSums
 
 
 class DenseCutter:

@@ -29,11 +29,11 @@ from udfdask.corrections import CorrectionSet
 from udfdask.corrections.correct_sum import precise
 from udfdask.corrections.neighbors import straddles
 from udfdask.corrections.validate import checked
-from udfdask.kernels.tile_sums import has_sums
 from udfdask.plan.declarations import TilePreferences, declare
 from udfdask.plan.recipe import Recipe, UDFRecipe, backends_for
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.meta import UDFMeta
+from udfdask.udf.tile_sums import has_sums
 
 MANY_BLOCKS = 4
 """With more signal chunks than this, UDFs that support it get one task per signal chunk."""

@@ -14,12 +14,12 @@ from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
-from udfdask.kernels.tile_sums import TileSums
 from udfdask.masks import circular, ring
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
 from udfdask.udfs.shared.frame_geometry import (
     center_of,

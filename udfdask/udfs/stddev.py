@@ -10,10 +10,10 @@ import numpy as np
 from udfdask.errors import ArgumentTypeError
 from udfdask.kernels.cuda import variance as on_device
 from udfdask.kernels.moment_arrays import Moments
-from udfdask.kernels.tile_sums import TileSums
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
+from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.kernel_backends import tile_backends
 
 

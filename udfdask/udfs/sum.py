@@ -10,10 +10,10 @@ import numpy as np
 from udfdask.corrections.correct_sum import UncorrectedTile
 from udfdask.kernels.cuda import sums as on_device
 from udfdask.kernels.overflow import add_exactly, is_long
-from udfdask.kernels.tile_sums import TileSums
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
+from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.sum_dtype import sum_dtypes
 
@@ -105,8 +105,7 @@ class SumUDF(UDF):
     def process_sums(self, sums: TileSums) -> None:
         """Add the sum of the frames of a tile."""
         total = self.results.exact if "exact" in self.results else self.results.intensity
-        origin, excess, _ = sums.moments
-        total += (sums.count * origin + excess).astype(total.dtype)
+        total += sums.pixel_sums.astype(total.dtype)
 
     def postprocess(self) -> None:
         """Round the sum of a chunk."""

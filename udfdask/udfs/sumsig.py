@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from udfdask.kernels.cuda import sums as on_device
-from udfdask.kernels.tile_sums import TileSums
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.sum_dtype import sum_dtypes
 

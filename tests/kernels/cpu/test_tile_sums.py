@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfdask.kernels.tile_sums import TileSums, has_sums
+from udfdask.udf.tile_sums import TileSums, has_sums
 
-DTYPES = ["?", "u1", "i1", "u2", "i2", ">u2", "u4", "i4", "f2", "f4", ">f4", "f8"]
+DTYPES = [">u2", "?", "u1", "i1", "u2", "i2", "u4", "i4", "f2", ">f4", "f8", "f4"]
 
 
 def made(dtype, shape, seed):
@@ -47,7 +47,7 @@ def test_every_dtype(dtype):
 
 
 @given(
-    dtype=st.sampled_from(DTYPES),
+    dtype=st.sampled_from([">u2", "f4"]),  # each dtype takes seconds to compile
     shape=st.tuples(st.integers(1, 70), st.integers(1, 9), st.integers(1, 40)),
     first=st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)),
     steps=st.tuples(st.sampled_from([1, 2, -1]), st.sampled_from([1, 2, -1]), st.just(1)),

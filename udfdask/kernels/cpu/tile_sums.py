@@ -96,27 +96,23 @@ def walk_sums(
             added[:] = 0
             squared[:] = 0
             _set_origins(origins, flat, start * frame_step, row_step, top, bottom, width, swap)
-            eights = start + n - n % 8
-            for f in range(start, eights, 8):
+            for f in range(start, start + n, 8):
                 for y in range(top, bottom):
                     for x in range(0, width, SEGMENT):
                         w = min(SEGMENT, width - x)
                         inside = (y - top) * width + x
-                        part = added[inside : inside + w], squared[inside : inside + w]
-                        rows = eight_rows(flat, f * frame_step + y * row_step + x, frame_step, w)
-                        _add_eight(*part, _part(origins, inside, w), swap, *rows, lanes)
-                        for k in range(8):
-                            _note(of_frames, f + k, y, x, lanes[0, k], lanes[1, k])
-            for f in range(eights, start + n):
-                for y in range(top, bottom):
-                    for x in range(0, width, SEGMENT):
-                        w = min(SEGMENT, width - x)
-                        inside = (y - top) * width + x
-                        part = added[inside : inside + w], squared[inside : inside + w]
+                        some, their = added[inside : inside + w], squared[inside : inside + w]
+                        near = _part(origins, inside, w)
                         place = f * frame_step + y * row_step + x
-                        row = flat[place : place + w]
-                        total, moment = _add_one(*part, _part(origins, inside, w), swap, row)
-                        _note(of_frames, f, y, x, total, moment)
+                        if f + 8 <= start + n:
+                            rows = eight_rows(flat, place, frame_step, w)
+                            _add_eight(some, their, near, swap, lanes, *rows)
+                        else:
+                            for k in range(start + n - f):
+                                row = flat[place + k * frame_step : place + k * frame_step + w]
+                                _add_one(some, their, near, swap, lanes[:, k], row)
+                        for k in range(min(8, start + n - f)):
+                            _note(of_frames[f + k], y, x, lanes[0, k], lanes[1, k])
             for j in range(n_pixels):
                 deviation[j] = _deviation(added[j], squared[j], n)
             merge_columns(start, *state, n, _part(origins, 0, n_pixels), added, deviation)
@@ -142,12 +138,12 @@ def _set_origins(
 
 
 @inner_kernel
-def _note(of_frames: Any, f: int, y: int, x: int, total: Any, moment: Any) -> None:
+def _note(sums: Any, y: int, x: int, total: Any, moment: Any) -> None:
     """Add the sum of a part of a row that starts at pixel (y, x), and its first moments."""
     value = np.float64(total)
-    of_frames[f, 0] += value
-    of_frames[f, 1] += value * y
-    of_frames[f, 2] += np.float64(moment) + value * x
+    sums[0] += value
+    sums[1] += value * y
+    sums[2] += np.float64(moment) + value * x
 
 
 @inner_kernel
@@ -169,8 +165,8 @@ def _beyond(value: Any, origins: Any, j: int) -> Any:
 
 
 @inner_kernel
-def _add_one(sums: Any, squares: Any, origins: Any, swap: Any, a: Any) -> Any:
-    """Add a row; return its sum and its first moment along x."""
+def _add_one(sums: Any, squares: Any, origins: Any, swap: Any, lane: Any, a: Any) -> None:
+    """Add a row; write its sum and its first moment along x to `lane`."""
     wide, wider = sums.dtype.type, squares.dtype.type
     total = moment = wide(0)
     for j in range(len(sums)):
@@ -180,7 +176,7 @@ def _add_one(sums: Any, squares: Any, origins: Any, swap: Any, a: Any) -> Any:
         squares[j] += wider(times(p, p))
         total = plus(total, value)
         moment = plus(moment, times(value, wide(j)))
-    return total, moment
+    lane[0], lane[1] = total, moment
 
 
 @inner_kernel
@@ -189,6 +185,7 @@ def _add_eight(
     squares: Any,
     origins: Any,
     swap: Any,
+    lanes: Any,
     a: Any,
     b: Any,
     c: Any,
@@ -197,7 +194,6 @@ def _add_eight(
     f: Any,
     g: Any,
     h: Any,
-    lanes: Any,
 ) -> None:
     """Add a row of each of eight frames; write their sums and first moments along x to `lanes`."""
     wide, wider = sums.dtype.type, squares.dtype.type

@@ -22,6 +22,7 @@ class TileSums:
 
     def __init__(self, tile: AnyArray) -> None:
         self.tile = tile
+        """The tile itself, read-only."""
 
     @property
     def count(self) -> int:
@@ -32,6 +33,13 @@ class TileSums:
     def moments(self) -> Moments:
         """Moments of each pixel over the frames, shape `part` of the signal."""
         return self._both[0]
+
+    @property
+    def pixel_sums(self) -> AnyArray:
+        """Sum of the frames, shape `part` of the signal, float64; exact for integers."""
+        origin, excess, _ = self.moments
+        total: AnyArray = self.count * origin + excess
+        return total
 
     @property
     def of_frames(self) -> AnyArray:
