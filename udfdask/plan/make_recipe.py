@@ -186,7 +186,8 @@ def _can_stream(
     """Return whether each tile is read exactly once, not first by a conversion or correction."""
     promises = udf_recipes[0].promises
     read_once = len(udf_recipes) == 1 or len(summed) == len(udf_recipes)
-    if not read_once or not promises.streams_tiles or data.char in "egG":
+    streams = all(udf.promises.streams_tiles for udf in udf_recipes)
+    if not read_once or not streams or data.char in "egG":
         return False  # float16 and long doubles are converted for kernels
     if corrected:
         return promises.only_sums_frames and precise(data) is not None
