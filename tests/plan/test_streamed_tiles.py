@@ -6,7 +6,7 @@ import numpy as np
 import udfdask as ud
 from udfdask.corrections import CorrectionSet
 from udfdask.plan.plan import make_plan
-from udfdask.udfs import StdDevUDF, SumUDF
+from udfdask.udfs import StdDevUDF, SumUDF, VirtualDetectorUDF
 
 DARK = CorrectionSet(dark=np.ones((64, 64)))
 
@@ -24,6 +24,12 @@ class NoPromise(SumUDF):
     promises = ud.Promises()
 
 
+class SharesOnly(SumUDF):
+    """Shares sums, but does not promise to read its tiles once."""
+
+    promises = ud.Promises(processes_sums=True)
+
+
 def test_one_tile_for_all_frames():
     cases = [
         ([SumUDF()], "<u2", None, True),
@@ -31,7 +37,11 @@ def test_one_tile_for_all_frames():
         ([SumUDF()], "<c8", None, True),
         ([SumUDF()], ">c8", None, False),  # swapped in a copy
         ([SumUDF()], "<f2", None, False),  # converted for the kernel
-        ([SumUDF(), SumUDF()], "<u2", None, False),  # each of them reads it
+        ([SumUDF(), StdDevUDF()], "<u2", None, True),  # they share the sums of the tile
+        ([SumUDF(), StdDevUDF()], "<u8", None, False),  # each of them reads it
+        ([SumUDF(), VirtualDetectorUDF("disk", r=3)], "<u2", None, False),
+        ([SumUDF(), StdDevUDF(), NoPromise()], "<u2", None, False),
+        ([StdDevUDF(), SharesOnly()], "<u2", None, False),
         ([OtherInput()], "<u2", None, False),
         ([NoPromise()], "<u2", None, False),
         ([SumUDF()], "<u2", DARK, True),  # the sum is corrected, not each frame

@@ -113,6 +113,30 @@ class CountsStacks(Peak):
         self.results.n += 1
 
 
+# processes_sums
+
+
+class SumsOfTiles(Rows):
+    promises = ud.Promises(processes_sums=True)
+
+    def process_sums(self, sums):
+        self.results.sums += sums.of_frames[:, 0]
+
+
+class MomentsOfTiles(Rows):
+    promises = ud.Promises(processes_sums=True)
+
+    def process_sums(self, sums):
+        self.results.sums += sums.of_frames[:, 1]
+
+
+class NoSums(Rows):
+    promises = ud.Promises(processes_sums=True)
+
+    def process_sums(self, sums):
+        raise ValueError("not today")
+
+
 # takes_any_byte_order
 
 
@@ -270,6 +294,7 @@ LIARS = {
     "declares_once": [KeepsAttribute, KeepsInList, KeepsOnClass],
     "merge_only_reads_src": [MergesIntoSrc],
     "processes_stacks": [PeakOfStack, CountsStacks],
+    "processes_sums": [MomentsOfTiles, NoSums],
     "takes_any_byte_order": [LooksAtBytes, CompilesForNative],
     "adds_signal_parts": [PeakOfParts, StartsFromOne, RootOfParts],
     "only_sums_frames": [SumsSquares, SumsFunction, SumsPixels, GoesAroundCorrections],
@@ -278,5 +303,5 @@ LIARS = {
 }
 """UDFs whose promise is not true, by promise."""
 
-HONEST = [Peak, AnyOrder, AddsParts, OnlySums, Streams, StreamsByFrame, NoThreads]
+HONEST = [Peak, SumsOfTiles, AnyOrder, AddsParts, OnlySums, Streams, StreamsByFrame, NoThreads]
 """UDFs whose promise is true."""

@@ -15,7 +15,7 @@ from udfdask.arrays.geometry.tiling import TILE_BYTES
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import datasets
-from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
+from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
 
 SHAPE = (4, 6, 7, 9)
 CHUNKS = {
@@ -240,10 +240,12 @@ def test_blocks_in_any_order_of_memory(order):
     ],
 )
 def test_tiles_are_deep(cls, side, alone, together):
-    """A whole chunk for one UDF that walks through it once; several share what is in the cache."""
+    """A whole chunk if it is read once, by one UDF or for sums that UDFs share; else a cache."""
     x = da.zeros((4, 5, side, side), dtype="u2", chunks=-1)
     assert ud.run_udf(x, cls()).explain().tile_shape == alone
-    assert ud.run_udf(x, [cls(), cls()])[0].explain().tile_shape == together
+    assert ud.run_udf(x, [cls(), SumUDF()])[0].explain().tile_shape == alone
+    other = VirtualDetectorUDF("disk", r=3)
+    assert ud.run_udf(x, [cls(), other])[0].explain().tile_shape == together
     assert ud.run_udf(x.astype(">u2"), cls()).explain().tile_shape == alone
     assert ud.run_udf(x.astype("f2"), cls()).explain().tile_shape == together
     dark = np.zeros((side, side), dtype="f4")

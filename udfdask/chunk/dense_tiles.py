@@ -18,6 +18,7 @@ from udfdask.corrections.correct_sum import UncorrectedTile, precise
 from udfdask.corrections.correct_tile import correct_tile
 from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.types import AnyArray
+from udfdask.udf.tile_sums import TileSums
 
 
 class DenseCutter:
@@ -67,6 +68,7 @@ class DenseTile:
         self._backend = backend
         self._moved: dict[DenseBackend, DenseTile] = {}
         self._converted: dict[np.dtype[Any], AnyArray] = {}
+        self._sums: dict[np.dtype[Any], TileSums] = {}
         self._sparse_tiles: dict[tuple[np.dtype[Any], Backend], Any] = {}
 
     def get(self, instance: Instance) -> Any:
@@ -91,6 +93,13 @@ class DenseTile:
         if dtype not in self._converted:
             self._converted[dtype] = self._convert(dtype)
         return self._converted[dtype]
+
+    def sums(self, instance: Instance) -> TileSums:
+        """Return the sums of the tile in the dtype of a UDF, for all UDFs that share them."""
+        dtype = instance.declared.input_dtype
+        if dtype not in self._sums:
+            self._sums[dtype] = TileSums(self.get(instance))
+        return self._sums[dtype]
 
     def _in(self, backend: DenseBackend) -> DenseTile:
         """Return the same tile in another dense backend."""

@@ -88,7 +88,7 @@ def _process_full_frames(
             _process_frames(instance, tile.get(instance), start)
         else:
             instance.view_rows(start, stop)
-            instance.call(f"process_{method.value}", tile.get(instance))
+            _process_tile(instance, tile, f"process_{method.value}")
 
 
 def _process_tiles(instances: list[Instance], cutter: Cutter, chunk: int, block: int) -> None:
@@ -106,10 +106,18 @@ def _process_tiles(instances: list[Instance], cutter: Cutter, chunk: int, block:
             tile = read(start, stop)
             for instance in instances:
                 instance.view_rows(start, stop)
-                instance.call("process_tile", tile.get(instance))
+                _process_tile(instance, tile, "process_tile")
             del tile  # its memory is free before the next tile is read
         for window, copy in itertools.chain(*copies):
             window[...] = copy
+
+
+def _process_tile(instance: Instance, tile: DenseTile | SparseTile, method: str) -> None:
+    """Give a tile to a UDF, or the sums of the tile if it shares them with other UDFs."""
+    if instance.number in instance.recipe.summed and isinstance(tile, DenseTile):
+        instance.call("process_sums", tile.sums(instance))
+    else:
+        instance.call(method, tile.get(instance))
 
 
 def _process_frames(instance: Instance, stack: Any, first: int) -> None:

@@ -33,6 +33,7 @@ from udfdask.plan.declarations import TilePreferences, declare
 from udfdask.plan.recipe import Recipe, UDFRecipe, backends_for
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.meta import UDFMeta
+from udfdask.udf.tile_sums import has_sums
 
 MANY_BLOCKS = 4
 """With more signal chunks than this, UDFs that support it get one task per signal chunk."""
@@ -84,6 +85,7 @@ def make_recipe(
         for udf, names in zip(udfs, lazy, strict=True)
     ]
     udf_recipes = _with_backends([udf for udf, _ in declared], native, corrections is not None)
+    summed = _summed(udf_recipes, full, corrections is not None)
     limits = _tile_limits(udf_recipes, [preferences for _, preferences in declared], grid)
     if all(udf.backend.on_device for udf in udf_recipes):
         tile_bytes = device_tile_bytes
@@ -93,7 +95,7 @@ def make_recipe(
         dtype=data_dtype,
         sig_chunks=sizes,
         tiling=_dense_tiling(
-            sizes, udf_recipes, limits, tile_bytes, data_dtype, native, corrections
+            sizes, udf_recipes, limits, tile_bytes, data_dtype, native, corrections, summed
         ),
         # Signal chunks are not cut into sparse tiles: a sparse tile is a view of its rows.
         sparse_tiling=sparse_tiling(sizes, **limits),
@@ -103,6 +105,7 @@ def make_recipe(
         threads=threads,
         limits_threads=not all(udf.promises.starts_no_threads for udf in udf_recipes),
         udfs=tuple(udf_recipes),
+        summed=summed,
         corrections=corrections,
         native=native,
     )
@@ -114,6 +117,22 @@ def _with_backends(
     """Return the recipes of UDFs with the array backend that each of them is given."""
     chosen = backends_for(udf_recipes, native, corrected=corrected)
     return [replace(udf, backend=one) for udf, one in zip(udf_recipes, chosen, strict=True)]
+
+
+def _summed(udf_recipes: Sequence[UDFRecipe], shape: Shape, corrected: bool) -> tuple[int, ...]:
+    """Return the numbers of the UDFs that share the sums of tiles: at least two, or none."""
+    numbers: dict[np.dtype[Any], list[int]] = {}
+    for number, udf in enumerate(udf_recipes):
+        # a UDF that only sums frames corrects the sum, which takes less time than correcting frames
+        corrects_sum = corrected and udf.promises.only_sums_frames
+        if udf.promises.processes_sums and udf.backend == NUMPY and not corrects_sum:
+            numbers.setdefault(udf.input_dtype, []).append(number)
+    return tuple(
+        number
+        for dtype, several in numbers.items()
+        if len(several) > 1 and len(shape.sig) == 2 and has_sums(dtype, shape.sig.size)
+        for number in several
+    )
 
 
 def _tile_limits(
@@ -137,6 +156,7 @@ def _dense_tiling(
     dtype: np.dtype[Any],
     native: Backend,
     corrections: CorrectionSet | None,
+    summed: tuple[int, ...],
 ) -> TilingScheme:
     """Return the tiling of dense tiles, also of those that are made from sparse data.
 
@@ -153,14 +173,21 @@ def _dense_tiling(
         keep_frames=any(udf.method is UDFMethod.FRAME for udf in udf_recipes),
         streamed=no_transfer
         and not made_dense
-        and _can_stream(udf_recipes, dtype, corrections is not None),
+        and _can_stream(udf_recipes, dtype, corrections is not None, summed),
     )
 
 
-def _can_stream(udf_recipes: Sequence[UDFRecipe], data: np.dtype[Any], corrected: bool) -> bool:
+def _can_stream(
+    udf_recipes: Sequence[UDFRecipe],
+    data: np.dtype[Any],
+    corrected: bool,
+    summed: tuple[int, ...],
+) -> bool:
     """Return whether each tile is read exactly once, not first by a conversion or correction."""
     promises = udf_recipes[0].promises
-    if len(udf_recipes) > 1 or not promises.streams_tiles or data.char in "egG":
+    read_once = len(udf_recipes) == 1 or len(summed) == len(udf_recipes)
+    streams = all(udf.promises.streams_tiles for udf in udf_recipes)
+    if not read_once or not streams or data.char in "egG":
         return False  # float16 and long doubles are converted for kernels
     if corrected:
         return promises.only_sums_frames and precise(data) is not None

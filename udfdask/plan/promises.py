@@ -15,8 +15,12 @@ _ABOUT = {
     "only_sums_frames": UDFMethod.TILE,
     "streams_tiles": UDFMethod.TILE,
     "processes_stacks": UDFMethod.FRAME,
+    "processes_sums": UDFMethod.TILE,
 }
 """Promises that count only if this method processes the data."""
+
+_METHODS = {"processes_stacks": "process_stack", "processes_sums": "process_sums"}
+"""Promises about another method."""
 
 
 def promises_of(udf: UDF) -> Promises:
@@ -45,13 +49,16 @@ def promises_in_force(udf: UDF, method: UDFMethod, buffers: Mapping[str, BufferS
     """
     promises, name = promises_of(udf), type(udf).__name__
     for promise, about in _ABOUT.items():
-        needed = "process_stack" if promise == "processes_stacks" else f"process_{about.value}"
-        if getattr(promises, promise) and not callable(getattr(udf, needed, None)):
+        needed = _METHODS.get(promise, f"process_{about.value}")
+        has_method = any(callable(getattr(one, needed, None)) for one in (udf, type(udf)))
+        if getattr(promises, promise) and not has_method:
             raise ArgumentValueError(
                 f"{name} promises {promise}, which is about {needed}(), but has no such method: "
                 "implement it, or leave the promise out"
             )
     off = {promise: False for promise, about in _ABOUT.items() if about is not method}
+    if getattr(udf, "process_sums", None) is None:
+        off["processes_sums"] = False
     if udf.whole_frames:
         off["adds_signal_parts"] = False
     in_force = replace(promises, **off)

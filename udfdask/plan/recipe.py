@@ -141,6 +141,8 @@ class Recipe:
     """Whether tasks limit those libraries: not if all UDFs promise `starts_no_threads`."""
     udfs: tuple[UDFRecipe, ...]
     """The UDFs, in the order of the call."""
+    summed: tuple[int, ...] = ()
+    """Numbers of the UDFs that get the sums of each dense tile in place of the tile."""
     corrections: CorrectionSet | None = None
     """Corrections of the data before UDFs see them; excluded pixels as coordinates."""
     native: Backend = NUMPY

@@ -54,6 +54,11 @@ class Promises:
     corrections, the sum is corrected instead of each frame."""
     processes_stacks: bool = False
     """`process_stack` does for a stack of whole frames what `process_frame` does for each frame."""
+    # Four built-in UDFs over 16-bit integers read each value once in place of four times.
+    processes_sums: bool = False
+    """`process_sums` does with the sums of a tile what `process_tile` does with the tile. It is
+    called if several UDFs of a run promise this: they share the sums. An instance that cannot use
+    them has ``process_sums = None``."""
     starts_no_threads: bool = False
     """No method starts threads, as BLAS, OpenMP and parallel numba do: tasks do not limit them."""
     # These tiles do not have to fit into a cache. Where they end depends on the memory layout of a

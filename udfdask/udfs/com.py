@@ -19,6 +19,7 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
 from udfdask.udfs.shared.frame_geometry import (
     center_of,
@@ -108,6 +109,7 @@ class CoMUDF(UDF):
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,
+        processes_sums=True,
         starts_no_threads=True,
         streams_tiles=True,
         takes_any_byte_order=True,
@@ -140,6 +142,9 @@ class CoMUDF(UDF):
             flip_y=flip_y,
             regression=regression if is_lazy(regression) else _regression(regression),
         )
+        # the shared sums are those of whole frames
+        if is_lazy(r) or is_lazy(ri) or ri or r != math.inf:
+            self.process_sums = None  # type: ignore[method-assign, assignment]
 
     @classmethod
     def with_params(cls, **params: Any) -> CoMUDF:
@@ -255,6 +260,14 @@ class CoMUDF(UDF):
             add_first_moments(tile, part_mask, part.origin, self.results.moments)
         elif tile.size:
             self._add_pixels(tile)
+
+    def process_sums(self, sums: TileSums) -> None:
+        """Add the sum and the first moments of each frame's part, which other UDFs use too."""
+        total, moment_y, moment_x = sums.of_frames.T
+        top, left = self.meta.sig_slice.origin
+        self.results.moments += np.stack(
+            [total, moment_y + top * total, moment_x + left * total], 1
+        )
 
     def _add_entries(self, tile: Any) -> None:
         """Add the sums and first moments of a sparse tile."""

@@ -13,6 +13,7 @@ from udfdask.kernels.moment_arrays import Moments
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
+from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.kernel_backends import tile_backends
 
 
@@ -66,6 +67,7 @@ class StdDevUDF(UDF):
         adds_signal_parts=True,
         declares_once=True,
         merge_only_reads_src=True,
+        processes_sums=True,
         starts_no_threads=True,
         streams_tiles=True,
         takes_any_byte_order=True,
@@ -115,12 +117,23 @@ class StdDevUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Merge the moments of a tile into the moments of the earlier tiles."""
+        self._add_moments(tile, self._count(tile.shape[0]), _moments(self.results))
+
+    def process_sums(self, sums: TileSums) -> None:
+        """Merge the moments of a tile, which other UDFs use too."""
+        from udfdask.kernels.cpu.variance import merge_moments
+
+        before = self._count(sums.count)
+        merge_moments(before, _moments(self.results), sums.count, sums.moments)
+
+    def _count(self, count: int) -> int:
+        """Count the frames of a tile; return the number of frames of its part before them."""
         seen, part = self.task_data.seen, self.meta.tiling_scheme_idx
-        before, count = seen.get(part, 0), tile.shape[0]
-        self._add_moments(tile, before, _moments(self.results))
+        before: int = seen.get(part, 0)
         seen[part] = before + count
         if part == 0:  # other parts of the signal contain the same frames
             self.results.num_frames += count
+        return before
 
     def _add_moments(self, tile: Any, before: int, moments: Moments) -> None:
         """Merge a tile into the moments of `before` frames."""

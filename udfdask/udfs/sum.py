@@ -13,6 +13,7 @@ from udfdask.kernels.overflow import add_exactly, is_long
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
 from udfdask.udf.promises import Promises
+from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.sum_dtype import sum_dtypes
 
@@ -57,6 +58,7 @@ class SumUDF(UDF):
         declares_once=True,
         merge_only_reads_src=True,
         only_sums_frames=True,
+        processes_sums=True,
         starts_no_threads=True,
         streams_tiles=True,
         takes_any_byte_order=True,
@@ -99,6 +101,11 @@ class SumUDF(UDF):
             from udfdask.kernels.cpu.frame_sums import add_frames
 
             add_frames(tile, total)
+
+    def process_sums(self, sums: TileSums) -> None:
+        """Add the sum of the frames of a tile."""
+        total = self.results.exact if "exact" in self.results else self.results.intensity
+        total += sums.pixel_sums.astype(total.dtype)
 
     def postprocess(self) -> None:
         """Round the sum of a chunk."""

@@ -9,6 +9,7 @@ from udfdask.kernels.cuda import sums as on_device
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udf.tile_sums import TileSums
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.sum_dtype import sum_dtypes
 
@@ -48,6 +49,7 @@ class SumSigUDF(UDF):
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,
+        processes_sums=True,
         starts_no_threads=True,
         streams_tiles=True,
         takes_any_byte_order=True,
@@ -88,6 +90,11 @@ class SumSigUDF(UDF):
             from udfdask.kernels.cpu.pixel_sums import add_pixels
 
             add_pixels(tile, total)
+
+    def process_sums(self, sums: TileSums) -> None:
+        """Add the sums of each frame's part."""
+        total = self.results.exact if "exact" in self.results else self.results.intensity
+        total += sums.of_frames[:, 0].astype(total.dtype)
 
     def postprocess(self) -> None:
         """Round the sums of a chunk."""

@@ -39,7 +39,7 @@ def deviate_columns(
     for start in range(0, width, block):
         n = min(block, width - start)
         origins, added, squared = first[:n], sums[:n], squares[:n]
-        _start_at(origins, swap, flat[start : start + n])
+        start_at(origins, swap, flat[start : start + n])
         added[:] = 0
         squared[:] = 0
         eights = count - count % 8
@@ -98,7 +98,7 @@ def _origin_at(origin: Any, j: int) -> Any:
 
 
 @inner_kernel
-def _start_at(origin: AnyArray, swap: Any, a: AnyArray) -> None:
+def start_at(origin: AnyArray, swap: Any, a: AnyArray) -> None:
     """Write the values of a row, and 0 for NaN and for values so large that sums overflow."""
     for j in range(len(origin)):
         x = np.float64(swapped(a[j], swap))

@@ -38,6 +38,7 @@ LAWS: tuple[Law, ...] = (
     processing.repeats_itself,
     promises.merge_only_reads_src,
     promises.processes_stacks,
+    promises.processes_sums,
     promises.takes_any_byte_order,
     promises.adds_signal_parts,
     promises.only_sums_frames,

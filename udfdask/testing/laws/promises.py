@@ -114,6 +114,14 @@ def processes_stacks(subject: Subject) -> None:
         _compare(subject, "processes_stacks", f"with {layout}", _without_dask(subject, layout))
 
 
+def processes_sums(subject: Subject) -> None:
+    """The promise `processes_sums` is true: `process_sums` gives the same as `process_tile`."""
+    for data in subject.arrays:
+        if subject.error_with(data) is None:
+            run = _with_dask(subject, data, subject.two_chunks, None, twice=True)
+            _compare(subject, "processes_sums", f"for {data.dtype}", run, data)
+
+
 def takes_any_byte_order(subject: Subject) -> None:
     """The promise `takes_any_byte_order` is true: byte-swapped data give the same results."""
     for data in subject.arrays:
@@ -263,14 +271,19 @@ def _with_dask(
     nav_chunks: Chunks | None,
     sig_chunks: Chunks | None,
     corrections: CorrectionSet | None = None,
+    twice: bool = False,
 ) -> Runs:
-    """Return a function that runs a UDF with dask, so that the plan can use all promises."""
+    """Return a function that runs a UDF with dask, so that the plan can use all promises.
+
+    With `twice`, the run has the same UDF twice: UDFs that share something need another one.
+    """
     nav = nav_chunks or (-1,) * len(subject.nav)
     sig = sig_chunks or (-1,) * len(subject.sig)
     array = da.from_array(data, chunks=(*nav, *sig))
 
     def run(udf: UDF) -> dict[str, AnyArray]:
-        lazy = run_udf(array, udf, sig_dims=subject.sig_dims, corrections=corrections)
+        udfs = [udf] * (1 + twice)
+        lazy = run_udf(array, udfs, sig_dims=subject.sig_dims, corrections=corrections)[0]
         return dict(compute(lazy, scheduler="sync")[0])
 
     return lambda udf: subject.attempt("with dask", run, udf)

@@ -1,0 +1,171 @@
+"""UDFs that share the sums of a tile give the same results as in runs of their own."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.chunk.run_chunk import run_chunk
+from udfdask.corrections import CorrectionSet
+from udfdask.plan.make_recipe import make_recipe
+from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
+
+DTYPES = ["u2", "?", "u1", "i2", ">u2", "u4", "f2", ">f8", "f4"]
+NAV, SIG = (5, 6), (12, 10)
+
+
+def four():
+    return [SumUDF(), SumSigUDF(), StdDevUDF(), CoMUDF()]
+
+
+def data(dtype, nav=NAV, sig=SIG):
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 2 if dtype == "?" else 100, (*nav, *sig)).astype(dtype)
+
+
+def same(x, udfs, **options):
+    """Compare one run of all UDFs with a run of each."""
+    together = ud.compute(*ud.run_udf(x, udfs, **options), scheduler="sync")
+    for udf, result in zip(udfs, together, strict=True):
+        alone = ud.run_udf(x, udf, **options).compute(scheduler="sync")
+        for name in alone:
+            if alone[name].dtype.kind in "iub" or (udf.__class__ is SumUDF and x.dtype.kind != "f"):
+                np.testing.assert_array_equal(result[name], alone[name], err_msg=name)
+            else:
+                scale = np.nanmax(np.abs(alone[name]), initial=1e-300)
+                rounding = 1e-6 if alone[name].dtype == np.float32 else 1e-11
+                np.testing.assert_allclose(
+                    result[name], alone[name], rtol=1e-11, atol=rounding * scale, err_msg=name
+                )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_and_grid(dtype):
+    x = data(dtype)
+    for chunks in [(5, 6, 12, 10), (2, 4, 12, 10), (1, 1, 12, 10), (3, 6, 5, 10), (2, 6, 3, 4)]:
+        same(da.from_array(x, chunks=chunks), four())
+
+
+def test_regions_of_interest():
+    roi = np.random.default_rng(1).random(NAV) < 0.4
+    for chunks in [(5, 6, 12, 10), (2, 4, 6, 10)]:
+        same(da.from_array(data("u2"), chunks=chunks), four(), roi=roi)
+    same(da.from_array(data("u2"), chunks=(2, 4, 6, 10)), four(), roi=np.zeros(NAV, bool))
+
+
+def test_tiles_that_are_parts_of_frames():
+    x = da.from_array(data("u2", sig=(64, 40)), chunks=(2, 6, 64, 40))
+    for size in ["2 KiB", "20 KiB", "4 MiB"]:
+        with dask.config.set({"udfdask.tile-bytes": size}):
+            same(x, [*four(), VirtualDetectorUDF("disk", r=5)])
+
+
+def test_corrected_data():
+    corrections = CorrectionSet(
+        dark=np.full(SIG, 0.5, "f4"), gain=np.full(SIG, 2, "f4"), excluded_pixels=[[3], [4]]
+    )
+    for chunks in [(5, 6, 12, 10), (2, 4, 4, 10)]:
+        same(da.from_array(data("u2"), chunks=chunks), four(), corrections=corrections)
+
+
+def summed(udfs, dtype="u2", sig=SIG, **options):
+    recipe = make_recipe(udfs, shape=(*NAV, *sig), dtype=dtype, sig_dims=len(sig), **options)
+    return recipe.summed
+
+
+def test_who_shares():
+    corrections = CorrectionSet(dark=np.ones(SIG, "f4"))
+    detector = VirtualDetectorUDF("disk", r=3)
+    assert summed(four()) == (0, 1, 2, 3)
+    assert summed([detector, *four()]) == (1, 2, 3, 4)
+    assert summed([SumUDF(), CoMUDF(r=3)]) == ()
+    assert summed([SumUDF(), CoMUDF(r=3), SumSigUDF()]) == (0, 2)
+    assert summed([SumUDF()]) == ()
+    assert summed([SumUDF(), detector]) == ()
+    assert summed([SumUDF(), StdDevUDF()], sig=(120,)) == ()
+    assert summed([SumUDF(), StdDevUDF()], dtype="i8") == ()
+    assert summed([SumUDF(), StdDevUDF()], dtype="c8") == ()
+    # the sum of frames is corrected, not each frame
+    assert summed(four(), corrections=corrections) == (1, 2, 3)
+    assert summed([SumUDF(), StdDevUDF()], corrections=corrections) == ()
+
+
+class Watched(StdDevUDF):
+    """Notes what it is given."""
+
+    promises = StdDevUDF.promises
+    seen: list
+
+    def process_sums(self, sums):
+        self.seen.append(sums)
+        super().process_sums(sums)
+
+
+class WatchedSums(Watched):
+    promises = StdDevUDF.promises
+
+
+def test_the_sums_of_a_tile_are_computed_once():
+    Watched.seen = []
+    x = data("u2")
+    recipe = make_recipe([Watched(), WatchedSums()], shape=x.shape, dtype=x.dtype)
+    run_chunk(recipe, 0, (x,))
+    first, second = Watched.seen
+    assert first is second
+    assert first.tile.base is not None
+    assert np.shares_memory(first.tile, x)
+
+
+def test_a_subclass_shares_only_if_it_promises_so():
+    class Doubled(SumUDF):
+        def process_tile(self, tile):
+            super().process_tile(tile)
+            super().process_tile(tile)
+
+    x = da.from_array(data("u2"), chunks=(2, 6, 12, 10))
+    doubled, plain, _ = ud.compute(*ud.run_udf(x, [Doubled(), SumUDF(), StdDevUDF()]))
+    np.testing.assert_array_equal(doubled["intensity"], 2 * plain["intensity"])
+
+
+def test_an_instance_may_decline():
+    class Total(ud.UDF):
+        promises = ud.Promises(processes_sums=True)
+
+        def __init__(self, declines=False):
+            super().__init__(declines=declines)
+            if declines:
+                self.process_sums = None
+
+        def get_preferred_input_dtype(self):
+            return self.USE_NATIVE_DTYPE
+
+        def get_result_buffers(self):
+            return {"total": self.buffer(kind="nav", dtype="float64")}
+
+        def process_tile(self, tile):
+            self.results.total += tile.sum(axis=(1, 2))
+
+        def process_sums(self, sums):
+            self.results.total -= sums.of_frames[:, 0]
+
+    assert summed([Total(), SumUDF()]) == (0, 1)
+    assert summed([Total(declines=True), SumUDF()]) == ()
+    x = da.from_array(data("u2"), chunks=(2, 6, 12, 10))
+    shares, declines, totals = ud.compute(*ud.run_udf(x, [Total(), Total(True), SumSigUDF()]))
+    np.testing.assert_array_equal(shares["total"], -totals["intensity"].astype(float))
+    np.testing.assert_array_equal(declines["total"], totals["intensity"])
+
+
+def test_a_promise_without_the_method():
+    class Forgot(ud.UDF):
+        promises = ud.Promises(processes_sums=True)
+
+        def get_result_buffers(self):
+            return {"total": self.buffer(kind="nav", dtype="float64")}
+
+        def process_tile(self, tile):
+            self.results.total += tile.sum(axis=(1, 2))
+
+    with pytest.raises(ud.UDFError, match=r"processes_sums, which is about process_sums\(\)"):
+        ud.run_udf(da.ones((2, 2, 4, 4)), Forgot())
