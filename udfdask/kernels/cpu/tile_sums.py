@@ -12,12 +12,16 @@ import numpy as np
 
 from udfdask.kernels.cpu.column_sums import eight_rows
 from udfdask.kernels.cpu.compile import inner_kernel, kernel
+from udfdask.kernels.cpu.exact_squares import MOST_SQUARES
 from udfdask.kernels.cpu.frame_reductions import merge_columns, start_at
 from udfdask.kernels.cpu.intrinsics import plus, times
 from udfdask.kernels.cpu.rows import as_native, rows_in_memory, swapped, wider
-from udfdask.kernels.cpu.variance import MOST_SQUARES, SQUARES, TOGETHER
+from udfdask.kernels.cpu.variance import TOGETHER
 from udfdask.kernels.moment_arrays import Moments
 from udfdask.types import AnyArray
+
+SQUARES = {"u1": np.uint32, "i1": np.int32, "u2": np.uint64, "i2": np.int64}
+"""Integers whose squares are added up exactly, with the dtype of the sums of squares."""
 
 STRIP = 4096
 """Pixels of a frame at a time, at least one row: their sums stay in a cache."""

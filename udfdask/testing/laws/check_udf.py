@@ -134,7 +134,7 @@ def check_udf(
     >>> from udfdask.testing import check_udf
     >>> from udfdask.udfs import SumUDF
     >>> print(check_udf(SumUDF()))  # doctest: +ELLIPSIS
-    SumUDF keeps 32 laws:
+    SumUDF keeps 33 laws:
       makes_itself_again: ...
     >>> class CountUDF(ud.UDF):
     ...     def get_result_buffers(self):
