@@ -76,13 +76,13 @@ def shares(dtype: str, side: int, count: int, seconds: float) -> tuple[float, fl
     return others[0] / speed, others[1] / speed
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1.0, help="for each cell")
     parser.add_argument("--masks", type=int, nargs="+", default=[1, 4, 16, 64, 500])
     parser.add_argument("--dtypes", nargs="+", default=list(DTYPES), choices=list(DTYPES))
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     print("| tile | masks | kernel | BLAS | faster | goal |", "|---" * 6 + "|", sep="\n")
     with threadpool_limits(1, "blas"):
         for dtype in args.dtypes:

@@ -316,6 +316,18 @@ def test_the_roofline_says_what_is_missed(work, dtype, seconds, limit, misses, m
     assert verdict.misses() == misses
 
 
+def test_dense_masks_have_a_line_for_each_product(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(FOLDER)
+    dense_masks = importlib.import_module("dense_masks")
+    dense_masks.main(["--seconds", "0.001", "--masks", "1", "4", "--dtypes", "uint16"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 2 * 2
+    assert len({line.count("|") for line in lines}) == 1
+    goals = [line.split("|")[-2].strip() for line in lines[2:]]
+    assert goals[::2] == ["", ""]  # one mask has no goal
+    assert set(goals[1::2]) <= {"reached", "**missed**"}
+
+
 def test_first_calls_in_fresh_processes(tmp_path):
     options = ["--gigabytes", str(TINY), "--repeats", "1", "--no-libertem"]
     options += ["--cases", "first-call"]
