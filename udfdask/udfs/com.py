@@ -262,7 +262,13 @@ class CoMUDF(UDF):
             self._add_pixels(tile)
 
     def process_sums(self, sums: TileSums) -> None:
-        """Add the sum and the first moments of each frame's part, which other UDFs use too."""
+        """Add the sum and the first moments of each frame's part, which other UDFs use too.
+
+        Parameters
+        ----------
+        sums : TileSums
+            The sums of the tile, shared with other UDFs of the run.
+        """
         total, moment_y, moment_x = sums.of_frames.T
         top, left = self.meta.sig_slice.origin
         self.results.moments += np.stack(

@@ -120,7 +120,13 @@ class StdDevUDF(UDF):
         self._add_moments(tile, self._count(tile.shape[0]), _moments(self.results))
 
     def process_sums(self, sums: TileSums) -> None:
-        """Merge the moments of a tile, which other UDFs use too."""
+        """Merge the moments of a tile, which other UDFs use too.
+
+        Parameters
+        ----------
+        sums : TileSums
+            The sums of the tile, shared with other UDFs of the run.
+        """
         from udfdask.kernels.cpu.variance import merge_moments
 
         before = self._count(sums.count)

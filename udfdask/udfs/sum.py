@@ -103,7 +103,13 @@ class SumUDF(UDF):
             add_frames(tile, total)
 
     def process_sums(self, sums: TileSums) -> None:
-        """Add the sum of the frames of a tile."""
+        """Add the sum of the frames of a tile.
+
+        Parameters
+        ----------
+        sums : TileSums
+            The sums of the tile, shared with other UDFs of the run.
+        """
         total = self.results.exact if "exact" in self.results else self.results.intensity
         total += sums.pixel_sums.astype(total.dtype)
 

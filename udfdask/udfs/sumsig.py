@@ -92,7 +92,13 @@ class SumSigUDF(UDF):
             add_pixels(tile, total)
 
     def process_sums(self, sums: TileSums) -> None:
-        """Add the sums of each frame's part."""
+        """Add the sums of each frame's part.
+
+        Parameters
+        ----------
+        sums : TileSums
+            The sums of the tile, shared with other UDFs of the run.
+        """
         total = self.results.exact if "exact" in self.results else self.results.intensity
         total += sums.of_frames[:, 0].astype(total.dtype)
 
