@@ -421,6 +421,7 @@ def test_demo(tmp_path):
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.full
 def test_the_demo_prints_python_that_does_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     output = call("demo", "--no-progress")

@@ -120,6 +120,7 @@ def test_argument_of_the_function_that_is_mapped():
             X.udf.map_frames(scaled, output_shape=(4, 4), output_dtype=float, **{wrong: 1})
 
 
+@pytest.mark.full
 def test_without_docstrings():
     code = "import udfdask, inspect; print(inspect.signature(udfdask.explain).parameters.keys())"
     run = subprocess.run(

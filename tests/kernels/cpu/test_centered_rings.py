@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
+from suites import examples
 from udfdask.kernels.cpu.centered_rings import add_rings_about
 from udfdask.kernels.cpu.rows import as_native, rows_in_memory
 from udfdask.masks.ring_members import find_members
@@ -44,18 +45,18 @@ def cases(draw):
     return sig, np.array(draw(st.lists(center, min_size=3, max_size=3))), rings
 
 
+@pytest.mark.parametrize("dtype", REAL)
+@settings(max_examples=examples(20))
 @given(cases(), st.booleans())
-@settings(deadline=None, max_examples=20)
-def test_every_dtype(case, part):
+def test_every_dtype(dtype, case, part):
     (height, width), centers, rings = case
     origin = (height // 3, width // 3) if part else (0, 0)
-    for dtype in REAL:
-        tile = sample(dtype, (3, height, width))[:, origin[0] :, origin[1] :]
-        largest = np.abs(tile.astype("f8")).max(initial=1)
-        sums, covered = found(tile, origin, centers, *rings)
-        wanted, weights = plain(tile, origin, centers, *rings)
-        np.testing.assert_allclose(covered, weights, rtol=1e-12, atol=1e-10)
-        np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-10 * largest)
+    tile = sample(dtype, (3, height, width))[:, origin[0] :, origin[1] :]
+    largest = np.abs(tile.astype("f8")).max(initial=1)
+    sums, covered = found(tile, origin, centers, *rings)
+    wanted, weights = plain(tile, origin, centers, *rings)
+    np.testing.assert_allclose(covered, weights, rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-10 * largest)
 
 
 @pytest.mark.parametrize("dtype", ["f4", ">f8"])

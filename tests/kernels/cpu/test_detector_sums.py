@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, summable, total_dtype
+from suites import examples
 from udfdask import SumOverflowError
 from udfdask.kernels.cpu.detector_sums import GROUP, detector_groups, sum_detector
 
@@ -23,20 +24,20 @@ def masks(draw):
     return np.random.default_rng(draw(st.integers(0, 99))).random(shape) < share
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=examples(30))
 @given(masks(), st.integers(0, 5), st.booleans())
-@settings(deadline=None, max_examples=30)
-def test_every_dtype(mask, n, part):
+def test_every_dtype(dtype, mask, n, part):
     """The memory of a tile that is part of a frame ends with its last pixel."""
-    for dtype in DTYPES:
-        data = summable(dtype, (n, mask.shape[0] + 2, mask.shape[1] + 3))
-        tile = data[:, 2:, 3:] if part else np.ascontiguousarray(data[:, 2:, 3:])
-        sums = found(tile, mask)
-        assert sums.dtype == total_dtype(dtype).newbyteorder("=")
-        wanted = tile[:, mask].sum(axis=1, dtype=sums.dtype)
-        if sums.dtype.kind in "iu":
-            np.testing.assert_array_equal(sums, wanted)
-        else:
-            np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-9)
+    data = summable(dtype, (n, mask.shape[0] + 2, mask.shape[1] + 3))
+    tile = data[:, 2:, 3:] if part else np.ascontiguousarray(data[:, 2:, 3:])
+    sums = found(tile, mask)
+    assert sums.dtype == total_dtype(dtype).newbyteorder("=")
+    wanted = tile[:, mask].sum(axis=1, dtype=sums.dtype)
+    if sums.dtype.kind in "iu":
+        np.testing.assert_array_equal(sums, wanted)
+    else:
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", ">f8", "c8", "g"])

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
+from suites import examples
 from udfdask.kernels.cpu.lanes import LANES
 from udfdask.kernels.cpu.ring_sums import FEWEST, RingPlaces, add_ring_sums, in_blocks
 from udfdask.kernels.cpu.rows import as_native, rows_in_memory
@@ -48,20 +49,20 @@ def cases(draw):
     return sig, find_members(center, sig, outer, inner, rings)
 
 
+@pytest.mark.parametrize("dtype", REAL)
+@settings(max_examples=examples(30))
 @given(cases(), st.sampled_from(NUMBERS[1:]), st.booleans())
-@settings(deadline=None, max_examples=30)
-def test_every_dtype(case, n, part):
+def test_every_dtype(dtype, case, n, part):
     (height, width), members = case
     origin = (height // 3, width // 3) if part else (0, 0)
-    for dtype in REAL:
-        tile = sample(dtype, (n, height, width))[:, origin[0] :, origin[1] :]
-        largest = np.abs(tile.astype("f8")).max(initial=0)  # sums may cancel each other
-        np.testing.assert_allclose(
-            found(tile, members, origin),
-            plain(tile, members, origin),
-            rtol=1e-12,
-            atol=1e-12 * largest * tile[0].size + 1e-12,
-        )
+    tile = sample(dtype, (n, height, width))[:, origin[0] :, origin[1] :]
+    largest = np.abs(tile.astype("f8")).max(initial=0)  # sums may cancel each other
+    np.testing.assert_allclose(
+        found(tile, members, origin),
+        plain(tile, members, origin),
+        rtol=1e-12,
+        atol=1e-12 * largest * tile[0].size + 1e-12,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f4", ">f8"])
