@@ -74,6 +74,13 @@ def summed(udfs, dtype="u2", sig=SIG, **options):
     return recipe.summed
 
 
+def test_explain_says_who_shares():
+    x = da.from_array(data("u2"), chunks=(2, 6, 12, 10))
+    shared = "process_sums on uint16, with sums shared by several UDFs;"
+    assert str(ud.explain(x, [SumUDF(), CoMUDF()])).count(shared) == 2
+    assert shared not in str(ud.explain(x, [SumUDF(), CoMUDF(r=3)]))
+
+
 def test_who_shares():
     corrections = CorrectionSet(dark=np.ones(SIG, "f4"))
     detector = VirtualDetectorUDF("disk", r=3)
@@ -117,15 +124,50 @@ def test_the_sums_of_a_tile_are_computed_once():
     assert np.shares_memory(first.tile, x)
 
 
-def test_a_subclass_shares_only_if_it_promises_so():
+def test_a_subclass_that_processes_tiles_in_another_way_gets_the_tile():
     class Doubled(SumUDF):
         def process_tile(self, tile):
             super().process_tile(tile)
             super().process_tile(tile)
 
+    class Promising(Doubled):
+        promises = SumUDF.promises
+
+    assert summed([Doubled(), SumUDF(), StdDevUDF()]) == (1, 2)
+    assert summed([Promising(), SumUDF(), StdDevUDF()]) == (1, 2)
     x = da.from_array(data("u2"), chunks=(2, 6, 12, 10))
-    doubled, plain, _ = ud.compute(*ud.run_udf(x, [Doubled(), SumUDF(), StdDevUDF()]))
-    np.testing.assert_array_equal(doubled["intensity"], 2 * plain["intensity"])
+    for udf in (Doubled(), Promising()):
+        doubled, plain, _ = ud.compute(*ud.run_udf(x, [udf, SumUDF(), StdDevUDF()]))
+        np.testing.assert_array_equal(doubled["intensity"], 2 * plain["intensity"])
+
+
+def test_parameters_that_change_on_the_way():
+    """From then on, the center of mass of a disk needs the tile."""
+    x = da.from_array(data("u2"), chunks=(1, 6, 12, 10))
+    with ud.run_udf_iter(x, [SumUDF(), CoMUDF()]) as run:
+        next(run)
+        run.update_parameters([{}, {"r": 3.0}])
+        for last in run:  # noqa: B007
+            pass
+    total, com = last.buffers
+    np.testing.assert_array_equal(total["intensity"], data("u2").sum(axis=(0, 1)))
+    alone = ud.run_udf(x, CoMUDF(r=3.0)).compute()
+    np.testing.assert_allclose(com["raw_com"][-1], alone["raw_com"][-1], rtol=1e-12)
+
+
+def test_blocks_of_another_type_than_announced():
+    values = data("f4", sig=(12, 10))
+    x = da.from_array(values, chunks=(2, 6, 12, 10))
+    sparse = pytest.importorskip("sparse", reason="sparse is an extra")
+
+    def make(block, block_info):
+        is_sparse = block_info[0]["chunk-location"][0] % 2
+        return sparse.COO(block) if is_sparse else block
+
+    mixed = x.map_blocks(make, meta=np.empty((0,) * 4, "f4"))
+    same(mixed, [SumUDF(), SumSigUDF(), StdDevUDF(), CoMUDF()])
+    total, *_ = ud.compute(*ud.run_udf(mixed, four()), scheduler="sync")
+    np.testing.assert_allclose(total["intensity"], values.sum(axis=(0, 1)), rtol=1e-6)
 
 
 def test_an_instance_may_decline():

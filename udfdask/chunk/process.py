@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.chunk.dense_tiles import DenseCutter, DenseTile
 from udfdask.chunk.frames.source import FrameSource
 from udfdask.chunk.frames.sparse import SparseSource
@@ -114,7 +115,9 @@ def _process_tiles(instances: list[Instance], cutter: Cutter, chunk: int, block:
 
 def _process_tile(instance: Instance, tile: DenseTile | SparseTile, method: str) -> None:
     """Give a tile to a UDF, or the sums of the tile if it shares them with other UDFs."""
-    if instance.number in instance.recipe.summed and isinstance(tile, DenseTile):
+    shares = instance.number in instance.recipe.summed and instance.backend == NUMPY
+    # the parameters of a run can change: an instance may decline sums that the plan counted on
+    if shares and isinstance(tile, DenseTile) and getattr(instance.udf, "process_sums", None):
         instance.call("process_sums", tile.sums(instance))
     else:
         instance.call(method, tile.get(instance))

@@ -57,7 +57,7 @@ def promises_in_force(udf: UDF, method: UDFMethod, buffers: Mapping[str, BufferS
                 "implement it, or leave the promise out"
             )
     off = {promise: False for promise, about in _ABOUT.items() if about is not method}
-    if getattr(udf, "process_sums", None) is None:
+    if not _has_own_sums(udf):
         off["processes_sums"] = False
     if udf.whole_frames:
         off["adds_signal_parts"] = False
@@ -65,6 +65,19 @@ def promises_in_force(udf: UDF, method: UDFMethod, buffers: Mapping[str, BufferS
     if in_force.adds_signal_parts:
         _check_addable(name, buffers)
     return in_force
+
+
+def _has_own_sums(udf: UDF) -> bool:
+    """Return whether `process_sums` belongs to the `process_tile` of a UDF, and is not declined.
+
+    If a subclass overrides only `process_tile`, the method of its base may do something else.
+    """
+    if not callable(getattr(udf, "process_sums", None)):
+        return False
+    first = next(
+        vars(cls) for cls in type(udf).__mro__ if {"process_sums", "process_tile"} & set(vars(cls))
+    )
+    return "process_sums" in first
 
 
 def _check_addable(name: str, buffers: Mapping[str, BufferSpec]) -> None:

@@ -102,7 +102,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         lines.append(f"needs     a CUDA device for {', '.join(cuda_udfs)}; on a cluster, CUDA=1")
     if recipe.corrections is not None:
         lines.append(f"corrects  {_corrections(recipe)}")
-    lines += [f"{udf.name}: {_udf(udf)}" for udf in recipe.udfs]
+    lines += [f"{u.name}: {_udf(u, k in recipe.summed)}" for k, u in enumerate(recipe.udfs)]
     lines += [f"warning   {w}" for w in plan.warnings]
     lines += [f"note      {n}" for n in _notes(plan)]
     return Explanation(
@@ -166,9 +166,12 @@ def _copied_bytes(udf: UDFRecipe, plan: Plan, frames: int) -> int:
     return pixels * (itemsize + (udf.input_dtype.itemsize if converted else 0))
 
 
-def _udf(udf: UDFRecipe) -> str:
+def _udf(udf: UDFRecipe, shares_sums: bool) -> str:
     """Describe how one UDF runs."""
-    text = f"process_{udf.method.value} on {udf.input_dtype}; {udf.merge}"
+    text = f"process_{udf.method.value} on {udf.input_dtype}"
+    if shares_sums:
+        text = f"process_sums on {udf.input_dtype}, with sums shared by several UDFs"
+    text += f"; {udf.merge}"
     if udf.has_get_results:
         text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")
     outputs = ", ".join(f"{k} ({s.kind}, {s.dtype})" for k, s in udf.outputs.items())
