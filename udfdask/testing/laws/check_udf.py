@@ -132,10 +132,6 @@ def check_udf(
     --------
     >>> import udfdask as ud
     >>> from udfdask.testing import check_udf
-    >>> from udfdask.udfs import SumUDF
-    >>> print(check_udf(SumUDF()))  # doctest: +ELLIPSIS
-    SumUDF keeps 33 laws:
-      makes_itself_again: ...
     >>> class CountUDF(ud.UDF):
     ...     def get_result_buffers(self):
     ...         return {"count": self.buffer("single", dtype="int64")}
@@ -147,6 +143,12 @@ def check_udf(
     Traceback (most recent call last):
     ...
     udfdask.testing.failures.UDFCheckError: CountUDF: merge overwrites buffer 'count': ...
+    >>> class MendedUDF(CountUDF):
+    ...     def merge(self, dest, src):
+    ...         dest.count += src.count
+    >>> print(check_udf(MendedUDF()))  # doctest: +ELLIPSIS
+    MendedUDF keeps 25 laws:
+      makes_itself_again: ...
     """
     __tracebackhide__ = True  # pytest then shows the message and the caller's line
     if not isinstance(udf, UDF):
