@@ -143,14 +143,14 @@ class Picture(ud.UDF):
 )
 def test_whole_results_hold_no_heavy_buffers(make):
     """They are in memory until all are there: a frame of sums for each chunk would fill it."""
-    result = make(da.ones((16, 1, 64, 64), chunks=(1, 1, 64, 64)))
+    result = make(da.ones((16, 1, 256, 256), chunks=(1, 1, 256, 256)))  # 8 MiB of sums
     whole = {key for key in result.__dask_keys__() if "-merge-" in key[0]}
     assert len(whole) == ("total" in result)
     keys = [key for key in result.__dask_keys__() if key not in whole]
     values = dask.get(dict(result.__dask_graph__()), keys)
     assert sum(value.nbytes for value in values) == 16 * 8
     done = result.compute()
-    assert done[next(iter(done))].tolist() == [[4096.0]] * 16
+    assert done[next(iter(done))].tolist() == [[65536.0]] * 16
 
 
 @pytest.mark.parametrize("chosen", [slice(None), slice(1, None)], ids=["all", "roi"])

@@ -315,7 +315,7 @@ def test_results_of_every_dtype():
 @pytest.mark.full
 def test_the_report_prints_what_was_checked():
     text = str(check_udf(SumUDF(), skip=["runs"]))
-    assert text.startswith("SumUDF keeps 31 laws:")
+    assert text.startswith("SumUDF keeps 32 laws:")
     assert "  chunks_do_not_show: Chunks of the scan do not change the results." in text
     assert "skipped: runs" in text
 

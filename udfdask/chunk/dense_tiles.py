@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from udfdask.corrections.correct_sum import UncorrectedTile, precise
 from udfdask.corrections.correct_tile import correct_tile
 from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.types import AnyArray
-from udfdask.udf.tile_sums import TileSums
+
+if TYPE_CHECKING:
+    from udfdask.udf.tile_sums import TileSums
 
 
 class DenseCutter:
@@ -96,6 +98,8 @@ class DenseTile:
 
     def sums(self, instance: Instance) -> TileSums:
         """Return the sums of the tile in the dtype of a UDF, for all UDFs that share them."""
+        from udfdask.udf.tile_sums import TileSums  # most runs do not need it
+
         dtype = instance.declared.input_dtype
         if dtype not in self._sums:
             self._sums[dtype] = TileSums(self.get(instance))

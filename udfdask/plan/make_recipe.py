@@ -33,7 +33,6 @@ from udfdask.plan.declarations import TilePreferences, declare
 from udfdask.plan.recipe import Recipe, UDFRecipe, backends_for
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.meta import UDFMeta
-from udfdask.udf.tile_sums import has_sums
 
 MANY_BLOCKS = 4
 """With more signal chunks than this, UDFs that support it get one task per signal chunk."""
@@ -121,6 +120,10 @@ def _with_backends(
 
 def _summed(udf_recipes: Sequence[UDFRecipe], shape: Shape, corrected: bool) -> tuple[int, ...]:
     """Return the numbers of the UDFs that share the sums of tiles: at least two, or none."""
+    if len(udf_recipes) == 1 or len(shape.sig) != 2:
+        return ()
+    from udfdask.udf.tile_sums import has_sums  # most runs do not need it
+
     numbers: dict[np.dtype[Any], list[int]] = {}
     for number, udf in enumerate(udf_recipes):
         # a UDF that only sums frames corrects the sum, which takes less time than correcting frames
@@ -130,7 +133,7 @@ def _summed(udf_recipes: Sequence[UDFRecipe], shape: Shape, corrected: bool) -> 
     return tuple(
         number
         for dtype, several in numbers.items()
-        if len(several) > 1 and len(shape.sig) == 2 and has_sums(dtype, shape.sig.size)
+        if len(several) > 1 and has_sums(dtype, shape.sig.size)
         for number in several
     )
 

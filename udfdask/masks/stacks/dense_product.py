@@ -184,7 +184,11 @@ class MaskProduct:
             window.append(slice(start - o, stop - o))
             origin.append(start - f.start + m.start)
             sizes.append(stop - start)
-        self.add(tile[(slice(None), *window)], Slice(origin, Shape(sizes, len(sizes))), out)
+        frames, inside = tile[(slice(None), *window)], Slice(origin, Shape(sizes, len(sizes)))
+        # each batch is copied
+        step = max(FEWEST, SHIFTED_BYTES // (inside.shape.size * tile.itemsize))
+        for first in range(0, len(frames), step):
+            self.add(frames[first : first + step], inside, out[first : first + step])
 
     def add_moved(self, frames: AnyArray, shifts: AnyArray, out: AnyArray) -> None:
         """Add the products of whole frames, (n, *sig), with masks shifted by (n, sig dims)."""
