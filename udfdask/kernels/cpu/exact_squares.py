@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.column_sums import eight_rows
 from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.frame_reductions import merge_columns
 from udfdask.kernels.cpu.intrinsics import minus, plus, times
-from udfdask.kernels.cpu.rows import swapped
+from udfdask.kernels.cpu.merging import merged
+from udfdask.kernels.cpu.reading import TOGETHER, eight_at, sum_of, value_at
 from udfdask.types import AnyArray
 
 LARGEST: dict[str, tuple[Any, Any]] = {
@@ -57,29 +56,45 @@ def square_columns(
 
     `largest` is an item of `LARGEST`. `sums` and `halves` are buffers for the pixels of one step.
     """
+    narrow, unsigned = type(largest[0]), type(largest[1])
+    wide, wider = sums.dtype.type, halves.dtype.type
     block = len(sums)
-    deviations = np.empty(block)
     each = 1.0 / count
+    eights = count - count % TOGETHER
     for start in range(0, width, block):
         n = min(block, width - start)
-        added, halved, deviation = sums[:n], halves[:n], deviations[:n]
-        added[:] = 0
-        halved[:] = 0
-        eights = count - count % 8
-        for i in range(0, eights, 8):
-            rows = eight_rows(flat, i * step + start, step, n)
-            _add_eight(added, halved, swap, largest[0], largest[1], *rows)
-        for i in range(eights, count):
-            row = flat[i * step + start : i * step + start + n]
-            _add_one(added, halved, swap, largest[0], largest[1], row)
         for j in range(n):
-            s, parabolas = np.int64(added[j]), np.int64(halved[j]) * 2
+            sums[j] = halves[j] = 0
+        for i in range(0, eights, TOGETHER):
+            place = i * step + start
+            for j in range(n):
+                eight = eight_at(flat, place + j, step, swap, narrow)
+                upper, lower = sum_of(eight[:4], narrow), sum_of(eight[4:], narrow)
+                sums[j] += wide(plus(upper, lower))
+                # the squares wrap around, but not the parabolas
+                squares = times(eight, eight)
+                first = unsigned(_parabolas(largest[0], upper, sum_of(squares[:4], narrow))) >> 1
+                second = unsigned(_parabolas(largest[0], lower, sum_of(squares[4:], narrow))) >> 1
+                halves[j] += wider(first + second)
+        for i in range(eights, count):
+            place = i * step + start
+            for j in range(n):
+                x = value_at(flat, place + j, swap, narrow)
+                sums[j] += wide(x)
+                halves[j] += wider(unsigned(_parabolas(largest[0], x, times(x, x))) >> 1)
+        stop = start + n
+        origins, excesses, varsums = origin[start:stop], excess[start:stop], varsum[start:stop]
+        if before == 0:
+            for j in range(n):
+                origins[j] = 0.0
+        for j in range(n):
+            s, parabolas = np.int64(sums[j]), np.int64(halves[j]) * 2
             squared = _squares(largest[0], s, parabolas)
             # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
-            deviation[j] = np.float64(squared * count - s * s) * each
-        stop = start + n
-        state = origin[start:stop], excess[start:stop], varsum[start:stop]
-        merge_columns(before, *state, count, None, added, deviation)
+            deviation = np.float64(squared * count - s * s) * each
+            excesses[j], varsums[j] = merged(
+                before, count, -origins[j], excesses[j], varsums[j], np.float64(s), deviation
+            )
 
 
 @inner_kernel
@@ -96,50 +111,3 @@ def _squares(largest: Any, total: Any, parabolas: Any) -> Any:
     if type(largest)(-1) < 0:
         return parabolas - total
     return np.int64(largest) * total - parabolas
-
-
-@inner_kernel
-def _add_one(
-    sums: AnyArray, halves: AnyArray, swap: Any, largest: Any, zero: Any, a: AnyArray
-) -> None:
-    """Add the values of a row, and half their parabolas."""
-    narrow, unsigned = type(largest), type(zero)
-    wide, wider = sums.dtype.type, halves.dtype.type
-    for j in range(len(sums)):
-        x = narrow(swapped(a[j], swap))
-        sums[j] += wide(x)
-        halves[j] += wider(unsigned(_parabolas(largest, x, times(x, x))) >> 1)
-
-
-@inner_kernel
-def _add_eight(
-    sums: AnyArray,
-    halves: AnyArray,
-    swap: Any,
-    largest: Any,
-    zero: Any,
-    a: AnyArray,
-    b: AnyArray,
-    c: AnyArray,
-    d: AnyArray,
-    e: AnyArray,
-    f: AnyArray,
-    g: AnyArray,
-    h: AnyArray,
-) -> None:
-    """Add the values of eight rows, and half their parabolas; four parabolas fit `zero`."""
-    narrow, unsigned = type(largest), type(zero)
-    wide, wider = sums.dtype.type, halves.dtype.type
-    for j in range(len(sums)):
-        p, q = narrow(swapped(a[j], swap)), narrow(swapped(b[j], swap))
-        r, s = narrow(swapped(c[j], swap)), narrow(swapped(d[j], swap))
-        t, u = narrow(swapped(e[j], swap)), narrow(swapped(f[j], swap))
-        v, w = narrow(swapped(g[j], swap)), narrow(swapped(h[j], swap))
-        upper, lower = plus(plus(p, q), plus(r, s)), plus(plus(t, u), plus(v, w))
-        sums[j] += wide(plus(upper, lower))
-        # the squares wrap around, but not the parabolas
-        squares = plus(plus(times(p, p), times(q, q)), plus(times(r, r), times(s, s)))
-        first = unsigned(_parabolas(largest, upper, squares)) >> 1
-        squares = plus(plus(times(t, t), times(u, u)), plus(times(v, v), times(w, w)))
-        second = unsigned(_parabolas(largest, lower, squares)) >> 1
-        halves[j] += wider(first + second)

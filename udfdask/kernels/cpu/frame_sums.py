@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfdask.kernels.cpu.column_sums import (
-    TOGETHER,
+    MOST_EXACT,
     add_columns,
     add_columns_exactly,
     sum_columns,
@@ -38,7 +38,7 @@ def add_frames(tile: AnyArray, total: AnyArray) -> None:
     target = as_real(total)
     block = min(BLOCK, rows.width)
     if rows.flat.dtype == target.dtype and is_long(target.dtype):
-        for group in rows.cut(TOGETHER):
+        for group in rows.cut(MOST_EXACT):
             require(add_columns_exactly(*group, block, target), target.dtype)
         return
     dtype = target.dtype if is_long(rows.flat.dtype) else narrow.type(0).real.dtype

@@ -11,36 +11,58 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import intrinsic
 
+_cgutils: Any = cgutils
 
-def _operation(integer: str, floating: str) -> Any:
-    """Return an operation on two numbers of the same type, whose result has that type too."""
+
+def _operation(integer: str, floating: str, *flags: str) -> Any:
+    """Return an operation on two numbers of the same type, whose result has that type too.
+
+    The first one may be a tuple of numbers; the second one is then such a tuple or a number. It may
+    also be None, for no operation.
+    """
 
     @intrinsic
     def operation(context: Any, first: Any, second: Any) -> Any:
-        if first != second:
+        several = isinstance(first, types.UniTuple)
+        kind = first.dtype if several else first
+        if isinstance(second, types.NoneType):
+            return first(first, second), lambda *arguments: arguments[-1][0]
+        if second not in (first, kind):
             return None  # numba raises an error that names the types
 
-        def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
-            if isinstance(first, types.Integer):
-                return getattr(builder, integer)(*values)
-            return getattr(builder, floating)(*values, flags=("contract", "nsz", "reassoc"))
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            def combine(a: Any, b: Any) -> Any:
+                if isinstance(kind, types.Integer):
+                    return getattr(builder, integer)(a, b)
+                return getattr(builder, floating)(a, b, flags=flags)
+
+            if not several:
+                return combine(*values)
+            left = _cgutils.unpack_tuple(builder, values[0])
+            right = [values[1]] * len(left)
+            if second == first:
+                right = _cgutils.unpack_tuple(builder, values[1])
+            return context.make_tuple(
+                builder, first, [combine(*pair) for pair in zip(left, right, strict=True)]
+            )
 
         return first(first, second), generate
 
     return operation
 
 
-plus = _operation("add", "fadd")
+plus = _operation("add", "fadd", "contract", "nsz", "reassoc")
 """Return the sum; sums of 32-bit integers stay in 32 bits, where numba's `+` widens them."""
 
-minus = _operation("sub", "fsub")
+minus = _operation("sub", "fsub", "contract")
 """Return the difference; differences of narrow integers stay narrow."""
 
-times = _operation("mul", "fmul")
+times = _operation("mul", "fmul", "contract", "nsz", "reassoc")
 """Return the product; products of 32-bit integers stay in 32 bits."""
 
 

@@ -77,22 +77,25 @@ def swapped(context: Any, value: Any, swap: Any) -> Any:
     If `swap` is `HALF`, return the float32 number for the bits of a float16 number.
     """
 
-    def half(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.fpext(builder.bitcast(values[0], ir.HalfType()), ir.FloatType())
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return generate_swapped(builder, values[0], value, swap)
 
+    return swapped_type(value, swap)(value, swap), generate
+
+
+def swapped_type(number: Any, swap: Any) -> Any:
+    """Return the type of `swapped` for types of its arguments."""
+    return types.float32 if isinstance(swap, types.Integer) else number
+
+
+def generate_swapped(builder: Any, value: Any, number: Any, swap: Any) -> Any:
+    """Generate the code of `swapped`."""
+    if isinstance(swap, types.NoneType):
+        return value
     if isinstance(swap, types.Integer):
-        return types.float32(value, swap), half
-
-    def same(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return values[0]
-
-    def reverse(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        plain = values[0].type
-        bits = ir.IntType(value.bitwidth)
-        number = builder.bswap(builder.bitcast(values[0], bits))
-        return builder.bitcast(number, plain)
-
-    return value(value, swap), same if isinstance(swap, types.NoneType) else reverse
+        return builder.fpext(builder.bitcast(value, ir.HalfType()), ir.FloatType())
+    plain = builder.bitcast(value, ir.IntType(number.bitwidth))
+    return builder.bitcast(builder.bswap(plain), value.type)
 
 
 class Rows(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from udfdask.kernels.cpu.exact_squares import HALVES, LARGEST, MOST_SQUARES, square_columns
-from udfdask.kernels.cpu.frame_reductions import deviate_columns, merge_columns
+from udfdask.kernels.cpu.frame_reductions import MOST_FRAMES, deviate_columns
+from udfdask.kernels.cpu.merging import merge_columns
 from udfdask.kernels.cpu.rows import as_real, as_rows, wider
 from udfdask.kernels.moment_arrays import Moments
 from udfdask.types import AnyArray
@@ -19,9 +20,6 @@ SMALL_BLOCK = 512
 SQUARE_BLOCK = 1 << 14
 """Pixels at a time if squares are added up exactly: their sums stay in a cache."""
 
-TOGETHER = 64
-"""Largest number of frames with a common origin. With 32, merging them took a fifth of the time."""
-
 
 def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
     """Merge the frames of a tile, shape (n, *part), into the moments of `before` other frames."""
@@ -33,7 +31,7 @@ def add_moments(tile: AnyArray, before: int, moments: Moments) -> None:
     origin, excess, varsum = _as_real(moments)
     dtype = f"{rows.dtype.kind}{rows.dtype.itemsize}"
     if dtype not in LARGEST:
-        for group in rows.cut(TOGETHER):
+        for group in rows.cut(MOST_FRAMES):
             block = min(SMALL_BLOCK if group.frames < 8 else BLOCK, rows.width)
             deviate_columns(*group, block, before, origin, excess, varsum)
             before += group.frames
