@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import kernel
+from udfdask.kernels.cpu.compile import kernel, rounding_inner_kernel
 from udfdask.types import AnyArray
 
 REACH = 2
@@ -49,7 +49,7 @@ def find_maxima(
             elevations[f, p] = _elevation(one, fine_y, fine_x, one[y, x])
 
 
-@kernel
+@rounding_inner_kernel
 def _highest(one: AnyArray) -> tuple[int, int]:
     """Return the first pixel with the largest value, (-1, -1) if not all values are finite."""
     y, x = 0, 0
@@ -63,7 +63,7 @@ def _highest(one: AnyArray) -> tuple[int, int]:
     return y, x
 
 
-@kernel
+@rounding_inner_kernel
 def _centroid(one: AnyArray, y: int, x: int) -> tuple[float, float]:
     """Return the centroid around a pixel, after subtracting the minimum of this region.
 
@@ -71,7 +71,10 @@ def _centroid(one: AnyArray, y: int, x: int) -> tuple[float, float]:
     """
     reach = min(REACH, y, x, one.shape[0] - 1 - y, one.shape[1] - 1 - x)
     around = one[y - reach : y + reach + 1, x - reach : x + reach + 1]
-    lowest = np.float64(around.min())
+    lowest = np.inf
+    for i in range(2 * reach + 1):
+        for j in range(2 * reach + 1):
+            lowest = min(lowest, around[i, j])
     total, moment_y, moment_x = 0.0, 0.0, 0.0
     for i in range(2 * reach + 1):
         for j in range(2 * reach + 1):
@@ -84,7 +87,7 @@ def _centroid(one: AnyArray, y: int, x: int) -> tuple[float, float]:
     return float(y), float(x)
 
 
-@kernel
+@rounding_inner_kernel
 def _elevation(one: AnyArray, y: float, x: float, height: float) -> float:
     """Return the slope of the steepest cone above the map with its tip at (y, x, height)."""
     lowest = np.inf

@@ -58,6 +58,7 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
         None if exact else np.empty(pixels),
         np.empty(pixels, sums_dtype),
         np.empty(pixels, squares_dtype),
+        np.empty(2 * TOGETHER, sums_dtype),
         *moments,
         of_frames,
     )
@@ -77,6 +78,7 @@ def walk_sums(
     origins: Any,
     sums: Any,
     squares: Any,
+    lanes: Any,
     origin: Any,
     excess: Any,
     varsum: Any,
@@ -84,9 +86,8 @@ def walk_sums(
 ) -> None:
     """Add up strips of rows, `most` frames at a time.
 
-    `origins`, `sums` and `squares` are temporary. `origins` is None if sums are exact without.
+    The arrays from `origins` to `lanes` are temporary. `origins` is None if sums are exact without.
     """
-    lanes = np.empty(2 * TOGETHER, sums.dtype)
     strip = len(sums) // width
     for top in range(0, height, strip):
         bottom = min(top + strip, height)
