@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import inner_kernel, kernel
+from udfdask.kernels.cpu.compile import kernel, lean_inner_kernel, lean_kernel
 from udfdask.kernels.cpu.exact_sums import SAFE_SUM, add_checked
 from udfdask.kernels.cpu.reading import TOGETHER, eight_at, noted, sum_of, value_at
 from udfdask.types import AnyArray
@@ -19,7 +19,7 @@ MOST_EXACT = 1 << 12
 """Largest number of frames in an exact sum: values of up to 50 bits then need no checks."""
 
 
-@kernel
+@lean_kernel
 def add_columns(
     flat: AnyArray, count: int, step: int, width: int, swap: Any, block: int, total: AnyArray
 ) -> None:
@@ -29,7 +29,7 @@ def add_columns(
         _add_block(flat, start, count, step, swap, None, part)
 
 
-@kernel
+@lean_kernel
 def sum_columns(
     flat: AnyArray, count: int, step: int, width: int, swap: Any, sums: AnyArray, total: AnyArray
 ) -> None:
@@ -65,7 +65,7 @@ def add_columns_exactly(
     return fits
 
 
-@inner_kernel
+@lean_inner_kernel
 def _add_block(
     flat: AnyArray, first: int, count: int, step: int, swap: Any, exact: Any, sums: AnyArray
 ) -> Any:
@@ -76,7 +76,7 @@ def _add_block(
     for i in range(0, eights, TOGETHER):
         place = i * step + first
         for j in range(len(sums)):
-            eight = eight_at(flat, place + j, step, swap, wide)
+            eight = eight_at(flat, place, step, j, swap, wide)
             sums[j] += sum_of(eight, wide)
             bits = noted(exact, bits, eight)
     for i in range(eights, count):

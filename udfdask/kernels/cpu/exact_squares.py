@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import inner_kernel, kernel
+from udfdask.kernels.cpu.compile import lean_inner_kernel, lean_kernel
 from udfdask.kernels.cpu.intrinsics import minus, plus, times
 from udfdask.kernels.cpu.merging import merged
 from udfdask.kernels.cpu.reading import TOGETHER, eight_at, sum_of, value_at
@@ -37,7 +37,7 @@ MOST_SQUARES = 1 << 15
 """Largest number of frames whose squares are added up: the steps up to the variance fit 64 bits."""
 
 
-@kernel
+@lean_kernel
 def square_columns(
     flat: AnyArray,
     count: int,
@@ -68,7 +68,7 @@ def square_columns(
         for i in range(0, eights, TOGETHER):
             place = i * step + start
             for j in range(n):
-                eight = eight_at(flat, place + j, step, swap, narrow)
+                eight = eight_at(flat, place, step, j, swap, narrow)
                 upper, lower = sum_of(eight[:4], narrow), sum_of(eight[4:], narrow)
                 sums[j] += wide(plus(upper, lower))
                 # the squares wrap around, but not the parabolas
@@ -97,7 +97,7 @@ def square_columns(
             )
 
 
-@inner_kernel
+@lean_inner_kernel
 def _parabolas(largest: Any, total: Any, squares: Any) -> Any:
     """Return the sum of the parabolas of values, from their sum and the sum of their squares."""
     if type(largest)(-1) < 0:
@@ -105,7 +105,7 @@ def _parabolas(largest: Any, total: Any, squares: Any) -> Any:
     return minus(times(largest, total), squares)
 
 
-@inner_kernel
+@lean_inner_kernel
 def _squares(largest: Any, total: Any, parabolas: Any) -> Any:
     """Return the sum of the squares of values, from their sum and the sum of their parabolas."""
     if type(largest)(-1) < 0:

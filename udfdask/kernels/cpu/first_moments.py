@@ -20,11 +20,9 @@ import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, summing_kernel
 from udfdask.kernels.cpu.intrinsics import CACHE_LINE, PREFETCH_DISTANCE, plus, prefetch, times
+from udfdask.kernels.cpu.reading import TOGETHER, value_at
 from udfdask.kernels.cpu.rows import HALF, swapped
 from udfdask.types import AnyArray
-
-TOGETHER = 8
-"""Rows that are added at once."""
 
 ZEROS: dict[str, tuple[Any, Any]] = {
     "u1": (np.uint16(0), np.uint32(0)),
@@ -229,12 +227,7 @@ def _sum_eight(flat: Any, p0: Any, step: Any, swap: Any, zeros: Any, n: Any) -> 
 
 @inner_kernel
 def _below(b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
-    """Return b + 2 c + 3 d + 4 e + 5 f + 6 g + 7 h."""
-    number = type(b)
-    if number(0.5) == 0.5:  # the processor adds and multiplies floating numbers at the same time
-        lower = plus(plus(b, times(number(2), c)), plus(times(number(3), d), times(number(4), e)))
-        upper = plus(times(number(6), g), times(number(7), h))
-        return plus(lower, plus(times(number(5), f), upper))
+    """Return b + 2 c + 3 d + 4 e + 5 f + 6 g + 7 h, without products."""
     gh = plus(g, h)
     lower = plus(plus(e, f), gh)
     half = plus(plus(plus(c, d), gh), plus(lower, lower))
@@ -246,7 +239,7 @@ def _sum_row(flat: Any, place: Any, swap: Any, columns: Any, n: Any) -> Any:
     """Return the sum of n values of a row, and of their products with `columns`."""
     total, moment_x = 0.0, 0.0
     for j in range(n):
-        value = np.float64(swapped(flat[place + j], swap))
+        value = value_at(flat, place + j, swap, np.float64)
         total = plus(total, value)
         moment_x = plus(moment_x, times(value, columns[j]))
     return total, moment_x

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import contracting_kernel, inner_kernel
+from udfdask.kernels.cpu.compile import contracting_kernel, lean_inner_kernel
 from udfdask.kernels.cpu.intrinsics import minus
 from udfdask.kernels.cpu.merging import merged
 from udfdask.kernels.cpu.reading import TOGETHER, eight_at, sum_of, value_at
@@ -49,7 +49,7 @@ def deviate_columns(
         for i in range(0, eights, TOGETHER):
             place = i * step + start
             for j in range(n):
-                eight = eight_at(flat, place + j, step, swap, np.float64)
+                eight = eight_at(flat, place, step, j, swap, np.float64)
                 eight = minus(eight, first[j])
                 p, q, r, s, t, u, v, w = eight
                 sums[j] += sum_of(eight, np.float64)
@@ -75,7 +75,7 @@ def deviate_columns(
             )
 
 
-@inner_kernel
+@lean_inner_kernel
 def set_origins(origins: AnyArray, flat: AnyArray, place: int, swap: Any) -> None:
     """Write the values of a row, and 0 for NaN and for values so large that sums overflow."""
     for j in range(len(origins)):

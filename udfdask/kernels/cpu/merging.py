@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import kernel, rounding_inner_kernel
+from udfdask.kernels.cpu.compile import lean_kernel, rounding_inner_kernel
 from udfdask.types import AnyArray
 
 
-@kernel
+@lean_kernel
 def merge_columns(
     before: int,
     origin: AnyArray,

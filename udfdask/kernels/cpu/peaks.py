@@ -71,10 +71,7 @@ def _centroid(one: AnyArray, y: int, x: int) -> tuple[float, float]:
     """
     reach = min(REACH, y, x, one.shape[0] - 1 - y, one.shape[1] - 1 - x)
     around = one[y - reach : y + reach + 1, x - reach : x + reach + 1]
-    lowest = np.inf
-    for i in range(2 * reach + 1):
-        for j in range(2 * reach + 1):
-            lowest = min(lowest, around[i, j])
+    lowest = np.float64(around.min())
     total, moment_y, moment_x = 0.0, 0.0, 0.0
     for i in range(2 * reach + 1):
         for j in range(2 * reach + 1):

@@ -25,10 +25,13 @@ _types: Any = types
 
 
 def _read(
-    context: Any, builder: Any, flat: Any, array: Any, place: Any, swap: Any, kind: Any
+    context: Any, builder: Any, signature: Any, array: Any, steps: list[Any], swap: Any, kind: Any
 ) -> Any:
-    """Return the value at a place of an array, converted to a type."""
-    pointer = builder.gep(_make_array(flat)(context, builder, array).data, [place], inbounds=True)
+    """Return the value some steps after the start of an array, converted to a type."""
+    flat = signature.args[0]
+    pointer = _make_array(flat)(context, builder, array).data
+    for step in steps:
+        pointer = builder.gep(pointer, [step])
     value = builder.load(pointer, align=flat.dtype.bitwidth // 8)
     value = generate_swapped(builder, value, flat.dtype, swap)
     return context.cast(builder, value, swapped_type(flat.dtype, swap), kind)
@@ -46,25 +49,33 @@ def value_at(context: Any, flat: Any, place: Any, swap: Any, wide: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array, index = values[:2]
-        return _read(context, builder, signature.args[0], array, index, swap, kind)
+        return _read(context, builder, signature, array, [index], swap, kind)
 
     return kind(flat, place, swap, wide), generate
 
 
 @intrinsic
-def eight_at(context: Any, flat: Any, place: Any, step: Any, swap: Any, wide: Any) -> Any:
-    """Return eight values, `step` places after each other, as `value_at` does."""
+def eight_at(
+    context: Any, flat: Any, place: Any, step: Any, column: Any, swap: Any, wide: Any
+) -> Any:
+    """Return the values of a column of eight rows, as `value_at` does.
+
+    The first row starts at `place`, and the next ones `step` places after each other.
+    """
     kind = wide.instance_type
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        array, index, step = values[:3]
-        eight = []
-        for _ in range(TOGETHER):
-            eight.append(_read(context, builder, signature.args[0], array, index, swap, kind))
-            index = builder.add(index, step)
+        array, place, distance, column = values[:4]
+        rows = [place]
+        while len(rows) < TOGETHER:  # rows one after the other would make a chain of additions
+            rows += [builder.add(row, distance) for row in rows]
+            distance = builder.add(distance, distance)
+        # rows apart from the column: their starts do not change in a loop over columns
+        steps = [[row, column] for row in rows]
+        eight = [_read(context, builder, signature, array, pair, swap, kind) for pair in steps]
         return context.make_tuple(builder, signature.return_type, eight)
 
-    return _types.UniTuple(kind, TOGETHER)(flat, place, step, swap, wide), generate
+    return _types.UniTuple(kind, TOGETHER)(flat, place, step, column, swap, wide), generate
 
 
 @intrinsic

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import inner_kernel, kernel
+from udfdask.kernels.cpu.compile import lean_inner_kernel, lean_kernel
 from udfdask.kernels.cpu.exact_squares import MOST_SQUARES
 from udfdask.kernels.cpu.frame_reductions import MOST_FRAMES, set_origins
 from udfdask.kernels.cpu.intrinsics import minus, plus, times
@@ -65,7 +65,7 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
     return Moments(*(one.reshape(height, width) for one in moments)), of_frames
 
 
-@kernel
+@lean_kernel
 def walk_sums(
     flat: Any,
     count: int,
@@ -127,7 +127,7 @@ def walk_sums(
             _merge(start, n, origins, sums, squares, *state)
 
 
-@inner_kernel
+@lean_inner_kernel
 def _add_one(
     flat: Any,
     place: int,
@@ -151,7 +151,7 @@ def _add_one(
     lane[0], lane[TOGETHER] = total, moment
 
 
-@inner_kernel
+@lean_inner_kernel
 def _add_eight(
     flat: Any,
     place: int,
@@ -168,7 +168,7 @@ def _add_eight(
     x, one = wide(0), wide(1)
     totals = moments = (x, x, x, x, x, x, x, x)
     for j in range(len(sums)):
-        values = eight_at(flat, place + j, step, swap, wide)
+        values = eight_at(flat, place, step, j, swap, wide)
         totals = plus(totals, values)
         moments = plus(moments, times(values, x))
         x = plus(x, one)
@@ -180,7 +180,7 @@ def _add_eight(
     write_eight(lanes, TOGETHER, moments)
 
 
-@inner_kernel
+@lean_inner_kernel
 def _merge(
     before: int,
     count: int,
