@@ -22,25 +22,42 @@ _cgutils: Any = cgutils
 
 
 def _registers() -> tuple[int, int]:
-    """Return the size of a vector register in bytes, and how many frames fit the registers.
-
-    There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and
-    one vector of a mask.
-    """
+    """Return the size of a vector register in bytes, and the number of registers."""
     target: Any = cpu_target
     _, _, features = target.target_context.codegen().magic_tuple()
     if "+avx512f" in features:
-        return 64, 4  # 32 registers
-    return (32, 3) if "+avx2" in features else (16, 3)  # 16 registers
+        return 64, 32
+    return 32 if "+avx2" in features else 16, 16
 
 
-VECTOR_BYTES, FRAMES = _registers()
-"""Size of a vector in bytes, and number of frames that are multiplied at the same time."""
+VECTOR_BYTES, REGISTERS = _registers()
+"""Size of a vector in bytes, and number of vectors that a core holds."""
 
 MASKS = 4
 """Number of masks that are multiplied at the same time."""
 
 _INDEX = ir.IntType(64)
+
+
+def _frames_at_once(pixel: Any, swap: Any) -> int:
+    """Return the number of frames whose products fit the registers, for a numba type of pixels.
+
+    There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and
+    one vector of a mask. Swapping bytes and converting unsigned or long integers needs vectors of
+    constants: with three frames and 16 registers, one of the sums did not fit, and 16 masks took
+    1.5 times as long as with two.
+    """
+    if REGISTERS == 32:
+        return 4
+    plain = isinstance(pixel, types.Float) or pixel.bitwidth < 32 or pixel == types.int32
+    return 3 if plain and isinstance(swap, types.NoneType) else 2
+
+
+@intrinsic
+def frames_at_once(context: Any, flat: Any, swap: Any) -> Any:
+    """Return the number of frames that `add_vector_products` multiplies."""
+    frames = _frames_at_once(flat.dtype, swap)
+    return types.intp(flat, swap), lambda *_: _INDEX(frames)
 
 
 @intrinsic
@@ -57,13 +74,14 @@ def add_vector_products(
     sums: Any,
     at: Any,
 ) -> Any:
-    """Add products of `count` vectors of pixels of `FRAMES` frames and `MASKS` masks to `sums`.
+    """Add products of `count` vectors of pixels of some frames and `MASKS` masks to `sums`.
 
-    Frame i starts at pixel ``first + min(i, last) * step`` of `flat`; bytes are swapped unless
-    `swap` is None. The masks start at `place` of `packed`: a vector of each mask for the first
-    vector of pixels, then for the next. The sums start at `at` of `sums`: a vector for each frame
-    and mask.
+    `frames_at_once` tells the number of frames. Frame i starts at pixel
+    ``first + min(i, last) * step`` of `flat`; bytes are swapped unless `swap` is None. The masks
+    start at `place` of `packed`: a vector of each mask for the first vector of pixels, then for the
+    next. The sums start at `at` of `sums`: a vector for each frame and mask.
     """
+    frames = _frames_at_once(flat.dtype, swap)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         memory, masks, totals = (
@@ -76,12 +94,12 @@ def add_vector_products(
         masks = _vectors(builder, masks, place, number)
         totals = _vectors(builder, totals, at, number)
         rows = []
-        for i in range(FRAMES):
+        for i in range(frames):
             nearest = builder.select(builder.icmp_signed("<", _INDEX(i), last), _INDEX(i), last)
             start = builder.add(first, builder.mul(nearest, step))
             rows.append(_vectors(builder, memory, start, pixel))
         sums_of = []
-        for k in range(FRAMES * MASKS):  # LLVM keeps these variables in registers
+        for k in range(frames * MASKS):  # LLVM keeps these variables in registers
             sums_of.append(_cgutils.alloca_once(builder, number))
             builder.store(_load(builder, totals, _INDEX(k), packed), sums_of[k])
         with _cgutils.for_range(builder, length, intp=_INDEX) as loop:
@@ -96,12 +114,12 @@ def add_vector_products(
             group = builder.mul(loop.index, _INDEX(MASKS))
             for j in range(MASKS):  # one after the other: 16 registers have room for one factor
                 factor = _load(builder, masks, builder.add(group, _INDEX(j)), packed)
-                for i in range(FRAMES):
+                for i in range(frames):
                     total = sums_of[i * MASKS + j]
                     product = builder.fmul(pixels[i], factor, flags=("contract",))
                     more = builder.fadd(builder.load(total), product, flags=("contract",))
                     builder.store(more, total)
-        for k in range(FRAMES * MASKS):
+        for k in range(frames * MASKS):
             target = builder.gep(totals, [_INDEX(k)])
             builder.store(builder.load(sums_of[k]), target, align=_alignment(packed))
         return context.get_dummy_value()
