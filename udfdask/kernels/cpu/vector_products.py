@@ -16,6 +16,7 @@ from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import intrinsic
 from udfdask.kernels.cpu.intrinsics import prefetch_at
+from udfdask.kernels.cpu.vectors import converted, reversed_bytes
 
 _make_array: Any = arrayobj.make_array
 _cgutils: Any = cgutils
@@ -109,8 +110,8 @@ def add_vector_products(
                 prefetch_at(builder, builder.gep(row, [builder.add(loop.index, length)]))
                 value = _load(builder, row, loop.index, flat)
                 if not isinstance(swap, types.NoneType):
-                    value = _swapped(builder, value, flat.dtype.bitwidth)
-                pixels.append(_converted(builder, value, flat.dtype, number))
+                    value = reversed_bytes(builder, value, flat.dtype.bitwidth // 8)
+                pixels.append(converted(builder, value, flat.dtype, number.element))
             group = builder.mul(loop.index, _INDEX(MASKS))
             for j in range(MASKS):  # one after the other: 16 registers have room for one factor
                 factor = _load(builder, masks, builder.add(group, _INDEX(j)), packed)
@@ -142,25 +143,3 @@ def _alignment(array: Any) -> int:
     """Return the alignment of an array: that of its numbers, in bytes."""
     size: int = array.dtype.bitwidth // 8
     return size
-
-
-def _swapped(builder: Any, value: Any, bits: int) -> Any:
-    """Return a vector of numbers with the bytes of each number swapped."""
-    plain = ir.VectorType(ir.IntType(bits), value.type.count)
-    kind = ir.FunctionType(plain, [plain])
-    name = f"llvm.bswap.v{plain.count}i{bits}"
-    swap = _cgutils.get_or_insert_function(builder.module, kind, name)
-    return builder.bitcast(builder.call(swap, [builder.bitcast(value, plain)]), value.type)
-
-
-def _converted(builder: Any, value: Any, dtype: Any, target: Any) -> Any:
-    """Return a vector of numbers of a dtype, converted to the vector type `target` of floats."""
-    if value.type == target:
-        return value
-    if isinstance(dtype, types.Float):
-        return (builder.fpext if dtype.bitwidth == 32 else builder.fptrunc)(value, target)
-    if dtype.bitwidth < 32:  # processors only convert integers of at least 32 bits
-        wide = ir.VectorType(ir.IntType(32), target.count)
-        value = (builder.sext if dtype.signed else builder.zext)(value, wide)
-        return builder.sitofp(value, target)
-    return (builder.sitofp if dtype.signed else builder.uitofp)(value, target)
