@@ -14,7 +14,12 @@ import numpy as np
 from udfdask.kernels.cpu.compile import inner_kernel, kernel, summing_kernel
 from udfdask.kernels.cpu.intrinsics import CACHE_LINE, prefetch
 from udfdask.kernels.cpu.rows import as_rows, wider
-from udfdask.kernels.cpu.vector_products import FRAMES, MASKS, VECTOR_BYTES, add_vector_products
+from udfdask.kernels.cpu.vector_products import (
+    MASKS,
+    VECTOR_BYTES,
+    add_vector_products,
+    frames_at_once,
+)
 from udfdask.types import AnyArray
 
 DEPTH = 64
@@ -24,8 +29,8 @@ MOST_MASKS = 64
 """Largest number of masks in a part: their sums for `DEPTH` frames fit the second-level cache."""
 
 BLOCK = 32
-"""Number of vectors of pixels in a block. The pixels of `FRAMES` frames then take 8 KiB and stay in
-the first-level cache for all masks. With 64, float32 frames and 64 masks took 1.2 times as long."""
+"""Number of vectors of pixels in a block. The pixels of 4 frames then take 8 KiB and stay in the
+first-level cache for all masks. With 64, float32 frames and 64 masks took 1.2 times as long."""
 
 WIDEST = 1 << 13
 """Largest number of pixels whose products are added up in the dtype of the masks. It limits
@@ -141,7 +146,8 @@ def multiply(
     """Add the products of all rows with packed masks to `total`, shape (rows, all masks)."""
     lanes = VECTOR_BYTES // packed.itemsize
     steps, groups = width // lanes, -(-masks // MASKS)
-    sums = np.empty(groups * -(-DEPTH // FRAMES) * FRAMES * MASKS * lanes, packed.dtype)
+    together = frames_at_once(flat, swap)
+    sums = np.empty(groups * -(-DEPTH // together) * together * MASKS * lanes, packed.dtype)
     for start in range(0, count, DEPTH):
         n = min(DEPTH, count - start)
         for begin in range(0, steps, longest):
@@ -151,7 +157,7 @@ def multiply(
                 place = first * groups * MASKS * lanes
                 pixel = start * step + first * lanes
                 _multiply_block(flat, n, pixel, step, swap, packed, place, groups, length, sums)
-            _add_lanes(sums, first_mask, masks, total[start : start + n])
+            _add_lanes(sums, together, first_mask, masks, total[start : start + n])
 
 
 @inner_kernel
@@ -168,30 +174,31 @@ def _multiply_block(
     sums: AnyArray,
 ) -> None:
     """Add the products of a block of `n` rows with all groups of masks, from `place` on."""
+    together = frames_at_once(flat, swap)
     line = CACHE_LINE // packed.itemsize
     lanes = VECTOR_BYTES // packed.itemsize
     size = length * MASKS * lanes
-    each = size // -(-n // FRAMES) + 1
+    each = size // -(-n // together) + 1
     ahead = place + groups * size
     at = 0
-    for i in range(0, n, FRAMES):
+    for i in range(0, n, together):
         row = pixel + i * step
         for k in range(place, place + groups * size, size):
             for later in range(ahead, ahead + each, line):  # a part of the next block
                 prefetch(packed, later)
             ahead += each
             add_vector_products(flat, swap, row, step, n - 1 - i, packed, k, length, sums, at)
-            at += FRAMES * MASKS * lanes
+            at += together * MASKS * lanes
 
 
 @summing_kernel
-def _add_lanes(sums: AnyArray, first: int, masks: int, total: AnyArray) -> None:
+def _add_lanes(sums: AnyArray, frames: int, first: int, masks: int, total: AnyArray) -> None:
     """Add the sums in all lanes to `total`."""
     lanes = VECTOR_BYTES // sums.itemsize
     at = 0
-    for i in range(0, len(total), FRAMES):
+    for i in range(0, len(total), frames):
         for j in range(0, masks, MASKS):
-            for f in range(i, i + FRAMES):
+            for f in range(i, i + frames):
                 for m in range(j, j + MASKS):
                     if f < len(total) and m < masks:
                         s = 0.0

@@ -15,9 +15,9 @@ from numba import types
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import inner_kernel, intrinsic, summing_kernel
-from udfdask.kernels.cpu.lanes import reversed_bytes, widened
 from udfdask.kernels.cpu.pixel_sums import add_pixels
 from udfdask.kernels.cpu.rows import MOST, as_native, rows_in_memory, wider
+from udfdask.kernels.cpu.vectors import converted, reversed_bytes
 from udfdask.kernels.overflow import is_long, require_near
 from udfdask.types import AnyArray
 
@@ -148,7 +148,7 @@ def _add_group(
             inside = builder.load(pointer(3, row, bits), align=1)
             inside = builder.icmp_unsigned("!=", inside, ir.Constant(bits, None))
             group = builder.select(inside, group, ir.Constant(source, None))
-        group = widened(builder, group, flat.dtype, kind)
+        group = converted(builder, group, flat.dtype, kind)
         target = pointer(5, ir.IntType(64)(0), group.type)
         before = builder.load(target, align=1)
         add = builder.add if isinstance(kind, ir.IntType) else builder.fadd

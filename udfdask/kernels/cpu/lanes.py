@@ -14,6 +14,7 @@ from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import inner_kernel, intrinsic
 from udfdask.kernels.cpu.intrinsics import CACHE_LINE, prefetch_at
+from udfdask.kernels.cpu.vectors import converted, reversed_bytes
 from udfdask.types import AnyArray
 
 LANES = 32
@@ -93,7 +94,7 @@ def _transpose_square(
             rows.append(reversed_bytes(builder, row, size) if swaps else row)
         number = context.get_value_type(signature.args[6].dtype)
         for p, column in enumerate(_transposed(builder, rows)):
-            lanes = widened(builder, column, flat.dtype, number)
+            lanes = converted(builder, column, flat.dtype, number)
             slot = builder.add(target, ir.Constant(index, p * LANES))
             pointer = builder.bitcast(builder.gep(drain.data, [slot]), lanes.type.as_pointer())
             builder.store(lanes, pointer, align=1)
@@ -119,23 +120,3 @@ def _shuffle(builder: Any, first: Any, second: Any, which: list[int]) -> Any:
     """Return the elements of two vectors at the given positions."""
     mask = ir.Constant(ir.VectorType(ir.IntType(32), len(which)), which)
     return builder.shuffle_vector(first, second, mask)
-
-
-def reversed_bytes(builder: Any, row: Any, size: int) -> Any:
-    """Return a vector with the bytes of each element reversed."""
-    count = row.type.count * size
-    plain = builder.bitcast(row, ir.VectorType(ir.IntType(8), count))
-    order = [k ^ (size - 1) for k in range(count)]
-    return builder.bitcast(_shuffle(builder, plain, plain, order), row.type)
-
-
-def widened(builder: Any, vector: Any, source: Any, kind: Any) -> Any:
-    """Return a vector of numbers of a numba type, converted to an LLVM type at least as wide."""
-    target = ir.VectorType(kind, vector.type.count)
-    if vector.type == target:
-        return vector
-    if isinstance(source, types.Float):
-        return builder.fpext(vector, target)
-    if isinstance(kind, ir.IntType):
-        return (builder.sext if source.signed else builder.zext)(vector, target)
-    return (builder.sitofp if source.signed else builder.uitofp)(vector, target)

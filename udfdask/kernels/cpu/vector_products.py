@@ -16,31 +16,49 @@ from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import intrinsic
 from udfdask.kernels.cpu.intrinsics import prefetch_at
+from udfdask.kernels.cpu.vectors import converted, reversed_bytes
 
 _make_array: Any = arrayobj.make_array
 _cgutils: Any = cgutils
 
 
 def _registers() -> tuple[int, int]:
-    """Return the size of a vector register in bytes, and how many frames fit the registers.
-
-    There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and
-    one vector of a mask.
-    """
+    """Return the size of a vector register in bytes, and the number of registers."""
     target: Any = cpu_target
     _, _, features = target.target_context.codegen().magic_tuple()
     if "+avx512f" in features:
-        return 64, 4  # 32 registers
-    return (32, 3) if "+avx2" in features else (16, 3)  # 16 registers
+        return 64, 32
+    return 32 if "+avx2" in features else 16, 16
 
 
-VECTOR_BYTES, FRAMES = _registers()
-"""Size of a vector in bytes, and number of frames that are multiplied at the same time."""
+VECTOR_BYTES, REGISTERS = _registers()
+"""Size of a vector in bytes, and number of vectors that a core holds."""
 
 MASKS = 4
 """Number of masks that are multiplied at the same time."""
 
 _INDEX = ir.IntType(64)
+
+
+def _frames_at_once(pixel: Any, swap: Any) -> int:
+    """Return the number of frames whose products fit the registers, for a numba type of pixels.
+
+    There is a sum for each frame and each of `MASKS` masks, a vector of pixels for each frame, and
+    one vector of a mask. Swapping bytes and converting unsigned or long integers needs vectors of
+    constants: with three frames and 16 registers, one of the sums did not fit, and 16 masks took
+    1.5 times as long as with two.
+    """
+    if REGISTERS == 32:
+        return 4
+    plain = isinstance(pixel, types.Float) or pixel.bitwidth < 32 or pixel == types.int32
+    return 3 if plain and isinstance(swap, types.NoneType) else 2
+
+
+@intrinsic
+def frames_at_once(context: Any, flat: Any, swap: Any) -> Any:
+    """Return the number of frames that `add_vector_products` multiplies."""
+    frames = _frames_at_once(flat.dtype, swap)
+    return types.intp(flat, swap), lambda *_: _INDEX(frames)
 
 
 @intrinsic
@@ -57,13 +75,14 @@ def add_vector_products(
     sums: Any,
     at: Any,
 ) -> Any:
-    """Add products of `count` vectors of pixels of `FRAMES` frames and `MASKS` masks to `sums`.
+    """Add products of `count` vectors of pixels of some frames and `MASKS` masks to `sums`.
 
-    Frame i starts at pixel ``first + min(i, last) * step`` of `flat`; bytes are swapped unless
-    `swap` is None. The masks start at `place` of `packed`: a vector of each mask for the first
-    vector of pixels, then for the next. The sums start at `at` of `sums`: a vector for each frame
-    and mask.
+    `frames_at_once` tells the number of frames. Frame i starts at pixel
+    ``first + min(i, last) * step`` of `flat`; bytes are swapped unless `swap` is None. The masks
+    start at `place` of `packed`: a vector of each mask for the first vector of pixels, then for the
+    next. The sums start at `at` of `sums`: a vector for each frame and mask.
     """
+    frames = _frames_at_once(flat.dtype, swap)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         memory, masks, totals = (
@@ -76,12 +95,12 @@ def add_vector_products(
         masks = _vectors(builder, masks, place, number)
         totals = _vectors(builder, totals, at, number)
         rows = []
-        for i in range(FRAMES):
+        for i in range(frames):
             nearest = builder.select(builder.icmp_signed("<", _INDEX(i), last), _INDEX(i), last)
             start = builder.add(first, builder.mul(nearest, step))
             rows.append(_vectors(builder, memory, start, pixel))
         sums_of = []
-        for k in range(FRAMES * MASKS):  # LLVM keeps these variables in registers
+        for k in range(frames * MASKS):  # LLVM keeps these variables in registers
             sums_of.append(_cgutils.alloca_once(builder, number))
             builder.store(_load(builder, totals, _INDEX(k), packed), sums_of[k])
         with _cgutils.for_range(builder, length, intp=_INDEX) as loop:
@@ -91,17 +110,17 @@ def add_vector_products(
                 prefetch_at(builder, builder.gep(row, [builder.add(loop.index, length)]))
                 value = _load(builder, row, loop.index, flat)
                 if not isinstance(swap, types.NoneType):
-                    value = _swapped(builder, value, flat.dtype.bitwidth)
-                pixels.append(_converted(builder, value, flat.dtype, number))
+                    value = reversed_bytes(builder, value, flat.dtype.bitwidth // 8)
+                pixels.append(converted(builder, value, flat.dtype, number.element))
             group = builder.mul(loop.index, _INDEX(MASKS))
             for j in range(MASKS):  # one after the other: 16 registers have room for one factor
                 factor = _load(builder, masks, builder.add(group, _INDEX(j)), packed)
-                for i in range(FRAMES):
+                for i in range(frames):
                     total = sums_of[i * MASKS + j]
                     product = builder.fmul(pixels[i], factor, flags=("contract",))
                     more = builder.fadd(builder.load(total), product, flags=("contract",))
                     builder.store(more, total)
-        for k in range(FRAMES * MASKS):
+        for k in range(frames * MASKS):
             target = builder.gep(totals, [_INDEX(k)])
             builder.store(builder.load(sums_of[k]), target, align=_alignment(packed))
         return context.get_dummy_value()
@@ -124,25 +143,3 @@ def _alignment(array: Any) -> int:
     """Return the alignment of an array: that of its numbers, in bytes."""
     size: int = array.dtype.bitwidth // 8
     return size
-
-
-def _swapped(builder: Any, value: Any, bits: int) -> Any:
-    """Return a vector of numbers with the bytes of each number swapped."""
-    plain = ir.VectorType(ir.IntType(bits), value.type.count)
-    kind = ir.FunctionType(plain, [plain])
-    name = f"llvm.bswap.v{plain.count}i{bits}"
-    swap = _cgutils.get_or_insert_function(builder.module, kind, name)
-    return builder.bitcast(builder.call(swap, [builder.bitcast(value, plain)]), value.type)
-
-
-def _converted(builder: Any, value: Any, dtype: Any, target: Any) -> Any:
-    """Return a vector of numbers of a dtype, converted to the vector type `target` of floats."""
-    if value.type == target:
-        return value
-    if isinstance(dtype, types.Float):
-        return (builder.fpext if dtype.bitwidth == 32 else builder.fptrunc)(value, target)
-    if dtype.bitwidth < 32:  # processors only convert integers of at least 32 bits
-        wide = ir.VectorType(ir.IntType(32), target.count)
-        value = (builder.sext if dtype.signed else builder.zext)(value, wide)
-        return builder.sitofp(value, target)
-    return (builder.sitofp if dtype.signed else builder.uitofp)(value, target)
