@@ -73,15 +73,15 @@ def square_columns(
                 sums[j] += wide(plus(upper, lower))
                 # the squares wrap around, but not the parabolas
                 squares = times(eight, eight)
-                first = unsigned(_parabolas(largest[0], upper, sum_of(squares[:4], narrow))) >> 1
-                second = unsigned(_parabolas(largest[0], lower, sum_of(squares[4:], narrow))) >> 1
+                first = unsigned(parabolas_of(largest[0], upper, sum_of(squares[:4], narrow))) >> 1
+                second = unsigned(parabolas_of(largest[0], lower, sum_of(squares[4:], narrow))) >> 1
                 halves[j] += wider(first + second)
         for i in range(eights, count):
             place = i * step + start
             for j in range(n):
                 x = value_at(flat, place + j, swap, narrow)
                 sums[j] += wide(x)
-                halves[j] += wider(unsigned(_parabolas(largest[0], x, times(x, x))) >> 1)
+                halves[j] += wider(unsigned(parabolas_of(largest[0], x, times(x, x))) >> 1)
         stop = start + n
         origins, excesses, varsums = origin[start:stop], excess[start:stop], varsum[start:stop]
         if before == 0:
@@ -89,7 +89,7 @@ def square_columns(
                 origins[j] = 0.0
         for j in range(n):
             s, parabolas = np.int64(sums[j]), np.int64(halves[j]) * 2
-            squared = _squares(largest[0], s, parabolas)
+            squared = squares_of(largest[0], s, parabolas)
             # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
             deviation = np.float64(squared * count - s * s) * each
             excesses[j], varsums[j] = merged(
@@ -98,7 +98,7 @@ def square_columns(
 
 
 @lean_inner_kernel
-def _parabolas(largest: Any, total: Any, squares: Any) -> Any:
+def parabolas_of(largest: Any, total: Any, squares: Any) -> Any:
     """Return the sum of the parabolas of values, from their sum and the sum of their squares."""
     if type(largest)(-1) < 0:
         return plus(squares, total)
@@ -106,7 +106,7 @@ def _parabolas(largest: Any, total: Any, squares: Any) -> Any:
 
 
 @lean_inner_kernel
-def _squares(largest: Any, total: Any, parabolas: Any) -> Any:
+def squares_of(largest: Any, total: Any, parabolas: Any) -> Any:
     """Return the sum of the squares of values, from their sum and the sum of their parabolas."""
     if type(largest)(-1) < 0:
         return parabolas - total

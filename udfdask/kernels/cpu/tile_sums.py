@@ -11,20 +11,16 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import lean_inner_kernel, lean_kernel
-from udfdask.kernels.cpu.exact_squares import MOST_SQUARES
+from udfdask.kernels.cpu.exact_squares import HALVES, MOST_SQUARES, parabolas_of, squares_of
 from udfdask.kernels.cpu.frame_reductions import MOST_FRAMES, set_origins
 from udfdask.kernels.cpu.intrinsics import minus, plus, times
 from udfdask.kernels.cpu.merging import merged
-from udfdask.kernels.cpu.reading import TOGETHER, eight_at, sum_of, value_at, write_eight
+from udfdask.kernels.cpu.reading import value_at
 from udfdask.kernels.cpu.rows import as_native, rows_in_memory, wider
+from udfdask.kernels.cpu.vector_products import VECTOR_BYTES
+from udfdask.kernels.cpu.vector_sums import FRAMES, LONGEST, STATE, add_frames
 from udfdask.kernels.moment_arrays import Moments
 from udfdask.types import AnyArray
-
-SQUARES = {"u1": np.uint32, "i1": np.int32, "u2": np.uint64, "i2": np.int64}
-"""Integers whose squares are added up exactly, with the dtype of the sums of squares."""
-
-STRIP = 4096
-"""Pixels of a frame at a time, at least one row: their sums stay in a cache."""
 
 SEGMENT = 256
 """Pixels of a row at a time: 16-bit values times their column fit 32 bits, as
@@ -39,13 +35,13 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
     n, height, width = tile.shape
     tile, swap = as_native(tile)
     flat, frame_step, row_step = rows_in_memory(tile)
-    narrow = f"{flat.dtype.kind}{flat.dtype.itemsize}"
-    exact = narrow in SQUARES
-    sums_dtype: Any = wider(flat.dtype) if exact else np.float64
-    most, squares_dtype = (MOST_SQUARES, SQUARES[narrow]) if exact else (MOST_FRAMES, np.float64)
+    halves_dtype = HALVES.get(f"{flat.dtype.kind}{flat.dtype.itemsize}")
+    exact = halves_dtype is not None
+    sums_dtype: Any = wider(flat.dtype) if exact else np.dtype(np.float64)
+    lanes = VECTOR_BYTES // sums_dtype.itemsize
     moments = Moments(*np.zeros((3, height * width)))
     of_frames = np.zeros((n, 3))
-    pixels = width * min(height, max(1, STRIP // width))
+    pixels = width * min(height, max(1, LONGEST * lanes // width))
     walk_sums(
         flat,
         n,
@@ -54,11 +50,12 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
         height,
         width,
         swap,
-        most,
+        MOST_SQUARES if exact else MOST_FRAMES,
+        sums_dtype.type(np.iinfo(flat.dtype).max) if exact else None,
         None if exact else np.empty(pixels),
         np.empty(pixels, sums_dtype),
-        np.empty(pixels, squares_dtype),
-        np.empty(2 * TOGETHER, sums_dtype),
+        np.empty(pixels, halves_dtype or np.float64),
+        np.empty((STATE, FRAMES, lanes), sums_dtype),
         *moments,
         of_frames,
     )
@@ -75,10 +72,11 @@ def walk_sums(
     width: int,
     swap: Any,
     most: int,
+    largest: Any,
     origins: Any,
     sums: Any,
     squares: Any,
-    lanes: Any,
+    state: Any,
     origin: Any,
     excess: Any,
     varsum: Any,
@@ -86,45 +84,105 @@ def walk_sums(
 ) -> None:
     """Add up strips of rows, `most` frames at a time.
 
-    The arrays from `origins` to `lanes` are temporary. `origins` is None if sums are exact without.
+    `largest` is the largest value of an integer dtype whose sums are exact without `origins`, see
+    `exact_squares`. One of them is None. The arrays from `origins` to `state` are temporary.
     """
     strip = len(sums) // width
+    lanes = state.shape[2]
+    whole = width - width % lanes
     for top in range(0, height, strip):
-        bottom = min(top + strip, height)
-        first, n_pixels = top * width, (bottom - top) * width
+        rows = min(strip, height - top)
+        first, n_pixels = top * width, rows * width
         stop = first + n_pixels
-        state = origin[first:stop], excess[first:stop], varsum[first:stop]
         for start in range(0, count, most):
             n = min(most, count - start)
             for j in range(n_pixels):
                 sums[j] = squares[j] = 0
+            corner = start * frame_step + top * row_step
             if origins is not None:
-                for y in range(top, bottom):
-                    place, inside = start * frame_step + y * row_step, (y - top) * width
-                    set_origins(origins[inside : inside + width], flat, place, swap)
-            for f in range(start, start + n, TOGETHER):
-                together = min(TOGETHER, start + n - f)
-                for y in range(top, bottom):
-                    for x in range(0, width, SEGMENT):
-                        w = min(SEGMENT, width - x)
-                        inside = (y - top) * width + x
-                        some, their = sums[inside : inside + w], squares[inside : inside + w]
-                        place = f * frame_step + y * row_step + x
-                        if together == TOGETHER:
-                            _add_eight(
-                                flat, place, frame_step, swap, origins, inside, some, their, lanes
+                for y in range(rows):
+                    to = origins[y * width : (y + 1) * width]
+                    set_origins(to, flat, corner + y * row_step, swap)
+            for f in range(0, n, FRAMES):
+                together, added = min(FRAMES, n - f), 0
+                some = of_frames[start + f : start + f + together]
+                place = corner + f * frame_step
+                if together == FRAMES:
+                    added = whole
+                    for x in range(0, added, LONGEST * lanes):
+                        vectors = min(LONGEST, (added - x) // lanes)
+                        add_frames(
+                            flat,
+                            place + x,
+                            frame_step,
+                            row_step,
+                            rows,
+                            vectors,
+                            swap,
+                            width,
+                            _after(origins, x),
+                            sums[x:],
+                            squares[x:],
+                            state,
+                        )
+                        _note(state, rows, vectors, largest, top, x, some)
+                for x in range(added, width, SEGMENT):
+                    w = min(SEGMENT, width - x)
+                    for k in range(together):
+                        for y in range(rows):
+                            inside = y * width + x
+                            total, moment = _add_one(
+                                flat,
+                                place + k * frame_step + y * row_step + x,
+                                swap,
+                                largest,
+                                _after(origins, inside),
+                                sums[inside : inside + w],
+                                squares[inside : inside + w],
                             )
-                        else:
-                            for k in range(together):
-                                lane = lanes[k:]
-                                _add_one(flat, place, swap, origins, inside, some, their, lane)
-                                place += frame_step
-                        for k in range(together):
-                            total = np.float64(lanes[k])
-                            of_frames[f + k, 0] += total
-                            of_frames[f + k, 1] += total * y
-                            of_frames[f + k, 2] += np.float64(lanes[TOGETHER + k]) + total * x
-            _merge(start, n, origins, sums, squares, *state)
+                            _add_to(some[k], total, total * (top + y), moment + total * x)
+            moments = origin[first:stop], excess[first:stop], varsum[first:stop]
+            _merge(start, n, largest, origins, sums, squares, *moments)
+
+
+@lean_inner_kernel
+def _after(array: Any, start: int) -> Any:
+    """Return the values from a place on; None if there is no array."""
+    if array is None:
+        return None
+    return array[start:]
+
+
+@lean_inner_kernel
+def _add_to(sums: Any, total: Any, moment_y: Any, moment_x: Any) -> None:
+    """Add a sum and first moments to those of a frame."""
+    sums[0] += total
+    sums[1] += moment_y
+    sums[2] += moment_x
+
+
+@lean_inner_kernel
+def _note(
+    state: Any, rows: int, vectors: int, largest: Any, top: int, left: int, of_frames: Any
+) -> None:
+    """Add the sums of frames, as `add_frames` writes them, to those of the frames.
+
+    The first pixel that it read was (top, left).
+    """
+    lanes = state.shape[2]
+    for k in range(len(of_frames)):
+        total = below = right = 0.0
+        for lane in range(lanes):
+            t, x, y = state[0, k, lane], state[1, k, lane], state[2, k, lane]
+            if largest is not None:
+                t, x, y = np.int64(t), np.int64(x), np.int64(y)
+                # vectors that were added later are in fewer of the sums that were added up
+                later = rows * vectors * t - x
+                x = (later - vectors * (rows * t - y)) * lanes + t * lane
+            total += t
+            below += rows * t - y
+            right += x
+        _add_to(of_frames[k], total, below + total * top, right + total * left)
 
 
 @lean_inner_kernel
@@ -132,58 +190,33 @@ def _add_one(
     flat: Any,
     place: int,
     swap: Any,
+    largest: Any,
     origins: Any,
-    inside: int,
     sums: Any,
     squares: Any,
-    lane: Any,
-) -> None:
-    """Add a part of a row; write its sum and its first moment along x to `lane`."""
+) -> Any:
+    """Add a part of a row to the sums of pixels; return its sum and its first moment along x."""
     wide, wider = sums.dtype.type, squares.dtype.type
     total = moment = wide(0)
     for j in range(len(sums)):
         value = value_at(flat, place + j, swap, wide)
         total = plus(total, value)
         moment = plus(moment, times(value, wide(j)))
-        value = minus(value, value_at(origins, inside + j, None, wide))
+        value = minus(value, value_at(origins, j, None, wide))
         sums[j] = plus(sums[j], value)
-        squares[j] += wider(times(value, value))
-    lane[0], lane[TOGETHER] = total, moment
-
-
-@lean_inner_kernel
-def _add_eight(
-    flat: Any,
-    place: int,
-    step: int,
-    swap: Any,
-    origins: Any,
-    inside: int,
-    sums: Any,
-    squares: Any,
-    lanes: Any,
-) -> None:
-    """Add a part of a row of eight frames; write their sums and first moments to `lanes`."""
-    wide, wider = sums.dtype.type, squares.dtype.type
-    x, one = wide(0), wide(1)
-    totals = moments = (x, x, x, x, x, x, x, x)
-    for j in range(len(sums)):
-        values = eight_at(flat, place, step, j, swap, wide)
-        totals = plus(totals, values)
-        moments = plus(moments, times(values, x))
-        x = plus(x, one)
-        values = minus(values, value_at(origins, inside + j, None, wide))
-        sums[j] = plus(sums[j], sum_of(values, wide))
-        # each square fits the dtype of the sums, and 64-bit products would be slow
-        squares[j] += sum_of(times(values, values), wider)
-    write_eight(lanes, 0, totals)
-    write_eight(lanes, TOGETHER, moments)
+        square = times(value, value)
+        if largest is None:
+            squares[j] += square
+        else:
+            squares[j] += wider(np.uint32(parabolas_of(largest, value, square)) >> np.uint32(1))
+    return np.float64(total), np.float64(moment)
 
 
 @lean_inner_kernel
 def _merge(
     before: int,
     count: int,
+    largest: Any,
     origins: Any,
     sums: Any,
     squares: Any,
@@ -198,8 +231,9 @@ def _merge(
     for j in range(len(origin)):
         if origins is None:
             total, shift = np.int64(sums[j]), 0.0
+            squared = squares_of(largest, total, 2 * np.int64(squares[j]))
             # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
-            deviation = np.float64(np.int64(squares[j]) * count - total * total) / count
+            deviation = np.float64(squared * count - total * total) / count
         else:
             total, shift = sums[j], origins[j] - origin[j]
             deviation = squares[j] - total * total / count
