@@ -24,10 +24,7 @@ def merge_columns(
     more_excess: AnyArray,
     more_varsum: AnyArray,
 ) -> None:
-    """Merge the moments of `count` rows into those of `before` other rows."""
-    if before == 0:
-        for j in range(len(origin)):
-            origin[j] = more_origin[j]
+    """Merge the moments of `count` rows into those of `before` other rows, at least one."""
     for j in range(len(origin)):
         shift = more_origin[j] - origin[j]
         excess[j], varsum[j] = merged(

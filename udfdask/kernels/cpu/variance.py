@@ -49,6 +49,10 @@ def merge_moments(before: int, moments: Moments, count: int, more: Moments) -> N
     """Merge the moments of `count` frames into the moments of `before` other frames."""
     if not count:
         return
+    if not before:  # a run of a single chunk compiles no kernel to merge
+        for mine, theirs in zip(moments, more, strict=True):
+            mine[...] = theirs
+        return
     origin, excess, varsum = _as_real(moments)
     merge_columns(before, origin, excess, varsum, count, *_as_real(more))
     _join_parts(varsum, moments)
