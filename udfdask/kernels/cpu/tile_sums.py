@@ -39,7 +39,7 @@ def sums_of(tile: AnyArray) -> tuple[Moments, AnyArray]:
     exact = halves_dtype is not None
     sums_dtype: Any = wider(flat.dtype) if exact else np.dtype(np.float64)
     lanes = VECTOR_BYTES // sums_dtype.itemsize
-    moments = Moments(*np.zeros((3, height * width)))
+    moments = Moments(*np.empty((3, height * width)))
     of_frames = np.zeros((n, 3))
     pixels = width * min(height, max(1, LONGEST * lanes // width))
     walk_sums(
@@ -120,9 +120,10 @@ def walk_sums(
                             vectors,
                             swap,
                             width,
-                            _after(origins, x),
-                            sums[x:],
-                            squares[x:],
+                            x,
+                            origins,
+                            sums,
+                            squares,
                             state,
                         )
                         _note(state, rows, vectors, largest, top, x, some)
@@ -136,21 +137,14 @@ def walk_sums(
                                 place + k * frame_step + y * row_step + x,
                                 swap,
                                 largest,
-                                _after(origins, inside),
+                                inside,
+                                origins,
                                 sums[inside : inside + w],
                                 squares[inside : inside + w],
                             )
                             _add_to(some[k], total, total * (top + y), moment + total * x)
             moments = origin[first:stop], excess[first:stop], varsum[first:stop]
             _merge(start, n, largest, origins, sums, squares, *moments)
-
-
-@lean_inner_kernel
-def _after(array: Any, start: int) -> Any:
-    """Return the values from a place on; None if there is no array."""
-    if array is None:
-        return None
-    return array[start:]
 
 
 @lean_inner_kernel
@@ -191,6 +185,7 @@ def _add_one(
     place: int,
     swap: Any,
     largest: Any,
+    inside: int,
     origins: Any,
     sums: Any,
     squares: Any,
@@ -202,7 +197,7 @@ def _add_one(
         value = value_at(flat, place + j, swap, wide)
         total = plus(total, value)
         moment = plus(moment, times(value, wide(j)))
-        value = minus(value, value_at(origins, j, None, wide))
+        value = minus(value, value_at(origins, inside + j, None, wide))
         sums[j] = plus(sums[j], value)
         square = times(value, value)
         if largest is None:
@@ -225,18 +220,29 @@ def _merge(
     varsum: Any,
 ) -> None:
     """Merge the moments of `count` frames into those of `before` other frames."""
-    if origins is not None and before == 0:
-        for j in range(len(origin)):
-            origin[j] = origins[j]
+    each = 1.0 / count
     for j in range(len(origin)):
-        if origins is None:
-            total, shift = np.int64(sums[j]), 0.0
-            squared = squares_of(largest, total, 2 * np.int64(squares[j]))
-            # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
-            deviation = np.float64(squared * count - total * total) / count
+        start = 0.0
+        if origins is not None:
+            start = origins[j]
+        total, deviation = np.float64(sums[j]), _deviation(largest, sums[j], squares[j], count, each)
+        if before == 0:
+            origin[j], excess[j], varsum[j] = start, total, deviation
         else:
-            total, shift = sums[j], origins[j] - origin[j]
-            deviation = squares[j] - total * total / count
-        excess[j], varsum[j] = merged(
-            before, count, shift, excess[j], varsum[j], np.float64(total), deviation
-        )
+            shift = start - origin[j]
+            excess[j], varsum[j] = merged(
+                before, count, shift, excess[j], varsum[j], total, deviation
+            )
+
+
+@lean_inner_kernel
+def _deviation(largest: Any, total: Any, squares: Any, count: int, each: float) -> Any:
+    """Return the sum of squared deviations from the mean of `count` values, from their sums.
+
+    `each` is 1 / count.
+    """
+    if largest is None:
+        return squares - total * total * each
+    s = np.int64(total)
+    # n * sum(x**2) and sum(x)**2 are below 2**62: every step but the last is exact
+    return np.float64(squares_of(largest, s, 2 * np.int64(squares)) * count - s * s) * each

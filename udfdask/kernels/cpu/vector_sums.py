@@ -44,6 +44,7 @@ def add_frames(
     vectors: Any,
     swap: Any,
     width: Any,
+    inside: Any,
     origins: Any,
     sums: Any,
     squares: Any,
@@ -51,9 +52,10 @@ def add_frames(
 ) -> Any:
     """Add some rows of `FRAMES` frames to the sums of pixels; write the sums of frames to `state`.
 
-    The first row starts at `place`; of each row, `vectors` vectors are added. The rows of `sums`
-    and `squares` are `width` numbers apart. Floats are taken from `origins`, and their squares
-    added up; of integers, half the parabolas are, see `exact_squares`.
+    The first row starts at `place`; of each row, `vectors` vectors are added. The first of their
+    sums is at `inside`, and rows of sums are `width` numbers apart; `squares` and `origins` have
+    the same order. Floats are differences from `origins`, and their squares are added up. Of
+    integers, half the parabolas are added up, see `exact_squares`.
 
     `state` gets a vector T for each frame, then a vector X and a vector Y for each. T is the sum of
     its vectors, Y the sum of what T was after each row. For floats, X is the sum of pixels times
@@ -86,7 +88,7 @@ def add_frames(
             doubled = plus(squared, s) if source.signed else builder.sub(times(largest, s), squared)
             return builder.lshr(doubled, one)
 
-        _, place, frame_step, row_step, rows, length, _, width = values[:8]
+        _, place, frame_step, row_step, rows, length, _, width, inside = values[:9]
         lanes = VECTOR_BYTES * 8 // sums.dtype.bitwidth
         number = ir.VectorType(context.get_value_type(sums.dtype), lanes)
         wider = ir.VectorType(context.get_value_type(squares.dtype), lanes)
@@ -102,17 +104,17 @@ def add_frames(
             step = ir.Constant(number, [float(lanes)] * lanes)
             columns = _cgutils.alloca_once_value(builder, first)
         with _cgutils.for_range(builder, rows, intp=_INDEX) as row:
-            inside = builder.mul(row.index, width)
+            pixels_before = builder.add(inside, builder.mul(row.index, width))
             start = builder.add(place, builder.mul(row.index, row_step))
             starts = []
             for _ in range(FRAMES):
                 starts.append(_vectors(builder, data(0), start, pixel))
                 start = builder.add(start, frame_step)
-            of_pixels = _vectors(builder, data(9), inside, number)
-            of_squares = _vectors(builder, data(10), inside, wider)
+            of_pixels = _vectors(builder, data(10), pixels_before, number)
+            of_squares = _vectors(builder, data(11), pixels_before, wider)
             if is_float:
                 builder.store(first, columns)
-                of_origins = _vectors(builder, data(8), inside, number)
+                of_origins = _vectors(builder, data(9), pixels_before, number)
             with _cgutils.for_range(builder, length, intp=_INDEX) as column:
                 pixels = []
                 for k, pointer in enumerate(starts):
@@ -138,12 +140,12 @@ def add_frames(
                 add_to(builder.gep(of_pixels, [column.index]), total(pixels))
             for k in range(FRAMES):
                 add_to(by_row[k], builder.load(totals[k]))
-        out = _vectors(builder, data(11), _INDEX(0), number)
+        out = _vectors(builder, data(12), _INDEX(0), number)
         for k, variable in enumerate([*totals, *moments, *by_row]):
             builder.store(builder.load(variable), builder.gep(out, [_INDEX(k)]), align=4)
         return context.get_dummy_value()
 
-    arguments = (flat, place, frame_step, row_step, rows, vectors, swap, width)
+    arguments = (flat, place, frame_step, row_step, rows, vectors, swap, width, inside)
     return types.void(*arguments, origins, sums, squares, state), generate
 
 
