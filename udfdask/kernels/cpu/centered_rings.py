@@ -43,8 +43,8 @@ def add_rings_about(
     """
     # a pixel is in rings whose middle radius is in an interval of the length thickness + 1
     pairs = (math.ceil((thickness + 1) / thickness) + 1) // 2
-    wide = True if thickness >= 1 else None
-    rings = centers, inner, thickness, pairs, wide
+    thin = True if thickness < 1 else None
+    rings = centers, inner, thickness, pairs, thin
     _add_rings(flat, frame_step, row_step, swap, *window, *rings, sums, covered)
 
 
@@ -71,14 +71,14 @@ def _add_rings(
     inner: float,
     thickness: float,
     pairs: int,
-    wide: Any,
+    thin: Any,
     sums: Any,
     covered: Any,
 ) -> None:
     """Add each pixel to `pairs` pairs of adjacent rings.
 
-    `wide` is True for rings that are at least a pixel thick, otherwise None, so that numba compiles
-    one of both ways to find rings.
+    `thin` is True for rings that are thinner than a pixel, otherwise None: numba then does not
+    compile what only they need, which takes 0.2 seconds.
     """
     n_rings = sums.shape[1]
     # For each pair w * I in the lower and in the higher ring, and w in both. A sum for each ring
@@ -102,7 +102,7 @@ def _add_rings(
             for j in range(n):
                 values[j] = np.float64(swapped(row[j], swap))
             place, weights = rings[:padded], (low[:padded], high[:padded])
-            if wide is not None:
+            if thin is None:
                 _find_wide(y - cy, first - cx, inner, thickness, n_rings, place, weights[1])
                 for j in range(n):
                     _add_to_pair(at_ring, place[j], None, high[j], values[j], flat)
