@@ -14,6 +14,7 @@ from udfdask.cache import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.masks import bounding_radius
+from udfdask.masks.ring_angles import share_angles
 from udfdask.masks.ring_members import BinMembers, find_members
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -26,10 +27,6 @@ from udfdask.udfs.shared.frame_geometry import (
     frame_shape,
 )
 from udfdask.udfs.shared.kernel_backends import dense_backends
-
-PIECE = 1 << 12
-"""Number of pixels of a ring that are multiplied at a time. BLAS adds them one after another, so
-rounding errors grow with this number. So few pixels also stay in the cache."""
 
 
 class RadialFourierUDF(UDF):
@@ -66,9 +63,10 @@ class RadialFourierUDF(UDF):
     rings and one for the orders. ``abs(c[..., n]) / abs(c[..., 0])`` is the strength of the n-fold
     symmetry.
 
-    Products are computed in float32, or in float64 for data that need it, and added up in float64.
-    Each process holds ``8 * (max_order + 1)`` bytes for each pixel of each ring, or twice as much
-    in float64.
+    The weights are in float32, or in float64 for data that need it, and sums in float64. Each pixel
+    is shared between a few of ``4 * (max_order + 1)`` equidistant angles, from which the orders are
+    computed: the error is at most 2e-7, or 1e-12, of the sum of the weighted intensities of a ring.
+    Each process holds about 40 bytes for each pixel of each ring, or 116 in float64.
 
     Examples
     --------
@@ -83,7 +81,7 @@ class RadialFourierUDF(UDF):
     [1.  0.  0.5 0.  0. ]
     """
 
-    promises = Promises(adds_signal_parts=True, declares_once=True)
+    promises = Promises(adds_signal_parts=True, declares_once=True, takes_any_byte_order=True)
 
     def __init__(
         self,
@@ -103,6 +101,10 @@ class RadialFourierUDF(UDF):
         if max_order < 0:
             raise ArgumentValueError(f"max_order must be 0 or more, not {max_order!r}")
         super().__init__(cy=cy, cx=cx, r=r, ri=ri, n_bins=n_bins, max_order=max_order)
+
+    def get_preferred_input_dtype(self) -> Any:
+        """Use the native dtype."""
+        return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
         """Accept NumPy and CuPy."""
@@ -128,42 +130,80 @@ class RadialFourierUDF(UDF):
         return {"coefficients": (Axis(name="bin_order", labels=labels),)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
-        """Return the pixels of each ring, and a cache for the waves of each tile."""
+        """Return the pixels of each ring, and a cache for the factors in each tile."""
         cy, cx = center_of(self)
         ny, nx = sig = frame_shape(self)
         p = self.params
         r = bounding_radius(cx, cy, nx, ny) if p.r is None else p.r
         members = find_members((cy, cx), sig, r, p.ri, p.n_bins)
-        return {"members": members, "waves": OncePerProcess(2048)}
+        return {"members": members, "factors": OncePerProcess(2048)}
 
     def process_tile(self, tile: Any) -> None:
         """Add the products of each frame's part to its coefficients."""
+        if self.meta._backend.on_device:
+            self._process_on_device(tile)
+        elif tile.size:
+            self._process_on_host(tile)
+
+    def _process_on_host(self, tile: AnyArray) -> None:
+        """Add the pixels up at the angles of a grid, and compute the orders from these sums."""
+        from udfdask.kernels.cpu.pixel_runs import add_runs, cut_runs, frames_in_memory
+
+        if tile.dtype == np.float16:
+            tile = tile.astype(np.float32)
+        frames = frames_in_memory(tile)
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
-        real = np.float64 if tile.dtype.itemsize > 4 else np.float32
+        data, (cy, cx), p = self.task_data, center_of(self), self.params
+
+        def cut() -> Any:
+            inside = data.members.within(origin, shape)
+            phi = np.arctan2(inside.y - cy, inside.x - cx)
+            shared = share_angles(phi, p.max_order + 1, _real(frames.flat.dtype))
+            angles, terms = len(shared.waves), shared.weights.shape[1]
+            ring = np.repeat(np.arange(p.n_bins), np.diff(inside.bounds))
+            columns = np.add.outer(np.arange(angles), np.arange(terms)) % angles
+            columns = columns + angles * np.arange(p.n_bins)[:, np.newaxis, np.newaxis]
+            weights = shared.weights * inside.weight[:, np.newaxis]
+            runs = cut_runs(
+                inside.flat_pixels(origin, frames.row_step),
+                ring * angles + shared.first,
+                columns.reshape(-1, terms),
+                weights.astype(shared.weights.dtype),
+                frames.extent,
+                frames.flat.itemsize,
+            )
+            return runs, shared.waves
+
+        runs, waves = data.factors.get((origin, shape, frames.row_step), cut)
+        sums = np.zeros((len(tile), p.n_bins * len(waves)))
+        add_runs(frames, runs, sums)
+        coefficients = (sums.reshape(-1, len(waves)) @ waves).view(np.complex128)
+        self.results.coefficients += coefficients.reshape(len(tile), -1)
+
+    def _process_on_device(self, tile: Any) -> None:
+        """Multiply the pixels of each ring with the waves of all orders, with CuPy arrays."""
+        origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         data, n_orders = self.task_data, self.params.max_order + 1
 
         def make() -> list[tuple[Any, Any]]:
-            rings = _waves(data.members, center_of(self), origin, shape, n_orders, real)
+            rings = _waves(
+                data.members, center_of(self), origin, shape, n_orders, _real(tile.dtype)
+            )
             share = self.meta._backend.dense.share
             return [(share(pixels), share(wave)) for pixels, wave in rings]
 
-        waves = data.waves.get((origin, shape), make)
+        waves = data.factors.get((origin, shape), make)
         frames = tile.reshape(tile.shape[0], -1)
         coefficients = self.results.coefficients
-        if self.meta._backend.on_device:
-            sums = self.xp.zeros((len(tile), self.params.n_bins, 2 * n_orders))
-            add_ring_products(frames, waves, sums)
-            coefficients += sums.view(np.complex128).reshape(coefficients.shape)
-            return
-        for b, (pixels, wave) in enumerate(waves):
-            if len(pixels):
-                # a real product, because the data have no imaginary part
-                sums = np.zeros((len(frames), 2 * n_orders))
-                for start in range(0, len(pixels), PIECE):
-                    some = slice(start, start + PIECE)
-                    values = np.take(frames, pixels[some], axis=1).astype(real, copy=False)
-                    sums += values @ wave[some]
-                coefficients[:, b * n_orders : (b + 1) * n_orders] += sums.view(np.complex128)
+        sums = self.xp.zeros((len(tile), self.params.n_bins, 2 * n_orders))
+        add_ring_products(frames, waves, sums)
+        coefficients += sums.view(np.complex128).reshape(coefficients.shape)
+
+
+def _real(dtype: np.dtype[Any]) -> np.dtype[np.floating[Any]]:
+    """Return the dtype of the products for data of a dtype."""
+    narrow = np.result_type(dtype, np.float32).itemsize == 4
+    return np.dtype(np.float32 if narrow else np.float64)
 
 
 def _waves(
@@ -172,7 +212,7 @@ def _waves(
     origin: tuple[int, ...],
     shape: tuple[int, ...],
     n_orders: int,
-    real: type[np.floating[Any]],
+    real: np.dtype[np.floating[Any]],
 ) -> list[tuple[AnyArray, AnyArray]]:
     """Return the pixels of each ring in a window, and the factors for these pixels.
 

@@ -165,11 +165,11 @@ class RadialProfileUDF(UDF):
             self._process_on_device(tile)
             return
         from udfdask.kernels.cpu.centered_rings import add_rings_about
-        from udfdask.kernels.cpu.ring_sums import RingPlaces, add_ring_sums, in_blocks
-        from udfdask.kernels.cpu.rows import as_native, rows_in_memory
+        from udfdask.kernels.cpu.pixel_runs import frames_in_memory
+        from udfdask.kernels.cpu.ring_sums import RingPlaces, add_ring_sums, ring_runs
 
-        native, swap = as_native(tile)
-        flat, frame_step, row_step = rows_in_memory(native)
+        frames = frames_in_memory(tile)
+        flat, frame_step, row_step, extent, swap = frames
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         if self.params.centers is None:
             data = self.task_data
@@ -178,11 +178,10 @@ class RadialProfileUDF(UDF):
                 inside = data.members.within(origin, shape)
                 places = inside.flat_pixels(origin, row_step).astype(np.uint32)
                 rings = RingPlaces(inside.bounds, places, inside.weight)
-                extent = (shape[0] - 1) * row_step + shape[1]
-                return rings, in_blocks(rings, extent, flat.itemsize)
+                return rings, ring_runs(rings, extent, flat.itemsize)
 
-            rings, blocks = data.cut.get((origin, shape, row_step), cut)
-            add_ring_sums(flat, frame_step, swap, rings, blocks, self.results.intensity)
+            rings, runs = data.cut.get((origin, shape, row_step), cut)
+            add_ring_sums(frames, rings, runs, self.results.intensity)
             return
         r, ri, number = self._rings()
         add_rings_about(

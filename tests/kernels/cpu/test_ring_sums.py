@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from every_dtype import FOREIGN, KNOWN, sample
 from suites import examples
 from udfdask.kernels.cpu.lanes import LANES
-from udfdask.kernels.cpu.ring_sums import FEWEST, RingPlaces, add_ring_sums, in_blocks
-from udfdask.kernels.cpu.rows import as_native, rows_in_memory
+from udfdask.kernels.cpu.pixel_runs import frames_in_memory
+from udfdask.kernels.cpu.ring_sums import FEWEST, RingPlaces, add_ring_sums, ring_runs
 from udfdask.masks.ring_members import find_members
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]
@@ -17,14 +17,13 @@ NUMBERS = [0, 1, 5, FEWEST, LANES - 1, LANES, LANES + 3, 2 * LANES + FEWEST]
 
 
 def found(tile, members, origin=(0, 0)):
-    native, swap = as_native(tile)
-    flat, frame_step, row_step = rows_in_memory(native)
+    frames = frames_in_memory(tile)
     inside = members.within(origin, tile.shape[1:])
-    places = inside.flat_pixels(origin, row_step).astype(np.uint32)
+    places = inside.flat_pixels(origin, frames.row_step).astype(np.uint32)
     rings = RingPlaces(inside.bounds, places, inside.weight)
-    extent = (tile.shape[1] - 1) * row_step + tile.shape[2]
     out = np.ones((len(tile), len(rings.bounds) - 1))
-    add_ring_sums(flat, frame_step, swap, rings, in_blocks(rings, extent, flat.itemsize), out)
+    runs = ring_runs(rings, frames.extent, frames.flat.itemsize)
+    add_ring_sums(frames, rings, runs, out)
     return out - 1
 
 

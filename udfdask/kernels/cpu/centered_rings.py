@@ -41,8 +41,11 @@ def add_rings_about(
     thickness and start at the inner radius; the weights are those of `radial_bins`. `centers` has
     the shape (frames, 2), float64; if a center is not finite, its sums are NaN.
     """
-    kernel = _add_wide_rings if thickness >= 1 else _add_narrow_rings
-    kernel(flat, frame_step, row_step, swap, *window, centers, inner, thickness, sums, covered)
+    # a pixel is in rings whose middle radius is in an interval of the length thickness + 1
+    pairs = (math.ceil((thickness + 1) / thickness) + 1) // 2
+    thin = True if thickness < 1 else None
+    rings = centers, inner, thickness, pairs, thin
+    _add_rings(flat, frame_step, row_step, swap, *window, *rings, sums, covered)
 
 
 @summing_kernel
@@ -55,7 +58,7 @@ def _columns(y: int, cy: float, cx: float, reach: float, width: int) -> tuple[in
 
 
 @summing_kernel
-def _add_wide_rings(
+def _add_rings(
     flat: Any,
     frame_step: int,
     row_step: int,
@@ -67,136 +70,154 @@ def _add_wide_rings(
     centers: Any,
     inner: float,
     thickness: float,
+    pairs: int,
+    thin: Any,
     sums: Any,
     covered: Any,
 ) -> None:
-    """Add rings that are at least a pixel thick: each pixel is in at most two of them.
+    """Add each pixel to `pairs` pairs of adjacent rings.
 
-    These are the rings on both sides of the nearest edge. Edge e separates ring e - 1 from ring e.
-    Each edge has four sums: of rest * I, of soft * I, of rest and of soft, where `soft` is the
-    weight in ring e and `rest` that in ring e - 1.
+    `thin` is True for rings that are thinner than a pixel, otherwise None: numba then does not
+    compile what only they need, which takes 0.2 seconds.
     """
     n_rings = sums.shape[1]
-    at_edge = np.empty((SETS, n_rings + 1, 4))
-    edges, soft, values = np.empty(width + SETS, np.int32), np.empty(width + SETS), np.empty(width)
+    # For each pair w * I in the lower and in the higher ring, and w in both. A sum for each ring
+    # took 1.15 times as long: the processor then waits when a pixel is in the next ring. Pairs are
+    # numbered by the lower ring; rings beyond the first and the last one are ignored.
+    beyond = 2 * pairs
+    at_ring = np.empty((SETS, n_rings + 2 * beyond, 4))
+    rings, low = np.empty(width + SETS, np.int32), np.empty(width + SETS)
+    high, values = np.empty(width + SETS), np.empty(width)
     for f in range(sums.shape[0]):
         cy, cx = centers[f, 0] - oy, centers[f, 1] - ox
         if not (math.isfinite(cy) and math.isfinite(cx)):
             sums[f, :] = np.nan
             continue
-        at_edge[:] = 0
+        at_ring[:] = 0
         for y in range(height):
             first, stop = _columns(y, cy, cx, inner + n_rings * thickness + 0.5, width)
             start, n = f * frame_step + y * row_step + first, stop - first
             padded = -(-n // SETS) * SETS  # whole vectors: single values take longer
-            _find_edges(
-                y - cy, first - cx, inner, thickness, n_rings, edges[:padded], soft[:padded]
-            )
             row = flat[start : start + n]
             for j in range(n):
                 values[j] = np.float64(swapped(row[j], swap))
-            for j in range(n):
-                _add_at_edge(at_edge, edges[j], soft[j], values[j], flat)
+            place, weights = rings[:padded], (low[:padded], high[:padded])
+            if thin is None:
+                _find_wide(y - cy, first - cx, inner, thickness, n_rings, place, weights[1])
+                for j in range(n):
+                    _add_to_pair(at_ring, place[j], None, high[j], values[j], flat)
+            else:
+                for pair in range(pairs):
+                    _find_narrow(
+                        y - cy, first - cx, inner, thickness, n_rings, pairs, pair, place, *weights
+                    )
+                    for j in range(n):
+                        _add_to_pair(at_ring, place[j], low[j], high[j], values[j], flat)
         for b in range(n_rings):
             for k in range(SETS):
-                below, above = at_edge[k, b], at_edge[k, b + 1]
-                sums[f, b] += below[1] + above[0]
-                covered[f, b] += below[3] + above[2]
+                as_higher, as_lower = at_ring[k, beyond + b - 1], at_ring[k, beyond + b]
+                sums[f, b] += as_higher[1] + as_lower[0]
+                covered[f, b] += as_higher[3] + as_lower[2]
 
 
 @inner_kernel
-def _find_edges(
-    dy: float, dx: float, inner: float, thickness: float, last: int, edges: Any, soft: Any
+def _find_wide(
+    dy: float,
+    dx: float,
+    inner: float,
+    thickness: float,
+    n_rings: int,
+    rings: Any,
+    high: Any,
 ) -> None:
-    """Write the nearest edge of each pixel of a row, and its weight in the ring beyond this edge.
+    """Write the rings on both sides of the nearest edge: others have no weight.
 
-    The first pixel is at (dy, dx) from the center. Edges are numbered through all sets.
+    The first pixel of the row is at (dy, dx) from the center. Pairs are numbered through all sets;
+    `high` is the weight in the higher ring of the pair, that in the lower one is the rest.
     """
     per_pixel = 1 / thickness
-    per_set = np.int32(last + 1)
-    for j in range(len(edges)):
+    per_set = np.int32(n_rings + 4)
+    for j in range(len(rings)):
         column = np.int32(j)  # vectors of 64-bit integers need AVX-512
         x = dx + np.float64(column)
         d = math.sqrt(dy * dy + x * x)
-        edge = min(max(np.floor((d - inner) * per_pixel + 0.5), 0.0), np.float64(last))
+        edge = min(max(np.floor((d - inner) * per_pixel + 0.5), 0.0), np.float64(n_rings))
         weight = min(max(d - inner - edge * thickness + 0.5, 0.0), 1.0)
-        soft[j] = 1 - inner if d < 0.5 and inner < 0.5 else weight
-        edges[j] = plus(np.int32(edge), times(np.int32(column & (SETS - 1)), per_set))
+        weight = 1 - inner if d < 0.5 and inner < 0.5 else weight
+        high[j] = weight
+        ring = plus(np.int32(edge), np.int32(1))
+        rings[j] = plus(ring, times(np.int32(column & (SETS - 1)), per_set))
+
+
+@inner_kernel
+def _find_narrow(
+    dy: float,
+    dx: float,
+    inner: float,
+    thickness: float,
+    n_rings: int,
+    pairs: int,
+    pair: int,
+    rings: Any,
+    low: Any,
+    high: Any,
+) -> None:
+    """Write a pair of rings for each pixel, counted from the lowest pair, and both weights."""
+    per_pixel = 1 / thickness
+    per_set = np.int32(n_rings + 4 * pairs)
+    most = thickness / 2 + 0.5
+    for j in range(len(rings)):
+        column = np.int32(j)
+        x = dx + np.float64(column)
+        d = math.sqrt(dy * dy + x * x)
+        ring = np.floor((d - inner - 0.5) * per_pixel)
+        ring = min(max(ring, np.float64(-2 * pairs)), np.float64(n_rings)) + 2 * pair
+        distance = d - inner - (ring + 0.5) * thickness
+        nearer = min(max(most - abs(distance), 0.0), 1.0)
+        farther = min(max(most - abs(distance - thickness), 0.0), 1.0)
+        central = d < 0.5 and inner < 0.5
+        low[j] = 1 - inner if central and ring == 0 else nearer
+        high[j] = 1 - inner if central and ring == -1 else farther
+        place = plus(np.int32(ring), np.int32(2 * pairs))
+        rings[j] = plus(place, times(np.int32(column & (SETS - 1)), per_set))
 
 
 @intrinsic
-def _add_at_edge(context: Any, sums: Any, edge: Any, soft: Any, value: Any, frame: Any) -> Any:
-    """Add rest * value, soft * value, rest and soft to the four sums of an edge, as one vector.
+def _add_to_pair(
+    context: Any, sums: Any, ring: Any, low: Any, high: Any, value: Any, frame: Any
+) -> Any:
+    """Add low * value, high * value, low and high to the four sums of a pair, as one vector.
 
-    `frame` is the array of which the value is.
+    If `low` is None, it is 1 - high. `frame` is the array of which the value is.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = _make_array(signature.args[0])(context, builder, values[0])
-        _, edge, soft, value, _ = values
-        four = ir.VectorType(soft.type, 4)
+        _, ring, low, high, value, _ = values
+        four = ir.VectorType(value.type, 4)
 
-        def vector(*numbers: float) -> Any:
-            return ir.Constant(four, numbers)
+        def vector(*numbers: Any) -> Any:
+            found = ir.Constant(four, ir.Undefined)
+            for k, number in enumerate(numbers):
+                found = builder.insert_element(found, number, ir.IntType(32)(k))
+            return found
 
-        def spread(number: Any, others: Any, which: list[int]) -> Any:
-            first = builder.insert_element(others, number, ir.IntType(32)(0))
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), 4), which)
-            return builder.shuffle_vector(first, others, mask)
-
-        softs = spread(soft, vector(0, 0, 0, 0), [0, 0, 0, 0])
-        signed = builder.fmul(softs, vector(-1, 1, -1, 1), flags=("contract",))
-        weights = builder.fadd(signed, vector(1, 0, 1, 0), flags=("contract",))
-        factors = spread(value, vector(1, 1, 1, 1), [0, 0, 5, 6])
-        products = builder.fmul(weights, factors, flags=("contract",))
-        place = builder.gep(array.data, [builder.mul(edge, edge.type(4))])
+        one, zero = ir.Constant(value.type, 1), ir.Constant(four, (0, 0, 0, 0))
+        if isinstance(signature.args[2], types.NoneType):
+            weights = vector(high, high, high, high)
+            weights = builder.fmul(weights, ir.Constant(four, (-1, 1, -1, 1)), flags=("contract",))
+            weights = builder.fadd(weights, ir.Constant(four, (1, 0, 1, 0)), flags=("contract",))
+        else:
+            weights = vector(low, high, low, high)
+        products = builder.fmul(weights, vector(value, value, one, one), flags=("contract",))
+        place = builder.gep(array.data, [builder.mul(ring, ring.type(4))])
         place = builder.bitcast(place, four.as_pointer())
         before = builder.load(place, align=8)
         if isinstance(frame.dtype, types.Float):  # a NaN must not reach a ring without a weight
-            counts = builder.fcmp_ordered(">", weights, vector(0, 0, 0, 0))
-            products = builder.select(counts, products, vector(0, 0, 0, 0))
+            counts = builder.fcmp_ordered(">", weights, zero)
+            products = builder.select(counts, products, zero)
         after = builder.fadd(before, products, flags=("contract",))
         builder.store(after, place, align=8)
         return context.get_dummy_value()
 
-    return types.void(sums, types.intp, soft, value, frame), generate
-
-
-@summing_kernel
-def _add_narrow_rings(
-    flat: Any,
-    frame_step: int,
-    row_step: int,
-    swap: Any,
-    oy: int,
-    ox: int,
-    height: int,
-    width: int,
-    centers: Any,
-    inner: float,
-    thickness: float,
-    sums: Any,
-    covered: Any,
-) -> None:
-    """Add rings that are thinner than a pixel, so that a pixel is in several of them."""
-    n_rings = sums.shape[1]
-    for f in range(sums.shape[0]):
-        cy, cx = centers[f, 0] - oy, centers[f, 1] - ox
-        if not (math.isfinite(cy) and math.isfinite(cx)):
-            sums[f, :] = np.nan
-            continue
-        for y in range(height):
-            first, stop = _columns(y, cy, cx, inner + n_rings * thickness + 0.5, width)
-            row = flat[f * frame_step + y * row_step :]
-            for x in range(first, stop):
-                d = math.sqrt((y - cy) ** 2 + (x - cx) ** 2)
-                lowest = max(math.ceil((d - inner - 0.5) / thickness) - 1, 0)
-                highest = min(math.floor((d - inner + 0.5) / thickness), n_rings - 1)
-                for b in range(lowest, highest + 1):
-                    middle = inner + (b + 0.5) * thickness
-                    w = min(max(thickness / 2 + 0.5 - abs(d - middle), 0.0), 1.0)
-                    if b == 0 and inner < 0.5 and d < 0.5:
-                        w = 1 - inner
-                    if w > 0:
-                        sums[f, b] += w * np.float64(swapped(row[x], swap))
-                        covered[f, b] += w
+    return types.void(sums, types.intp, low, high, value, frame), generate

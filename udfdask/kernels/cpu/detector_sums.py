@@ -15,6 +15,7 @@ from numba import types
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import inner_kernel, intrinsic, summing_kernel
+from udfdask.kernels.cpu.intrinsics import CACHE_LINE, prefetch_at
 from udfdask.kernels.cpu.pixel_sums import add_pixels
 from udfdask.kernels.cpu.rows import MOST, as_native, rows_in_memory, wider
 from udfdask.kernels.cpu.vectors import converted, reversed_bytes
@@ -33,12 +34,10 @@ _make_array: Any = arrayobj.make_array
 class DetectorGroups(NamedTuple):
     """The pixels of a detector, as indices into the memory of a frame of a tile."""
 
-    inside: AnyArray
-    """Index of the first pixel of each group inside the detector, int64."""
-    partly: AnyArray
-    """Index of the first pixel of each group that is partly inside, int64."""
+    starts: AnyArray
+    """Index of the first pixel of each group, int64, in ascending order."""
     mask: AnyArray
-    """Which pixels of the latter are in the detector, bool, shape (groups, GROUP)."""
+    """Which pixels of each group are in the detector, bool, shape (groups, GROUP)."""
 
 
 def detector_groups(mask: AnyArray, row_step: int) -> DetectorGroups | None:
@@ -59,8 +58,7 @@ def detector_groups(mask: AnyArray, row_step: int) -> DetectorGroups | None:
     members = np.zeros((len(used), GROUP), bool)
     number = np.searchsorted(used, places // GROUP)
     members[number, places - starts[number]] = True
-    whole = members.all(axis=1)
-    return DetectorGroups(starts[whole], starts[~whole], members[~whole])
+    return DetectorGroups(starts, members)
 
 
 def sum_detector(
@@ -105,57 +103,56 @@ def _add_frames_of(tile: AnyArray, mask: AnyArray, groups_for: Any, out: AnyArra
 
 @summing_kernel
 def _add_frames(
-    flat: Any, step: Any, swap: Any, inside: Any, partly: Any, mask: Any, sums: Any, out: Any
+    flat: Any, step: Any, swap: Any, starts: Any, mask: Any, sums: Any, out: Any
 ) -> None:
     """Add up all frames; `sums` is a buffer, whose dtype holds sums of `MOST` values."""
     for f in range(len(out)):
-        start = f * step
-        for first in range(0, len(inside), MOST):
+        for first in range(0, len(starts), MOST):
             sums[:] = 0
-            for place in inside[first : first + MOST]:
-                _add_group(flat, start + place, swap, None, 0, sums)
-            out[f] += _total(sums, out)
-        for first in range(0, len(partly), MOST):
-            sums[:] = 0
-            for g in range(first, min(first + MOST, len(partly))):
-                _add_group(flat, start + partly[g], swap, mask, g, sums)
+            for g in range(first, min(first + MOST, len(starts))):
+                _add_group(flat, f * step + starts[g], step, swap, mask, g, sums)
             out[f] += _total(sums, out)
 
 
 @intrinsic
 def _add_group(
-    context: Any, flat: Any, place: Any, swap: Any, mask: Any, number: Any, sums: Any
+    context: Any, flat: Any, place: Any, step: Any, swap: Any, mask: Any, number: Any, sums: Any
 ) -> Any:
     """Add a group of pixels to `sums`, as vectors, those where row `number` of `mask` is True.
 
-    `mask` is None if all pixels are in the detector.
+    The same pixels of the next frame, which is `step` elements away, are prefetched: the processor
+    does not follow the edges of a detector. Without this, and with groups in another order, a ring
+    over frames in memory took 1.3 to 1.8 times as long; a detector of all pixels took 0.9 times.
     """
+    size = flat.dtype.bitwidth // 8
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         def pointer(array: Any, index: Any, kind: Any) -> Any:
             data = _make_array(signature.args[array])(context, builder, values[array]).data
             return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
 
-        _, place, _, _, number, _ = values
+        _, place, step, _, _, number, _ = values
         element = context.get_value_type(flat.dtype)
         source, kind = ir.VectorType(element, GROUP), context.get_value_type(sums.dtype)
         group = builder.load(pointer(0, place, source), align=1)
+        following = pointer(0, builder.add(place, step), source)
+        for line in range(0, GROUP * size, CACHE_LINE):
+            prefetch_at(builder, following, line)
         if not isinstance(swap, types.NoneType):
-            group = reversed_bytes(builder, group, flat.dtype.bitwidth // 8)
-        if not isinstance(mask, types.NoneType):
-            bits = ir.VectorType(ir.IntType(8), GROUP)
-            row = builder.mul(number, number.type(GROUP))
-            inside = builder.load(pointer(3, row, bits), align=1)
-            inside = builder.icmp_unsigned("!=", inside, ir.Constant(bits, None))
-            group = builder.select(inside, group, ir.Constant(source, None))
+            group = reversed_bytes(builder, group, size)
+        bits = ir.VectorType(ir.IntType(8), GROUP)
+        row = builder.mul(number, number.type(GROUP))
+        inside = builder.load(pointer(4, row, bits), align=1)
+        inside = builder.icmp_unsigned("!=", inside, ir.Constant(bits, None))
+        group = builder.select(inside, group, ir.Constant(source, None))
         group = converted(builder, group, flat.dtype, kind)
-        target = pointer(5, ir.IntType(64)(0), group.type)
+        target = pointer(6, ir.IntType(64)(0), group.type)
         before = builder.load(target, align=1)
         add = builder.add if isinstance(kind, ir.IntType) else builder.fadd
         builder.store(add(before, group), target, align=1)
         return context.get_dummy_value()
 
-    return types.void(flat, types.intp, swap, mask, types.intp, sums), generate
+    return types.void(flat, types.intp, types.intp, swap, mask, types.intp, sums), generate
 
 
 @inner_kernel

@@ -17,8 +17,8 @@ from udfdask.kernels.cpu.intrinsics import minus, plus, times
 from udfdask.kernels.cpu.merging import merged
 from udfdask.kernels.cpu.reading import value_at
 from udfdask.kernels.cpu.rows import as_native, rows_in_memory, wider
-from udfdask.kernels.cpu.vector_products import VECTOR_BYTES
 from udfdask.kernels.cpu.vector_sums import FRAMES, LONGEST, STATE, add_frames
+from udfdask.kernels.cpu.vectors import VECTOR_BYTES
 from udfdask.kernels.moment_arrays import Moments
 from udfdask.types import AnyArray
 
@@ -225,7 +225,10 @@ def _merge(
         start = 0.0
         if origins is not None:
             start = origins[j]
-        total, deviation = np.float64(sums[j]), _deviation(largest, sums[j], squares[j], count, each)
+        total, deviation = (
+            np.float64(sums[j]),
+            _deviation(largest, sums[j], squares[j], count, each),
+        )
         if before == 0:
             origin[j], excess[j], varsum[j] = start, total, deviation
         else:

@@ -11,28 +11,15 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.registry import cpu_target
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import intrinsic
 from udfdask.kernels.cpu.intrinsics import prefetch_at
-from udfdask.kernels.cpu.vectors import converted, reversed_bytes
+from udfdask.kernels.cpu.vectors import REGISTERS, VECTOR_BYTES, converted, reversed_bytes
 
 _make_array: Any = arrayobj.make_array
 _cgutils: Any = cgutils
 
-
-def _registers() -> tuple[int, int]:
-    """Return the size of a vector register in bytes, and the number of registers."""
-    target: Any = cpu_target
-    _, _, features = target.target_context.codegen().magic_tuple()
-    if "+avx512f" in features:
-        return 64, 32
-    return 32 if "+avx2" in features else 16, 16
-
-
-VECTOR_BYTES, REGISTERS = _registers()
-"""Size of a vector in bytes, and number of vectors that a core holds."""
 
 MASKS = 4
 """Number of masks that are multiplied at the same time."""

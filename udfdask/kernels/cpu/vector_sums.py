@@ -15,8 +15,7 @@ from numba.core import cgutils
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import intrinsic
-from udfdask.kernels.cpu.vector_products import REGISTERS, VECTOR_BYTES
-from udfdask.kernels.cpu.vectors import converted, reversed_bytes
+from udfdask.kernels.cpu.vectors import REGISTERS, VECTOR_BYTES, converted, reversed_bytes
 
 FRAMES = 8 if REGISTERS == 32 else 4
 """Frames that are added together: for each of them, two sums and a vector stay in registers."""

@@ -1,4 +1,4 @@
-"""Operations on vectors of LLVM code: reverse the bytes of numbers, and convert numbers."""
+"""Vectors in LLVM code: their size, numbers with reversed bytes, and converted numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,20 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core.registry import cpu_target
+
+
+def _registers() -> tuple[int, int]:
+    """Return the size of a vector register in bytes, and the number of registers."""
+    target: Any = cpu_target
+    _, _, features = target.target_context.codegen().magic_tuple()
+    if "+avx512f" in features:
+        return 64, 32
+    return 32 if "+avx2" in features else 16, 16
+
+
+VECTOR_BYTES, REGISTERS = _registers()
+"""Size of a vector in bytes, and number of vectors that a core holds."""
 
 
 def reversed_bytes(builder: Any, vector: Any, size: int) -> Any:
