@@ -112,17 +112,15 @@ def _imagecodec(name: str) -> Decode | None:
     return decode
 
 
-def _inflate(stored: bytes, out: Bytes) -> None:
-    _copy(zlib.decompress(stored, bufsize=out.nbytes), out)
+def _inflate(stored: bytes, out: Bytes, wbits: int = zlib.MAX_WBITS) -> None:
+    inflating = zlib.decompressobj(wbits)
+    decoded = inflating.decompress(stored, out.nbytes + 1)  # one byte more, to reach the end
+    _check(len(decoded) if inflating.eof else None, out)
+    out[:] = np.frombuffer(decoded, np.uint8)
 
 
 def _gunzip(stored: bytes, out: Bytes) -> None:
-    _copy(zlib.decompress(stored, wbits=31, bufsize=out.nbytes), out)
-
-
-def _copy(decoded: bytes, out: Bytes) -> None:
-    _check(len(decoded), out)
-    out[:] = np.frombuffer(decoded, np.uint8)
+    _inflate(stored, out, zlib.MAX_WBITS | 16)
 
 
 def _unshuffled(decode: Decode, width: int) -> Decode:

@@ -9,6 +9,7 @@ values and all filters, and its errors are better known.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,10 @@ Values = np.ndarray[Any, Any]
 ReadChunk = Callable[[tuple[int, ...], Values], None]
 """Read the stored chunk at a position of the grid into all of a contiguous array of bytes; raise
 `LibraryNeeded` if that is not possible."""
+
+
+MOST_BYTES = 1 << 32
+"""Maximum size of a decoded chunk. HDF5 has the same limit; only damaged metadata have more."""
 
 
 class LibraryNeeded(Exception):
@@ -46,6 +51,8 @@ def read_part(
     ]
     if any(positions.step != 1 for positions in ranges):
         raise LibraryNeeded("the index has steps")
+    if math.prod(stored) * dtype.itemsize > MOST_BYTES:
+        raise LibraryNeeded(f"chunks of the shape {stored} are too large")
     box = np.empty([len(positions) for positions in ranges], dtype)
     if box.size:
         _fill(box, [positions.start for positions in ranges], stored, read_chunk)
