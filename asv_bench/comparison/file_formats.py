@@ -266,7 +266,7 @@ def _imagecodecs(name: str) -> Decode:
     import imagecodecs
 
     decode = getattr(imagecodecs, name)
-    return lambda chunk, memory: decode(chunk, out=memory)
+    return lambda chunk, memory: decode(chunk, out=memory.reshape(-1).view(np.uint8))
 
 
 def _bitshuffle() -> Decode:

@@ -19,7 +19,7 @@ from udfdask.io.chunk_headers import decompressed_size
 
 Bytes = np.ndarray[Any, Any]
 
-Decode = Callable[[bytes, Bytes], None]
+Decode = Callable[[memoryview, Bytes], None]
 """Decode stored bytes into all of a contiguous array of bytes; raise if they do not fit exactly."""
 
 
@@ -71,9 +71,9 @@ def numcodec(config: Mapping[str, Any]) -> Decode | None:
         return None
     codec = numcodecs.get_codec(dict(config))
 
-    def decode(stored: bytes, out: Bytes) -> None:
+    def decode(stored: memoryview, out: Bytes) -> None:
         # The decoders would also fill a part, and blosc does not know the size of its input.
-        _check(decompressed_size(name, memoryview(stored)), out)
+        _check(decompressed_size(name, stored), out)
         if name == "blosc" and int.from_bytes(stored[12:16], "little") != len(stored):
             raise ValueError("the chunk is cut short")
         try:
@@ -102,7 +102,7 @@ def _imagecodec(name: str) -> Decode | None:
     except (ImportError, AttributeError):
         return None
 
-    def decode(stored: bytes, out: Bytes) -> None:
+    def decode(stored: memoryview, out: Bytes) -> None:
         try:
             decoded = function(stored, out=out)
         except imagecodecs.DelayedImportError as error:  # built without this codec
@@ -112,14 +112,14 @@ def _imagecodec(name: str) -> Decode | None:
     return decode
 
 
-def _inflate(stored: bytes, out: Bytes, wbits: int = zlib.MAX_WBITS) -> None:
+def _inflate(stored: memoryview, out: Bytes, wbits: int = zlib.MAX_WBITS) -> None:
     inflating = zlib.decompressobj(wbits)
     decoded = inflating.decompress(stored, out.nbytes + 1)  # one byte more, to reach the end
     _check(len(decoded) if inflating.eof else None, out)
     out[:] = np.frombuffer(decoded, np.uint8)
 
 
-def _gunzip(stored: bytes, out: Bytes) -> None:
+def _gunzip(stored: memoryview, out: Bytes) -> None:
     _inflate(stored, out, zlib.MAX_WBITS | 16)
 
 
@@ -129,7 +129,7 @@ def _unshuffled(decode: Decode, width: int) -> Decode:
     A shuffled chunk contains the first bytes of all values, then all second bytes.
     """
 
-    def decode_and_unshuffle(stored: bytes, out: Bytes) -> None:
+    def decode_and_unshuffle(stored: memoryview, out: Bytes) -> None:
         planes = np.empty((width, out.nbytes // width), np.uint8)
         decode(stored, planes.reshape(-1))
         values = out.reshape(-1, width)
@@ -159,7 +159,7 @@ def _bitshuffle(width: int, compressor: str) -> Decode | None:
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_size_t] * 3]
     function.restype = ctypes.c_int64
 
-    def decode(stored: bytes, out: Bytes) -> None:
+    def decode(stored: memoryview, out: Bytes) -> None:
         # a header of 12 bytes, big-endian: the decoded size, and the size of a block
         _check(int.from_bytes(stored[:8], "big"), out)
         block = int.from_bytes(stored[8:12], "big") // width
@@ -172,7 +172,7 @@ def _bitshuffle(width: int, compressor: str) -> Decode | None:
     return decode
 
 
-def _check_blocks(stored: bytes, values: int, width: int, block: int) -> None:
+def _check_blocks(stored: memoryview, values: int, width: int, block: int) -> None:
     """Raise if the sizes of bitshuffle's blocks do not add up: its library would read beyond."""
     if block < 8 or block % 8:
         raise DamagedChunk(f"blocks of {block} values")

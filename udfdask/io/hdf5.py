@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,7 @@ class HDF5Dataset(FileArray):
                 shape=self.shape,
                 dtype=self.dtype,
                 stored=table.stored,
-                read_chunk=partial(table.read_chunk, stream),
+                read_chunk=table.reader(stream),
             )
             self.file.check(stream.fileno())  # new values could be mixed with old ones
         return part

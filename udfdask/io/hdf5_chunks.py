@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.io.chunk_decoders import DamagedChunk, Decode, hdf5_decoder
-from udfdask.io.stored_chunks import LibraryNeeded, Values
+from udfdask.io.chunk_decoders import Decode, hdf5_decoder
+from udfdask.io.stored_chunks import LibraryNeeded, ReadChunk, StoredBytes, Values
 
 MOST_STORED = 4_000_000
 """Maximum number of stored chunks: a process keeps 12 bytes for each, and needs about 1 us each to
@@ -56,24 +56,19 @@ class ChunkTable:
         dataset.id.chunk_iter(note)
         return cls(stored=dataset.chunks, offsets=offsets, sizes=sizes, decode=decode)
 
-    def read_chunk(self, stream: FileIO, place: tuple[int, ...], out: Values) -> None:
-        """Read the chunk at a position of the grid from an open file."""
-        size = int(self.sizes[place])
-        # HDF5 can store incomplete chunks at the edges without filters
-        if size == 0 or (size == out.nbytes) != (self.decode is None):
-            raise LibraryNeeded(f"chunk {place} is missing, or stored in another way")
-        stream.seek(int(self.offsets[place]))
-        if self.decode is None:
-            if stream.readinto(out.data) != size:
-                raise LibraryNeeded(f"chunk {place} is incomplete")
-            return
-        stored = stream.read(size)
-        try:
-            self.decode(stored, out)
-        except (MemoryError, DamagedChunk):
-            raise
-        except Exception as error:  # decoders have no common base class of errors
-            raise LibraryNeeded(f"chunk {place} cannot be decoded") from error
+    def reader(self, stream: FileIO) -> ReadChunk:
+        """Return the function that reads chunks from an open file."""
+        stored = StoredBytes(self.decode)
+
+        def read_chunk(place: tuple[int, ...], out: Values) -> None:
+            size = int(self.sizes[place])
+            # HDF5 can store incomplete chunks at the edges without filters
+            if size == 0 or (size == out.nbytes and self.decode is not None):
+                raise LibraryNeeded(f"chunk {place} is missing, or stored in another way")
+            stream.seek(int(self.offsets[place]))
+            stored.read(stream, size, out)
+
+        return read_chunk
 
 
 def contiguous_offset(dataset: Any) -> int | None:

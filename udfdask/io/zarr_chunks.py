@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.io.chunk_decoders import Decode, numcodec
-from udfdask.io.stored_chunks import LibraryNeeded, Values, read_part
+from udfdask.io.chunk_decoders import DamagedChunk, Decode, numcodec
+from udfdask.io.stored_chunks import LibraryNeeded, StoredBytes, Values, read_part
 
 Place = tuple[int, ...]
 
@@ -66,73 +66,64 @@ class ZarrChunks:
 
         Raise `LibraryNeeded` if zarr has to read it.
         """
+        stored = StoredBytes(self.decode)
         shards: dict[Place, _Shard] = {}
 
         def read_chunk(place: Place, out: Values) -> None:
+            if self.in_shard is None:
+                with FileIO(path_of(place)) as stream:
+                    stored.read(stream, os.fstat(stream.fileno()).st_size, out)
+                return
+            file = tuple(n // count for n, count in zip(place, self.in_shard, strict=True))
+            if file not in shards:
+                shards[file] = open_files.enter_context(_Shard(path_of(file), self.in_shard))
+            inside = tuple(n % count for n, count in zip(place, self.in_shard, strict=True))
+            shards[file].read_chunk(inside, stored, out)
+
+        with ExitStack() as open_files:
             try:
-                if self.in_shard is None:
-                    stored = path_of(place).read_bytes()
-                else:
-                    file = tuple(n // count for n, count in zip(place, self.in_shard, strict=True))
-                    if file not in shards:
-                        shards[file] = _Shard.open(path_of(file), self.in_shard)
-                    inside = tuple(n % c for n, c in zip(place, self.in_shard, strict=True))
-                    stored = shards[file].read(inside)
-                if self.decode is not None:
-                    self.decode(stored, out)
-                    return
-                out.data[:] = stored  # raises if the sizes differ
-            except (LibraryNeeded, MemoryError):
-                raise
-            except Exception as error:  # a missing file; decoders have no common class of errors
-                raise LibraryNeeded(f"chunk {place} cannot be read: {error}") from error
+                return read_part(
+                    index,
+                    shape=self.shape,
+                    dtype=self.dtype,
+                    stored=self.stored,
+                    read_chunk=read_chunk,
+                )
+            except (
+                OSError,
+                OverflowError,
+                ImportError,
+                DamagedChunk,
+            ) as error:  # zarr names the chunk
+                raise LibraryNeeded(str(error)) from error
 
+
+class _Shard(FileIO):
+    """An open file with several chunks, and an index at its end."""
+
+    def __init__(self, path: Path, in_shard: tuple[int, ...]) -> None:
+        import google_crc32c  # zarr's own package for the checksum of the index
+
+        super().__init__(path)
         try:
-            return read_part(
-                index,
-                shape=self.shape,
-                dtype=self.dtype,
-                stored=self.stored,
-                read_chunk=read_chunk,
-            )
-        finally:
-            for shard in shards.values():
-                shard.stream.close()
+            nbytes = 16 * math.prod(in_shard)
+            self.seek(-nbytes - 4, os.SEEK_END)
+            index, checksum = self.read(nbytes), self.read()
+            if google_crc32c.value(index) != int.from_bytes(checksum, "little"):
+                raise OSError(f"the index of {path} is damaged")  # noqa: TRY301
+        except BaseException:
+            self.close()
+            raise
+        self._index = np.frombuffer(index, "<u8").reshape(*in_shard, 2)
+        self._nbytes = self.tell()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shard:
-    """An open file with several chunks, and the index at its end."""
-
-    stream: FileIO
-    nbytes: int
-    """Size of the file."""
-    index: np.ndarray[Any, Any]
-    """Position and size of each chunk in bytes, shape (*in_shard, 2)."""
-
-    @classmethod
-    def open(cls, path: Path, in_shard: tuple[int, ...]) -> _Shard:
-        """Open a shard; raise if its index does not have the checksum that is stored after it."""
-        import google_crc32c  # zarr's own package for it
-
-        count = math.prod(in_shard)
-        with ExitStack() as stack:
-            stream = stack.enter_context(FileIO(path))
-            stream.seek(-16 * count - 4, os.SEEK_END)
-            stored, checksum = stream.read(16 * count), stream.read()
-            if google_crc32c.value(stored) == int.from_bytes(checksum, "little"):
-                stack.pop_all()  # keep the file open
-                index = np.frombuffer(stored, "<u8").reshape(*in_shard, 2)
-                return cls(stream=stream, nbytes=stream.tell(), index=index)
-        raise LibraryNeeded(f"the index of {path} is damaged")
-
-    def read(self, place: Place) -> bytes:
-        """Return the stored bytes of a chunk."""
-        start, size = self.index[place].tolist()
-        if start + size > self.nbytes:  # a missing chunk has the largest possible numbers
+    def read_chunk(self, place: Place, stored: StoredBytes, out: Values) -> None:
+        """Read the chunk at a position in the shard."""
+        start, size = self._index[place].tolist()
+        if start + size > self._nbytes:  # a missing chunk has the largest possible numbers
             raise LibraryNeeded(f"chunk {place} is missing")
-        self.stream.seek(start)
-        return self.stream.read(size)
+        self.seek(start)
+        stored.read(self, size, out)
 
 
 Found = tuple[str, Mapping[str, Any] | None]
