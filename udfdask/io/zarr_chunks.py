@@ -89,12 +89,8 @@ class ZarrChunks:
                     stored=self.stored,
                     read_chunk=read_chunk,
                 )
-            except (
-                OSError,
-                OverflowError,
-                ImportError,
-                DamagedChunk,
-            ) as error:  # zarr names the chunk
+            # zarr names the chunk, or reads fill values for it
+            except (OSError, OverflowError, ImportError, DamagedChunk) as error:
                 raise LibraryNeeded(str(error)) from error
 
 
