@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "asv_bench"
 sys.path.insert(0, str(FOLDER))
 try:
+    import files
     import peers
     from benchmarks import builtin_udfs, layouts, other_doors
     from comparison import bare, by_dask, by_libertem, by_udfdask
@@ -67,6 +68,14 @@ def test_libertem_agrees_too(folder, monkeypatch):
             outcome = run_case(case, folder=folder, peer=peer, **SETTINGS)
             assert not outcome.failed, (case.name, outcome.said, outcome.differences)
             assert outcome.executor in by_libertem.EXECUTORS
+
+
+@pytest.mark.parametrize("name", ["zarr3-sharded", "hdf5-shuffle-gzip", "hdf5-contiguous", "npy"])
+def test_file_formats_give_the_same_sum(name, folder, capsys):
+    pytest.importorskip("zarr" if "zarr" in name else "h5py", reason="it is in the io extra")
+    options = f"--gigabytes {TINY} --repeats 1 --no-libertem --formats {name} --folder {folder}"
+    assert files.main(options.split()) == 0
+    assert "GB/s" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("work", by_dask.WORK)

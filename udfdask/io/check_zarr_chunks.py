@@ -13,13 +13,13 @@ from zarr.abc.store import RangeByteRequest
 from zarr.storage import LocalStore
 
 from udfdask.errors import FileFormatError
+from udfdask.io.chunk_headers import decompressed_size
 from udfdask.writing.stores import METADATA
 
 ALLOWED, SPARE = 16, 1 << 16
 """Maximum size of a decompressed chunk: a factor of the size of its shape, because filters can
 change the type of the values, plus some bytes."""
 
-_ZSTD_MAGIC = 0xFD2FB528
 _INDEX_ENTRY = struct.Struct("<QQ")
 _EMPTY = 2**64 - 1
 """Offset of an inner chunk that is not in the shard."""
@@ -103,35 +103,6 @@ def open_checked(folder: str, metadata: dict[str, Any]) -> Any:
     array = zarr.open_array(store, mode="r", zarr_format=metadata["zarr_format"])
     store.expect(array, metadata)
     return array
-
-
-def decompressed_size(compressor: str, stored: memoryview) -> int | None:
-    """Return the decompressed size in the header of a chunk; None if it contains no size.
-
-    The size of gzip is modulo 4 GiB and of the last part; zlib, bz2 and lzma have none.
-    """
-    try:
-        if compressor == "blosc":
-            return int(struct.unpack_from("<I", stored, 4)[0])
-        if compressor == "lz4":
-            return int(struct.unpack_from("<I", stored)[0])
-        if compressor == "gzip":
-            return int(struct.unpack_from("<I", stored, len(stored) - 4)[0])
-        return _zstd_size(stored) if compressor == "zstd" else None
-    except (struct.error, IndexError):  # too short for a header: the decompressor will raise
-        return None
-
-
-def _zstd_size(stored: memoryview) -> int | None:
-    """Return the content size in the header of a zstd frame (RFC 8878, 3.1.1.1), if any."""
-    magic, descriptor = struct.unpack_from("<IB", stored)
-    single = descriptor >> 5 & 1
-    width = (single, 2, 4, 8)[descriptor >> 6]
-    if magic != _ZSTD_MAGIC or width == 0:
-        return None
-    start = 5 + (not single) + (0, 1, 2, 4)[descriptor & 3]
-    field = stored[start : start + width]
-    return int.from_bytes(field, "little") + (256 if width == 2 else 0)
 
 
 def _inner_chunks(array: Any, sharding: dict[str, Any]) -> int:

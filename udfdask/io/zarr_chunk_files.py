@@ -97,13 +97,16 @@ def touched_chunks(array: Any, index: tuple[slice | int, ...]) -> dict[str, tupl
 
 def _chunks(array: Any, ranges: list[range]) -> dict[str, tuple[int, ...]]:
     """Return the paths of stored chunks by their positions in the grid of chunks."""
-    places = list(itertools.product(*ranges))
+    return {chunk_key(array, place): place for place in itertools.product(*ranges)}
+
+
+def chunk_key(array: Any, place: tuple[int, ...]) -> str:
+    """Return the path, in the folder of an open zarr array, of the file at a position."""
     # the method belongs to the metadata in zarr 3, and to the array in zarr 2
     key = getattr(getattr(array, "metadata", None), "encode_chunk_key", None)
     if key is None:
-        prefix = array._key_prefix
-        return {array._chunk_key(place).removeprefix(prefix): place for place in places}
-    return {str(key(place)): place for place in places}
+        return str(array._chunk_key(place).removeprefix(array._key_prefix))
+    return str(key(place))
 
 
 def stored_shape(array: Any) -> tuple[int, ...]:

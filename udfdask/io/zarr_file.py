@@ -21,7 +21,9 @@ from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import FileArray
 from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, open_source
-from udfdask.io.zarr_chunk_files import ChunkFiles, stored_shape, touched_chunks
+from udfdask.io.stored_chunks import LibraryNeeded
+from udfdask.io.zarr_chunk_files import ChunkFiles, chunk_key, stored_shape, touched_chunks
+from udfdask.io.zarr_chunks import ZarrChunks
 from udfdask.writing.stores import METADATA, is_zarr
 
 _CHUNK = re.compile(r"c|(c[./])?\d+([./]\d+)*")
@@ -43,16 +45,39 @@ class ZarrArray(FileArray):
         folder = Path(self.file.path).parent
         with self.file.unchanged():
             with reading(folder, "zarr"):
-                opened = _open_once(self.file)
+                opened, chunks = _open_once(self.file)
             touched = touched_chunks(opened, index)
-            try:
-                with reading(folder, "zarr", part=f"at {index}"):
-                    part: np.ndarray[Any, Any] = opened[index]
-            except FileFormatError:
-                self.chunk_files.check(folder, touched)  # a change is a better explanation
-                _name_damaged_chunk(opened, folder, touched)
-                raise
+            part = self._from_chunks(opened, chunks, index)
+            if part is None:
+                part = self._from_library(opened, index, touched)
             self.chunk_files.check(folder, touched)
+        return part
+
+    def _from_chunks(
+        self, opened: Any, chunks: ZarrChunks | None, index: Any
+    ) -> np.ndarray[Any, Any] | None:
+        """Return the part at `index`, read without zarr; None if zarr has to read it."""
+        if chunks is None:
+            return None
+        folder = Path(self.file.path).parent
+        try:
+            part = chunks.read(index, lambda place: folder / chunk_key(opened, place))
+        except LibraryNeeded:
+            return None
+        return part.astype(self.dtype, copy=False)
+
+    def _from_library(
+        self, opened: Any, index: Any, touched: Mapping[str, tuple[int, ...]]
+    ) -> np.ndarray[Any, Any]:
+        """Return the part at `index`, read by zarr."""
+        folder = Path(self.file.path).parent
+        try:
+            with reading(folder, "zarr", part=f"at {index}"):
+                part: np.ndarray[Any, Any] = opened[index]
+        except FileFormatError:
+            self.chunk_files.check(folder, touched)  # a change is a better explanation
+            _name_damaged_chunk(opened, folder, touched)
+            raise
         return part
 
 
@@ -66,11 +91,13 @@ def _name_damaged_chunk(opened: Any, folder: Path, touched: Mapping[str, tuple[i
 
 
 @lru_cache(maxsize=32)
-def _open_once(metadata: FileIdentity) -> Any:
-    """Return the array of a metadata file, opened for reading."""
-    opened = _open_array(Path(metadata.path).parent)
+def _open_once(metadata: FileIdentity) -> tuple[Any, ZarrChunks | None]:
+    """Return the array of a metadata file, opened for reading, and how to read its chunks."""
+    folder = Path(metadata.path).parent
+    opened = _open_array(folder)
+    chunks = ZarrChunks.of(opened, _metadata(folder))
     os.close(metadata.open())  # raises if the file has changed: do not keep the array then
-    return opened
+    return opened, chunks
 
 
 def _open_array(folder: Path) -> Any:

@@ -1,0 +1,141 @@
+"""Stored chunks that are read without zarr's own pipeline: the values that zarr reads."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suites import examples
+from udfdask.errors import FileFormatError
+from udfdask.io import open_file
+from udfdask.io.zarr_file import ZarrArray
+from zarr_writing import needs_zarr_3
+
+zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
+numcodecs = pytest.importorskip("numcodecs", reason="it comes with zarr")
+
+pytestmark = needs_zarr_3
+
+VALUES = np.random.default_rng(9).poisson(0.3, (5, 7, 12, 10)).astype("u2")
+STORED = (2, 3, 12, 7)
+SHARDS = (4, 3, 12, 14)
+
+
+def own():
+    """Options of arrays that are read without zarr, by name."""
+    codecs = zarr.codecs
+    compressors = {
+        "plain": None,
+        "zstd": codecs.ZstdCodec(level=2),
+        "zstd with checksum": codecs.ZstdCodec(checksum=True),
+        "gzip": codecs.GzipCodec(),
+        "blosc": codecs.BloscCodec(cname="lz4", shuffle="bitshuffle"),
+        "blosc zstd": codecs.BloscCodec(cname="zstd", typesize=2),
+    }
+    for name, compressor in compressors.items():
+        yield f"3, {name}", {"zarr_format": 3, "compressors": compressor}
+        yield f"3, {name}, shards", {"zarr_format": 3, "compressors": compressor, "shards": SHARDS}
+    for compressor in (
+        None,
+        numcodecs.Zstd(),
+        numcodecs.Blosc(),
+        numcodecs.LZ4(),
+        numcodecs.GZip(),
+        numcodecs.Zlib(),
+    ):
+        yield f"2, {compressor}", {"zarr_format": 2, "compressors": compressor}
+    yield "2, slashes", {"zarr_format": 2, "chunk_key_encoding": {"name": "v2", "separator": "/"}}
+
+
+def others():
+    """Options of arrays that only zarr reads."""
+    yield {"zarr_format": 2, "order": "F"}
+    yield {"zarr_format": 2, "filters": [numcodecs.Delta(dtype="u2")]}
+    yield {"zarr_format": 2, "compressors": numcodecs.BZ2()}
+    yield {"zarr_format": 3, "filters": [zarr.codecs.TransposeCodec(order=(1, 0, 2, 3))]}
+    yield {"zarr_format": 3, "compressors": [zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()]}
+
+
+OWN = dict(own())
+
+
+def write(path, values=VALUES, *, stored=STORED, **options):
+    array = zarr.create_array(
+        str(path), shape=values.shape, dtype=values.dtype, chunks=stored, overwrite=True, **options
+    )
+    array[:] = values
+    return path
+
+
+def computed(path, chunks=(3, 4, -1, -1)):
+    return open_file(path, chunks=chunks).array.compute(scheduler="synchronous")
+
+
+@pytest.fixture
+def library_reads(monkeypatch):
+    """The parts that zarr reads."""
+    parts, read = [], ZarrArray._from_library
+
+    def note(self, opened, index, touched):
+        parts.append(index)
+        return read(self, opened, index, touched)
+
+    monkeypatch.setattr(ZarrArray, "_from_library", note)
+    return parts
+
+
+def test_known_codecs(tmp_path, library_reads):
+    for name, options in OWN.items():
+        for number, dtype in enumerate(["<u2", "u1", "f4", ">i4"]):
+            path = write(tmp_path / f"{name}-{number}.zarr", VALUES.astype(dtype), **options)
+            found = computed(path)
+            np.testing.assert_array_equal(found, VALUES, err_msg=name)
+            assert found.dtype == open_file(path).array.dtype
+            assert not library_reads, (name, dtype)
+
+
+def test_a_store_in_the_other_byte_order(tmp_path, library_reads):
+    serializer = zarr.codecs.BytesCodec(endian="big")
+    np.testing.assert_array_equal(computed(write(tmp_path / "a", serializer=serializer)), VALUES)
+    assert not library_reads
+
+
+def test_other_codecs_are_left_to_zarr(tmp_path, library_reads):
+    for number, options in enumerate(others()):
+        path = write(tmp_path / f"{number}.zarr", **options)
+        library_reads.clear()
+        np.testing.assert_array_equal(computed(path), VALUES, err_msg=str(options))
+        assert library_reads, options
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=examples(40))
+def test_any_grid_over_any_stored_grid(data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("any") / "a.zarr"
+    options = OWN[data.draw(st.sampled_from(sorted(OWN)))]
+    stored = tuple(data.draw(st.integers(1, size)) for size in VALUES.shape)
+    if "shards" in options:
+        counts = [data.draw(st.integers(1, 3)) for _ in stored]
+        shards = tuple(n * c for n, c in zip(stored, counts, strict=True))
+        options = {**options, "shards": shards}
+    chunks = tuple(data.draw(st.integers(1, size)) for size in VALUES.shape)
+    values = VALUES.copy()
+    values[data.draw(st.slices(len(values)))] = 7  # zarr does not store chunks of fill values
+    write(path, values, stored=stored, fill_value=7, **options)
+    array = open_file(path, chunks=chunks).array
+    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), values)
+    index = tuple(data.draw(st.slices(size)) for size in VALUES.shape[:2])
+    np.testing.assert_array_equal(array[index].compute(scheduler="synchronous"), values[index])
+    np.testing.assert_array_equal(array[1, -1].compute(scheduler="synchronous"), values[1, -1])
+
+
+def test_a_damaged_chunk_gives_no_number(tmp_path):
+    for name, options in OWN.items():
+        path = write(tmp_path / f"{name}.zarr", **options)
+        chunk = max(
+            (f for f in path.rglob("*") if f.is_file() and not f.name.startswith((".z", "zarr"))),
+            key=lambda file: file.stat().st_size,
+        )
+        chunk.write_bytes(chunk.read_bytes()[:-30])
+        with pytest.raises(FileFormatError):
+            computed(path)
