@@ -46,6 +46,14 @@ def test_every_dtype(dtype):
         check(made(dtype, shape, seed=shape[0]))
 
 
+def test_extreme_values_do_not_overflow():
+    for dtype in ["u1", "i1", "u2", "i2", "u4", "i4"]:
+        limits = np.iinfo(dtype)
+        for value in (limits.max, limits.min):
+            for shape in [(17, 32, 128), (8, 1, 4096), (8, 3, 9000)]:
+                check(np.full(shape, value, dtype))
+
+
 @given(
     dtype=st.sampled_from([">u2", "f4"]),  # each dtype takes seconds to compile
     shape=st.tuples(st.integers(1, 70), st.integers(1, 9), st.integers(1, 40)),

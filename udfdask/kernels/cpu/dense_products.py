@@ -14,12 +14,8 @@ import numpy as np
 from udfdask.kernels.cpu.compile import inner_kernel, kernel, summing_kernel
 from udfdask.kernels.cpu.intrinsics import CACHE_LINE, prefetch
 from udfdask.kernels.cpu.rows import as_rows, wider
-from udfdask.kernels.cpu.vector_products import (
-    MASKS,
-    VECTOR_BYTES,
-    add_vector_products,
-    frames_at_once,
-)
+from udfdask.kernels.cpu.vector_products import MASKS, add_vector_products, frames_at_once
+from udfdask.kernels.cpu.vectors import VECTOR_BYTES
 from udfdask.types import AnyArray
 
 DEPTH = 64
