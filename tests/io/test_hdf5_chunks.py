@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from suites import examples
 from udfdask.errors import FileFormatError
-from udfdask.io import chunk_decoders, open_file
+from udfdask.io import chunk_decoders, hdf5_chunks, open_file
 from udfdask.io.hdf5 import HDF5Dataset
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
@@ -47,6 +47,7 @@ def plugin_options():
         "bitshuffle lz4, small blocks": dict(hdf5plugin.Bitshuffle(nelems=64, cname="lz4")),
         "bitshuffle zstd": dict(hdf5plugin.Bitshuffle(cname="zstd")),
         "blosc": dict(hdf5plugin.Blosc(cname="lz4")),
+        "blosc snappy": dict(hdf5plugin.Blosc(cname="snappy")),
         "blosc zstd": dict(hdf5plugin.Blosc(cname="zstd", shuffle=2)),
         "blosc2": dict(hdf5plugin.Blosc2()),
         "lz4": dict(hdf5plugin.LZ4()),
@@ -94,7 +95,7 @@ def test_known_filters(tmp_path, without_library, name):
 def test_known_filters_of_plugins(tmp_path, without_library):
     pytest.importorskip("numcodecs", reason="numcodecs comes with zarr")
     for name, options in plugin_options().items():
-        if name in ("bitshuffle", "blosc2"):
+        if name in ("bitshuffle", "blosc2", "blosc snappy"):
             continue
         for dtype in ("<u2", ">u4", "u1"):
             path = write(tmp_path / "a.h5", VALUES.astype(dtype), **options)
@@ -106,6 +107,12 @@ def test_lzf(tmp_path, without_library):
     for shuffle in (False, True):
         path = write(tmp_path / "a.h5", compression="lzf", shuffle=shuffle)
         np.testing.assert_array_equal(computed(path), VALUES)
+
+
+def test_a_compressor_that_only_hdf5_has(tmp_path, library_reads):
+    path = write(tmp_path / "a.h5", **plugin_options()["blosc snappy"])
+    np.testing.assert_array_equal(computed(path), VALUES)
+    assert library_reads
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -205,6 +212,22 @@ def test_contiguous_values_are_mapped(tmp_path, without_library):
     np.testing.assert_array_equal(block, VALUES)
     assert not block.flags.writeable
     assert not block.flags.owndata
+
+
+def test_a_file_to_which_this_process_still_writes(tmp_path):
+    for number, options in enumerate([{"stored": None}, *OWN.values(), *OTHERS.values()]):
+        path = write(tmp_path / f"{number}.h5", np.zeros_like(VALUES), **options)
+        with h5py.File(path, "r+") as file:
+            for row, values in enumerate(VALUES):  # HDF5 does not write them to the file at once
+                file["scan"][row] = values
+            np.testing.assert_array_equal(computed(path), VALUES, err_msg=str(options))
+
+
+def test_stored_chunks_that_are_too_large_for_the_table(tmp_path, monkeypatch, library_reads):
+    monkeypatch.setattr(hdf5_chunks, "MOST_STORED_BYTES", 1000)
+    path = write(tmp_path / "a.h5", stored=(2, 3, 12, 10))
+    np.testing.assert_array_equal(computed(path), VALUES)
+    assert library_reads
 
 
 def test_types_that_numpy_stores_in_another_way(tmp_path, library_reads):

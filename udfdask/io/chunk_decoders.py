@@ -31,6 +31,10 @@ DEFLATE, SHUFFLE, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD = 1, 2, 32000, 32001, 32004,
 """Numbers that The HDF Group has given to filters of HDF5."""
 
 
+_SNAPPY = 2
+"""Number of the compressor snappy in the third byte of a blosc chunk."""
+
+
 def hdf5_decoder(filters: Sequence[tuple[int, tuple[int, ...]]]) -> Decode | None:
     """Return the decoder for a pipeline of HDF5's filters, each a number with its parameters.
 
@@ -76,6 +80,8 @@ def numcodec(config: Mapping[str, Any]) -> Decode | None:
         _check(decompressed_size(name, stored), out)
         if name == "blosc" and int.from_bytes(stored[12:16], "little") != len(stored):
             raise ValueError("the chunk is cut short")
+        if name == "blosc" and stored[2] >> 5 == _SNAPPY:
+            raise ValueError("numcodecs is built without snappy, which HDF5's filter can have")
         try:
             codec.decode(stored, out=out)
         except RuntimeError as error:

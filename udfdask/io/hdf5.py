@@ -162,6 +162,11 @@ def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:
 def _source(dataset: Any, name: str, identity: FileIdentity) -> HDF5Dataset:
     """Return the source with which tasks read an open dataset."""
     others = tuple(_other_files(dataset, Path(identity.path)))
+    if not others and dataset.file.mode == "r+":
+        # this process also writes to the file, and not all values are in it yet
+        dataset.flush()
+        dataset.file.flush()
+        identity = FileIdentity.of(identity.path)
     offset = None if others else contiguous_offset(dataset)
     contiguous = None
     if offset is not None:

@@ -16,6 +16,9 @@ MOST_STORED = 4_000_000
 """Maximum number of stored chunks: a process keeps 12 bytes for each, and needs about 1 us each to
 list them."""
 
+MOST_STORED_BYTES = np.iinfo(np.uint32).max
+"""Maximum size of a stored chunk that is in the table; from version 2 on HDF5 allows more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkTable:
@@ -47,7 +50,8 @@ class ChunkTable:
 
         def note(chunk: Any) -> None:
             # a bit is set for each filter that was not applied to this chunk
-            if chunk.filter_mask == 0 and chunk.byte_offset is not None:
+            known = chunk.filter_mask == 0 and chunk.byte_offset is not None
+            if known and chunk.size <= MOST_STORED_BYTES:
                 place = tuple(
                     at // step for at, step in zip(chunk.chunk_offset, dataset.chunks, strict=True)
                 )

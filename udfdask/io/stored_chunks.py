@@ -27,7 +27,7 @@ ReadChunk = Callable[[tuple[int, ...], Values], None]
 
 
 MOST_BYTES = 1 << 32
-"""Maximum size of a decoded chunk. HDF5 has the same limit; only damaged metadata have more."""
+"""Maximum size of a decoded chunk; larger ones are left to the library."""
 
 
 class LibraryNeeded(Exception):
