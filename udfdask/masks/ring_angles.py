@@ -17,7 +17,7 @@ from udfdask.types import AnyArray
 PER_ORDER = 4
 """Angles of the grid for each order."""
 
-TERMS = {4: 9, 8: 14}
+TERMS = {4: 9, 8: 15}
 """Number of angles that share a pixel, by the size of the floats. The error of a coefficient is at
 most 2e-7 or 1e-12 of the sum of the weighted intensities."""
 
