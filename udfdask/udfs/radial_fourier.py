@@ -174,7 +174,9 @@ class RadialFourierUDF(UDF):
             )
             return runs, shared.waves
 
-        runs, waves = data.factors.get((origin, shape, frames.row_step), cut)
+        # copied frames can have the same row step as others, but are longer
+        key = origin, shape, frames.row_step, frames.extent
+        runs, waves = data.factors.get(key, cut)
         sums = np.zeros((len(tile), p.n_bins * len(waves)))
         add_runs(frames, runs, sums)
         coefficients = (sums.reshape(-1, len(waves)) @ waves).view(np.complex128)

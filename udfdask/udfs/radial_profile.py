@@ -180,7 +180,8 @@ class RadialProfileUDF(UDF):
                 rings = RingPlaces(inside.bounds, places, inside.weight)
                 return rings, ring_runs(rings, extent, flat.itemsize)
 
-            rings, runs = data.cut.get((origin, shape, row_step), cut)
+            # copied frames can have the same row step as others, but are longer
+            rings, runs = data.cut.get((origin, shape, row_step, extent), cut)
             add_ring_sums(frames, rings, runs, self.results.intensity)
             return
         r, ri, number = self._rings()

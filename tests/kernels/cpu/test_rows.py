@@ -1,11 +1,13 @@
 """Tiles as rows for kernels: views if the pixels of a frame are contiguous."""
 
+import math
+
 import numpy as np
 import pytest
 
 from udfdask.kernels.cpu import rows as rows_module
 from udfdask.kernels.cpu.pixel_sums import add_pixels
-from udfdask.kernels.cpu.rows import HALF, as_readable, as_real, as_rows, wider
+from udfdask.kernels.cpu.rows import HALF, as_readable, as_real, as_rows, rows_in_memory, wider
 
 BLOCK = np.arange(6 * 4 * 5, dtype="int32").reshape(6, 4, 5)
 LAYOUTS = {
@@ -105,3 +107,16 @@ def test_dtypes():
     assert wider(np.dtype("f4")) == np.float64
     assert wider(np.dtype(">u2")) == np.uint32
     assert wider(np.dtype("m8[s]")) is None
+
+
+def test_steps_are_not_negative():
+    """Kernels take steps as unsigned numbers; an axis of length 1 can have a negative stride."""
+    for shape in [(1, 3, 5), (4, 1, 5), (1, 1, 1), (4, 3, 5)]:
+        tile = np.arange(math.prod(shape), dtype="i4").reshape(shape)
+        for axes in [(0,), (1,), (2,), (0, 1, 2)]:
+            flipped = np.flip(tile, axes)
+            flat, frame_step, row_step = rows_in_memory(flipped)
+            assert min(frame_step, row_step) >= 0
+            steps = np.array([frame_step, row_step, 1])
+            places = np.tensordot(steps, np.indices(shape), 1)
+            np.testing.assert_array_equal(flat[places], flipped)

@@ -31,7 +31,9 @@ def rows_in_memory(tile: AnyArray) -> tuple[AnyArray, int, int]:
     contiguous = pixel == size or tile.shape[2] == 1
     if not (contiguous and tile.flags.aligned and frame >= 0 <= row and not (frame | row) % size):
         tile = np.ascontiguousarray(tile)
-        frame, row, _ = tile.strides
+        # an axis of length 1 keeps any stride, also a negative one
+        row = tile.shape[2] * size
+        frame = tile.shape[1] * row
     n, height, width = tile.shape
     length = ((n - 1) * frame + (height - 1) * row) // size + width
     return as_strided(tile, (length,), (size,), writeable=False), frame // size, row // size
