@@ -87,64 +87,63 @@ def walk_sums(
     `largest` is the largest value of an integer dtype whose sums are exact without `origins`, see
     `exact_squares`. One of them is None. The arrays from `origins` to `state` are temporary.
     """
+    source, of_pixels = (flat, frame_step, row_step, swap), (origins, sums, squares)
     strip = len(sums) // width
-    lanes = state.shape[2]
-    whole = width - width % lanes
     for top in range(0, height, strip):
         rows = min(strip, height - top)
-        first, n_pixels = top * width, rows * width
-        stop = first + n_pixels
+        first, stop = top * width, (top + rows) * width
+        moments = origin[first:stop], excess[first:stop], varsum[first:stop]
         for start in range(0, count, most):
             n = min(most, count - start)
-            for j in range(n_pixels):
+            for j in range(stop - first):
                 sums[j] = squares[j] = 0
-            corner = start * frame_step + top * row_step
+            place = start * frame_step + top * row_step
             if origins is not None:
                 for y in range(rows):
                     to = origins[y * width : (y + 1) * width]
-                    set_origins(to, flat, corner + y * row_step, swap)
-            for f in range(0, n, FRAMES):
-                together, added = min(FRAMES, n - f), 0
-                some = of_frames[start + f : start + f + together]
-                place = corner + f * frame_step
-                if together == FRAMES:
-                    added = whole
-                    for x in range(0, added, LONGEST * lanes):
-                        vectors = min(LONGEST, (added - x) // lanes)
-                        add_frames(
-                            flat,
-                            place + x,
-                            frame_step,
-                            row_step,
-                            rows,
-                            vectors,
-                            swap,
-                            width,
-                            x,
-                            origins,
-                            sums,
-                            squares,
-                            state,
-                        )
-                        _note(state, rows, vectors, largest, top, x, some)
-                for x in range(added, width, SEGMENT):
-                    w = min(SEGMENT, width - x)
-                    for k in range(together):
-                        for y in range(rows):
-                            inside = y * width + x
-                            total, moment = _add_one(
-                                flat,
-                                place + k * frame_step + y * row_step + x,
-                                swap,
-                                largest,
-                                inside,
-                                origins,
-                                sums[inside : inside + w],
-                                squares[inside : inside + w],
-                            )
-                            _add_to(some[k], total, total * (top + y), moment + total * x)
-            moments = origin[first:stop], excess[first:stop], varsum[first:stop]
+                    set_origins(to, flat, place + y * row_step, swap)
+            for f in range(start, start + n, FRAMES):
+                some = of_frames[f : min(f + FRAMES, start + n)]
+                _add_group(source, place, rows, width, largest, of_pixels, state, top, some)
+                place += FRAMES * frame_step
             _merge(start, n, largest, origins, sums, squares, *moments)
+
+
+@lean_inner_kernel
+def _add_group(
+    source: Any,
+    place: int,
+    rows: int,
+    width: int,
+    largest: Any,
+    of_pixels: Any,
+    state: Any,
+    top: int,
+    of_frames: Any,
+) -> None:
+    """Add the rows of at most `FRAMES` frames from row `top` on to the sums of pixels and frames.
+
+    The rows of the first frame start at `place`.
+    """
+    flat, frame_step, row_step, swap = source
+    origins, sums, squares = of_pixels
+    lanes, together = state.shape[2], len(of_frames)
+    in_vectors = width - width % lanes if together == FRAMES else 0
+    for x in range(0, in_vectors, LONGEST * lanes):
+        n = min(LONGEST, (in_vectors - x) // lanes)
+        at = place + x
+        add_frames(
+            flat, at, frame_step, row_step, rows, n, swap, width, x, origins, sums, squares, state
+        )
+        _note(state, rows, n, largest, top, x, of_frames)
+    for x in range(in_vectors, width, SEGMENT):
+        w = min(SEGMENT, width - x)
+        for k in range(together):
+            for y in range(rows):
+                at, inside = place + k * frame_step + y * row_step + x, y * width + x
+                some, their = sums[inside : inside + w], squares[inside : inside + w]
+                total, moment = _add_one(flat, at, swap, largest, inside, origins, some, their)
+                _add_to(of_frames[k], total, total * (top + y), moment + total * x)
 
 
 @lean_inner_kernel
@@ -225,10 +224,8 @@ def _merge(
         start = 0.0
         if origins is not None:
             start = origins[j]
-        total, deviation = (
-            np.float64(sums[j]),
-            _deviation(largest, sums[j], squares[j], count, each),
-        )
+        total = np.float64(sums[j])
+        deviation = _deviation(largest, sums[j], squares[j], count, each)
         if before == 0:
             origin[j], excess[j], varsum[j] = start, total, deviation
         else:
