@@ -69,7 +69,7 @@ LEAST_BESIDE_LIBERTEM = {1: 5.0, 2: 5.0, 4: 2.0, 8: 2.0}
 ARITHMETIC = {"profile", "logsum"}
 """Work that is limited by arithmetic for which no separate limit is measured."""
 
-MANY = {"masks-64": 1 / 4, "masks-500": 1 / 16}
+MANY = {"masks-64": 1 / 2, "masks-500": 1 / 8}
 """The share of the data that is used for work that takes long in all libraries."""
 
 SIZE = 2048
