@@ -10,7 +10,14 @@ pytest_plugins = ["suites", "backend_fixture", "damaging", "kernel_compiler"]
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests start
 
 
-@pytest.fixture(scope="session")
+def how_long(fixture_name, config):
+    """Keep processes for all tests only where many tests use them: each takes 120 to 190 MB."""
+    from suites import is_full  # pytest has to load this plugin first
+
+    return "session" if is_full(config) else "module"
+
+
+@pytest.fixture(scope=how_long)
 def client():
     """A client of a cluster of two processes with one thread each, not dask's default one."""
     distributed = pytest.importorskip("distributed", reason="distributed is an extra")
@@ -23,7 +30,7 @@ def client():
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope=how_long)
 def pool():
     """Two processes, started anew as dask starts its own.
 

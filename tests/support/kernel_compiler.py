@@ -11,11 +11,12 @@ import threading
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
-from numba.core.caching import Cache
 from numba.core.errors import NumbaError
 
-KERNELS_PER_PROCESS = 150
-"""Until then it has grown to half a gigabyte."""
+from udfdask.kernels.cpu.kernel_cache import KernelCache
+
+KERNELS_PER_PROCESS = 25
+"""Until then it has grown to a quarter of a gigabyte."""
 
 
 def compile_kernel(module, name, signature):
@@ -50,7 +51,7 @@ class Compiler:
 
 def pytest_configure(config):
     compiler, patch = Compiler(), pytest.MonkeyPatch()
-    load = Cache.load_overload
+    load = KernelCache.load_overload
 
     def load_or_compile(self, signature, target):
         found = load(self, signature, target)
@@ -60,6 +61,6 @@ def pytest_configure(config):
             found = load(self, signature, target)
         return found
 
-    patch.setattr(Cache, "load_overload", load_or_compile)
+    patch.setattr(KernelCache, "load_overload", load_or_compile)
     config.add_cleanup(patch.undo)
     config.add_cleanup(compiler.close)

@@ -6,7 +6,7 @@ from task_record import TaskRecord, take
 from udfdask.cluster import worker_spec
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def mixed():
     distributed = pytest.importorskip("distributed", reason="distributed is an extra")
     spec = worker_spec(cuda_devices=[0], cpu_workers=2, dashboard=False)
