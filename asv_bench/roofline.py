@@ -3,7 +3,8 @@
     python asv_bench/roofline.py [--gigabytes 0.5] [--dtypes uint16,float32] [--works sum,com]
 
 prints a table for each dtype, and with ``--write docs/performance.md`` replaces the marked part of
-that page. On two quiet cores it takes about ten minutes.
+that page. On two quiet cores it takes about four minutes for each dtype, most of it for the other
+libraries.
 
 The limits are measured in the same run. *Read* is the time to add up the 64-bit words of the same
 file from the page cache. *Products* is the time that the multiplications with dense masks take at
