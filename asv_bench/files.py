@@ -28,6 +28,7 @@ import numpy as np
 
 from comparison.by_libertem import INSTALLED, LiberTEM
 from comparison.file_formats import FORMATS, Format, make_counts
+from comparison.options import chosen
 from udfdask.io import open_file
 from udfdask.udfs import SumUDF
 
@@ -115,9 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="folder of the data; else a temporary one")
     args = parser.parse_args(arguments)
     known = {file.name: file for file in FORMATS if not file.missing_package()}
-    names = list(known) if args.formats is None else args.formats.split(",")
-    if unknown := [name for name in names if name not in known]:
-        sys.exit(f"unknown formats: {', '.join(unknown)}; choose from {', '.join(known)}")
+    names = chosen(args.formats, known, "format")
     head = ["format", *NAMES, "GB/s", *(f"/ {name}" for name in NAMES if name != "udfdask")]
     print(f"| {' | '.join([*head, 'goal'])} |", "|---" * (len(head) + 1) + "|", sep="\n")
     libertem = INSTALLED and not args.no_libertem

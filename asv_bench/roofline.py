@@ -33,6 +33,7 @@ from comparison.by_libertem import LiberTEM
 from comparison.cases import Case
 from comparison.contest import Outcome, run_case
 from comparison.material import MASK_COUNTS
+from comparison.options import chosen
 from peers import versions
 
 START, STOP = "<!-- roofline: start -->", "<!-- roofline: stop -->"
@@ -170,15 +171,6 @@ def case_of(work: str, layout: str) -> Case:
     apart = "four-apart" if work == "four" else None
     share = MANY.get(work, 1)
     return Case(name=work, title=WORKS[work], work=work, layout=layout, share=share, apart=apart)
-
-
-def chosen(given: str | None, known: dict[str, str], kind: str) -> list[str]:
-    """Return the names that an option lists, by default all; end the script if one is unknown."""
-    names = list(known) if given is None else given.split(",")
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        sys.exit(f"unknown {kind}: {', '.join(unknown)}; choose from {', '.join(known)}")
-    return names
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -57,8 +57,7 @@ _BY_REASON = {
         interface/test_dtypes::test_data_in_the_wanted_dtype_are_not_copied
         udfs/test_sum::test_tiles_are_deep
         udfs/test_sum::test_frames_that_must_be_copied_are_copied_a_tile_at_a_time
-        udfs/test_radial_fourier::test_small_frames_in_a_larger_array_are_not_read_beyond_their_end
-        udfs/test_radial_profile::test_small_frames_in_a_larger_array_are_not_read_beyond_their_end
+        udfs/test_rings_of_small_frames
     """,
 }
 

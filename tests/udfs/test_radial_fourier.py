@@ -14,9 +14,6 @@ import udfdask as ud
 from making import compute
 from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
-from udfdask.kernels.cpu import pixel_runs
-from udfdask.kernels.cpu.intrinsics import CACHE_LINE
-from udfdask.kernels.cpu.pixel_runs import PixelRuns
 from udfdask.testing import check_udf
 from udfdask.testing.strategies import chunkings, rois
 from udfdask.udfs import RadialFourierUDF
@@ -174,23 +171,3 @@ def test_many_pixels_cost_no_precision():
     data = np.random.default_rng(0).random((4, 512, 512), dtype="f4")
     found = compute(da.from_array(data, chunks=-1), RadialFourierUDF(max_order=0))["coefficients"]
     np.testing.assert_allclose(found[:, 0], data.sum(axis=(1, 2), dtype="f8"), rtol=5e-7)
-
-
-def test_small_frames_in_a_larger_array_are_not_read_beyond_their_end(monkeypatch):
-    """Copies of small frames have the row step of a larger array, but not its end."""
-
-    def checked(frames, *others):
-        runs = next(other for other in others if isinstance(other, PixelRuns))
-        assert runs.lines.max() + CACHE_LINE // frames.flat.itemsize <= frames.extent
-        called.append(frames.row_step)
-        return original(frames, *others)
-
-    called = []
-    original = pixel_runs.add_runs
-    monkeypatch.setattr(pixel_runs, "add_runs", checked)
-    larger = np.ones((7, 2, 3 + CACHE_LINE), "u1")
-    blocks = [np.ones((7, 2, 3), "u1"), larger[:, :, :3]]
-    parts = [da.from_delayed(dask.delayed(lambda b=b: b)(), b.shape, b.dtype) for b in blocks]
-    for order in (1, -1):  # the first or the last chunk is processed first
-        compute(da.concatenate(parts[::order]), RadialFourierUDF(cy=1, cx=1, r=3))
-    assert called == [3 + CACHE_LINE] * 4

@@ -13,9 +13,6 @@ import udfdask as ud
 from making import compute
 from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
-from udfdask.kernels.cpu import ring_sums
-from udfdask.kernels.cpu.intrinsics import CACHE_LINE
-from udfdask.kernels.cpu.pixel_runs import PixelRuns
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, rois
 from udfdask.udfs import CoMUDF, RadialProfileUDF
@@ -264,23 +261,3 @@ def test_rings_outside_of_the_frame(off):
     x = da.from_array(frames(sig=(9, 12)))
     with pytest.raises(ArgumentValueError, match=r"no pixel of frames .* lies in the rings from"):
         ud.run_udf(x, RadialProfileUDF(**off))
-
-
-def test_small_frames_in_a_larger_array_are_not_read_beyond_their_end(monkeypatch):
-    """Copies of small frames have the row step of a larger array, but not its end."""
-
-    def checked(frames, *others):
-        runs = next(other for other in others if isinstance(other, PixelRuns))
-        assert runs.lines.max() + CACHE_LINE // frames.flat.itemsize <= frames.extent
-        called.append(frames.row_step)
-        return original(frames, *others)
-
-    called = []
-    original = ring_sums.add_ring_sums
-    monkeypatch.setattr(ring_sums, "add_ring_sums", checked)
-    larger = np.ones((7, 2, 3 + CACHE_LINE), "u1")
-    blocks = [np.ones((7, 2, 3), "u1"), larger[:, :, :3]]
-    parts = [da.from_delayed(dask.delayed(lambda b=b: b)(), b.shape, b.dtype) for b in blocks]
-    for order in (1, -1):  # the first or the last chunk is processed first
-        compute(da.concatenate(parts[::order]), RadialProfileUDF(cy=1, cx=1, r=3))
-    assert called == [3 + CACHE_LINE] * 4

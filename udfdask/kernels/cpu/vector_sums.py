@@ -87,22 +87,15 @@ def add_frames(
             of_origins = vectors_of(9, first, number) if adder.is_float else None
             builder.store(adder.constant(*range(lanes)), column)
             with _cgutils.for_range(builder, vectors, intp=_INDEX) as loop:
-                pixels = []
-                for k in range(FRAMES):
-                    value = _load(builder, frames[k], loop.index, source)
-                    if not isinstance(swap, types.NoneType):
-                        value = reversed_bytes(builder, value, source.bitwidth // 8)
-                    value = converted(builder, value, source, number.element)
-                    adder.add(totals[k], value)
-                    adder.add(moments[k], adder.moment(value, column, totals[k]))
-                    pixels.append(value)
+                pixels = [adder.pixels(frame, loop.index, swap) for frame in frames]
+                for value, total, moment in zip(pixels, totals, moments, strict=True):
+                    adder.add(total, value)
+                    adder.add(moment, adder.moment(value, column, total))
                 adder.add(column, adder.constant(*[lanes] * lanes))
                 if adder.is_float:
                     origin = _load(builder, of_origins, loop.index, sums.dtype)
                     pixels = [builder.fsub(value, origin) for value in pixels]
-                squared = adder.squares(pixels)
-                if squared.type != wider:
-                    squared = builder.zext(squared, wider)
+                squared = adder.squares(pixels, wider)
                 adder.add(builder.gep(of_squares, [loop.index]), squared)
                 adder.add(builder.gep(of_pixels, [loop.index]), adder.total(pixels))
             for k in range(FRAMES):
@@ -148,6 +141,13 @@ class _Adder:
         zero = ir.Constant(self.number, None)
         return [_cgutils.alloca_once_value(self.builder, zero) for _ in range(count)]
 
+    def pixels(self, frame: Any, index: Any, swap: Any) -> Any:
+        """Return a vector of pixels of a frame, with reversed bytes unless `swap` is None."""
+        value = _load(self.builder, frame, index, self.source)
+        if not isinstance(swap, types.NoneType):
+            value = reversed_bytes(self.builder, value, _size(self.source))
+        return converted(self.builder, value, self.source, self.number.element)
+
     def plus(self, a: Any, b: Any) -> Any:
         """Return the sum of two vectors."""
         add = self.builder.fadd if self.is_float else self.builder.add
@@ -177,13 +177,14 @@ class _Adder:
             return self.times(value, self.builder.load(column))
         return self.builder.load(total)  # a multiplication would take longer
 
-    def squares(self, values: list[Any]) -> Any:
-        """Return the sum of the squares of floats, or half the parabolas of integers."""
+    def squares(self, values: list[Any], wider: Any) -> Any:
+        """Return the sum of squares of floats; of integers half the parabolas, as `wider`."""
         if self.is_float:
             return self.total([self.times(value, value) for value in values])
         # the parabolas of four 16-bit values fit 32 bits
         groups = [values[k : k + 4] for k in range(0, len(values), 4)]
-        return self.total([self._half_parabolas(group) for group in groups])
+        halves = self.total([self._half_parabolas(group) for group in groups])
+        return halves if wider == self.number else self.builder.zext(halves, wider)
 
     def _half_parabolas(self, values: list[Any]) -> Any:
         """Return half the sum of the parabolas of four integers."""
