@@ -46,7 +46,8 @@ def dense(x: da.Array, n: int = 16) -> Lazy:
 
 
 def _products(x: da.Array, masks: np.ndarray) -> da.Array:
-    return da.tensordot(x.astype("float32"), masks, axes=((2, 3), (1, 2)))
+    dtype = np.result_type(x.dtype, masks.dtype)  # as the other libraries do
+    return da.tensordot(x.astype(dtype), masks, axes=((2, 3), (1, 2)))
 
 
 def rings(x: da.Array) -> Lazy:

@@ -53,12 +53,21 @@ class Outcome:
 
 
 def run_case(
-    case: Case, *, gigabytes: float, folder: Path, threads: int, repeats: int, peer: LiberTEM | None
+    case: Case,
+    *,
+    gigabytes: float,
+    folder: Path,
+    threads: int,
+    repeats: int,
+    peer: LiberTEM | None,
+    executors: tuple[str, ...] = by_libertem.EXECUTORS,
+    patience: float = np.inf,
 ) -> Outcome:
     """Return the best times of a case, and whether the results agree.
 
     Everyone takes an untimed turn, in which code is compiled and results are compared; then come
-    `repeats` rounds. A turn opens the file, builds what is to be computed, and computes it.
+    `repeats` rounds. A turn opens the file, builds what is to be computed, and computes it. Who
+    has used more than `patience` seconds in the rounds takes no further turn.
     """
     layout = LAYOUTS[case.layout]
     path = make_file(layout, gigabytes * case.share, folder)
@@ -95,13 +104,13 @@ def run_case(
     if peer is None:
         outcome.said["LiberTEM"] = "left out"
     else:
-        for executor in by_libertem.EXECUTORS:
+        for executor in executors:
             data = path if store is None else open_anew
             entrants[f"LiberTEM {executor}"] = lambda e=executor, d=data: peer.compute(
                 case.work, d if isinstance(d, Path) else d(), e
             )
     found = dict(_first_turns(entrants, outcome))
-    times = _take_turns({name: entrants[name] for name in found}, repeats)
+    times = _take_turns({name: entrants[name] for name in found}, repeats, patience)
     _settle(outcome, times, found)
     return outcome
 
@@ -118,17 +127,23 @@ def _first_turns(
             outcome.said[name] = f"failed: {type(error).__name__}"
 
 
-def _take_turns(turns: dict[str, Callable[[], Results]], repeats: int) -> dict[str, float]:
+def _take_turns(
+    turns: dict[str, Callable[[], Results]], repeats: int, patience: float
+) -> dict[str, float]:
     """Return the best time of each, in seconds; LiberTEM's slower executors leave after a round."""
     best = dict.fromkeys(turns, np.inf)
+    used = dict.fromkeys(turns, 0.0)
     for _ in range(repeats):
         for name, turn in turns.items():
             wait_for_idle_threads()
             start = time.perf_counter()
             turn()
-            best[name] = min(best[name], time.perf_counter() - start)
-        fastest = min((n for n in turns if n.startswith("LiberTEM")), key=best.get, default=None)
-        turns = {n: t for n, t in turns.items() if n == fastest or not n.startswith("LiberTEM")}
+            taken = time.perf_counter() - start
+            best[name] = min(best[name], taken)
+            used[name] += taken
+        fastest = min((n for n in best if n.startswith("LiberTEM")), key=best.get, default=None)
+        slower = {n for n in turns if n.startswith("LiberTEM") and n != fastest}
+        turns = {n: t for n, t in turns.items() if n not in slower and used[n] <= patience}
     return best
 
 

@@ -294,6 +294,22 @@ def test_the_roofline_has_a_line_for_each_work_and_writes_its_part_of_a_page(
     assert page.count(roofline.START) == page.count(roofline.STOP) == 1
 
 
+def test_small_runs_have_a_line_for_each_work_and_dtype(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    small_runs = importlib.import_module("small_runs")
+    monkeypatch.setattr(small_runs, "WORKS", {"sum": ("sum",)})
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{small_runs.START}\nold\n{small_runs.STOP}\nafter\n")
+    small_runs.main(["--rounds", "1", "--write", str(page)])
+    text = page.read_text()
+    assert text.startswith(f"before\n{small_runs.START}\nMeasured ")
+    assert text.endswith(f"|\n{small_runs.STOP}\nafter\n")
+    rows = [line for line in text.splitlines() if line.startswith("| sum over the frames |")]
+    assert [row.split(" | ")[1] for row in rows[1:]] == ["uint16", "float32"]
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert page.count(small_runs.START) == page.count(small_runs.STOP) == 1
+
+
 @pytest.mark.parametrize(
     ("work", "dtype", "seconds", "limit", "misses"),
     [
