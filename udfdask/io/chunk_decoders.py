@@ -7,6 +7,7 @@ All decoders work in several threads at once. They come from packages that the e
 from __future__ import annotations
 
 import ctypes
+import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -30,6 +31,8 @@ class DamagedChunk(ValueError):
 DEFLATE, SHUFFLE, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD = 1, 2, 32000, 32001, 32004, 32008, 32015
 """Numbers that The HDF Group has given to filters of HDF5."""
 
+
+_BIG_ENDIAN = struct.Struct(">I")
 
 _SNAPPY = 2
 """Number of the compressor snappy in the third byte of a blosc chunk."""
@@ -184,7 +187,10 @@ def _check_blocks(stored: memoryview, values: int, width: int, block: int) -> No
         raise DamagedChunk(f"blocks of {block} values")
     at = 12
     # the last values, less than 8, are stored as they are
-    for _ in range(-(-(values // 8 * 8) // block)):
-        at += 4 + int.from_bytes(stored[at : at + 4], "big")
+    try:
+        for _ in range(-(-(values // 8 * 8) // block)):
+            at += 4 + _BIG_ENDIAN.unpack_from(stored, at)[0]
+    except struct.error as error:
+        raise DamagedChunk(f"a block begins at byte {at} of {len(stored)}") from error
     if at + values % 8 * width != len(stored):
         raise DamagedChunk(f"the blocks end at byte {at} of {len(stored)}")

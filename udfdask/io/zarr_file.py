@@ -161,7 +161,7 @@ class _Metadata(Candidate):
     """The metadata of an array."""
 
     stored: tuple[int, ...]
-    """Shape of a stored chunk, which can be one of several in a file (a shard)."""
+    """Shape of the part of the array in one file: a shard or a chunk."""
     dims: tuple[str | None, ...]
     """Names of the dimensions, as xarray writes them."""
     unit: Any
@@ -174,7 +174,7 @@ def _read_metadata(folder: Path, name: str) -> _Metadata:
         array = _open_array(folder)
         shape = tuple(int(size) for size in array.shape)
         dtype = np.dtype(array.dtype)
-        stored = tuple(int(size) for size in array.chunks)
+        stored = tuple(int(size) for size in stored_shape(array))
         names = getattr(getattr(array, "metadata", None), "dimension_names", None)
         names = names or array.attrs.get("_ARRAY_DIMENSIONS") or [None] * len(shape)
         unit = array.attrs.get("units")
