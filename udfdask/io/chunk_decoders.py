@@ -34,6 +34,8 @@ DEFLATE, SHUFFLE, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD = 1, 2, 32000, 32001, 32004,
 
 _BIG_ENDIAN = struct.Struct(">I")
 
+_FOOTER = struct.Struct("<II")
+
 _SNAPPY = 2
 """Number of the compressor snappy in the third byte of a blosc chunk."""
 
@@ -67,9 +69,10 @@ def hdf5_decoder(filters: Sequence[tuple[int, tuple[int, ...]]]) -> Decode | Non
 def numcodec(config: Mapping[str, Any]) -> Decode | None:
     """Return the decoder for a compressor of numcodecs; None if udfdask does not know it."""
     name = config.get("id", "")
-    if name in ("gzip", "zlib"):
-        known = {"gzip": _gunzip, "zlib": _inflate}[name]
-        return _imagecodec({"gzip": "gzip_decode", "zlib": "deflate_decode"}[name]) or known
+    if name == "gzip":
+        return _gunzip_faster() or _gunzip
+    if name == "zlib":
+        return _imagecodec("deflate_decode") or _inflate
     if name not in ("blosc", "lz4", "zstd"):
         return None
     try:
@@ -130,6 +133,30 @@ def _inflate(stored: memoryview, out: Bytes, wbits: int = zlib.MAX_WBITS) -> Non
 
 def _gunzip(stored: memoryview, out: Bytes) -> None:
     _inflate(stored, out, zlib.MAX_WBITS | 16)
+    _check_end(stored, out, zlib.crc32)
+
+
+def _gunzip_faster() -> Decode | None:
+    """Return the decoder of libdeflate for gzip; None if it is not there."""
+    decode_first = _imagecodec("gzip_decode")
+    if decode_first is None:
+        return None
+    from imagecodecs import deflate_crc32
+
+    def decode(stored: memoryview, out: Bytes) -> None:
+        decode_first(stored, out)
+        _check_end(stored, out, deflate_crc32)
+
+    return decode
+
+
+def _check_end(stored: memoryview, out: Bytes, crc32: Callable[[Bytes], int]) -> None:
+    """Raise if a gzip chunk does not end with the checksum and the size of the decoded values.
+
+    Decoders stop after the first part, and ignore the rest of a longer chunk in the same file.
+    """
+    if _FOOTER.unpack_from(stored, len(stored) - 8) != (crc32(out), out.nbytes % 2**32):
+        raise ValueError("the chunk has other bytes after the first part")
 
 
 def _unshuffled(decode: Decode, width: int) -> Decode:
