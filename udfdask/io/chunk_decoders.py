@@ -150,7 +150,7 @@ def _gunzip_faster() -> Decode | None:
     return decode
 
 
-def _check_end(stored: memoryview, out: Bytes, crc32: Callable[[Bytes], int]) -> None:
+def _check_end(stored: memoryview, out: Bytes, crc32: Callable[..., int]) -> None:
     """Raise if a gzip chunk does not end with the checksum and the size of the decoded values.
 
     Decoders stop after the first part, and ignore the rest of a longer chunk in the same file.

@@ -152,7 +152,7 @@ def _flush(path: str) -> None:
     for opened in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
         # the file may be closed by now, or it is only in memory
         with contextlib.suppress(ValueError, RuntimeError, OSError):
-            if opened.get_intent() & h5f.ACC_RDWR and os.path.samefile(opened.name, path):
+            if opened.get_intent() & h5f.ACC_RDWR and Path(os.fsdecode(opened.name)).samefile(path):
                 h5f.flush(opened)
 
 
