@@ -3,7 +3,7 @@
     python asv_bench/files.py [--gigabytes 0.5] [--formats zarr3-zstd,hdf5-gzip] [--no-libertem]
 
 prints a table: times in seconds, then ratios of times and a verdict for each format. With two quiet
-cores it takes about three minutes. All files are in the page cache, all contestants have the same
+cores it takes about four minutes. All files are in the page cache, all contestants have the same
 number of threads and take turns, and the sums are compared. The exit status is 1 if they differ.
 
 *Decoding* calls the decoder for each stored chunk, from bytes in memory into memory that it uses

@@ -33,8 +33,10 @@ DEFLATE, SHUFFLE, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD = 1, 2, 32000, 32001, 32004,
 
 
 _BIG_ENDIAN = struct.Struct(">I")
+"""The size of a compressed block in bitshuffle's chunks."""
 
 _FOOTER = struct.Struct("<II")
+"""The end of a gzip chunk: checksum and size of the values."""
 
 _SNAPPY = 2
 """Number of the compressor snappy in the third byte of a blosc chunk."""
@@ -139,9 +141,12 @@ def _gunzip(stored: memoryview, out: Bytes) -> None:
 def _gunzip_faster() -> Decode | None:
     """Return the decoder of libdeflate for gzip; None if it is not there."""
     decode_first = _imagecodec("gzip_decode")
+    try:
+        from imagecodecs import deflate_crc32
+    except ImportError:
+        return None
     if decode_first is None:
         return None
-    from imagecodecs import deflate_crc32
 
     def decode(stored: memoryview, out: Bytes) -> None:
         decode_first(stored, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def mapped_frames(array: da.Array, file: Path, identity: FileIdentity) -> Mapped
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
     *nav, rows, columns = array.shape
-    count = int(np.prod(nav))
+    count = math.prod(nav)
     if frames.dtype != array.dtype or frames.shape[1:] != (rows, columns) or len(frames) < count:
         return None
     step, row, column = frames.strides
