@@ -19,6 +19,7 @@ import numpy as np
 
 from comparison.bare import read_npy
 from udfdask.demo import make_recording
+from udfdask.io import open_file
 
 LINE, SIG = 64, (256, 256)
 STORED = (1, 16, *SIG)
@@ -75,6 +76,9 @@ class Format:
             self.write(counts, unfinished)
             unfinished.rename(path)
         return path
+
+    def by_udfdask(self, path: Path) -> da.Array:
+        return open_file(path).array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +208,73 @@ class Plain(Format):
         return "threads", lambda ctx: ctx.load("npy", path=str(path))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Raw(Format):
+    """A file of frames without a description."""
+
+    suffix = ".raw"
+
+    def write(self, counts: np.ndarray, path: Path) -> None:
+        counts.tofile(path)
+
+    def decoding(self, path: Path, threads: int) -> Callable[[], None]:
+        return lambda: _read_file(path, threads)
+
+    def by_udfdask(self, path: Path) -> da.Array:
+        return open_file(path, nav_shape=self._nav(path), sig_shape=SIG, dtype="<u2").array
+
+    def by_dask(self, path: Path) -> da.Array:
+        mapped = np.memmap(path, "<u2", "r", shape=(*self._nav(path), *SIG))
+        return da.from_array(mapped, name=False)
+
+    def by_libertem(self, path: Path) -> tuple[str, Callable]:
+        options = {"dtype": "<u2", "nav_shape": self._nav(path), "sig_shape": SIG}
+        return "threads", lambda ctx: ctx.load("raw", path=str(path), **options)
+
+    def _nav(self, path: Path) -> tuple[int, int]:
+        return path.stat().st_size // (LINE * 2 * int(np.prod(SIG))), LINE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mib(Format):
+    """Frames of Merlin: big-endian, each after a header of 384 bytes."""
+
+    package: str = "hyperspy rsciio"
+    suffix = ".mib"
+    frame = np.dtype([("header", "S384"), ("values", ">u2", SIG)])
+
+    def make(self, counts: np.ndarray, folder: Path) -> Path:
+        path = super().make(counts, folder)
+        lines = {"in Acquisition": len(counts) * LINE, "per Trigger": LINE}
+        described = [f"Frames {what} (Number):\t{number}" for what, number in lines.items()]
+        path.with_suffix(".hdr").write_text("\n".join(["HDR,\t", *described, "End\t", ""]))
+        return path
+
+    def write(self, counts: np.ndarray, path: Path) -> None:
+        with path.open("wb") as file:
+            for row, line in enumerate(counts):
+                frames = np.zeros(LINE, self.frame)
+                frames["values"] = line
+                frames["header"] = [self._header(row * LINE + n) for n in range(LINE)]
+                frames.tofile(file)
+
+    def _header(self, number: int) -> bytes:
+        size = ",".join(f"{n:04}" for n in reversed(SIG))
+        head = f"MQ1,{number + 1:06},00384,01,{size},U16,   1x1,01,2026-01-01 12:00:00.0,0.001,0,"
+        return f"{head}2026-01-01T12:00:00.{number:09}Z,100000ns,12,".encode()
+
+    def decoding(self, path: Path, threads: int) -> Callable[[], None]:
+        return lambda: _read_file(path, threads)
+
+    def by_dask(self, path: Path) -> da.Array:
+        frames = np.memmap(path, self.frame, "r")["values"]
+        return da.from_array(frames.reshape(-1, LINE, *SIG), name=False)
+
+    def by_libertem(self, path: Path) -> tuple[str, Callable]:
+        options = {"nav_shape": (path.stat().st_size // self.frame.itemsize // LINE, LINE)}
+        return "threads", lambda ctx: ctx.load("mib", path=str(path), disable_glob=True, **options)
+
+
 def _read_file(path: Path, threads: int) -> None:
     """Read a file in parts of a chunk."""
     step = int(np.prod(STORED)) * 2
@@ -310,13 +381,13 @@ FORMATS: list[Any] = [
     HDF5(
         name="hdf5-gzip",
         title="HDF5, gzip",
-        options=lambda: {"compression": "gzip"},
+        options=lambda: {"compression": "gzip", "compression_opts": 1},
         decode=_gunzip,
     ),
     HDF5(
         name="hdf5-shuffle-gzip",
         title="HDF5, shuffle and gzip",
-        options=lambda: {"compression": "gzip", "shuffle": True},
+        options=lambda: {"compression": "gzip", "compression_opts": 1, "shuffle": True},
         decode=_gunzip_shuffled,
     ),
     HDF5(
@@ -358,4 +429,6 @@ FORMATS: list[Any] = [
     HDF5(name="hdf5-chunked", title="HDF5, chunks without compression"),
     HDF5(name="hdf5-contiguous", title="HDF5, contiguous", stored=None),
     Plain(name="npy", title=".npy"),
+    Raw(name="raw", title="raw"),
+    Mib(name="mib", title=".mib"),
 ]

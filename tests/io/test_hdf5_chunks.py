@@ -1,5 +1,8 @@
 """Chunks of HDF5 files that are read without HDF5: the values that h5py reads."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -221,6 +224,70 @@ def test_a_file_to_which_this_process_still_writes(tmp_path):
             for row, values in enumerate(VALUES):  # HDF5 does not write them to the file at once
                 file["scan"][row] = values
             np.testing.assert_array_equal(computed(path), VALUES, err_msg=str(options))
+
+
+@pytest.mark.parametrize("options", [{"stored": None}, *OWN.values(), *OTHERS.values()])
+def test_values_that_this_process_writes_after_opening(tmp_path, options):
+    path = write(tmp_path / "a.h5", **options)
+    with h5py.File(path, "r+") as file, h5py.File.in_memory() as other:
+        other["scan"] = 1
+        array = open_file(path).array
+        for _ in range(2):  # nothing to write: not a change
+            np.testing.assert_array_equal(array.compute(scheduler="synchronous"), VALUES)
+        file["scan"][3] = 1  # HDF5 keeps the values until the file is closed
+        with pytest.raises(FileFormatError, match="has changed since it was opened"):
+            array.compute(scheduler="synchronous")
+        assert (open_file(path).array[3].compute(scheduler="synchronous") == 1).all()
+
+
+def test_files_that_other_threads_open_and_close(tmp_path):
+    path = write(tmp_path / "a.h5", **OWN["gzip"])
+    array = open_file(path, chunks=(1, 1, -1, -1)).array
+    stop = threading.Event()
+
+    def write_elsewhere():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            with h5py.File(tmp_path / "b.h5", "w") as file:
+                file["scan"] = np.full((4, 4), number)
+                assert (file["scan"][:] == number).all()
+        return number
+
+    with ThreadPoolExecutor() as pool:
+        writing = pool.submit(write_elsewhere)
+        try:
+            for _ in range(5):
+                found = array.compute(scheduler="threads", num_workers=4)
+                np.testing.assert_array_equal(found, VALUES)
+        finally:
+            stop.set()
+        assert writing.result() > 0
+
+
+def test_the_advice_for_a_missing_filter(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.h5", **OTHERS["gzip and checksum"])
+    with h5py.File(path) as file:
+        chunk = file["scan"].id.get_chunk_info(0)
+    content = bytearray(path.read_bytes())
+    content[chunk.byte_offset + 20] ^= 255
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match="Copy it again"):
+        computed(path)
+    monkeypatch.setattr(h5py.h5z, "filter_avail", lambda number: number != h5py.h5z.FILTER_DEFLATE)
+    with pytest.raises(FileFormatError, match=r"the filter deflate \(number 1\).*hdf5plugin"):
+        computed(path)
+
+
+@pytest.mark.parametrize("size", [512, 1024, 8192])
+def test_files_that_begin_with_other_data(tmp_path, size):
+    for suffix in (".h5", ".dat"):
+        path = tmp_path / f"a{suffix}"
+        with h5py.File(path, "w", userblock_size=size) as file:
+            file.create_dataset("scan", data=VALUES, chunks=STORED, compression="gzip")
+        with path.open("r+b") as file:
+            file.write(b"MATLAB 7.3")
+        np.testing.assert_array_equal(computed(path), VALUES)
 
 
 def test_stored_chunks_that_are_too_large_for_the_table(tmp_path, monkeypatch, library_reads):

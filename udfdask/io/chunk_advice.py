@@ -14,8 +14,8 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io.lazy_source import Chunks, chunk_bytes
 from udfdask.plan.check_input import check_sig_dims
 
-SMALL, LARGE = 1 / 8, 2
-"""Sizes between which chunks are good, relative to dask's 128 MiB: 16 to 256 MiB."""
+SMALL, LARGE = 1 / 16, 2
+"""Sizes between which chunks are good, relative to dask's 128 MiB: 8 to 256 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def suggest_chunks(array: da.Array, sig_dims: int = 2) -> ChunkAdvice:
 
     Good chunks contain whole frames, which most UDFs need, and about 128 MiB of them (dask's
     ``array.chunk-size``): a task should take much longer than the scheduler needs to start it, and
-    several blocks have to fit into memory. Chunks of 16 to 256 MiB with whole frames are not
+    several blocks have to fit into memory. Chunks of 8 to 256 MiB with whole frames are not
     changed. Other chunks are merged, or divided into equal parts, so that rechunking moves as
     little data as possible.
 

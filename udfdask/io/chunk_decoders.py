@@ -7,6 +7,7 @@ All decoders work in several threads at once. They come from packages that the e
 from __future__ import annotations
 
 import ctypes
+import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -30,6 +31,12 @@ class DamagedChunk(ValueError):
 DEFLATE, SHUFFLE, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD = 1, 2, 32000, 32001, 32004, 32008, 32015
 """Numbers that The HDF Group has given to filters of HDF5."""
 
+
+_BIG_ENDIAN = struct.Struct(">I")
+"""The size of a compressed block in bitshuffle's chunks."""
+
+_FOOTER = struct.Struct("<II")
+"""The end of a gzip chunk: checksum and size of the values."""
 
 _SNAPPY = 2
 """Number of the compressor snappy in the third byte of a blosc chunk."""
@@ -64,9 +71,10 @@ def hdf5_decoder(filters: Sequence[tuple[int, tuple[int, ...]]]) -> Decode | Non
 def numcodec(config: Mapping[str, Any]) -> Decode | None:
     """Return the decoder for a compressor of numcodecs; None if udfdask does not know it."""
     name = config.get("id", "")
-    if name in ("gzip", "zlib"):
-        known = {"gzip": _gunzip, "zlib": _inflate}[name]
-        return _imagecodec({"gzip": "gzip_decode", "zlib": "deflate_decode"}[name]) or known
+    if name == "gzip":
+        return _gunzip_faster() or _gunzip
+    if name == "zlib":
+        return _imagecodec("deflate_decode") or _inflate
     if name not in ("blosc", "lz4", "zstd"):
         return None
     try:
@@ -127,6 +135,33 @@ def _inflate(stored: memoryview, out: Bytes, wbits: int = zlib.MAX_WBITS) -> Non
 
 def _gunzip(stored: memoryview, out: Bytes) -> None:
     _inflate(stored, out, zlib.MAX_WBITS | 16)
+    _check_end(stored, out, zlib.crc32)
+
+
+def _gunzip_faster() -> Decode | None:
+    """Return the decoder of libdeflate for gzip; None if it is not there."""
+    decode_first = _imagecodec("gzip_decode")
+    try:
+        from imagecodecs import deflate_crc32
+    except ImportError:
+        return None
+    if decode_first is None:
+        return None
+
+    def decode(stored: memoryview, out: Bytes) -> None:
+        decode_first(stored, out)
+        _check_end(stored, out, deflate_crc32)
+
+    return decode
+
+
+def _check_end(stored: memoryview, out: Bytes, crc32: Callable[..., int]) -> None:
+    """Raise if a gzip chunk does not end with the checksum and the size of the decoded values.
+
+    Decoders stop after the first part, and ignore the rest of a longer chunk in the same file.
+    """
+    if _FOOTER.unpack_from(stored, len(stored) - 8) != (crc32(out), out.nbytes % 2**32):
+        raise ValueError("the chunk has other bytes after the first part")
 
 
 def _unshuffled(decode: Decode, width: int) -> Decode:
@@ -184,7 +219,10 @@ def _check_blocks(stored: memoryview, values: int, width: int, block: int) -> No
         raise DamagedChunk(f"blocks of {block} values")
     at = 12
     # the last values, less than 8, are stored as they are
-    for _ in range(-(-(values // 8 * 8) // block)):
-        at += 4 + int.from_bytes(stored[at : at + 4], "big")
+    try:
+        for _ in range(-(-(values // 8 * 8) // block)):
+            at += 4 + _BIG_ENDIAN.unpack_from(stored, at)[0]
+    except struct.error as error:
+        raise DamagedChunk(f"a block begins at byte {at} of {len(stored)}") from error
     if at + values % 8 * width != len(stored):
         raise DamagedChunk(f"the blocks end at byte {at} of {len(stored)}")

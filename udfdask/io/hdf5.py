@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -61,6 +62,7 @@ class HDF5Dataset(FileArray):
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         """Return the part at `index`, read from the file."""
+        _flush(self.file.path)
         if self.contiguous is not None:
             return self.contiguous[index]
         try:
@@ -109,10 +111,49 @@ class HDF5Dataset(FileArray):
             for file in (self.file, *self.others):
                 stack.enter_context(file.unchanged())
             stack.enter_context(reading(self.file.path, "HDF5", part=where))
-            with h5py.File(self.file.path, "r") as opened:
-                part: np.ndarray[Any, Any] = opened[self.dataset][index]
-                self.file.check(opened.id.get_vfd_handle())
+            opened = stack.enter_context(h5py.File(self.file.path, "r"))
+            dataset = opened[self.dataset]
+            with reading(self.file.path, "HDF5", part=where, advice=_advice(dataset)):
+                part: np.ndarray[Any, Any] = dataset[index]
+            self.file.check(opened.id.get_vfd_handle())
         return part
+
+
+def _advice(dataset: Any) -> str:
+    """Return what to do if an open dataset cannot be read."""
+    from h5py import h5z
+
+    properties = dataset.id.get_create_plist()
+    filters = [properties.get_filter(n) for n in range(properties.get_nfilters())]
+    missing = [
+        f"{name.decode(errors='replace')} (number {number})"
+        for number, _, _, name in filters
+        if not h5z.filter_avail(number)
+    ]
+    if not missing:
+        return COPY_AGAIN
+    return (
+        f"HDF5 does not have the filter {' and '.join(missing)} with which it was written: pip "
+        "install hdf5plugin, or set HDF5_PLUGIN_PATH to the folder of the filter, and start Python "
+        "again"
+    )
+
+
+def _flush(path: str) -> None:
+    """Write to a file what this process still has in memory for it, so that tasks notice it.
+
+    HDF5 keeps values that were written with h5py until the file is closed. After it has written
+    new values, the file is not the one that was opened.
+    """
+    if "h5py" not in sys.modules:
+        return
+    from h5py import h5f
+
+    for opened in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
+        # the file may be closed by now, or it is only in memory
+        with contextlib.suppress(ValueError, RuntimeError, OSError):
+            if opened.get_intent() & h5f.ACC_RDWR and Path(os.fsdecode(opened.name)).samefile(path):
+                h5f.flush(opened)
 
 
 def open_hdf5(

@@ -22,6 +22,8 @@ from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5 import take_over
 from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
+from udfdask.io.memmap import MappedArray
+from udfdask.io.mib_frames import mapped_frames
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.writing.stores import METADATA
 
@@ -48,9 +50,15 @@ class HyperSpyArray(FileArray):
     """Absolute path of the file or store."""
     number: int
     """Number of the signal in the file."""
+    mapped: MappedArray | None = None
+    """The same values as a part of the file, which tasks map; None for other files."""
 
     def __getitem__(self, index: Any) -> Any:
         """Return the part at `index`, as HyperSpy reads it."""
+        if self.mapped is not None:
+            for other in self.others:
+                os.close(other.open())  # raises if the file has changed
+            return self.mapped[index]
         with ExitStack() as stack:
             files = (self.file, *self.others)
             for file in files:
@@ -82,6 +90,7 @@ def open_with_hyperspy(
         reader += f", signal {number}"
     title = signal.metadata.General.title or file.stem
     source: FileArray | None = take_over(array, identity)
+    mapped = None if source else mapped_frames(array, file, identity)
     if source is None:
         source = HyperSpyArray(
             file=identity,
@@ -90,11 +99,15 @@ def open_with_hyperspy(
             number=number,
             shape=array.shape,
             dtype=array.dtype,
+            mapped=mapped,
         )
         _loaded.get((identity, *others), lambda: signals)
-    # Tasks read HyperSpy's own chunks: it would read a complete one for each part of it.
-    array = lazy_array(source, array.chunks, prefix="from-hyperspy")
-    array = array if chunks is None else array.rechunk(grid)
+    if mapped is not None:
+        array = lazy_array(source, grid, prefix="from-hyperspy")
+    else:
+        # Tasks read HyperSpy's own chunks: it would read a complete one for each part of it.
+        array = lazy_array(source, array.chunks, prefix="from-hyperspy")
+        array = array if chunks is None else array.rechunk(grid)
     return opened_array(array, sig, reader=reader, title=title, axes=axes)
 
 

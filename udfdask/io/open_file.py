@@ -134,9 +134,23 @@ def _open_described(
         return open_csr_toml(file, sig_dims=sig_dims, chunks=chunks)
     if begin.startswith(SIGNATURES):
         return open_netcdf(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
-    if begin == SIGNATURE and suffix not in _HYPERSPY_HDF5:
+    is_hdf5 = begin == SIGNATURE or (file.is_file() and _has_userblock(file))
+    if is_hdf5 and suffix not in _HYPERSPY_HDF5:
         return open_hdf5(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     return open_with_hyperspy(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
+
+
+def _has_userblock(file: Path) -> bool:
+    """Return whether a file is an HDF5 file after a block of other data, as MATLAB writes it."""
+    with reading(file, "a file"), file.open("rb", buffering=0) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        start = 512
+        while start < size:
+            stream.seek(start)
+            if stream.read(len(SIGNATURE)) == SIGNATURE:
+                return True
+            start *= 2
+    return False
 
 
 def _begin(file: Path) -> bytes:
