@@ -16,8 +16,8 @@ from udfdask.kernels.cpu.reading import value_at
 from udfdask.types import AnyArray
 
 SETS = 8
-"""Sets of sums: neighboring pixels add to different sets, so that no addition waits for the one
-before. This is also the number of distances in a vector."""
+"""Sets of sums: column j of a row adds to set ``j % SETS``, so that additions need not wait for the
+one before. This is also the number of distances in a vector."""
 
 _make_array: Any = arrayobj.make_array
 
@@ -74,18 +74,19 @@ def _add_rings(
     sums: Any,
     covered: Any,
 ) -> None:
-    """Add each pixel to `pairs` pairs of adjacent rings. The arrays before `sums` are buffers.
+    """Add each pixel to `pairs` pairs of adjacent rings.
 
     `thin` is True for rings that are thinner than a pixel, otherwise None: numba then does not
     compile what only they need, which takes 0.15 seconds.
+
+    The arrays before `sums` are buffers. `at_ring` holds four sums for each pair in each set: w * I
+    in the lower and in the higher ring, and w in both. A sum for each ring took 1.15 times as long:
+    the processor then waits when a pixel is in the next ring. Pairs are numbered by the lower ring;
+    there are `beyond` more pairs below ring 0 and above the last one, whose sums are ignored.
     """
     n_rings = sums.shape[1]
     reach = inner + n_rings * thickness + 0.5
-    # For each pair w * I in the lower and in the higher ring, and w in both. A sum for each ring
-    # took 1.15 times as long: the processor then waits when a pixel is in the next ring. Pairs are
-    # numbered by the lower ring; rings beyond the first and the last one are ignored.
     beyond = 2 * pairs
-    per_set = n_rings + 2 * beyond
     for f in range(sums.shape[0]):
         cy, cx = centers[f, 0] - oy, centers[f, 1] - ox
         if not (math.isfinite(cy) and math.isfinite(cx)):
@@ -94,9 +95,10 @@ def _add_rings(
             continue
         for k in range(at_ring.size):
             at_ring[k] = 0
-        for y in range(*_nearer(cy, reach, height)):
+        top, bottom = _nearer(cy, reach, height)
+        for y in range(top, bottom):
             dy = y - cy
-            first, stop = _nearer(cx, math.sqrt(max(reach * reach - dy * dy, 0.0)), width)
+            first, stop = _nearer(cx, math.sqrt(max((reach - dy) * (reach + dy), 0.0)), width)
             start, dx, n = f * frame_step + y * row_step + first, first - cx, stop - first
             padded = (n + SETS - 1) // SETS * SETS  # whole vectors: single values take longer
             for j in range(n):
@@ -112,12 +114,7 @@ def _add_rings(
                     )
                     for j in range(n):
                         _add_to_pair(at_ring, rings[j], low[j], high[j], values[j], flat)
-        for b in range(n_rings):
-            for k in range(SETS):
-                as_lower = 4 * (k * per_set + beyond + b)
-                as_higher = as_lower - 4
-                sums[f, b] += at_ring[as_higher + 1] + at_ring[as_lower]
-                covered[f, b] += at_ring[as_higher + 3] + at_ring[as_lower + 2]
+        _collect(at_ring, beyond, f, sums, covered)
 
 
 @lean_inner_kernel
@@ -126,6 +123,20 @@ def _nearer(center: float, reach: float, size: int) -> tuple[int, int]:
     start, stop, most = center - reach + 1, center + reach + 1, np.float64(size)
     # numbers that do not fit an integer would become negative
     return int(min(max(start, 0.0), most)), int(min(max(stop, 0.0), most))
+
+
+@lean_inner_kernel
+def _collect(at_ring: Any, beyond: int, f: int, sums: Any, covered: Any) -> None:
+    """Add up the sums of each ring in all sets: in the pair whose lower or higher ring it is."""
+    for b in range(sums.shape[1]):
+        total, weight = 0.0, 0.0
+        for k in range(SETS):
+            as_lower = 4 * ((b + beyond) * SETS + k)
+            as_higher = as_lower - 4 * SETS
+            total += at_ring[as_lower] + at_ring[as_higher + 1]
+            weight += at_ring[as_lower + 2] + at_ring[as_higher + 3]
+        sums[f, b] += total
+        covered[f, b] += weight
 
 
 @lean_inner_kernel
@@ -139,13 +150,14 @@ def _find_wide(
     rings: Any,
     high: Any,
 ) -> None:
-    """Write the rings on both sides of the nearest edge: others have no weight.
+    """Find the pair of rings on both sides of the nearest edge: no other ring has a weight.
 
-    The first pixel of the row is at (dy, dx) from the center. Pairs are numbered through all sets;
-    `high` is the weight in the higher ring of the pair, that in the lower one is the rest.
+    The first of `n` pixels is at (dy, dx) from the center. `rings` gets the places of their pairs,
+    in units of four sums, and `high` their weights in the higher ring; the rest of 1 is that in the
+    lower ring.
     """
     per_pixel = 1 / thickness
-    per_set, last = np.int32(n_rings + 4), np.float64(n_rings)
+    last, sets = np.float64(n_rings), np.int32(SETS)
     for j in range(n):
         column = np.int32(j)  # vectors of 64-bit integers need AVX-512
         x = dx + np.float64(column)
@@ -154,8 +166,7 @@ def _find_wide(
         weight = min(max(d - inner - np.float64(edge) * thickness + 0.5, 0.0), 1.0)
         weight = 1 - inner if d < 0.5 and inner < 0.5 else weight
         high[j] = weight
-        ring = plus(edge, np.int32(1))
-        rings[j] = plus(ring, times(np.int32(column & (SETS - 1)), per_set))
+        rings[j] = plus(times(plus(edge, np.int32(1)), sets), np.int32(column & (SETS - 1)))
 
 
 @lean_inner_kernel
@@ -172,9 +183,12 @@ def _find_narrow(
     low: Any,
     high: Any,
 ) -> None:
-    """Write a pair of rings for each pixel, counted from the lowest pair, and both weights."""
+    """Find a pair of rings for each pixel: pair 0 holds the lowest ring that can have a weight.
+
+    Write the places as `_find_wide` does, and the weights in both rings.
+    """
     per_pixel = 1 / thickness
-    per_set = np.int32(n_rings + 4 * pairs)
+    sets = np.int32(SETS)
     most = thickness / 2 + 0.5
     for j in range(n):
         column = np.int32(j)
@@ -189,7 +203,7 @@ def _find_narrow(
         low[j] = 1 - inner if central and ring == 0 else nearer
         high[j] = 1 - inner if central and ring == -1 else farther
         place = plus(np.int32(ring), np.int32(2 * pairs))
-        rings[j] = plus(place, times(np.int32(column & (SETS - 1)), per_set))
+        rings[j] = plus(times(place, sets), np.int32(column & (SETS - 1)))
 
 
 @intrinsic
