@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
 from suites import examples
+from udfdask.kernels.cpu.intrinsics import CACHE_LINE
 from udfdask.kernels.cpu.lanes import LANES, SIDE
 from udfdask.kernels.cpu.pixel_runs import BLOCK, LONGEST, add_runs, cut_runs, frames_in_memory
 
@@ -27,7 +28,7 @@ def draw(frame, terms, real, seed, number):
 def found(tile, y, x, groups, columns, weights):
     frames = frames_in_memory(tile)
     places = y * frames.row_step + x
-    runs = cut_runs(places, groups, columns, weights, frames.extent, frames.flat.itemsize)
+    runs = cut_runs(places, groups, columns, weights, frames)
     out = np.ones((len(tile), COLUMNS))
     add_runs(frames, runs, out)
     return out - 1
@@ -62,6 +63,18 @@ def test_many_pixels():
     given = draw(frame, 2, "f8", 0, 3 * LONGEST)
     tile = sample("u2", (n, *frame))
     np.testing.assert_allclose(found(tile, *given), plain(tile, *given), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["u1", ">f8"])
+def test_every_start_of_a_frame_in_a_cache_line(dtype):
+    given, size = draw((9, CACHE_LINE), 2, "f8", 0, 200), np.dtype(dtype).itemsize
+    memory = sample(dtype, (5 * 9 * CACHE_LINE + CACHE_LINE,))
+    shifts = set()
+    for first in range(CACHE_LINE // size):
+        tile = memory[first : first + 5 * 9 * CACHE_LINE].reshape(5, 9, CACHE_LINE)
+        shifts.add(frames_in_memory(tile).shift)
+        np.testing.assert_allclose(found(tile, *given), plain(tile, *given), rtol=1e-9)
+    assert len(shifts) == CACHE_LINE // size
 
 
 def test_rows_that_share_memory():

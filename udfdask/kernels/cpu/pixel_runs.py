@@ -38,6 +38,13 @@ class FrameMemory(NamedTuple):
     """Elements from the first to the last pixel of a frame, at least a cache line."""
     swap: bool | None
     """True if kernels must swap the bytes of each value, otherwise None."""
+    shift: int
+    """Elements from the start of a cache line to the first pixel of each frame; 0 if it varies."""
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """All numbers that `cut_runs` depends on: copied frames are longer than others."""
+        return self.row_step, self.extent, self.shift, self.flat.itemsize
 
 
 def frames_in_memory(tile: AnyArray) -> FrameMemory:
@@ -48,7 +55,10 @@ def frames_in_memory(tile: AnyArray) -> FrameMemory:
     extent = (height - 1) * row_step + width
     if extent * flat.itemsize < CACHE_LINE:
         return frames_in_memory(np.pad(tile, [(0, 0), (0, 0), (0, CACHE_LINE)]))
-    return FrameMemory(flat, frame_step, row_step, extent, swap)
+    shift = 0
+    if frame_step * flat.itemsize % CACHE_LINE == 0:
+        shift = flat.ctypes.data % CACHE_LINE // flat.itemsize
+    return FrameMemory(flat, frame_step, row_step, extent, swap, shift)
 
 
 class PixelRuns(NamedTuple):
@@ -76,23 +86,22 @@ def cut_runs(
     groups: AnyArray,
     columns: AnyArray,
     weights: AnyArray,
-    extent: int,
-    itemsize: int,
+    frames: FrameMemory,
 ) -> PixelRuns:
-    """Return pixels as runs.
+    """Return pixels as runs; they are the same for all tiles with the same `layout`.
 
-    `places` are indices into the memory of a frame, in elements of `itemsize` bytes; `extent` is
-    that of `FrameMemory`. A pixel of group g adds ``weights[pixel, t] * I`` to ``columns[g, t]`` of
-    the sums, for each t. A pixel can be in several groups.
+    `places` are indices into the memory of a frame. A pixel of group g adds
+    ``weights[pixel, t] * I`` to ``columns[g, t]`` of the sums, for each t. A pixel can be in
+    several groups.
     """
-    width = CACHE_LINE // itemsize
-    # with less than a line, lines would be loaded repeatedly: frames whose size is a power of two
-    # displace each other
-    line = places // width
+    width = CACHE_LINE // frames.flat.itemsize
+    # Parts of lines would be loaded repeatedly: frames whose size is a power of two displace each
+    # other. Lines that began between those of the processor took 1.1 to 1.2 times as long.
+    line = (places + frames.shift) // width
     used = np.unique(line)
     number = np.searchsorted(used, line)
-    # the last line ends with the frame: after it, memory may end
-    lines = np.minimum(used * width, extent - width)
+    # the first line starts and the last one ends with the frame: memory may end there
+    lines = np.clip(used * width - frames.shift, 0, frames.extent - width)
     block, slot = number // BLOCK, number % BLOCK * width + places - lines[number]
     key = block * len(columns) + groups
     order = np.argsort(key, kind="stable")
