@@ -66,15 +66,20 @@ def test_many_pixels():
 
 
 @pytest.mark.parametrize("dtype", ["u1", ">f8"])
-def test_every_start_of_a_frame_in_a_cache_line(dtype):
-    given, size = draw((9, CACHE_LINE), 2, "f8", 0, 200), np.dtype(dtype).itemsize
-    memory = sample(dtype, (5 * 9 * CACHE_LINE + CACHE_LINE,))
-    shifts = set()
-    for first in range(CACHE_LINE // size):
-        tile = memory[first : first + 5 * 9 * CACHE_LINE].reshape(5, 9, CACHE_LINE)
+def test_the_address_of_frames_changes_no_bit(dtype):
+    """Frames can start anywhere in a cache line."""
+    shape, width = (5, BLOCK, CACHE_LINE), CACHE_LINE // np.dtype(dtype).itemsize
+    given = draw(shape[1:], 2, "f8", 0, 4000)
+    values = sample(dtype, shape)
+    memory, shifts, sums = np.zeros(values.size + width, dtype), set(), []
+    for first in range(width):
+        tile = memory[first : first + values.size].reshape(shape)
+        tile[:] = values
         shifts.add(frames_in_memory(tile).shift)
-        np.testing.assert_allclose(found(tile, *given), plain(tile, *given), rtol=1e-9)
-    assert len(shifts) == CACHE_LINE // size
+        sums.append(found(tile, *given))
+    np.testing.assert_allclose(sums[0], plain(values, *given), rtol=1e-9)
+    np.testing.assert_array_equal(sums, sums[:1] * width)
+    assert len(shifts) == width
 
 
 def test_rows_that_share_memory():
