@@ -212,7 +212,7 @@ def _add_to_pair(
 ) -> Any:
     """Add low * value, high * value, low and high to the four sums of a pair, as one vector.
 
-    If `low` is None, it is 1 - high. `frame` is the array of which the value is.
+    If `low` is None, it is 1 - high. `value` was converted from the dtype of the array `frame`.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -85,7 +85,7 @@ def _add_gathered(
     first: int,
     out: Any,
 ) -> None:
-    """Add the sums of the frames from `first` on: four at a time, which share the weights."""
+    """Add the sums of the frames from `first` on, four at a time: each weight is read once."""
     in_fours = first + (len(out) - first) // 4 * 4
     for f in range(first, in_fours, 4):
         row_0, row_1 = flat[f * step :], flat[(f + 1) * step :]
