@@ -169,14 +169,11 @@ class RadialFourierUDF(UDF):
                 ring * angles + shared.first,
                 columns.reshape(-1, terms),
                 weights.astype(shared.weights.dtype),
-                frames.extent,
-                frames.flat.itemsize,
+                frames,
             )
             return runs, shared.waves
 
-        # copied frames can have the same row step as others, but are longer
-        key = origin, shape, frames.row_step, frames.extent
-        runs, waves = data.factors.get(key, cut)
+        runs, waves = data.factors.get((origin, shape, frames.layout), cut)
         sums = np.zeros((len(tile), p.n_bins * len(waves)))
         add_runs(frames, runs, sums)
         coefficients = (sums.reshape(-1, len(waves)) @ waves).view(np.complex128)

@@ -169,27 +169,25 @@ class RadialProfileUDF(UDF):
         from udfdask.kernels.cpu.ring_sums import RingPlaces, add_ring_sums, ring_runs
 
         frames = frames_in_memory(tile)
-        flat, frame_step, row_step, extent, swap = frames
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         if self.params.centers is None:
             data = self.task_data
 
             def cut() -> Any:
                 inside = data.members.within(origin, shape)
-                places = inside.flat_pixels(origin, row_step).astype(np.uint32)
+                places = inside.flat_pixels(origin, frames.row_step).astype(np.uint32)
                 rings = RingPlaces(inside.bounds, places, inside.weight)
-                return rings, ring_runs(rings, extent, flat.itemsize)
+                return rings, ring_runs(rings, frames)
 
-            # copied frames can have the same row step as others, but are longer
-            rings, runs = data.cut.get((origin, shape, row_step, extent), cut)
+            rings, runs = data.cut.get((origin, shape, frames.layout), cut)
             add_ring_sums(frames, rings, runs, self.results.intensity)
             return
         r, ri, number = self._rings()
         add_rings_about(
-            flat,
-            frame_step,
-            row_step,
-            swap,
+            frames.flat,
+            frames.frame_step,
+            frames.row_step,
+            frames.swap,
             (*origin, *shape),
             np.ascontiguousarray(self.params.centers, dtype=np.float64),
             float(ri),

@@ -71,3 +71,11 @@ def test_only_rings_with_a_weight_get_nan(dtype, n):
     np.testing.assert_allclose(sums, wanted, rtol=1e-12)
     assert np.isfinite(sums[0]).all()
     assert not np.isfinite(sums[1:]).all(axis=1).any()
+
+
+@pytest.mark.parametrize("r", [50.0, 1e20])
+def test_a_ring_larger_than_any_frame(r):
+    tile = sample("u2", (2, 5, 7))
+    sums, covered = found(tile, (0, 0), np.full((2, 2), 2.25), r, 0.0, 1)
+    np.testing.assert_array_equal(covered, 35)
+    np.testing.assert_array_equal(sums[:, 0], tile.sum(axis=(1, 2)))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from every_dtype import FOREIGN, KNOWN, sample
 from suites import examples
+from udfdask.kernels.cpu.intrinsics import CACHE_LINE
 from udfdask.kernels.cpu.lanes import LANES, SIDE
 from udfdask.kernels.cpu.pixel_runs import BLOCK, LONGEST, add_runs, cut_runs, frames_in_memory
 
@@ -27,7 +28,7 @@ def draw(frame, terms, real, seed, number):
 def found(tile, y, x, groups, columns, weights):
     frames = frames_in_memory(tile)
     places = y * frames.row_step + x
-    runs = cut_runs(places, groups, columns, weights, frames.extent, frames.flat.itemsize)
+    runs = cut_runs(places, groups, columns, weights, frames)
     out = np.ones((len(tile), COLUMNS))
     add_runs(frames, runs, out)
     return out - 1
@@ -62,6 +63,23 @@ def test_many_pixels():
     given = draw(frame, 2, "f8", 0, 3 * LONGEST)
     tile = sample("u2", (n, *frame))
     np.testing.assert_allclose(found(tile, *given), plain(tile, *given), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["u1", ">f8"])
+def test_the_address_of_frames_changes_no_bit(dtype):
+    """Frames can start anywhere in a cache line."""
+    shape, width = (5, BLOCK, CACHE_LINE), CACHE_LINE // np.dtype(dtype).itemsize
+    given = draw(shape[1:], 2, "f8", 0, 4000)
+    values = sample(dtype, shape)
+    memory, shifts, sums = np.zeros(values.size + width, dtype), set(), []
+    for first in range(width):
+        tile = memory[first : first + values.size].reshape(shape)
+        tile[:] = values
+        shifts.add(frames_in_memory(tile).shift)
+        sums.append(found(tile, *given))
+    np.testing.assert_allclose(sums[0], plain(values, *given), rtol=1e-9)
+    np.testing.assert_array_equal(sums, sums[:1] * width)
+    assert len(shifts) == width
 
 
 def test_rows_that_share_memory():

@@ -22,7 +22,7 @@ def found(tile, members, origin=(0, 0)):
     places = inside.flat_pixels(origin, frames.row_step).astype(np.uint32)
     rings = RingPlaces(inside.bounds, places, inside.weight)
     out = np.ones((len(tile), len(rings.bounds) - 1))
-    runs = ring_runs(rings, frames.extent, frames.flat.itemsize)
+    runs = ring_runs(rings, frames)
     add_ring_sums(frames, rings, runs, out)
     return out - 1
 

@@ -10,14 +10,14 @@ from llvmlite import ir
 from numba import types
 from numba.np import arrayobj
 
-from udfdask.kernels.cpu.compile import inner_kernel, intrinsic, summing_kernel
+from udfdask.kernels.cpu.compile import intrinsic, lean_inner_kernel, lean_kernel
 from udfdask.kernels.cpu.intrinsics import plus, times
-from udfdask.kernels.cpu.rows import swapped
+from udfdask.kernels.cpu.reading import value_at
 from udfdask.types import AnyArray
 
 SETS = 8
-"""Sets of sums, used in turns: an addition need not wait for that of the pixel before. Also the
-number of distances in a vector."""
+"""Sets of sums: column j of a row adds to set ``j % SETS``, so that additions need not wait for the
+one before. This is also the number of distances in a vector."""
 
 _make_array: Any = arrayobj.make_array
 
@@ -44,20 +44,14 @@ def add_rings_about(
     # a pixel is in rings whose middle radius is in an interval of the length thickness + 1
     pairs = (math.ceil((thickness + 1) / thickness) + 1) // 2
     thin = True if thickness < 1 else None
+    row = window[3] + SETS
+    buffers = np.empty(row, np.int32), np.empty(row), np.empty(row), np.empty(row)
+    at_ring = np.empty(SETS * 4 * (sums.shape[1] + 4 * pairs))
     rings = centers, inner, thickness, pairs, thin
-    _add_rings(flat, frame_step, row_step, swap, *window, *rings, sums, covered)
+    _add_rings(flat, frame_step, row_step, swap, *window, *rings, *buffers, at_ring, sums, covered)
 
 
-@summing_kernel
-def _columns(y: int, cy: float, cx: float, reach: float, width: int) -> tuple[int, int]:
-    """Return start and stop of the columns of a row that are closer to a center than `reach`."""
-    half = math.sqrt(max(reach * reach - (y - cy) ** 2, 0.0))
-    if half == 0 or cx + half < 0 or cx - half > width - 1:
-        return 0, 0
-    return int(max(math.ceil(cx - half), 0.0)), int(min(math.floor(cx + half), width - 1.0)) + 1
-
-
-@summing_kernel
+@lean_kernel
 def _add_rings(
     flat: Any,
     frame_step: int,
@@ -72,84 +66,110 @@ def _add_rings(
     thickness: float,
     pairs: int,
     thin: Any,
+    rings: Any,
+    low: Any,
+    high: Any,
+    values: Any,
+    at_ring: Any,
     sums: Any,
     covered: Any,
 ) -> None:
     """Add each pixel to `pairs` pairs of adjacent rings.
 
     `thin` is True for rings that are thinner than a pixel, otherwise None: numba then does not
-    compile what only they need, which takes 0.2 seconds.
+    compile what only they need, which takes 0.15 seconds.
+
+    The arrays before `sums` are buffers. `at_ring` holds four sums for each pair in each set: w * I
+    in the lower and in the higher ring, and w in both. A sum for each ring took 1.15 times as long:
+    the processor then waits when a pixel is in the next ring. Pairs are numbered by the lower ring;
+    there are `beyond` more pairs below ring 0 and above the last one, whose sums are ignored.
     """
     n_rings = sums.shape[1]
-    # For each pair w * I in the lower and in the higher ring, and w in both. A sum for each ring
-    # took 1.15 times as long: the processor then waits when a pixel is in the next ring. Pairs are
-    # numbered by the lower ring; rings beyond the first and the last one are ignored.
+    reach = inner + n_rings * thickness + 0.5
     beyond = 2 * pairs
-    at_ring = np.empty((SETS, n_rings + 2 * beyond, 4))
-    rings, low = np.empty(width + SETS, np.int32), np.empty(width + SETS)
-    high, values = np.empty(width + SETS), np.empty(width)
     for f in range(sums.shape[0]):
         cy, cx = centers[f, 0] - oy, centers[f, 1] - ox
         if not (math.isfinite(cy) and math.isfinite(cx)):
-            sums[f, :] = np.nan
+            for b in range(n_rings):
+                sums[f, b] = math.nan
             continue
-        at_ring[:] = 0
-        for y in range(height):
-            first, stop = _columns(y, cy, cx, inner + n_rings * thickness + 0.5, width)
-            start, n = f * frame_step + y * row_step + first, stop - first
-            padded = -(-n // SETS) * SETS  # whole vectors: single values take longer
-            row = flat[start : start + n]
+        for k in range(at_ring.size):
+            at_ring[k] = 0
+        top, bottom = _nearer(cy, reach, height)
+        for y in range(top, bottom):
+            dy = y - cy
+            first, stop = _nearer(cx, math.sqrt(max((reach - dy) * (reach + dy), 0.0)), width)
+            start, dx, n = f * frame_step + y * row_step + first, first - cx, stop - first
+            padded = (n + SETS - 1) // SETS * SETS  # whole vectors: single values take longer
             for j in range(n):
-                values[j] = np.float64(swapped(row[j], swap))
-            place, weights = rings[:padded], (low[:padded], high[:padded])
+                values[j] = value_at(flat, start + j, swap, np.float64)
             if thin is None:
-                _find_wide(y - cy, first - cx, inner, thickness, n_rings, place, weights[1])
+                _find_wide(dy, dx, inner, thickness, n_rings, padded, rings, high)
                 for j in range(n):
-                    _add_to_pair(at_ring, place[j], None, high[j], values[j], flat)
+                    _add_to_pair(at_ring, rings[j], None, high[j], values[j], flat)
             else:
                 for pair in range(pairs):
                     _find_narrow(
-                        y - cy, first - cx, inner, thickness, n_rings, pairs, pair, place, *weights
+                        dy, dx, inner, thickness, n_rings, pairs, pair, padded, rings, low, high
                     )
                     for j in range(n):
-                        _add_to_pair(at_ring, place[j], low[j], high[j], values[j], flat)
-        for b in range(n_rings):
-            for k in range(SETS):
-                as_higher, as_lower = at_ring[k, beyond + b - 1], at_ring[k, beyond + b]
-                sums[f, b] += as_higher[1] + as_lower[0]
-                covered[f, b] += as_higher[3] + as_lower[2]
+                        _add_to_pair(at_ring, rings[j], low[j], high[j], values[j], flat)
+        _collect(at_ring, beyond, f, sums, covered)
 
 
-@inner_kernel
+@lean_inner_kernel
+def _nearer(center: float, reach: float, size: int) -> tuple[int, int]:
+    """Return start and stop of the pixels of an axis that are nearer to a center than `reach`."""
+    start, stop, most = center - reach + 1, center + reach + 1, np.float64(size)
+    # numbers that do not fit an integer would become negative
+    return int(min(max(start, 0.0), most)), int(min(max(stop, 0.0), most))
+
+
+@lean_inner_kernel
+def _collect(at_ring: Any, beyond: int, f: int, sums: Any, covered: Any) -> None:
+    """Add up the sums of each ring in all sets: in the pair whose lower or higher ring it is."""
+    for b in range(sums.shape[1]):
+        total, weight = 0.0, 0.0
+        for k in range(SETS):
+            as_lower = 4 * ((b + beyond) * SETS + k)
+            as_higher = as_lower - 4 * SETS
+            total += at_ring[as_lower] + at_ring[as_higher + 1]
+            weight += at_ring[as_lower + 2] + at_ring[as_higher + 3]
+        sums[f, b] += total
+        covered[f, b] += weight
+
+
+@lean_inner_kernel
 def _find_wide(
     dy: float,
     dx: float,
     inner: float,
     thickness: float,
     n_rings: int,
+    n: int,
     rings: Any,
     high: Any,
 ) -> None:
-    """Write the rings on both sides of the nearest edge: others have no weight.
+    """Find the pair of rings on both sides of the nearest edge: no other ring has a weight.
 
-    The first pixel of the row is at (dy, dx) from the center. Pairs are numbered through all sets;
-    `high` is the weight in the higher ring of the pair, that in the lower one is the rest.
+    The first of `n` pixels is at (dy, dx) from the center. `rings` gets the places of their pairs,
+    in units of four sums, and `high` their weights in the higher ring; the rest of 1 is that in the
+    lower ring.
     """
     per_pixel = 1 / thickness
-    per_set = np.int32(n_rings + 4)
-    for j in range(len(rings)):
+    last, sets = np.float64(n_rings), np.int32(SETS)
+    for j in range(n):
         column = np.int32(j)  # vectors of 64-bit integers need AVX-512
         x = dx + np.float64(column)
         d = math.sqrt(dy * dy + x * x)
-        edge = min(max(np.floor((d - inner) * per_pixel + 0.5), 0.0), np.float64(n_rings))
-        weight = min(max(d - inner - edge * thickness + 0.5, 0.0), 1.0)
+        edge = np.int32(min(max((d - inner) * per_pixel + 0.5, 0.0), last))
+        weight = min(max(d - inner - np.float64(edge) * thickness + 0.5, 0.0), 1.0)
         weight = 1 - inner if d < 0.5 and inner < 0.5 else weight
         high[j] = weight
-        ring = plus(np.int32(edge), np.int32(1))
-        rings[j] = plus(ring, times(np.int32(column & (SETS - 1)), per_set))
+        rings[j] = plus(times(plus(edge, np.int32(1)), sets), np.int32(column & (SETS - 1)))
 
 
-@inner_kernel
+@lean_inner_kernel
 def _find_narrow(
     dy: float,
     dx: float,
@@ -158,15 +178,19 @@ def _find_narrow(
     n_rings: int,
     pairs: int,
     pair: int,
+    n: int,
     rings: Any,
     low: Any,
     high: Any,
 ) -> None:
-    """Write a pair of rings for each pixel, counted from the lowest pair, and both weights."""
+    """Find a pair of rings for each pixel: pair 0 holds the lowest ring that can have a weight.
+
+    Write the places as `_find_wide` does, and the weights in both rings.
+    """
     per_pixel = 1 / thickness
-    per_set = np.int32(n_rings + 4 * pairs)
+    sets = np.int32(SETS)
     most = thickness / 2 + 0.5
-    for j in range(len(rings)):
+    for j in range(n):
         column = np.int32(j)
         x = dx + np.float64(column)
         d = math.sqrt(dy * dy + x * x)
@@ -179,7 +203,7 @@ def _find_narrow(
         low[j] = 1 - inner if central and ring == 0 else nearer
         high[j] = 1 - inner if central and ring == -1 else farther
         place = plus(np.int32(ring), np.int32(2 * pairs))
-        rings[j] = plus(place, times(np.int32(column & (SETS - 1)), per_set))
+        rings[j] = plus(times(place, sets), np.int32(column & (SETS - 1)))
 
 
 @intrinsic
@@ -188,7 +212,7 @@ def _add_to_pair(
 ) -> Any:
     """Add low * value, high * value, low and high to the four sums of a pair, as one vector.
 
-    If `low` is None, it is 1 - high. `frame` is the array of which the value is.
+    If `low` is None, it is 1 - high. `value` was converted from the dtype of the array `frame`.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -31,7 +31,7 @@ class RingPlaces(NamedTuple):
     """Weight of each pixel, float64."""
 
 
-def ring_runs(rings: RingPlaces, extent: int, itemsize: int) -> PixelRuns:
+def ring_runs(rings: RingPlaces, frames: FrameMemory) -> PixelRuns:
     """Return the pixels of rings for `add_runs`.
 
     A pixel has weights in two rings: soft edges are in both. If it is in one ring only, the second
@@ -39,7 +39,7 @@ def ring_runs(rings: RingPlaces, extent: int, itemsize: int) -> PixelRuns:
     """
     places, pairs, weights = _in_pairs(rings)
     columns, groups = np.unique(pairs, axis=0, return_inverse=True)
-    return cut_runs(places, groups.reshape(-1), columns, weights, extent, itemsize)
+    return cut_runs(places, groups.reshape(-1), columns, weights, frames)
 
 
 def _in_pairs(rings: RingPlaces) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -85,7 +85,7 @@ def _add_gathered(
     first: int,
     out: Any,
 ) -> None:
-    """Add the sums of the frames from `first` on: four at a time, which share the weights."""
+    """Add the sums of the frames from `first` on, four at a time: each weight is read once."""
     in_fours = first + (len(out) - first) // 4 * 4
     for f in range(first, in_fours, 4):
         row_0, row_1 = flat[f * step :], flat[(f + 1) * step :]
