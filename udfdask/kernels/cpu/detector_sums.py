@@ -16,8 +16,9 @@ from numba import types
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import inner_kernel, intrinsic, summing_kernel
-from udfdask.kernels.cpu.intrinsics import CACHE_LINE, prefetch_at
-from udfdask.kernels.cpu.pixel_sums import BLOCK, add_pixels, sum_block
+from udfdask.kernels.cpu.intrinsics import CACHE_LINE, plus, prefetch_at
+from udfdask.kernels.cpu.pixel_sums import add_pixels
+from udfdask.kernels.cpu.reading import value_at
 from udfdask.kernels.cpu.rows import MOST, as_native, rows_in_memory, wider
 from udfdask.kernels.cpu.vectors import converted, reversed_bytes
 from udfdask.kernels.overflow import is_long, require_near
@@ -127,9 +128,11 @@ def _add_frames(
                 _add_group(flat, f * step + starts[g], step, swap, mask, g, sums)
             out[f] += _total(sums, out)
         for r in range(len(runs)):
-            for first in range(runs[r, 0], runs[r, 1], BLOCK):
-                start, stop = f * step + first, f * step + min(first + BLOCK, runs[r, 1])
-                out[f] += out.dtype.type(sum_block(flat[start:stop], swap, sums.dtype.type(0)))
+            for first in range(runs[r, 0], runs[r, 1], MOST):
+                total = sums.dtype.type(0)
+                for j in range(f * step + first, f * step + min(first + MOST, runs[r, 1])):
+                    total = plus(total, value_at(flat, j, swap, sums.dtype.type))
+                out[f] += out.dtype.type(total)
 
 
 @intrinsic

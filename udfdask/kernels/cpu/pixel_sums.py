@@ -92,7 +92,7 @@ def _sum_row(row: AnyArray, swap: Any, zero: Any, blocks: AnyArray) -> Any:
     """Return the sum of a row that is not empty; `blocks` is a buffer for the sums of blocks."""
     n = 0
     for start in range(0, len(row), BLOCK):
-        blocks[n] = sum_block(row[start : start + BLOCK], swap, zero)
+        blocks[n] = _sum_block(row[start : start + BLOCK], swap, zero)
         n += 1
     while n > 1:  # in pairs: rounding errors only grow with the logarithm of the number of blocks
         half = n // 2
@@ -106,7 +106,7 @@ def _sum_row(row: AnyArray, swap: Any, zero: Any, blocks: AnyArray) -> Any:
 
 
 @reordering_kernel
-def sum_block(row: AnyArray, swap: Any, zero: Any) -> Any:
+def _sum_block(row: AnyArray, swap: Any, zero: Any) -> Any:
     """Return the sum of a row in the dtype of `zero`."""
     wide = type(zero)
     total = zero
