@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from every_dtype import FOREIGN, KNOWN, summable, total_dtype
 from suites import examples
 from udfdask import SumOverflowError
-from udfdask.kernels.cpu.detector_sums import GROUP, detector_groups, sum_detector
+from udfdask.kernels.cpu.detector_sums import GROUP, LONG, detector_groups, sum_detector
 
 DTYPES = KNOWN + FOREIGN
 
@@ -38,6 +38,25 @@ def test_every_dtype(dtype, mask, n, part):
         np.testing.assert_array_equal(sums, wanted)
     else:
         np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-9)
+
+
+@settings(max_examples=examples(30))
+@given(
+    st.integers(1, 4),
+    st.sampled_from([GROUP, LONG - 1, LONG, LONG + 1, 2 * LONG + GROUP + 5]),
+    st.integers(0, 2),
+    st.lists(st.integers(0, 8 * LONG), max_size=6),
+)
+def test_long_runs_of_pixels(height, width, gap, excluded):
+    """The rows are apart, or the last row of a frame ends anywhere in a group."""
+    mask = np.ones((height, width), bool)
+    mask.flat[[place % mask.size for place in excluded]] = False
+    groups = detector_groups(mask, width + gap)
+    assert np.isin(np.diff(groups.runs), GROUP * np.arange(LONG // GROUP, mask.size)).all()
+    assert groups.mask.sum() + np.diff(groups.runs).sum() == mask.sum()
+    for dtype in ("u1", ">i2", "i4", "f4", ">f8"):
+        tile = summable(dtype, (3, height, width + gap))[:, :, gap:]
+        np.testing.assert_allclose(found(tile, mask), tile[:, mask].sum(axis=1, dtype="f8"), 1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", ">f8", "c8", "g"])

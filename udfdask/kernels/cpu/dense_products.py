@@ -11,10 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import inner_kernel, kernel, summing_kernel
+from udfdask.kernels.cpu.compile import inner_kernel, kernel
 from udfdask.kernels.cpu.intrinsics import CACHE_LINE, prefetch
 from udfdask.kernels.cpu.rows import as_rows, wider
-from udfdask.kernels.cpu.vector_products import MASKS, add_vector_products, frames_at_once
+from udfdask.kernels.cpu.vector_products import (
+    MASKS,
+    add_vector_products,
+    frames_at_once,
+    sum_of_lanes,
+)
 from udfdask.kernels.cpu.vectors import VECTOR_BYTES
 from udfdask.types import AnyArray
 
@@ -187,7 +192,7 @@ def _multiply_block(
             at += together * MASKS * lanes
 
 
-@summing_kernel
+@inner_kernel
 def _add_lanes(sums: AnyArray, frames: int, first: int, masks: int, total: AnyArray) -> None:
     """Add the sums in all lanes to `total`."""
     lanes = VECTOR_BYTES // sums.itemsize
@@ -197,8 +202,5 @@ def _add_lanes(sums: AnyArray, frames: int, first: int, masks: int, total: AnyAr
             for f in range(i, i + frames):
                 for m in range(j, j + MASKS):
                     if f < len(total) and m < masks:
-                        s = 0.0
-                        for lane in range(at, at + lanes):
-                            s += sums[lane]
-                        total[f, first + m] += s
+                        total[f, first + m] += sum_of_lanes(sums, at)
                     at += lanes

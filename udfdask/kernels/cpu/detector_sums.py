@@ -1,7 +1,8 @@
 """Sums over the pixels of a detector, frame by frame.
 
 The pixels are read in groups of consecutive pixels, which are whole vectors: rows of a detector
-are too short for loops over vectors. Pixels of a group outside the detector are replaced by 0.
+are too short for loops over vectors. Pixels of a group outside the detector are replaced by 0. Only
+long runs of pixels inside the detector, such as whole frames, are read in a loop.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from numba import types
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import inner_kernel, intrinsic, summing_kernel
-from udfdask.kernels.cpu.intrinsics import CACHE_LINE, prefetch_at
+from udfdask.kernels.cpu.intrinsics import CACHE_LINE, plus, prefetch_at
 from udfdask.kernels.cpu.pixel_sums import add_pixels
+from udfdask.kernels.cpu.reading import value_at
 from udfdask.kernels.cpu.rows import MOST, as_native, rows_in_memory, wider
 from udfdask.kernels.cpu.vectors import converted, reversed_bytes
 from udfdask.kernels.overflow import is_long, require_near
@@ -24,6 +26,11 @@ from udfdask.types import AnyArray
 
 GROUP = 32
 """Consecutive pixels that are added at once."""
+
+LONG = 1024
+"""Shortest run of pixels that is read in a loop. Loops read memory in order: detectors of all
+pixels took 0.7 to 0.8 of the time of groups. But runs are read after the groups of a frame: with
+runs from 64 pixels on, disks in frames of 128 x 128 pixels took 1.5 to 2 times as long."""
 
 PIECE = 4 << 20
 """Size of the frames whose pixels are copied at a time, in bytes, if a dtype has no kernel."""
@@ -38,6 +45,8 @@ class DetectorGroups(NamedTuple):
     """Index of the first pixel of each group, int64, in ascending order."""
     mask: AnyArray
     """Which pixels of each group are in the detector, bool, shape (groups, GROUP)."""
+    runs: AnyArray
+    """First pixel and end of each long run of pixels, which are in no group, int64."""
 
 
 def detector_groups(mask: AnyArray, row_step: int) -> DetectorGroups | None:
@@ -58,7 +67,13 @@ def detector_groups(mask: AnyArray, row_step: int) -> DetectorGroups | None:
     members = np.zeros((len(used), GROUP), bool)
     number = np.searchsorted(used, places // GROUP)
     members[number, places - starts[number]] = True
-    return DetectorGroups(starts, members)
+    # a group that was moved to the end of the frame is not full: others have its first pixels
+    full = np.flatnonzero(members.all(axis=1))
+    pieces = np.split(full, np.flatnonzero(np.diff(used[full]) > 1) + 1)
+    long = [piece for piece in pieces if len(piece) * GROUP >= LONG]
+    runs = [(starts[piece[0]], starts[piece[-1]] + GROUP) for piece in long]
+    rest = np.setdiff1d(np.arange(len(used)), np.concatenate([*long, full[:0]]))
+    return DetectorGroups(starts[rest], members[rest], np.array(runs, np.int64).reshape(-1, 2))
 
 
 def sum_detector(
@@ -103,7 +118,7 @@ def _add_frames_of(tile: AnyArray, mask: AnyArray, groups_for: Any, out: AnyArra
 
 @summing_kernel
 def _add_frames(
-    flat: Any, step: Any, swap: Any, starts: Any, mask: Any, sums: Any, out: Any
+    flat: Any, step: Any, swap: Any, starts: Any, mask: Any, runs: Any, sums: Any, out: Any
 ) -> None:
     """Add up all frames; `sums` is a buffer, whose dtype holds sums of `MOST` values."""
     for f in range(len(out)):
@@ -112,6 +127,12 @@ def _add_frames(
             for g in range(first, min(first + MOST, len(starts))):
                 _add_group(flat, f * step + starts[g], step, swap, mask, g, sums)
             out[f] += _total(sums, out)
+        for r in range(len(runs)):
+            for first in range(runs[r, 0], runs[r, 1], MOST):
+                total = sums.dtype.type(0)
+                for j in range(f * step + first, f * step + min(first + MOST, runs[r, 1])):
+                    total = plus(total, value_at(flat, j, swap, sums.dtype.type))
+                out[f] += out.dtype.type(total)
 
 
 @intrinsic

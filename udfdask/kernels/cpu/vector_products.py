@@ -116,6 +116,28 @@ def add_vector_products(
     return types.void(*arguments), generate
 
 
+@intrinsic
+def sum_of_lanes(context: Any, sums: Any, at: Any) -> Any:
+    """Return the sum, in double precision, of the lanes of a vector that starts at `at`.
+
+    With a loop over the lanes, 64 masks over float32 frames took 1.1 times as long.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data = _make_array(sums)(context, builder, values[0]).data
+        lanes = VECTOR_BYTES * 8 // sums.dtype.bitwidth
+        number = ir.VectorType(context.get_value_type(sums.dtype), lanes)
+        double = ir.DoubleType()
+        vector = _load(builder, _vectors(builder, data, values[1], number), _INDEX(0), sums)
+        vector = converted(builder, vector, sums.dtype, double)
+        kind = ir.FunctionType(double, [double, vector.type])
+        name = f"llvm.vector.reduce.fadd.v{lanes}f64"
+        add = _cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(add, [double(-0.0), vector], fastmath=("reassoc", "nsz"))
+
+    return types.float64(sums, at), generate
+
+
 def _vectors(builder: Any, numbers: Any, index: Any, vector: Any) -> Any:
     """Return a pointer to vectors that start at an element of an array."""
     return builder.bitcast(builder.gep(numbers, [index]), vector.as_pointer())
