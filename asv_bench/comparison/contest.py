@@ -67,7 +67,8 @@ def run_case(
 
     Everyone takes an untimed turn, in which code is compiled and results are compared; then come
     `repeats` rounds. A turn opens the file, builds what is to be computed, and computes it. Who
-    has used more than `patience` seconds in the rounds takes no further turn.
+    has used more than `patience` seconds in the rounds takes no further turn; for dask, which
+    compiles nothing, the first turn counts too.
     """
     layout = LAYOUTS[case.layout]
     path = make_file(layout, gigabytes * case.share, folder)
@@ -109,19 +110,25 @@ def run_case(
             entrants[f"LiberTEM {executor}"] = lambda e=executor, d=data: peer.compute(
                 case.work, d if isinstance(d, Path) else d(), e
             )
-    found = dict(_first_turns(entrants, outcome))
-    times = _take_turns({name: entrants[name] for name in found}, repeats, patience)
+    found, first = {}, {}
+    for name, results, taken in _first_turns(entrants, outcome):
+        found[name], first[name] = results, taken
+    times = {"dask": first["dask"]} if first.get("dask", 0) > patience else {}
+    turns = {name: entrants[name] for name in found if name not in times}
+    times |= _take_turns(turns, repeats, patience)
     _settle(outcome, times, found)
     return outcome
 
 
 def _first_turns(
     entrants: dict[str, Callable[[], Results]], outcome: Outcome
-) -> Iterator[tuple[str, Results]]:
-    """Yield what everyone finds in the first turn; note who fails."""
+) -> Iterator[tuple[str, Results, float]]:
+    """Yield what everyone finds in the first turn, and the seconds it took; note who fails."""
     for name, turn in entrants.items():
+        wait_for_idle_threads()
+        start = time.perf_counter()
         try:
-            yield name, turn()
+            yield name, turn(), time.perf_counter() - start
         except Exception as error:  # noqa: BLE001  # the others go on
             traceback.print_exc()
             outcome.said[name] = f"failed: {type(error).__name__}"
