@@ -711,8 +711,8 @@ def test_many_small_blocks(shape, chunks, message, advised):
     x = da.zeros(shape, chunks=chunks, dtype="uint16")
     (text,) = make_plan(x, [SumUDF()], sig_dims=sig_dims).warnings
     assert re.search(message, text)
-    assert f"array.rechunk({advised})" in text
-    assert not make_plan(x.rechunk(advised), [SumUDF()], sig_dims=sig_dims).warnings
+    assert f"merge_small='64 MiB' loads and processes them in {advised} tasks" in text
+    assert not make_plan(x, [SumUDF()], sig_dims=sig_dims, merge_small="64 MiB").warnings
 
 
 @pytest.mark.parametrize(
@@ -731,7 +731,7 @@ def test_no_warning_where_blocks_are_few_or_large(shape, chunks, roi):
 
 def test_many_small_blocks_warn():
     x = da.zeros((10_001, 4, 4), chunks=(1, 4, 4))
-    with pytest.warns(ud.UDFWarning, match=r"^10001 blocks .*array\.rechunk\(\(10001, -1, -1\)\)"):
+    with pytest.warns(ud.UDFWarning, match=r"^10001 blocks .*merge_small='64 MiB' .* in 1 task"):
         ud.run_udf(x, SumUDF())
 
 

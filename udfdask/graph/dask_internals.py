@@ -13,6 +13,8 @@ the rest of udfdask:
 - `task_contents(part)`, `alias_target(task)`: what a task holds, also if it has been fused.
 - `loaded_again(array, seed)`: the same array from tasks with other names.
 - `blocks_in_memory(array)`: the blocks of an array that are in its graph as data.
+- `in_one_task(key, function, keys, tasks)`: a task that runs others itself; `join_blocks(blocks)`
+  joins nested lists of blocks of any type; `with_other_inputs(task, names)` reads other keys.
 - `GraphArray`: an array over a `HighLevelGraph`, which is what `dask.array.Array` is unless dask's
   expression arrays are switched on. `graph_array(array)` makes one of an expression array, with
   equal tasks for equal expressions; `as_user_has_it(array)` is the way back, `make_array` makes
@@ -24,7 +26,7 @@ the rest of udfdask:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +69,8 @@ __all__ = [
     "blocks_in_memory",
     "compute_here",
     "graph_array",
+    "in_one_task",
+    "join_blocks",
     "loaded_again",
     "make_array",
     "never_fused",
@@ -74,6 +78,7 @@ __all__ = [
     "optimized",
     "optimized_together",
     "task_contents",
+    "with_other_inputs",
 ]
 
 
@@ -249,6 +254,52 @@ def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:
     # the layer of random numbers, for example, has data and tasks that read them
     all_data = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
     return layer.mapping if all_data else None
+
+
+def in_one_task(
+    key: Any,
+    function: Callable[..., Any],
+    keys: Sequence[Any],
+    tasks: Mapping[Any, Any],
+    *arguments: Any,
+) -> Any:
+    """Return a task that calls `function(values of keys, *arguments)` and runs `tasks` itself.
+
+    A key that is not among `tasks` is that of another task of the graph.
+    """
+    chosen = [_resolved(k, tasks) for k in keys]
+    inside = [tasks[k] for k in chosen if k in tasks]
+    if len({*chosen}) == len(chosen) and not any(
+        k in tasks for t in inside for k in t.dependencies
+    ):
+        # dask runs tasks that are arguments of a task one after another, and plans nothing
+        return Task(key, function, List(*(tasks.get(k, TaskRef(k)) for k in chosen)), *arguments)
+    needed: dict[Any, Any] = {}
+    todo = list(keys)
+    while todo:
+        k = todo.pop()
+        if k in tasks and k not in needed:
+            needed[k] = tasks[k]
+            todo.extend(tasks[k].dependencies)
+    last = Task(("last", key), function, List(*map(TaskRef, keys)), *arguments)
+    return Task.fuse(*needed.values(), last, key=key)
+
+
+def _resolved(key: Any, tasks: Mapping[Any, Any]) -> Any:
+    """Return the key that a key stands for, after all aliases among some tasks."""
+    while isinstance(tasks.get(key), Alias):
+        key = tasks[key].target
+    return key
+
+
+def with_other_inputs(task: Any, names: Mapping[Any, Any], key: Any) -> Any:
+    """Return a task under another key that reads the tasks that `names` has for its inputs."""
+    return task.substitute({k: names[k] for k in task.dependencies if k in names}, key)
+
+
+def join_blocks(blocks: Any) -> Any:
+    """Return one array from nested lists of blocks, of any array type that dask knows."""
+    return concatenate3(blocks)
 
 
 def graph_array(value: Any) -> Any:

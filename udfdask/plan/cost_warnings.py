@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from dask.utils import format_bytes
+from dask.utils import format_bytes, parse_bytes
 
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.plan.recipe import Recipe
+from udfdask.plan.small_chunks import joined_chunks
 
 SMALL_BLOCKS = ((10_000, 1 << 20), (50_000, 1 << 24))
 """A plan warns above this number of blocks, if they have fewer bytes than this on average.
@@ -16,8 +17,15 @@ A block is two tasks, one that loads and one that processes it. A task takes 0.1
 1 ms on a cluster; a megabyte is processed in 1 ms.
 """
 
+NOTED_BLOCKS, NOTED_BYTES = 100, 4 << 20
+"""`explain` has a note from this number of blocks on, if they have fewer bytes on average: dask
+needs 0.2 ms for the two tasks of a block, and the sums of 4 MiB take 0.4 ms."""
+
 GOOD_CHUNK_BYTES = 128 << 20
 """Size of the chunks that a warning recommends."""
+
+GOOD_JOINED_SIZE = "64 MiB"
+"""Size of joined chunks that a warning recommends."""
 
 
 def cost_warnings(recipe: Recipe, task_limit: float) -> tuple[str, ...]:
@@ -69,17 +77,39 @@ def _large_tasks(recipe: Recipe, task_limit: float) -> str:
 
 def _many_blocks(recipe: Recipe) -> str:
     """Return a warning if dask needs more time for the tasks than the UDFs for the data."""
-    frame_bytes = recipe.shape.sig.size * recipe.dtype.itemsize
-    count = recipe.grid.n_chunks * recipe.n_blocks
-    size = recipe.grid.n_frames * frame_bytes // count
+    count, size = _blocks(recipe)
     if not any(count > many and size < small for many, small in SMALL_BLOCKS):
         return ""
-    call = _rechunk_call(recipe, max(1, GOOD_CHUNK_BYTES // max(frame_bytes, 1)))
     return (
         f"{count} blocks of {format_bytes(size)} make at least {2 * count} tasks, and dask needs "
-        f"0.1 ms for each task on threads, 1 ms on a cluster: {call}. It is faster still to choose "
-        "such chunks where the array is made, for example when the file is opened"
+        f"0.1 ms for each task on threads, 1 ms on a cluster: {_merge_small_call(recipe)}. It is "
+        "faster still to choose larger chunks where the array is made, for example when the file "
+        "is opened"
     )
+
+
+def small_chunks_note(recipe: Recipe) -> str:
+    """Return a text if `merge_small` would make a run faster; else an empty text."""
+    count, size = _blocks(recipe)
+    if count < NOTED_BLOCKS or size >= NOTED_BYTES:
+        return ""
+    return f"{count} blocks of {format_bytes(size)}: {_merge_small_call(recipe)}"
+
+
+def _blocks(recipe: Recipe) -> tuple[int, int]:
+    """Return the number of blocks that are loaded and their average size in bytes."""
+    count = recipe.grid.n_chunks * recipe.n_blocks
+    nbytes = recipe.grid.n_frames * recipe.shape.sig.size * recipe.dtype.itemsize
+    return count, nbytes // max(1, count)
+
+
+def _merge_small_call(recipe: Recipe) -> str:
+    """Return the argument that joins small chunks, and the number of tasks that it leaves."""
+    chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
+    joined = joined_chunks(chunks, recipe.dtype.itemsize, parse_bytes(GOOD_JOINED_SIZE))
+    count = math.prod(len(sizes) for sizes in joined)
+    tasks = "1 task" if count == 1 else f"{count} tasks"
+    return f"merge_small='{GOOD_JOINED_SIZE}' loads and processes them in {tasks}"
 
 
 def _gathered_rows(recipe: Recipe, task_limit: float) -> str:

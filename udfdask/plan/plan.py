@@ -11,8 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from dask.array.core import Array as GraphArray
+
 from udfdask import config
 from udfdask.arrays.backends.table import backend_of
+from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.roi import normalize_roi
 from udfdask.plan.check_input import (
     check_array,
@@ -29,6 +33,7 @@ from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.merge_tree import check_split_every
 from udfdask.plan.recipe import Recipe
 from udfdask.plan.shared_loading import needs_most_blocks, shares_data
+from udfdask.plan.small_chunks import Chunks, check_merge_small, joined_chunks
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
@@ -48,6 +53,10 @@ class Plan:
     aux: tuple[Any, ...]
     """Values of each of `recipe.aux_slots`, shape (*nav, *extra_shape): a NumPy array, or a dask
     array with the navigation chunks of the data."""
+    joined: Chunks | None
+    """The chunks after small ones are joined; None if the chunks of the array are processed."""
+    frames_loaded: int
+    """Number of frames that are loaded, also of those that are not selected."""
     second_pass: bool
     """Whether the data are loaded a second time, because a parameter is a result over them."""
     files: tuple[str, ...]
@@ -71,6 +80,7 @@ def make_plan(
     corrections: Any = None,
     backends: Any = None,
     split_every: int | bool | None = None,
+    merge_small: int | str | None = None,
 ) -> Plan:
     """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig).
 
@@ -85,6 +95,12 @@ def make_plan(
     fan_in = config.split_every() if split_every is None else split_every
     check_split_every(fan_in, "split_every")
     n_nav = array.ndim - sig_dims
+    joined = None
+    if least := check_merge_small(merge_small):
+        chunks = joined_chunks(array.chunks, array.dtype.itemsize, least)
+        joined = None if chunks == array.chunks else chunks
+    chunks = joined or array.chunks
+    selected = normalize_roi(roi, array.shape[:n_nav])
     memory = config.worker_memory()
     task_limit = math.inf if memory is None else memory / 4
     recipe = make_recipe(
@@ -92,9 +108,9 @@ def make_plan(
         shape=array.shape,
         dtype=array.dtype,
         sig_dims=sig_dims,
-        nav_chunks=array.chunks[:n_nav],
-        sig_chunks=array.chunks[n_nav:],
-        roi=normalize_roi(roi, array.shape[:n_nav]),
+        nav_chunks=chunks[:n_nav],
+        sig_chunks=chunks[n_nav:],
+        roi=selected,
         tile_bytes=config.tile_bytes(),
         device_tile_bytes=config.device_tile_bytes(),
         split_every=fan_in,
@@ -109,16 +125,31 @@ def make_plan(
     aux = tuple(_aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots)
     second_pass = any(
         shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots
-    ) or any(needs_most_blocks(array, values, recipe) for values in aux)
+    ) or any(
+        # the tasks of joined chunks load the data for themselves
+        shares_data(array, values) if joined else needs_most_blocks(array, values, recipe)
+        for values in aux
+        if is_lazy(values)
+    )
     return Plan(
         recipe=recipe,
         parameters=tuple(udf._kwargs for udf in udfs),
         array_name=array.name,
         aux=aux,
+        joined=joined,
+        frames_loaded=_frames_loaded(array, recipe),
         second_pass=second_pass,
         files=files,
         warnings=cost_warnings(recipe, task_limit),
     )
+
+
+def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
+    """Return the number of frames in the chunks of an array that have a selected frame."""
+    if not isinstance(array._meta, np.ndarray):  # joined chunks of other types are whole
+        return int(recipe.grid.loaded.sum())
+    n_nav = len(recipe.shape.nav)
+    return int(Grid.of(array.chunks[:n_nav], recipe.grid.roi).loaded.sum())
 
 
 def _with_copied_parameters(udfs: Sequence[UDF]) -> list[UDF]:

@@ -10,6 +10,7 @@ from dask.utils import format_bytes
 
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.geometry.tiling import TilingScheme
+from udfdask.plan.cost_warnings import small_chunks_note
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
 from udfdask.udf import UDFMethod
@@ -69,7 +70,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         pass_text = (
             "2 passes: a parameter is a result over the same data, which are then read again"
         )
-    bytes_read = int(grid.loaded.sum()) * sig.size * itemsize * passes
+    bytes_read = plan.frames_loaded * sig.size * itemsize * passes
     max_frames = int(grid.loaded.max(initial=0))
     chunk_bytes = max_frames * sig.size * itemsize
     if recipe.by_sig_chunk:
@@ -82,6 +83,8 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         chunks += f", each in {blocks} signal chunks"
     if grid.roi is not None:
         chunks += f"; {grid.n_frames} of {grid.size} frames selected"
+    if plan.joined is not None:
+        chunks += "; smaller ones are joined, as merge_small asks"
     if_dense = " if they were dense" if recipe.native.is_sparse else ""
     order = ", one for each signal chunk of a chunk" if recipe.by_sig_chunk else ""
     lines = [
@@ -199,6 +202,8 @@ def _notes(plan: Plan) -> list[str]:
             "dask knows only the dense size of sparse chunks; the memory that they need is "
             "proportional to the number of stored values"
         )
+    if not plan.warnings and (note := small_chunks_note(plan.recipe)):
+        notes.append(note)
     if lazy:
         notes.append(f"{', '.join(lazy)} computed first, then passed to every task")
     if plan.recipe.nbytes > (1 << 20):

@@ -36,6 +36,7 @@ class RunOptions(TypedDict, total=False):
     corrections: CorrectionSet | None
     backends: Any
     split_every: int | bool | None
+    merge_small: int | str | None
 
 
 class IterOptions(RunOptions, SchedulerOptions, total=False):

@@ -69,6 +69,11 @@ def run_udf(
     split_every : int or False, optional
         Fan-in of merge trees; False merges in one step. By default 8 (config
         `udfdask.split-every`). The class attribute of a UDF overrides both.
+    merge_small : int or str, optional
+        Least size of the data of a task, in bytes or as a text such as "64 MiB". Neighboring chunks
+        are joined until they are that large, and one task loads and processes them, without the
+        tasks of a rechunk. UDFs and nav results then have the joined chunks. By default each chunk
+        has its own task.
 
     Returns
     -------
@@ -88,7 +93,7 @@ def run_udf(
     -----
     UDFWarning
         If a task needs much memory, or there are many small blocks. The warning has numbers and the
-        `rechunk` call that helps.
+        change that helps.
 
     Examples
     --------

@@ -43,6 +43,7 @@ def prepare_run(
     corrections: CorrectionSet | None = None,
     backends: Any = None,
     split_every: int | bool | None = None,
+    merge_small: int | str | None = None,
     plots: Any = None,
     scheduler: Any = None,
     progress: Progress = False,
@@ -58,6 +59,7 @@ def prepare_run(
         corrections=corrections,
         backends=backends,
         split_every=split_every,
+        merge_small=merge_small,
     )
     show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe

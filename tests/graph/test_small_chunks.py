@@ -1,0 +1,276 @@
+"""`merge_small`: one task for several small chunks, with the results of a rechunk."""
+
+import itertools
+import math
+import threading
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udf_zoo
+import udfdask as ud
+from suites import examples
+from udfdask.graph.small_chunks import join_small_chunks
+from udfdask.plan.small_chunks import joined_chunks
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF
+
+UDFS = [
+    udf_zoo.NavSums,
+    udf_zoo.Chain,
+    udf_zoo.TileTree,
+    udf_zoo.MergeAllNav,
+    udf_zoo.Coordinates,
+    udf_zoo.Floats,
+]
+"""All ways to merge, with coordinates, and with sums of floats whose last bits depend on chunks."""
+
+
+class Loads:
+    """Makes lazy arrays and notes which of their blocks were loaded."""
+
+    def __init__(self):
+        self.places = []
+        self._lock = threading.Lock()
+
+    def array(self, values, chunks):
+        """Return values as an array whose blocks are loaded by tasks."""
+
+        def load(block_info=None):
+            where = block_info[None]["array-location"]
+            with self._lock:
+                self.places.append(tuple(start for start, _ in where))
+            return values[tuple(slice(*ends) for ends in where)]
+
+        return da.map_blocks(load, chunks=chunks, meta=values[(slice(0, 0),) * values.ndim])
+
+
+@st.composite
+def cut_axes(draw, shape):
+    """Chunk sizes along each axis."""
+    axes = []
+    for n in shape:
+        cuts = sorted(draw(st.sets(st.integers(1, n - 1), max_size=6))) if n > 1 else []
+        axes.append(tuple(b - a for a, b in itertools.pairwise([0, *cuts, n])))
+    return tuple(axes)
+
+
+@st.composite
+def runs(draw):
+    """Values, chunks, the least size of a joined chunk, and a region of interest."""
+    shape = draw(st.tuples(*([st.integers(1, 9)] * draw(st.integers(3, 4)))))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    values = rng.normal(size=shape).astype("float32")
+    roi = (
+        rng.random(shape[:-2]) < draw(st.sampled_from([0.1, 0.6])) if draw(st.booleans()) else None
+    )
+    return values, draw(cut_axes(shape)), draw(st.integers(1, 2 * values.nbytes)), roi
+
+
+@given(runs())
+@settings(max_examples=examples(300))
+def test_joined_chunks_begin_and_end_where_small_ones_do(run):
+    values, chunks, least, _ = run
+    joined = joined_chunks(chunks, values.itemsize, least)
+    for small, large in zip(chunks, joined, strict=True):
+        assert set(np.cumsum(large)) <= set(np.cumsum(small))
+        assert sum(large) == sum(small)
+    sizes = [math.prod(each) * values.itemsize for each in itertools.product(*joined)]
+    is_whole = all(len(axis) == 1 for axis in joined)
+    # where other axes are cut unevenly, some chunks stay below the size that the largest have
+    assert max(sizes) >= least or is_whole
+    # later axes are whole where an earlier one is joined
+    changed = [k for k, axis in enumerate(joined) if axis != tuple(chunks[k])]
+    assert all(len(axis) == 1 for axis in joined[min(changed, default=len(joined)) + 1 :])
+
+
+@pytest.mark.filterwarnings("ignore:a task takes .* signal chunks")
+@given(runs())
+@settings(max_examples=examples(150))
+def test_a_run_gives_what_it_gives_after_a_rechunk_and_loads_once(run):
+    values, chunks, least, roi = run
+    loads = Loads()
+    x = loads.array(values, chunks)
+    udfs = [cls() for cls in UDFS]
+    joined = joined_chunks(chunks, values.itemsize, least)
+    expected = ud.compute(*ud.run_udf(da.from_array(values, chunks=joined), udfs, roi=roi))
+    found = ud.compute(*ud.run_udf(x, udfs, roi=roi, merge_small=least), scheduler="synchronous")
+    for one, other in zip(found, expected, strict=True):
+        for name in other:
+            np.testing.assert_array_equal(one[name], other[name])
+    starts = itertools.product(*(itertools.accumulate([0, *axis[:-1]]) for axis in chunks))
+    sizes = itertools.product(*chunks)
+    selected = np.ones(values.shape[:-2], bool) if roi is None else roi
+    needed = {
+        start
+        for start, size in zip(starts, sizes, strict=True)
+        if selected[tuple(slice(a, a + n) for a, n in zip(start, size, strict=True))[:-2]].any()
+    }
+    assert sorted(loads.places) == sorted(needed)
+
+
+def test_nav_results_have_the_joined_chunks():
+    x = da.zeros((6, 4, 8, 8), chunks=(1, 2, 8, 8), dtype="uint16")
+    sums = ud.run_udf(x, SumSigUDF(), merge_small=2 * 4 * 128)["intensity"]
+    assert sums.chunks == ((2, 2, 2), (4,))
+    assert ud.run_udf(x, SumSigUDF(), merge_small="1 GiB")["intensity"].chunks == ((6,), (4,))
+    assert ud.run_udf(x, SumSigUDF(), merge_small=1)["intensity"].chunks == x.chunks[:2]
+
+
+def few_tasks(result):
+    """The number of tasks that dask runs for a result."""
+    (optimized,) = dask.optimize(result)
+    return len(dict(optimized.__dask_graph__()))
+
+
+VALUES = np.random.default_rng(0).integers(0, 99, (8, 6, 4, 4)).astype("uint16")
+
+SOURCES = {
+    "in memory": lambda: da.from_array(VALUES, chunks=(1, 2, 4, 4)),
+    "one object for all": lambda: da.from_array(VALUES, chunks=(1, 2, 4, 4), inline_array=False),
+    "arithmetic": lambda: da.from_array(VALUES, chunks=(1, 2, 4, 4)) + 1 - 1,
+    "cut again": lambda: da.from_array(VALUES, chunks=(4, 6, 4, 4)).rechunk((1, 2, 4, 4)),
+    "cut across": lambda: da.from_array(VALUES, chunks=(3, 4, 4, 4)).rechunk((1, 2, 4, 4)),
+    "slice": lambda: da.from_array(np.repeat(VALUES, 2, 0), chunks=(1, 2, 4, 4))[::2],
+    "stack": lambda: da.stack([da.from_delayed(dask.delayed(v), (6, 4, 4), "u2") for v in VALUES]),
+    "twice the same": lambda: da.from_array(VALUES, chunks=(1, 2, 4, 4))[[0, 1, 2, 3, 4, 5, 6, 7]],
+}
+"""Arrays whose small chunks come from tasks of very different graphs."""
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_any_source(name):
+    x = SOURCES[name]()
+    for least in (300, "1 MiB"):
+        found = ud.run_udf(x, [SumUDF(), SumSigUDF()], merge_small=least)
+        total, sums = ud.compute(*found)
+        np.testing.assert_array_equal(total["intensity"], VALUES.sum((0, 1)))
+        np.testing.assert_array_equal(sums["intensity"], VALUES.sum((2, 3)))
+    assert few_tasks(ud.run_udf(x, SumUDF(), merge_small="1 MiB")) <= 6
+
+
+def test_blocks_that_are_needed_twice_are_loaded_once():
+    loads = Loads()
+    x = loads.array(VALUES, ((4, 4), (6,), (4,), (4,))).rechunk((1, 3, 4, 4))
+    # each joined chunk has parts of one loaded block, or of two
+    for least, blocks in ((VALUES.nbytes // 2, 2), (VALUES.nbytes // 4, 2), (VALUES.nbytes, 2)):
+        loads.places.clear()
+        total = ud.run_udf(x, SumUDF(), merge_small=least).compute(scheduler="threads")
+        np.testing.assert_array_equal(total["intensity"], VALUES.sum((0, 1)))
+        assert len(loads.places) == blocks
+
+
+def test_aux_data_and_parameters_from_the_same_data():
+    x = da.from_array(VALUES, chunks=(1, 2, 4, 4)).astype("float64")
+    expected = (VALUES.sum((2, 3)), VALUES.mean((0, 1)))
+
+    class Both(ud.UDF):
+        def get_result_buffers(self):
+            return {
+                "sums": self.buffer("nav", dtype="float64"),
+                "rest": self.buffer("nav", dtype="float64"),
+            }
+
+        def process_frame(self, frame):
+            self.results.sums[:] = self.params.sums
+            self.results.rest[:] = (frame - self.params.mean).sum()
+
+    sums = ud.run_udf(x, SumSigUDF())["intensity"]
+    udf = Both(sums=Both.aux_data(sums, kind="nav", dtype="float64"), mean=x.mean(axis=(0, 1)))
+    result = ud.run_udf(x, udf, merge_small="1 KiB")
+    assert result.explain().passes == 2
+    found = result.compute()
+    np.testing.assert_allclose(found["sums"], expected[0])
+    np.testing.assert_allclose(found["rest"], expected[0] - expected[1].sum())
+
+
+@pytest.mark.parametrize("kind", ["sparse", "scipy"])
+def test_sparse_chunks(kind):
+    pytest.importorskip("sparse", reason="sparse is an extra")
+    import scipy.sparse
+    import sparse
+
+    make = sparse.COO.from_numpy if kind == "sparse" else scipy.sparse.csr_array
+    values = VALUES.reshape(8, -1) % 3 == 0
+    x = da.from_array(values, chunks=(1, -1)).map_blocks(make, meta=make(values[:0]))
+    found = ud.run_udf(
+        x, [SumUDF(), SumSigUDF()], sig_dims=1, roi=np.arange(8) > 2, merge_small=300
+    )
+    total, sums = ud.compute(*found)
+    np.testing.assert_array_equal(total["intensity"], values[3:].sum(0))
+    np.testing.assert_array_equal(sums["intensity"][3:], values[3:].sum(1))
+
+
+def test_results_derived_from_joined_chunks_are_computed_with_them():
+    loads = Loads()
+    x = loads.array(VALUES, ((1,) * 8, (6,), (4,), (4,)))
+    total, sums = ud.run_udf(x, [SumUDF(), SumSigUDF()], merge_small=400)
+    highest, frame = dask.compute(sums["intensity"].max(), total["intensity"])
+    assert highest == VALUES.sum((2, 3)).max()
+    np.testing.assert_array_equal(frame, VALUES.sum((0, 1)))
+    assert len(loads.places) == 8
+
+
+def test_snapshots():
+    x = da.from_array(VALUES, chunks=(1, 2, 4, 4))
+    snapshots = list(ud.run_udf_iter(x, SumUDF(), merge_small=384, scheduler="synchronous"))
+    assert len(snapshots) == 4
+    np.testing.assert_array_equal(snapshots[-1].buffers[0]["intensity"], VALUES.sum((0, 1)))
+
+
+def test_explain_says_when_it_pays():
+    x = da.zeros((128, 4, 64, 64), chunks=(1, 4, 64, 64), dtype="uint16")
+    text = str(ud.explain(x, SumUDF()))
+    assert (
+        "128 blocks of 32.00 kiB: merge_small='64 MiB' loads and processes them in 1 task" in text
+    )
+    joined = ud.explain(x, SumUDF(), merge_small="1 MiB")
+    assert joined.n_chunks == 4
+    assert "merge_small='64" not in str(joined)
+    assert "smaller ones are joined" in str(joined)
+    large = da.zeros((128, 16, 512, 512), chunks=(1, 16, 512, 512), dtype="uint16")
+    assert "merge_small" not in str(ud.explain(large, SumUDF()))
+
+
+def test_bytes_read_are_those_of_the_small_chunks_with_selected_frames():
+    x = da.zeros((8, 8, 4, 4), chunks=(1, 1, 4, 4), dtype="uint16")
+    assert ud.explain(x, SumUDF(), roi=(3, 4), merge_small="1 MiB").bytes_read == 32
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (True, "number of bytes or a text such as '64 MiB', not True"),
+        (1.5, "number of bytes or a text"),
+        ("much", "merge_small='much' is not a size"),
+        (0, "at least 1 byte, not 0"),
+        (-3, "at least 1 byte, not -3"),
+    ],
+)
+def test_bad_sizes(value, message):
+    with pytest.raises(ud.UDFError, match=message):
+        ud.run_udf(da.ones((2, 2, 2, 2)), SumUDF(), merge_small=value)
+
+
+def test_equal_arrays_get_equal_names():
+    def joined(roi=None):
+        x = da.from_array(VALUES, chunks=(1, 2, 4, 4))
+        return join_small_chunks(x, ((4, 4), (6,), (4,), (4,)), roi).name
+
+    corner = np.arange(48).reshape(8, 6) < 3
+    assert joined() == joined()
+    assert joined(corner) == joined(corner) != joined()
+
+
+@pytest.mark.full
+def test_on_a_cluster_with_a_worker_for_each_half(client):
+    x = da.from_array(VALUES, chunks=(1, 2, 4, 4)).map_blocks(lambda b: b + 0)
+    udfs = [SumUDF(), CoMUDF(), ApplyMasksUDF(mask_factories=[lambda: np.ones((4, 4))])]
+    expected = ud.compute(*ud.run_udf(x.rechunk((2, 6, 4, 4)), udfs))
+    found = ud.compute(*ud.run_udf(x, udfs, merge_small=2 * 6 * 32))
+    for one, other in zip(found, expected, strict=True):
+        for name in other:
+            np.testing.assert_array_equal(one[name], other[name])

@@ -1,0 +1,146 @@
+"""Join small chunks of an array, without the tasks of a rechunk.
+
+A rechunk keeps a task for each small chunk and adds one for each large chunk. Here the task of a
+joined chunk runs the tasks of its small chunks itself, one after another, and copies their blocks
+together. Tasks that several joined chunks need, such as an open file, stay tasks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+
+from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.graph.chunk_layers import Key
+from udfdask.graph.dask_internals import (
+    GraphArray,
+    TaskLayer,
+    in_one_task,
+    join_blocks,
+    optimized,
+    with_other_inputs,
+)
+from udfdask.plan.small_chunks import Chunks
+
+SHARED = -1
+"""Stands for the number of a joined chunk, for tasks that more than one of them needs."""
+
+
+def join_small_chunks(array: GraphArray, chunks: Chunks, roi: BoolArray | None) -> GraphArray:
+    """Return the same array with larger chunks, each of which is one task.
+
+    `chunks` must have borders at borders of the present chunks only. Chunks of NumPy arrays without
+    a frame in `roi` are not loaded: zeros take their place.
+    """
+    wanted = _wanted_blocks(array, roi)
+    name = f"joined-{tokenize(array.name, chunks, wanted)}"
+    boxes = dict(_boxes(array.chunks, chunks))
+    keys = {
+        place: [(array.name, *block) for block in _blocks(box, wanted)]
+        for place, box in boxes.items()
+    }
+    keys = {place: loaded for place, loaded in keys.items() if loaded}
+    tasks = optimized(array.dask, list(itertools.chain.from_iterable(keys.values())))
+    own, shared = _split_by_chunk(tasks, list(keys.values()))
+    renamed = {key: (f"{name}-input", n) for n, key in enumerate(shared)}
+    layers: dict[str, Any] = {name: TaskLayer({})}
+    depends: dict[str, set[str]] = {name: set()}
+    if renamed:
+        inputs = {new: with_other_inputs(tasks[old], renamed, new) for old, new in renamed.items()}
+        layers[f"{name}-input"], depends[f"{name}-input"] = TaskLayer(inputs), set()
+        depends[name] = {f"{name}-input"}
+    joined: dict[Key, Any] = {}
+    for number, (place, loaded) in enumerate(keys.items()):
+        box = boxes[place]
+        inside = {k: with_other_inputs(tasks[k], renamed, k) for k in own[number]}
+        needed = [renamed.get(k, k) for k in loaded]
+        sizes = tuple(tuple(axis[part]) for axis, part in zip(array.chunks, box, strict=True))
+        present = None if wanted is None else wanted[box[: wanted.ndim]]
+        key = (name, *place)
+        joined[key] = in_one_task(key, _join, needed, inside, sizes, present, array.dtype)
+    layers[name] = TaskLayer(joined)
+    return GraphArray(HighLevelGraph(layers, depends), name, chunks, meta=array._meta)
+
+
+def _wanted_blocks(array: GraphArray, roi: BoolArray | None) -> BoolArray | None:
+    """Return which navigation chunks have a selected frame; None if all chunks are loaded."""
+    if roi is None or not isinstance(array._meta, np.ndarray):
+        return None
+    grid = Grid.of(array.chunks[: roi.ndim], roi)
+    wanted = np.zeros(math.prod(grid.numblocks), bool)
+    wanted[grid.selected] = True
+    return None if wanted.all() else wanted.reshape(grid.numblocks)
+
+
+def _boxes(
+    small: tuple[tuple[int, ...], ...], large: Chunks
+) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """Yield the place of each joined chunk, and the slices of its small chunks in their grid."""
+    axes = []
+    for sizes, joined in zip(small, large, strict=True):
+        # a chunk of size 0 belongs to the joined chunk that ends there
+        stops = np.searchsorted(np.cumsum(sizes), np.cumsum(joined), side="right").tolist()
+        axes.append([slice(*pair) for pair in itertools.pairwise([0, *stops])])
+    for place in itertools.product(*(range(len(axis)) for axis in axes)):
+        yield place, tuple(axis[k] for axis, k in zip(axes, place, strict=True))
+
+
+def _blocks(box: tuple[slice, ...], wanted: BoolArray | None) -> Iterator[tuple[int, ...]]:
+    """Yield the places of the small chunks of a joined chunk that are loaded, in C order."""
+    for block in itertools.product(*(range(part.start, part.stop) for part in box)):
+        if wanted is None or wanted[block[: wanted.ndim]]:
+            yield block
+
+
+def _split_by_chunk(
+    tasks: dict[Key, Any], groups: list[list[Key]]
+) -> tuple[list[list[Key]], list[Key]]:
+    """Return the keys of the tasks that only one group of keys needs, and those of all others."""
+    number_of: dict[Key, int] = {}
+    for number, keys in enumerate(groups):
+        todo = list(keys)
+        while todo:
+            key = todo.pop()
+            known = number_of.get(key)
+            if known in (number, SHARED):
+                continue
+            number_of[key] = number if known is None else SHARED
+            todo.extend(tasks[key].dependencies)
+    own: list[list[Key]] = [[] for _ in groups]
+    shared: list[Key] = []
+    for key, number in number_of.items():
+        (shared if number == SHARED else own[number]).append(key)
+    return own, shared
+
+
+def _join(
+    blocks: list[Any],
+    sizes: tuple[tuple[int, ...], ...],
+    present: BoolArray | None,
+    dtype: np.dtype[Any],
+) -> Any:
+    """Return one array from blocks in C order; `sizes` are those of the blocks along each axis.
+
+    `present` says which navigation blocks are in the list; None if all are.
+    """
+    given = iter(blocks)
+
+    def nested(place: tuple[int, ...]) -> Any:
+        axis = len(place)
+        if axis < len(sizes):
+            return [nested((*place, k)) for k in range(len(sizes[axis]))]
+        if present is None or present[place[: present.ndim]]:
+            return next(given)
+        return np.broadcast_to(
+            np.zeros((), dtype), tuple(size[k] for size, k in zip(sizes, place, strict=True))
+        )
+
+    if len(blocks) == 1 and present is None:
+        return blocks[0]
+    return join_blocks(nested(()))
