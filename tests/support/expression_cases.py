@@ -214,7 +214,7 @@ def placed():
 def cluster():
     from distributed import Client
 
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"):
         total, sums = ud.run_udf(X, [SumUDF(), SumSigUDF()])
         done, array = ud.compute(total, sums["intensity"] + 1)
     return same(done["intensity"], DATA.sum((0, 1))) and same(array, DATA.sum((2, 3)) + 1)
