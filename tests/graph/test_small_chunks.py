@@ -1,8 +1,10 @@
 """`merge_small`: one task for several small chunks, with the results of a rechunk."""
 
+import gc
 import itertools
 import math
 import threading
+import weakref
 
 import dask
 import dask.array as da
@@ -309,6 +311,25 @@ def test_memory_has_the_small_blocks_and_their_copy():
     small, joined = ud.explain(x, SumUDF()), ud.explain(x, SumUDF(), merge_small="1 MiB")
     assert small.bytes_per_task < 1 << 20
     assert joined.bytes_per_task >= 2 << 20
+
+
+def test_small_blocks_are_released_as_soon_as_they_are_copied():
+    alive, most = weakref.WeakValueDictionary(), []
+
+    def load(block_info=None):
+        block = np.ones((1, 4, 4))
+        alive[len(most)] = block
+        most.append(len(alive))
+        return block
+
+    x = da.map_blocks(load, chunks=((1,) * 20, (4,), (4,)), meta=np.ones((0, 0, 0)))
+    gc.disable()  # garbage would be collected too late
+    try:
+        ud.run_udf(x, SumUDF(), merge_small=4 * 128).compute(scheduler="synchronous")
+    finally:
+        gc.enable()
+    assert len(most) == 20
+    assert max(most) == 4
 
 
 @pytest.mark.full

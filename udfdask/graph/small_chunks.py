@@ -145,20 +145,27 @@ def _join(
 
     `present` says which navigation blocks are in the list; None if all are.
     """
-    given = iter(blocks)
-
-    def nested(place: tuple[int, ...]) -> Any:
-        axis = len(place)
-        if axis < len(sizes):
-            return [nested((*place, k)) for k in range(len(sizes[axis]))]
-        shape = tuple(size[k] for size, k in zip(sizes, place, strict=True))
-        if present is None or present[place[: present.ndim]]:
-            return _as_announced(next(given), shape, dtype)
-        return np.broadcast_to(np.zeros((), dtype), shape)
-
     if len(blocks) == 1 and present is None:
         return blocks[0]
-    return join_blocks(nested(()))
+    return join_blocks(_nested(iter(blocks), sizes, present, dtype, ()))
+
+
+# a function inside of `_join` would refer to itself, and keep the blocks until garbage is collected
+def _nested(
+    given: Iterator[Any],
+    sizes: tuple[tuple[int, ...], ...],
+    present: BoolArray | None,
+    dtype: np.dtype[Any],
+    place: tuple[int, ...],
+) -> Any:
+    """Return the blocks whose places start with `place` as nested lists, a level for each axis."""
+    axis = len(place)
+    if axis < len(sizes):
+        return [_nested(given, sizes, present, dtype, (*place, k)) for k in range(len(sizes[axis]))]
+    shape = tuple(size[k] for size, k in zip(sizes, place, strict=True))
+    if present is None or present[place[: present.ndim]]:
+        return _as_announced(next(given), shape, dtype)
+    return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def _as_announced(block: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
