@@ -1,8 +1,10 @@
 """`merge_small`: one task for several small chunks, with the results of a rechunk."""
 
+import gc
 import itertools
 import math
 import threading
+import weakref
 
 import dask
 import dask.array as da
@@ -15,6 +17,7 @@ import udf_zoo
 import udfdask as ud
 from suites import examples
 from udfdask.graph.small_chunks import join_small_chunks
+from udfdask.io import on_workers
 from udfdask.plan.small_chunks import joined_chunks
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF
 
@@ -230,7 +233,7 @@ def test_explain_says_when_it_pays():
     joined = ud.explain(x, SumUDF(), merge_small="1 MiB")
     assert joined.n_chunks == 4
     assert "merge_small='64" not in str(joined)
-    assert "smaller ones are joined" in str(joined)
+    assert "small chunks are joined by merge_small" in str(joined)
     large = da.zeros((128, 16, 512, 512), chunks=(1, 16, 512, 512), dtype="uint16")
     assert "merge_small" not in str(ud.explain(large, SumUDF()))
 
@@ -248,6 +251,7 @@ def test_bytes_read_are_those_of_the_small_chunks_with_selected_frames():
         ("much", "merge_small='much' is not a size"),
         (0, "at least 1 byte, not 0"),
         (-3, "at least 1 byte, not -3"),
+        ("1e400 MB", "is not a size"),
     ],
 )
 def test_bad_sizes(value, message):
@@ -274,3 +278,95 @@ def test_on_a_cluster_with_a_worker_for_each_half(client):
     for one, other in zip(found, expected, strict=True):
         for name in other:
             np.testing.assert_array_equal(one[name], other[name])
+
+
+def from_blocks(*blocks, dtype):
+    """Return an array that announces this dtype, and blocks of the shape of the first, for all."""
+    shape = blocks[0].shape
+    return da.concatenate([da.from_delayed(dask.delayed(b), shape, dtype) for b in blocks])
+
+
+def test_blocks_of_another_dtype_or_shape_are_treated_as_if_they_were_not_joined():
+    part = np.ones((2, 2, 4, 4), "int64")
+    for first, second in ((part, part + 0.5), (part + 0.5, part)):
+        x = from_blocks(first, second, dtype="float64")
+        sums = ud.run_udf(x, SumSigUDF(), merge_small="1 KiB").compute()["intensity"]
+        assert sums.sum() == 2.5 * part.size
+    for wrong, message in (
+        (part * 1j, "dtype float64 was announced, but one of dtype complex128 came"),
+        (part[:1], r"shape \(2, 2, 4, 4\) was announced, but one of shape \(1, 2, 4, 4\) came"),
+        (part[0], r"shape \(2, 2, 4, 4\) was announced, but one of shape \(2, 4, 4\) came"),
+    ):
+        x = from_blocks(part, wrong, part, dtype="float64")
+        with pytest.raises(ud.UDFError, match=message):
+            ud.run_udf(x, SumUDF(), merge_small="1 MiB").compute(scheduler="synchronous")
+        # only the blocks along the axes decide about the shape that dask would give
+        y = da.concatenate([from_blocks(part, part, part, dtype="float64"), x], axis=1)
+        with pytest.raises(ud.UDFError, match=message):
+            ud.run_udf(y, SumUDF(), merge_small="1 MiB").compute(scheduler="synchronous")
+
+
+def test_memory_has_the_small_blocks_and_their_copy():
+    x = da.zeros((128, 4, 64, 64), chunks=(1, 4, 64, 64), dtype="uint16")
+    small, joined = ud.explain(x, SumUDF()), ud.explain(x, SumUDF(), merge_small="1 MiB")
+    assert small.bytes_per_task < 1 << 20
+    assert joined.bytes_per_task >= 2 << 20
+
+
+def test_small_blocks_are_released_as_soon_as_they_are_copied():
+    alive, most = weakref.WeakValueDictionary(), []
+
+    def load(block_info=None):
+        block = np.ones((1, 4, 4))
+        alive[len(most)] = block
+        most.append(len(alive))
+        return block
+
+    x = da.map_blocks(load, chunks=((1,) * 20, (4,), (4,)), meta=np.ones((0, 0, 0)))
+    gc.disable()  # garbage would be collected too late
+    try:
+        ud.run_udf(x, SumUDF(), merge_small=4 * 128).compute(scheduler="synchronous")
+    finally:
+        gc.enable()
+    assert len(most) == 20
+    assert max(most) == 4
+
+
+@pytest.mark.full
+def test_blocks_that_a_cluster_has_already(client):
+    x = da.from_array(VALUES, chunks=(1, 2, 4, 4))
+    (persisted,) = ud.persist(x + 1 - 1, scheduler=client)
+    scattered = da.from_delayed(dask.delayed(client.scatter(VALUES)), VALUES.shape, VALUES.dtype)
+    copied = dask.delayed(np.copy)(client.scatter(VALUES))
+    arrays = [
+        persisted,
+        persisted + 0,
+        scattered.rechunk((1, 2, 4, 4)),
+        da.from_delayed(copied, VALUES.shape, VALUES.dtype).rechunk((1, 2, 4, 4)),
+    ]
+    for least in (300, "1 MiB"):
+        for y in arrays:
+            total = ud.run_udf(y, SumUDF(), merge_small=least).compute(scheduler=client)
+            np.testing.assert_array_equal(total["intensity"], VALUES.sum((0, 1)))
+    later = ud.run_udf(persisted, SumUDF(), merge_small=300)
+    del persisted, arrays, y  # the result needs the blocks
+    np.testing.assert_array_equal(later.compute(scheduler=client)["intensity"], VALUES.sum((0, 1)))
+
+
+@pytest.mark.full
+def test_placements_of_small_chunks_are_followed(client):
+    first, second = client.scheduler_info()["workers"]
+
+    def where(block):
+        from distributed import get_worker
+
+        return np.full_like(block, get_worker().address == second)
+
+    x = da.from_array(VALUES, chunks=(1, 2, 4, 4)).map_blocks(where, meta=VALUES[:0])
+    for halves in (4, 0, 8):
+        y = on_workers(x, lambda block, n=halves: second if block[0] >= n else first) + 0
+        sums = ud.run_udf(y, SumSigUDF(), merge_small=4 * 6 * 32).compute(scheduler=client)
+        np.testing.assert_array_equal(sums["intensity"] > 0, np.arange(8)[:, None] >= [halves] * 6)
+    split = on_workers(x, lambda block: (first, second)[block[0] % 2])
+    with pytest.raises(ud.UDFError, match="if merge_small joins them, choose a smaller size"):
+        ud.run_udf(split, SumSigUDF(), merge_small="1 MiB").compute(scheduler=client)

@@ -31,7 +31,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial
 from udfdask.graph.chunk_layers import Key
-from udfdask.graph.chunk_tasks import add_chunks, add_joined_chunks
+from udfdask.graph.chunk_tasks import add_chunks, add_chunks_of_all_groups
 from udfdask.graph.dask_internals import OutputTask, Task, TaskRef, optimized
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.merge_tasks import add_finalize, add_merges, add_parts
@@ -73,7 +73,7 @@ def build_chunks(plan: Plan, array: da.Array, replacement: Any, token: str) -> T
     `replacement` and `token` are those of `RunLayers`.
     """
     run = RunLayers(plan, array, replacement, token)
-    keys = add_joined_chunks(run)
+    keys = add_chunks_of_all_groups(run)
     return _optimized(*_with_source(run), keys)
 
 

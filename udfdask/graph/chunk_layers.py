@@ -17,6 +17,9 @@ from udfdask.plan.recipe import Recipe
 
 Key = tuple[Any, ...]
 
+PLACED_LAYER = "on-workers-"
+"""Part of the names of layers whose tasks can load data only on some workers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkLayerInfo:

@@ -38,7 +38,7 @@ def add_chunks(run: RunLayers) -> list[list[Key]]:
     return sources
 
 
-def add_joined_chunks(run: RunLayers) -> list[Key]:
+def add_chunks_of_all_groups(run: RunLayers) -> list[Key]:
     """Add the chunk tasks; return one key per chunk, with the partial results of all UDFs."""
     sources = add_chunks(run)
     by_group = [sources[group.numbers[0]] for group in run.groups]

@@ -16,8 +16,9 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
+from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
-from udfdask.graph.chunk_layers import Key
+from udfdask.graph.chunk_layers import PLACED_LAYER, Key
 from udfdask.graph.dask_internals import (
     GraphArray,
     TaskLayer,
@@ -39,7 +40,9 @@ def join_small_chunks(array: GraphArray, chunks: Chunks, roi: BoolArray | None) 
     a frame in `roi` are not loaded: zeros take their place.
     """
     wanted = _wanted_blocks(array, roi)
-    name = f"joined-{tokenize(array.name, chunks, wanted)}"
+    # the search for placements reads the names of layers first, and those of the array are lost
+    prefix = PLACED_LAYER if any(PLACED_LAYER in str(layer) for layer in array.dask.layers) else ""
+    name = f"{prefix}joined-{tokenize(array.name, chunks, wanted)}"
     boxes = dict(_boxes(array.chunks, chunks))
     keys = {
         place: [(array.name, *block) for block in _blocks(box, wanted)]
@@ -47,14 +50,20 @@ def join_small_chunks(array: GraphArray, chunks: Chunks, roi: BoolArray | None) 
     }
     keys = {place: loaded for place, loaded in keys.items() if loaded}
     tasks = optimized(array.dask, list(itertools.chain.from_iterable(keys.values())))
-    own, shared = _split_by_chunk(tasks, list(keys.values()))
+    own, shared, futures = _split_by_chunk(tasks, list(keys.values()))
     renamed = {key: (f"{name}-input", n) for n, key in enumerate(shared)}
     layers: dict[str, Any] = {name: TaskLayer({})}
     depends: dict[str, set[str]] = {name: set()}
+    if futures:
+        # futures that are arguments of tasks, such as scattered arrays, have no key in the graph
+        held = {key: array.dask[key] for key in futures if key in array.dask}
+        layers[f"{name}-futures"] = TaskLayer(held)
+        depends[f"{name}-futures"] = set()
+        depends[name].add(f"{name}-futures")
     if renamed:
         inputs = {new: with_other_inputs(tasks[old], renamed, new) for old, new in renamed.items()}
-        layers[f"{name}-input"], depends[f"{name}-input"] = TaskLayer(inputs), set()
-        depends[name] = {f"{name}-input"}
+        layers[f"{name}-input"], depends[f"{name}-input"] = TaskLayer(inputs), {*depends[name]}
+        depends[name].add(f"{name}-input")
     joined: dict[Key, Any] = {}
     for number, (place, loaded) in enumerate(keys.items()):
         box = boxes[place]
@@ -100,13 +109,20 @@ def _blocks(box: tuple[slice, ...], wanted: BoolArray | None) -> Iterator[tuple[
 
 def _split_by_chunk(
     tasks: dict[Key, Any], groups: list[list[Key]]
-) -> tuple[list[list[Key]], list[Key]]:
-    """Return the keys of the tasks that only one group of keys needs, and those of all others."""
+) -> tuple[list[list[Key]], list[Key], set[Key]]:
+    """Return the keys of tasks that only one group of keys needs, of other tasks, and of futures.
+
+    A future is a result that a cluster has already.
+    """
     number_of: dict[Key, int] = {}
+    futures: set[Key] = set()
     for number, keys in enumerate(groups):
         todo = list(keys)
         while todo:
             key = todo.pop()
+            if key not in tasks:
+                futures.add(key)
+                continue
             known = number_of.get(key)
             if known in (number, SHARED):
                 continue
@@ -116,7 +132,7 @@ def _split_by_chunk(
     shared: list[Key] = []
     for key, number in number_of.items():
         (shared if number == SHARED else own[number]).append(key)
-    return own, shared
+    return own, shared, futures
 
 
 def _join(
@@ -129,18 +145,34 @@ def _join(
 
     `present` says which navigation blocks are in the list; None if all are.
     """
-    given = iter(blocks)
-
-    def nested(place: tuple[int, ...]) -> Any:
-        axis = len(place)
-        if axis < len(sizes):
-            return [nested((*place, k)) for k in range(len(sizes[axis]))]
-        if present is None or present[place[: present.ndim]]:
-            return next(given)
-        return np.broadcast_to(
-            np.zeros((), dtype), tuple(size[k] for size, k in zip(sizes, place, strict=True))
-        )
-
     if len(blocks) == 1 and present is None:
         return blocks[0]
-    return join_blocks(nested(()))
+    return join_blocks(_nested(iter(blocks), sizes, present, dtype, ()))
+
+
+# a function inside of `_join` would refer to itself, and keep the blocks until garbage is collected
+def _nested(
+    given: Iterator[Any],
+    sizes: tuple[tuple[int, ...], ...],
+    present: BoolArray | None,
+    dtype: np.dtype[Any],
+    place: tuple[int, ...],
+) -> Any:
+    """Return the blocks whose places start with `place` as nested lists, a level for each axis."""
+    axis = len(place)
+    if axis < len(sizes):
+        return [_nested(given, sizes, present, dtype, (*place, k)) for k in range(len(sizes[axis]))]
+    shape = tuple(size[k] for size, k in zip(sizes, place, strict=True))
+    if present is None or present[place[: present.ndim]]:
+        return _as_announced(next(given), shape, dtype)
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+def _as_announced(block: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return a block with the announced dtype; raise if it has another shape or kind of dtype.
+
+    dask would cast all blocks to the dtype of the first one, and broadcast blocks that are smaller.
+    """
+    block = plain_block(block, "a chunk")
+    check_block(block, shape, dtype, "a chunk")
+    return block if block.dtype == dtype else block.astype(dtype)

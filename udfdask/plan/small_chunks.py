@@ -25,7 +25,7 @@ def check_merge_small(value: Any) -> int:
         )
     try:
         size = parse_bytes(value if isinstance(value, str) else int(value))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ArgumentValueError(
             f"merge_small={value!r} is not a size: write a number of bytes or a text such as "
             "'64 MiB'"

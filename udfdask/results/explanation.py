@@ -75,16 +75,18 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
     chunk_bytes = max_frames * sig.size * itemsize
     if recipe.by_sig_chunk:
         chunk_bytes = max_frames * itemsize * math.prod(max(c) for c in recipe.sig_chunks)
-    tile_bytes = sum(_copied_bytes(recipe_udf, plan, max_frames) for recipe_udf in recipe.udfs)
+    copied_bytes = sum(_copied_bytes(recipe_udf, plan, max_frames) for recipe_udf in recipe.udfs)
+    if plan.joined is not None:  # small blocks stay in memory until the last one is copied
+        copied_bytes += chunk_bytes
     buffers = sum(s.nbytes(max_frames, sig) for u in recipe.udfs for s in u.allocated.values())
-    per_task = chunk_bytes + tile_bytes + buffers
+    per_task = chunk_bytes + copied_bytes + buffers
     chunks = f"{grid.n_chunks} of {total} are read"
     if blocks > 1:
         chunks += f", each in {blocks} signal chunks"
     if grid.roi is not None:
         chunks += f"; {grid.n_frames} of {grid.size} frames selected"
     if plan.joined is not None:
-        chunks += "; smaller ones are joined, as merge_small asks"
+        chunks += "; small chunks are joined by merge_small"
     if_dense = " if they were dense" if recipe.native.is_sparse else ""
     order = ", one for each signal chunk of a chunk" if recipe.by_sig_chunk else ""
     lines = [
@@ -94,7 +96,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         f"tasks     {n_tasks}{order}",
         (
             f"memory    {format_bytes(per_task)} in the largest task{if_dense}: "
-            f"{format_bytes(chunk_bytes)} of data, {format_bytes(tile_bytes)} of copies, "
+            f"{format_bytes(chunk_bytes)} of data, {format_bytes(copied_bytes)} of copies, "
             f"{format_bytes(buffers)} of buffers"
         ),
         f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",

@@ -17,15 +17,13 @@ from dask import base
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals import BlockLayer, PerBlock, graph_array, make_array
 
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]
 Workers = Addresses | Mapping[int | Block, Addresses] | Callable[[Block], Addresses | None] | None
 """Possible values of `workers`."""
-
-PREFIX = "on-workers-"
-"""Prefix of the names of layers with placements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     array = graph_array(array)
     blocks = list(itertools.product(*map(range, array.numblocks)))
     placements = _by_block(workers, blocks, array.numblocks)
-    name = f"{PREFIX}{base.tokenize(array.name, [placements[block] for block in blocks])}"
+    name = f"{PLACED_LAYER}{base.tokenize(array.name, [placements[block] for block in blocks])}"
     layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, PerBlock(placements))
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
     placed: da.Array = make_array(graph, name, array.chunks, array._meta)

@@ -17,10 +17,10 @@ from typing import Any
 from dask.core import reverse_dict
 
 from udfdask.errors import ArgumentValueError
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks
+from udfdask.graph.chunk_layers import PLACED_LAYER, ChunkBlockwise, ChunkTasks
 from udfdask.graph.dask_internals import OutputTask, TaskLayer, alias_target, task_contents
 from udfdask.plan.device_groups import CUDA_CHUNK_LAYER, Group
-from udfdask.scheduling.workers.block_placement import PREFIX, Placement
+from udfdask.scheduling.workers.block_placement import Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def is_restricted(graph: Any) -> bool:
     for layer in layers.values():
         if type(layer) is TaskLayer:  # dask.optimize makes one layer of all tasks
             names |= {layer_name(key) for key in layer}
-    return any(PREFIX in name or CUDA_CHUNK_LAYER in name for name in names)
+    return any(PLACED_LAYER in name or CUDA_CHUNK_LAYER in name for name in names)
 
 
 def device_udfs(collections: Iterable[Any]) -> list[str]:
@@ -103,9 +103,12 @@ def _common_workers(key: Any, placements: list[set[str]]) -> set[str]:
     """Return the workers that can load all blocks of a task."""
     allowed = set.intersection(*placements)
     if not allowed:
+        different = sorted({tuple(sorted(placement)) for placement in placements})[:4]
         raise ArgumentValueError(
-            f"task {key!r} loads blocks of several arrays, but no worker can load all of them: "
-            f"{placements}. Allow one worker to load all of them, or rechunk one of the arrays"
+            f"task {key!r} loads several blocks, but no worker can load all of them: they are "
+            f"on {different}. "
+            "Allow one worker to load all of them. If they belong to several arrays, rechunk one "
+            "of these; if merge_small joins them, choose a smaller size or leave it out"
         )
     return allowed
 
