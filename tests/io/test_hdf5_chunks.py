@@ -1,5 +1,7 @@
 """Chunks of HDF5 files that are read without HDF5: the values that h5py reads."""
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -238,6 +240,30 @@ def test_values_that_this_process_writes_after_opening(tmp_path, options):
         with pytest.raises(FileFormatError, match="has changed since it was opened"):
             array.compute(scheduler="synchronous")
         assert (open_file(path).array[3].compute(scheduler="synchronous") == 1).all()
+
+
+@pytest.mark.parametrize("swmr", [False, True])
+def test_a_file_to_which_another_process_writes(tmp_path, swmr):
+    path = tmp_path / "a.h5"
+    program = f"""
+import h5py, os
+file = h5py.File({str(path)!r}, "w", libver="latest")
+file["scan"] = [[1, 2], [3, 4]]
+if {swmr}:
+    file.swmr_mode = True
+print(flush=True)
+input()
+file.flush()
+os._exit(0)  # a crash: the file is not closed
+"""
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        writer.stdout.readline()
+        with pytest.raises(FileFormatError, match="open in a program that writes to it"):
+            open_file(path)
+        writer.communicate(b"\n")
+    with pytest.raises(FileFormatError, match="h5clear -s"):
+        open_file(path)
 
 
 def test_files_that_other_threads_open_and_close(tmp_path):

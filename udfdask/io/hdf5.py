@@ -165,7 +165,7 @@ def open_hdf5(
     except ImportError as error:
         raise missing_package("h5py", purpose=f"reading {file.name}") from error
     identity = FileIdentity.of(file)  # before the file is opened, so that a change is noticed
-    with reading(file, "HDF5"), h5py.File(file, "r") as opened:
+    with reading(file, "HDF5"), _not_being_written(file), h5py.File(file, "r") as opened:
         name = _dataset_name(opened, dataset, file)
         h5_dataset = opened[name]
         source = _source(h5_dataset, name, identity)
@@ -183,6 +183,20 @@ def open_hdf5(
         title=file.stem,
         axes=axes,
     )
+
+
+@contextlib.contextmanager
+def _not_being_written(file: Path) -> Iterator[None]:
+    """Say what to do if HDF5 does not open a file because another program writes to it."""
+    try:
+        yield
+    except OSError as error:
+        if not isinstance(error, BlockingIOError) and "already open for write" not in str(error):
+            raise
+        raise FileFormatError(
+            f"{file} is open in a program that writes to it: close it there. If there is no such "
+            f"program, because it has crashed, run: h5clear -s {file}"
+        ) from error
 
 
 def take_over(array: da.Array, identity: FileIdentity) -> HDF5Dataset | None:

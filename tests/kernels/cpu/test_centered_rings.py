@@ -79,3 +79,15 @@ def test_a_ring_larger_than_any_frame(r):
     sums, covered = found(tile, (0, 0), np.full((2, 2), 2.25), r, 0.0, 1)
     np.testing.assert_array_equal(covered, 35)
     np.testing.assert_array_equal(sums[:, 0], tile.sum(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_rings_much_thinner_than_a_pixel(n):
+    tile = sample("u2", (2, 15, 17))
+    centers = np.array([[7.0, 8.0], [6.3, 30.1]])
+    for inner, thickness in ((3.0, 1e-9), (0.0, 1e-12), (0.0, 1e-320)):
+        rings = inner + n * thickness, inner, n
+        sums, covered = found(tile, (0, 0), centers, *rings)
+        wanted, weights = plain(tile, (0, 0), centers, *rings)
+        np.testing.assert_allclose(covered, weights, rtol=1e-12, atol=1e-10)
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-6)

@@ -41,8 +41,10 @@ def add_rings_about(
     thickness and start at the inner radius; the weights are those of `radial_bins`. `centers` has
     the shape (frames, 2), float64; if a center is not finite, its sums are NaN.
     """
-    # a pixel is in rings whose middle radius is in an interval of the length thickness + 1
-    pairs = (math.ceil((thickness + 1) / thickness) + 1) // 2
+    # A pixel is in rings whose middle radius is in an interval of the length thickness + 1. These
+    # can be billions if rings are very thin, but only those that exist count.
+    reached = min((thickness + 1) / thickness, sums.shape[1])
+    pairs = (math.ceil(reached) + 1) // 2
     thin = True if thickness < 1 else None
     row = window[3] + SETS
     buffers = np.empty(row, np.int32), np.empty(row), np.empty(row), np.empty(row)
@@ -187,7 +189,7 @@ def _find_narrow(
 
     Write the places as `_find_wide` does, and the weights in both rings.
     """
-    per_pixel = 1 / thickness
+    per_pixel = min(1 / thickness, 1e300)  # finite: infinity times 0 has no ring
     sets = np.int32(SETS)
     most = thickness / 2 + 0.5
     for j in range(n):
@@ -195,13 +197,12 @@ def _find_narrow(
         x = dx + np.float64(column)
         d = math.sqrt(dy * dy + x * x)
         ring = np.floor((d - inner - 0.5) * per_pixel)
-        ring = min(max(ring, np.float64(-2 * pairs)), np.float64(n_rings)) + 2 * pair
+        ring = min(max(ring, 0.0), np.float64(n_rings)) + 2 * pair
         distance = d - inner - (ring + 0.5) * thickness
         nearer = min(max(most - abs(distance), 0.0), 1.0)
-        farther = min(max(most - abs(distance - thickness), 0.0), 1.0)
+        high[j] = min(max(most - abs(distance - thickness), 0.0), 1.0)
         central = d < 0.5 and inner < 0.5
         low[j] = 1 - inner if central and ring == 0 else nearer
-        high[j] = 1 - inner if central and ring == -1 else farther
         place = plus(np.int32(ring), np.int32(2 * pairs))
         rings[j] = plus(times(place, sets), np.int32(column & (SETS - 1)))
 
