@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites import examples
-from udfdask.io.lazy_source import DECODED_BYTES, FileArray, choose_chunks
+from udfdask.io.lazy_source import LEAST_BYTES, FileArray, choose_chunks
 
 MIB = 1 << 20
 
@@ -74,4 +74,19 @@ def test_many_automatic_chunks_are_not_too_small():
             found = chosen(shape, (step, step, 128, 128))
             blocks = math.prod(math.ceil(n / c) for n, c in zip(shape, found, strict=True))
             assert blocks <= max(2.5 * 4096, 2.5 * math.prod(shape) * 2 / (128 * MIB))
-            assert math.prod(found) * 2 >= DECODED_BYTES / 2
+            assert math.prod(found) * 2 >= LEAST_BYTES / 2
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(st.integers(1, 3000), st.integers(1, 3000), st.sampled_from([16, 64, 128, 256]))
+def test_no_thread_has_much_more_of_a_mapped_file_than_others(rows, columns, side):
+    shape = (rows, columns, side, side)
+    found = chosen(shape, None)
+    assert found[2:] == shape[2:]
+    nbytes, block = math.prod(shape) * 2, math.prod(found) * 2
+    assert block <= 128 * MIB
+    if nbytes >= 8 * LEAST_BYTES:
+        # dask gives each of two threads the next block when it is ready
+        assert block <= nbytes / 6
+    if nbytes >= LEAST_BYTES and side < 256:
+        assert block >= LEAST_BYTES / 2

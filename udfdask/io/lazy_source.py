@@ -18,15 +18,20 @@ from udfdask.io.file_identity import FileIdentity
 
 Chunks = tuple[tuple[int, ...], ...]
 
-DECODED_BYTES, DECODED_FRAMES, MOST_DECODED = 16 << 20, 64, 4096
-"""Blocks of stored chunks have 16 MiB: such blocks stay in the cache until they are processed, and
-malloc gives the memory of the last block to the next one without page faults. Two threads sum HDF5
-chunks without compression in half the time that they need in blocks of 128 MiB; blosc, lzf and zstd
-take 10 to 25 % less CPU time.
+LEAST_BYTES, LEAST_FRAMES = 16 << 20, 64
+"""Automatic blocks have at least 16 MiB, because each task takes dask about 0.2 ms, and at least 64
+frames, because it returns results of the size of a frame. dask's ``array.chunk-size`` is the limit.
+"""
 
-Blocks are larger if they would contain less than 64 frames, because each task returns results of
-the size of a frame, and if there would be more than about 4096 blocks. dask's ``array.chunk-size``
-is the limit."""
+MANY_MAPPED = 16
+"""Blocks of a file that is mapped are larger than `LEAST_BYTES` if there would be more than about
+16 of them: with fewer, some threads would have less to do than others."""
+
+MANY_DECODED = 4096
+"""Blocks of stored chunks are larger only if there would be more than about 4096 of them. Blocks of
+16 MiB stay in the cache until they are processed, and malloc gives the memory of the last block to
+the next one without page faults. Two threads sum HDF5 chunks without compression in half the time
+that they need in blocks of 128 MiB; blosc, lzf and zstd take 10 to 25 % less CPU time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,17 +108,16 @@ def choose_chunks(
     if 0 in shape:
         return _normalize(-1, shape, dtype, None)
     nav, item, most = len(shape) - sig_dims, dtype.itemsize, chunk_bytes()
-    frame = math.prod(shape[nav:]) * item
+    frame, frames = math.prod(shape[nav:]) * item, math.prod(shape[:nav])
+    many = MANY_MAPPED if stored is None else MANY_DECODED
+    room = min(most, max(LEAST_BYTES, LEAST_FRAMES * frame, frames * frame // many))
     if stored is None:
         unit = *(1,) * nav, *shape[nav:]
-        room = most if nbytes is None else nbytes
+        room = room if nbytes is None else nbytes
     else:
         # a stored chunk can be larger than the array
         stored = tuple(min(chunk, size) for chunk, size in zip(stored, shape, strict=True))
         unit = *stored[:nav], *shape[nav:]
-        frames = math.prod(shape[:nav])
-        wanted = max(DECODED_BYTES, DECODED_FRAMES * frame, frames // MOST_DECODED * frame)
-        room = min(most, wanted)
         if math.prod(unit) * item > most:
             unit, room = stored, most
     return _normalize(_joined(shape, unit, room // item), shape, dtype, stored)

@@ -57,7 +57,7 @@ def from_raw(
         Bytes to skip before and after each frame.
     chunks : int, str or tuple
         Chunks in any form that dask accepts. ``"auto"``: whole frames that are next to each other
-        in the file, up to dask's ``array.chunk-size`` (128 MiB).
+        in the file, about 16 chunks from 16 MiB up to dask's ``array.chunk-size`` (128 MiB).
     workers : str, sequence, mapping or callable, optional
         Workers of a cluster that can load each block, as in `on_workers`.
 
