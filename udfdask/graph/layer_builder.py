@@ -11,7 +11,6 @@ import dask.array as da
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import Task, TaskLayer, TaskRef, loaded_again
 from udfdask.graph.shared_recipe import is_small, shared_recipe
-from udfdask.graph.small_chunks import join_small_chunks
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe
@@ -37,6 +36,8 @@ class RunLayers:
             # With shared loading, every chunk would stay in memory until the parameter is computed.
             array = loaded_again(array, self.token)
         if plan.joined is not None:
+            from udfdask.graph.small_chunks import join_small_chunks  # most runs never need it
+
             array = join_small_chunks(array, plan.joined, self.recipe.grid.roi)
         self.array = array
         self.layers: dict[str, Any] = {}

@@ -8,7 +8,6 @@ from dask.utils import format_bytes, parse_bytes
 
 from udfdask.plan.make_recipe import MANY_BLOCKS
 from udfdask.plan.recipe import Recipe
-from udfdask.plan.small_chunks import joined_chunks
 
 SMALL_BLOCKS = ((10_000, 1 << 20), (50_000, 1 << 24))
 """A plan warns above this number of blocks, if they have fewer bytes than this on average.
@@ -105,6 +104,8 @@ def _blocks(recipe: Recipe) -> tuple[int, int]:
 
 def _merge_small_call(recipe: Recipe) -> str:
     """Return the argument that joins small chunks, and the number of tasks that it leaves."""
+    from udfdask.plan.small_chunks import joined_chunks  # few runs need it
+
     chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
     joined = joined_chunks(chunks, recipe.dtype.itemsize, parse_bytes(GOOD_JOINED_SIZE))
     count = math.prod(len(sizes) for sizes in joined)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.array.core import Array as GraphArray
@@ -33,11 +33,13 @@ from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.merge_tree import check_split_every
 from udfdask.plan.recipe import Recipe
 from udfdask.plan.shared_loading import needs_most_blocks, shares_data
-from udfdask.plan.small_chunks import Chunks, check_merge_small, joined_chunks
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import is_lazy, lazy_places
+
+if TYPE_CHECKING:
+    from udfdask.plan.small_chunks import Chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +97,7 @@ def make_plan(
     fan_in = config.split_every() if split_every is None else split_every
     check_split_every(fan_in, "split_every")
     n_nav = array.ndim - sig_dims
-    joined = None
-    if least := check_merge_small(merge_small):
-        chunks = joined_chunks(array.chunks, array.dtype.itemsize, least)
-        joined = None if chunks == array.chunks else chunks
+    joined = None if merge_small is None else _joined_chunks(array, merge_small)
     chunks = joined or array.chunks
     selected = normalize_roi(roi, array.shape[:n_nav])
     memory = config.worker_memory()
@@ -142,6 +141,15 @@ def make_plan(
         files=files,
         warnings=cost_warnings(recipe, task_limit),
     )
+
+
+def _joined_chunks(array: GraphArray, merge_small: Any) -> Chunks | None:
+    """Return the chunks of an array after small ones are joined; None if they do not change."""
+    from udfdask.plan.small_chunks import check_merge_small, joined_chunks  # few runs need it
+
+    least = check_merge_small(merge_small)
+    chunks = joined_chunks(array.chunks, array.dtype.itemsize, least)
+    return None if chunks == array.chunks else chunks
 
 
 def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:

@@ -16,9 +16,7 @@ Chunks = tuple[tuple[int, ...], ...]
 
 
 def check_merge_small(value: Any) -> int:
-    """Return the least size of a joined chunk in bytes; 0 if no chunks are joined."""
-    if value is None:
-        return 0
+    """Return the least size of a joined chunk in bytes."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer, str)):
         raise ArgumentTypeError(
             f"merge_small must be a number of bytes or a text such as '64 MiB', not {value!r}"

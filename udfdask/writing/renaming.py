@@ -26,10 +26,16 @@ def rename_to_free(source: Path, target: Path) -> None:
     """Rename; raise FileExistsError if the target already exists."""
     if _rename(source, target, flag=0):
         return
-    # Without the system call, another process can create the target between these two steps.
+    taken = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-    source.rename(target)
+        raise taken
+    # Without the system call, another process can create the target between these two steps.
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise taken from error
+        raise
 
 
 def flush(path: Path) -> None:

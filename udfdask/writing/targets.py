@@ -58,10 +58,30 @@ class Target:
 
     def check(self) -> None:
         """Raise if an existing target must not be replaced."""
+        while True:
+            try:
+                status = self.path.lstat()
+            except FileNotFoundError:
+                return
+            try:
+                self._check_existing(status)
+            except Exception:
+                # another writer may have moved it meanwhile: then the next one is checked
+                if self._is_at_target(status):
+                    raise
+            else:
+                return
+
+    def _is_at_target(self, status: os.stat_result) -> bool:
+        """Return whether the target is still the file or folder that has this status."""
         try:
-            status = self.path.lstat()
+            now = self.path.lstat()
         except FileNotFoundError:
-            return
+            return False
+        return (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino)
+
+    def _check_existing(self, status: os.stat_result) -> None:
+        """Raise if an existing target, which has this status, must not be replaced."""
         self._check_kind(status)
         if not self.overwrite:
             raise FileExistsError(
