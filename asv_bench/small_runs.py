@@ -113,7 +113,7 @@ def overhead_table(rounds: int) -> str:
     """Return the table of runs over eight tiny chunks."""
     best = overheads("uint16", rounds)
     lines = [
-        f"| eight chunks of 4 frames of {SIG[0]} x {SIG[1]} | time | beside dask | at most | |",
+        "| eight chunks of 4 small frames | time | divided by that of dask | goal: at most | |",
         "|---" * 5 + "|",
         f"| `x.sum(axis=(0, 1))` in dask | {best['dask'] * 1e3:.1f} ms | 1.00 | | |",
     ]

@@ -26,7 +26,7 @@ the rest of udfdask:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,15 +186,20 @@ def optimized_together(collections: Any) -> OptimizedTasks:
     # it may still contain legacy tasks, bare values, and tasks that are not needed any more
     given = dict(expression.__dask_graph__())
     every = convert_legacy_graph(given)
-    tasks: dict[Any, GraphNode] = {}
+    futures = {key: given[key] for key in given.keys() - every.keys()}
+    return OptimizedTasks(tasks=_needed(keys, every), futures=futures, keys=keys)
+
+
+def _needed(keys: Iterable[Any], tasks: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return those of some tasks that keys need, directly or not."""
+    needed: dict[Any, Any] = {}
     todo = list(keys)
     while todo:
         key = todo.pop()
-        if key in every and key not in tasks:
-            tasks[key] = every[key]
-            todo.extend(every[key].dependencies)
-    futures = {key: given[key] for key in given.keys() - every.keys()}
-    return OptimizedTasks(tasks=tasks, futures=futures, keys=keys)
+        if key in tasks and key not in needed:
+            needed[key] = tasks[key]
+            todo.extend(tasks[key].dependencies)
+    return needed
 
 
 def task_contents(part: Any) -> tuple[Any, ...] | None:
@@ -274,15 +279,8 @@ def in_one_task(
     ):
         # dask runs tasks that are arguments of a task one after another, and plans nothing
         return Task(key, function, List(*(tasks.get(k, TaskRef(k)) for k in chosen)), *arguments)
-    needed: dict[Any, Any] = {}
-    todo = list(keys)
-    while todo:
-        k = todo.pop()
-        if k in tasks and k not in needed:
-            needed[k] = tasks[k]
-            todo.extend(tasks[k].dependencies)
     last = Task(("last", key), function, List(*map(TaskRef, keys)), *arguments)
-    return Task.fuse(*needed.values(), last, key=key)
+    return Task.fuse(*_needed(keys, tasks).values(), last, key=key)
 
 
 def _resolved(key: Any, tasks: Mapping[Any, Any]) -> Any:

@@ -36,8 +36,8 @@ SHARED = -1
 def join_small_chunks(array: GraphArray, chunks: Chunks, roi: BoolArray | None) -> GraphArray:
     """Return the same array with larger chunks, each of which is one task.
 
-    `chunks` must have borders at borders of the present chunks only. Chunks of NumPy arrays without
-    a frame in `roi` are not loaded: zeros take their place.
+    Each of `chunks` consists of whole chunks of the array. Chunks of NumPy arrays without a frame
+    in `roi` are not loaded: zeros take their place.
     """
     wanted = _wanted_blocks(array, roi)
     # the search for placements reads the names of layers first, and those of the array are lost

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
 from udfdask.writing.scratch import clean_up, scratch_for
 from udfdask.writing.stores import foreign_entry, store_root
 
@@ -65,7 +65,7 @@ class Target:
                 return
             try:
                 self._check_existing(status)
-            except Exception:
+            except (OSError, UDFError):
                 # another writer may have moved it meanwhile: then the next one is checked
                 if self._is_at_target(status):
                     raise
