@@ -9,7 +9,7 @@ from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.convert import in_backend
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.table import backend_of
-from udfdask.cache import OncePerProcess
+from udfdask.once_per_process import OncePerProcess
 from udfdask.chunk.device_context import chunk_device, merge_device
 from udfdask.chunk.frames.open_source import source_of
 from udfdask.chunk.frames.source import FrameSource, signal_windows

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.backends.pydata_sparse import gcxs_rows, gcxs_to_csr
-from udfdask.cache import OncePerProcess
+from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import FileFormatError
 from udfdask.io.lazy_source import FileArray
 from udfdask.io.memmap import MappedArray, Values

@@ -17,7 +17,7 @@ import dask.array as da
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.cache import OncePerProcess
+from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.choose_dataset import Candidate, choose_dataset, listing, unknown_dataset
 from udfdask.io.chunk_decoders import DamagedChunk

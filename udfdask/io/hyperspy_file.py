@@ -14,7 +14,7 @@ from typing import Any
 import dask.array as da
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.cache import OncePerProcess
+from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.graph.dask_internals import compute_here
 from udfdask.io.check_length import check_after, check_before

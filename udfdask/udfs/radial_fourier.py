@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.cache import OncePerProcess
+from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.masks import bounding_radius

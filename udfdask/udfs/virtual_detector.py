@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from udfdask.arrays.geometry.shapes import Shape
-from udfdask.cache import OncePerProcess
+from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly

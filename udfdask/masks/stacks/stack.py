@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from udfdask.cache import OncePerProcess
+from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.stacks.formats import Sparse
