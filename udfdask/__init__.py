@@ -14,8 +14,10 @@ from udfdask.errors import (
     DeviceError,
     FileFormatError,
     InvalidMaskError,
+    JournalError,
     MissingMergeError,
     NotAvailableError,
+    RunTimeoutError,
     SumOverflowError,
     UDFError,
     UDFException,
@@ -28,6 +30,7 @@ from udfdask.results.result import Result
 from udfdask.run.map_frames import map_frames
 from udfdask.run.resources import get_resources
 from udfdask.run.run_udf import compute, explain, persist, run_udf
+from udfdask.scheduling.keep_results import cache
 from udfdask.scheduling.progress import ProgressReporter, ProgressState
 from udfdask.types import (
     UDFFrameMixin,
@@ -57,12 +60,14 @@ __all__ = [
     "Explanation",
     "FileFormatError",
     "InvalidMaskError",
+    "JournalError",
     "MissingMergeError",
     "NotAvailableError",
     "ProgressReporter",
     "ProgressState",
     "Promises",
     "Result",
+    "RunTimeoutError",
     "Shape",
     "Slice",
     "Snapshot",
@@ -81,6 +86,7 @@ __all__ = [
     "UDFWarning",
     "UndeclaredBufferError",
     "__version__",
+    "cache",
     "compute",
     "count_nonzero",
     "explain",

@@ -28,6 +28,8 @@ DEFAULTS: dict[str, Any] = {
     "cuda-device": 0,
     "resources-timeout": 60,
     "map-files": True,
+    "cache-folder": None,
+    "cache-limit": "20 GB",
 }
 
 
@@ -106,6 +108,21 @@ def split_every() -> int | bool:
 def threads_per_task() -> int:
     """Return the number of threads that BLAS, OpenMP and numba can use inside a task."""
     return _get_int("threads-per-task", 1)
+
+
+def cache_folder() -> str | None:
+    """Return the folder in which partial results are kept, or None to keep none."""
+    value = _get("cache-folder")
+    if value is not None and not isinstance(value, (str, os.PathLike)):
+        raise ArgumentValueError(
+            f"config udfdask.cache-folder must be the path of a folder, or None, not {value!r}"
+        )
+    return None if value is None else str(value)
+
+
+def cache_limit() -> int:
+    """Return the largest size of the cache in bytes."""
+    return _get_bytes("cache-limit")
 
 
 def worker_memory() -> int | None:

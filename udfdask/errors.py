@@ -10,9 +10,11 @@ The tree, with the builtin exception that also catches each class::
     ├── UndeclaredBufferError  KeyError             a result that was never declared
     ├── NotAvailableError      AttributeError       something used before it exists
     ├── FileFormatError        ValueError           a file that cannot be read
+    ├── JournalError           ValueError           a journal of another run, or one in use
     ├── SumOverflowError       OverflowError        a sum of integers that does not fit 64 bits
     ├── DeviceError            RuntimeError         CUDA is needed but not available
     ├── ClusterError           RuntimeError         a cluster lost its scheduler, or data
+    ├── RunTimeoutError        TimeoutError         a run took longer than its `timeout=`
     └── UDFRunCancelled                             a run that was stopped before its end
 
     UDFWarning (UserWarning)                        a plan that is slow or needs much memory
@@ -97,6 +99,10 @@ class FileFormatError(UDFError, ValueError):
     """A file exists, but udfdask cannot read it in the requested way."""
 
 
+class JournalError(UDFError, ValueError):
+    """A journal belongs to another run, is damaged, or is used by another process."""
+
+
 class SumOverflowError(UDFError, OverflowError):
     """A sum of integers needs more than 64 bits, so its result would be wrong."""
 
@@ -107,6 +113,10 @@ class DeviceError(UDFError, RuntimeError):
 
 class ClusterError(UDFError, RuntimeError):
     """A cluster lost its scheduler, or data that a run needs, before the end of the run."""
+
+
+class RunTimeoutError(UDFError, TimeoutError):
+    """A run took longer than its `timeout=`; the message names the UDFs and chunks that ran."""
 
 
 class UDFRunCancelled(UDFError):

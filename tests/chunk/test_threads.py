@@ -1,8 +1,12 @@
 """Law 12: libraries keep to a task's share of threads; their old limits are restored."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import dask
 import dask.array as da
@@ -245,3 +249,26 @@ def test_cheap():
         with limiter.limit(1):
             pass
     assert (time.perf_counter() - start) / 100 < 2e-3
+
+
+@pytest.mark.full
+def test_openmp_that_numba_loads_in_the_first_task():
+    """Nobody has used numba before: its first use loads OpenMP with the threads of a machine."""
+    code = """
+import numba
+from threadpoolctl import threadpool_info
+from udfdask.chunk.thread_limits import limiter
+with limiter.limit(1):
+    assert numba.get_num_threads() == 1
+    assert {library["num_threads"] for library in threadpool_info()} == {1}
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": "4"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+
+
+@pytest.mark.full
+def test_two_processes_with_two_threads():
+    """Two tasks at a time in each process: all libraries have one thread in each task."""
+    pytest.importorskip("distributed")
+    program = Path(__file__).parents[1] / "support" / "threads_on_a_cluster.py"
+    subprocess.run([sys.executable, program], check=True, timeout=300)

@@ -3,6 +3,10 @@
 If a new dask fails here, that module is what has to change.
 """
 
+import multiprocessing
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import dask
 import dask.array as da
 import numpy as np
@@ -222,6 +226,42 @@ def test_values_without_a_scheduler():
         (one,) = internals.compute_here(array[:1, :1])
     np.testing.assert_array_equal(done, np.arange(5.0, 13).reshape((2, 4)))
     assert one == [5.0]
+
+
+def set_up():
+    CALLS.append("set up")
+
+
+def seen_in_process():
+    return os.environ["PYTHONHASHSEED"], CALLS, multiprocessing.get_start_method()
+
+
+@pytest.mark.full
+def test_processes_as_dask_makes_them(monkeypatch):
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    got = []
+    with dask.config.set({"multiprocessing.initializer": set_up}):
+        for initializer in (None, set_up):
+            with internals.process_pool(1, initializer) as processes:
+                got.append(processes.submit(seen_in_process).result())
+        ours = dask.compute(dask.delayed(seen_in_process)(), scheduler="processes", num_workers=1)
+    assert got == [*ours, *ours]
+    assert ours[0][:2] == ("6640", ["set up"])
+
+
+def test_the_keys_of_a_batch():
+    keys = []
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, function, *arguments):
+            keys.append(internals.submitted_keys(arguments))
+            return super().submit(function, *arguments)
+
+    with Pool(2) as pool:
+        loaded().compute(scheduler="threads", pool=pool)
+        assert sorted(map(len, keys)) == [1] * len(keys)
+        assert {("load", k) for k in range(4)} <= {key for batch in keys for key in batch}
+    assert internals.submitted_keys(()) == internals.submitted_keys((3,)) == []
 
 
 def test_an_index_in_full():

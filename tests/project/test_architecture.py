@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "udfdask"
 # before it; the lines only group them for reading.
 ROOMS = """
 errors types
-cache config
+once_per_process config
 tokens writing
 arrays
 kernels plotting cluster
@@ -25,6 +25,7 @@ udfs
 plan
 chunk
 merge
+records
 graph
 scheduling
 io
@@ -35,7 +36,7 @@ cli __main__
 """.split()
 
 # The engine knows no single analysis.
-ENGINE = ["plan", "chunk", "merge", "graph", "scheduling", "results"]
+ENGINE = ["plan", "chunk", "merge", "records", "graph", "scheduling", "results"]
 FORBIDDEN = {room: {"udfs"} for room in ENGINE}
 
 # The rooms in which a heavy package may be imported at all.

@@ -102,7 +102,8 @@ RAISED = {
         lambda _: ud.run_udf(X, SumUDF(), roi=np.ones((4, 6), dtype="int64")),
     ),
 }
-WITH_TESTS_OF_THEIR_OWN = {"UDFRunCancelled", "ClusterError"}  # progressive runs, clusters
+# progressive runs, clusters, journals, time limits
+WITH_TESTS_OF_THEIR_OWN = {"UDFRunCancelled", "ClusterError", "JournalError", "RunTimeoutError"}
 
 
 def test_each_class_is_here():

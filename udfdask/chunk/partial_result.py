@@ -22,6 +22,8 @@ class Partial:
     """The chunk after the last one."""
     aux: dict[str, AnyArray]
     """The same rows of aux data, if a merge or `get_results` may need them."""
+    looked_beyond: bool = False
+    """Whether the UDF used `meta.roi` or other things that depend on the ROI outside its chunk."""
 
     @property
     def nbytes(self) -> int:

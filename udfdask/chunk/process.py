@@ -185,7 +185,8 @@ def _stacks(instances: list[Instance], chunk: int, depth: int) -> Iterator[tuple
     grid = instances[0].recipe.grid
     n_rows = grid.count(chunk)
     runs = [(0, n_rows)]
-    if any(instance.udf.contiguous_nav for instance in instances):
+    # all UDFs of the run count: results must not depend on which of them run together in a task
+    if instances[0].recipe.contiguous_nav:
         rows = grid.rows(chunk)
         if not isinstance(rows, range):
             breaks = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), n_rows]

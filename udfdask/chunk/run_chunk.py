@@ -9,7 +9,6 @@ from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.convert import in_backend
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.table import backend_of
-from udfdask.once_per_process import OncePerProcess
 from udfdask.chunk.device_context import chunk_device, merge_device
 from udfdask.chunk.frames.open_source import source_of
 from udfdask.chunk.frames.source import FrameSource, signal_windows
@@ -17,6 +16,7 @@ from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.process import process, process_signal_chunk
 from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.errors import ArgumentTypeError, UDFError
+from udfdask.once_per_process import OncePerProcess
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 from udfdask.types import AnyArray
@@ -137,7 +137,8 @@ def _join(
             else:
                 add_exactly(joined, part.arrays[name])
         arrays[name] = joined
-    return Partial(arrays, chunk, chunk + 1, ours[0].aux)
+    looked_beyond = any(part.looked_beyond for part in ours)
+    return Partial(arrays, chunk, chunk + 1, ours[0].aux, looked_beyond)
 
 
 def join_groups(groups: Sequence[Partials]) -> Partials:
@@ -197,21 +198,23 @@ def _shared_task_data(instance: Instance) -> dict[str, Any]:
     if not overrides(udf, "get_shared_task_data"):
         return {}
 
-    def make() -> dict[str, Any]:
+    def make() -> tuple[dict[str, Any], set[str]]:
         # without a cursor: the data must not depend on which chunk came first
-        cursor, udf.meta.cursor = udf.meta.cursor, None
+        udf.meta._position = None
         instance.view_all_aux()
         try:
             made = _call_for_dict(instance, "get_shared_task_data")
             instance.dense.wait()  # threads with other streams use the arrays without waiting
-            return made
+            return made, set(udf.meta._looks)
         finally:
-            udf.meta.cursor = cursor
+            udf.meta._position = instance.cursor
             instance.view_all()
 
     # CuPy arrays belong to the module that made them; tests replace it
     key = (run, instance.number, instance.backend, udf.xp)
-    made: dict[str, Any] = _shared.get(key, make) if run else make()
+    made: dict[str, Any]
+    made, looks = _shared.get(key, make) if run else make()
+    udf.meta._looks |= looks
     return made
 
 
@@ -241,4 +244,4 @@ def _end(instance: Instance) -> Partial:
         specs = instance.declared.allocated
         arrays = {k: in_backend(a, specs[k].backend(backend)) for k, a in arrays.items()}
     aux = instance.aux if instance.declared.carries_aux else {}
-    return Partial(arrays, *cursor.chunks, dict(aux))
+    return Partial(arrays, *cursor.chunks, dict(aux), bool(udf.meta._looks))

@@ -46,20 +46,20 @@ class ThreadLimiter:
 
     def _enter(self, threads: int) -> list[tuple[Any, int]]:
         """Limit this thread, and the process if this is the first task; return what to restore."""
+        own = []
+        numba = sys.modules.get("numba")
+        if numba is not None and hasattr(numba, "set_num_threads"):
+            before = numba.get_num_threads()  # its first call loads OpenMP, which is then limited
+            if before > threads:
+                numba.set_num_threads(threads)
+                own.append((numba, before))
         with self._lock:
             self._scan()
             self._inside += 1
             # for all tasks but the first, only a library that was just loaded still needs a limit
             self._saved += _lower_all(self._process_wide, threads)
             per_thread = self._per_thread
-        own = _lower_all(per_thread, threads)
-        numba = sys.modules.get("numba")
-        if numba is not None and hasattr(numba, "set_num_threads"):
-            before = numba.get_num_threads()
-            if before > threads:
-                numba.set_num_threads(threads)
-                own.append((numba, before))
-        return own
+        return own + _lower_all(per_thread, threads)
 
     def _leave(self, own: list[tuple[Any, int]]) -> None:
         """Restore this thread, and the process if this was the last task."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 
 from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
 from udfdask.cli.live import View, WindowView
-from udfdask.cli.options import CommandOptions, to_path, with_common_options
+from udfdask.cli.options import CommandOptions, to_path, to_timeout, with_common_options
 from udfdask.cli.outputs import Outputs
 from udfdask.cli.run_and_report import Live, run_in_one_pass
+from udfdask.cli.scheduler_option import check_scheduler
 from udfdask.cli.stopping import ending_when_asked
 from udfdask.cli.udf_option import CATALOGUE, Entry, plain_name, unknown
 from udfdask.errors import UDFWarning
@@ -21,7 +24,9 @@ from udfdask.graph.input_files import data_files
 from udfdask.io.open_file import open_file
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.displays import has_windows
+from udfdask.records.journal import journal_beside, remove_journal
 from udfdask.run.run_udf import explain as explain_run
+from udfdask.scheduling.keep_results import cache as cache_results
 
 
 @click.command(short_help="List the ready-made UDFs, or describe one.")
@@ -81,7 +86,24 @@ def explain(common: CommandOptions) -> None:
 
 @click.command(short_help="Run ready-made UDFs on a file.")
 @with_common_options
-@click.option("--scheduler", help="threads, processes, synchronous, or tcp://host:port.")
+@click.option(
+    "--scheduler",
+    help="threads, processes, synchronous, or the address of a scheduler: tls://host:port, "
+    "tcp://127.0.0.1:port.",
+)
+@click.option(
+    "--insecure-scheduler",
+    is_flag=True,
+    help="Allow a scheduler on another machine without TLS. Whoever reaches its port can run any "
+    "code.",
+)
+@click.option(
+    "--timeout",
+    type=to_timeout,
+    metavar="TIME",
+    help="End the run after this time: 90 s, 10 min, 2 h. The message names the UDFs and chunks "
+    "that were running.",
+)
 @click.option(
     "--out",
     "outs",
@@ -94,6 +116,18 @@ def explain(common: CommandOptions) -> None:
     "--overwrite",
     is_flag=True,
     help="Replace existing files of --out and --plot if they are of the same kind.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Save partial results next to the first --out, and go on with those of an interrupted "
+    "run.",
+)
+@click.option(
+    "--cache",
+    type=to_path,
+    metavar="FOLDER",
+    help="Keep partial results in this folder, and read those that are there.",
 )
 @click.option("--plot", type=to_path, metavar="PATH", help="Draw the results into a PNG file.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
@@ -113,8 +147,12 @@ def explain(common: CommandOptions) -> None:
 def run(
     common: CommandOptions,
     scheduler: str | None,
+    insecure_scheduler: bool,
+    timeout: str | None,
     outs: Sequence[Path],
     overwrite: bool,
+    resume: bool,
+    cache: Path | None,
     plot: Path | None,
     progress: bool,
     live: bool,
@@ -131,8 +169,15 @@ def run(
     udfdask run scan.mib --detector disk,r=8 --detector ring,ri=12,ro=30 --plot fields.png --live
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
+    udfdask run long.mib --udf sum --udf com --out found.zarr --resume
     """  # noqa: D301, click wants the character
-    with ending_when_asked(), plain_warnings():
+    check_scheduler(scheduler, insecure=insecure_scheduler)
+    if resume and (live or not outs):
+        raise click.UsageError("--resume needs --out, and does not work with --live")
+    if cache and (live or resume):
+        raise click.UsageError("--cache does not work with --live or --resume")
+    journal = journal_beside(outs[0]) if resume else None
+    with ending_when_asked(), plain_warnings(), _keeping(cache):
         with plain_errors(PLANNING):
             opened = open_file(common.file, **common.opening)
             udfs = common.named_udfs
@@ -153,11 +198,23 @@ def run(
             sig_dims=opened.sig_dims,
             roi=common.region(opened),
             scheduler=scheduler,
+            timeout=timeout,
             progress=progress,
             live=Live(every=every, views=views) if live else None,
+            journal=journal,
         )
         with plain_errors(PLANNING):
             outputs.write(results, opened, picture)
+            if journal is not None:
+                remove_journal(journal)
+
+
+def _keeping(folder: Path | None) -> AbstractContextManager[Any]:
+    """Return a context in which partial results are kept in a folder."""
+    if folder is None:
+        return nullcontext()
+    with plain_errors(PLANNING):
+        return cache_results(folder)
 
 
 def _views(picture: View | None, names: Sequence[str], opened: OpenedFile) -> list[View]:

@@ -17,6 +17,7 @@ from udfdask.cli.udf_option import NamedUDF, to_udf
 from udfdask.errors import UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
+from udfdask.scheduling.time_limit.deadline import check_timeout
 from udfdask.udf import UDF
 from udfdask.udfs import VirtualDetectorUDF
 
@@ -29,6 +30,15 @@ def to_path(text: str) -> Path:
     if not text:
         raise click.BadParameter("'' is not a file name: is a shell variable empty?")
     return Path(text)
+
+
+def to_timeout(text: str) -> str:
+    """Check ``10 min``, ``90 s`` or a number of seconds."""
+    try:
+        check_timeout(text)
+    except UDFError as error:
+        raise click.BadParameter(str(error)) from None
+    return text
 
 
 def to_shape(text: str) -> tuple[int, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,40 +12,13 @@ import dask.array as da
 
 from udfdask.cli.failures import PLANNING, RUNNING, plain_errors
 from udfdask.cli.live import TableView, View, last_snapshot, named_results
+from udfdask.cli.scheduler_option import connected
 from udfdask.errors import UDFWarning
 from udfdask.plotting.table import summary_table
 from udfdask.results.result import Result
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import compute, run_udf
 from udfdask.udf import UDF
-
-LOCAL = ("threads", "processes", "synchronous")
-
-
-@contextmanager
-def connected(scheduler: str | None) -> Iterator[dict[str, str]]:
-    """Convert ``--scheduler`` to arguments of compute; connect a client if it is an address."""
-    if scheduler is None or scheduler in LOCAL:
-        yield {} if scheduler is None else {"scheduler": scheduler}
-        return
-    if "://" not in scheduler:
-        raise click.BadParameter(
-            f"{scheduler!r} is not one of {', '.join(LOCAL)}, and not an address such as "
-            "tcp://127.0.0.1:8786",
-            param_hint="--scheduler",
-        )
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise click.ClickException(
-            'a scheduler\'s address needs distributed: pip install "udfdask[distributed]"'
-        ) from error
-    try:
-        client = Client(scheduler, timeout="10s")
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"no scheduler answers at {scheduler}: {error}") from error
-    with client:
-        yield {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +38,15 @@ def run_in_one_pass(
     sig_dims: int,
     roi: Any = None,
     scheduler: str | None = None,
+    timeout: str | None = None,
     progress: bool = True,
     live: Live | None = None,
+    journal: str | None = None,
 ) -> dict[str, Result]:
-    """Run named UDFs; print the plan, progress and table, and return the computed results."""
+    """Run named UDFs; print the plan, progress and table, and return the computed results.
+
+    `journal` is the folder of the journal of this run.
+    """
     arguments = {"udf": list(udfs.values()), "sig_dims": sig_dims, "roi": roi}
     with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
@@ -82,10 +59,12 @@ def run_in_one_pass(
             click.echo(f"warning: {message}\n", err=True)
     with plain_errors(RUNNING), connected(scheduler) as options:
         if live is None:
-            done = compute(*lazy, progress=progress, **options)
+            done = compute(*lazy, progress=progress, timeout=timeout, journal=journal, **options)
             results = dict(zip(udfs, done, strict=True))
         else:
-            results = _run_live(array, arguments, list(udfs), live, progress=progress, **options)
+            results = _run_live(
+                array, arguments, list(udfs), live, progress=progress, timeout=timeout, **options
+            )
     click.echo(f"{summary_table(results)}\n")
     return results
 

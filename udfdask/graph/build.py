@@ -30,7 +30,7 @@ import dask.array as da
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial
-from udfdask.graph.chunk_layers import Key
+from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, Key
 from udfdask.graph.chunk_tasks import add_chunks, add_chunks_of_all_groups
 from udfdask.graph.dask_internals import OutputTask, Task, TaskRef, optimized
 from udfdask.graph.layer_builder import RunLayers
@@ -58,6 +58,8 @@ class Tasks:
     """Tasks by key."""
     keys: list[Key]
     """Keys of the results."""
+    layers: dict[str, ChunkBlockwise | ChunkTasks]
+    """The layers of chunk tasks by name."""
 
 
 def build_graph(plan: Plan, array: da.Array) -> tuple[ResultTasks, ...]:
@@ -89,7 +91,10 @@ def _optimized(
     layers: dict[str, Any], dependencies: Mapping[str, set[str]], keys: list[Key]
 ) -> Tasks:
     """Return layers as tasks, optimized as those of dask arrays are."""
-    return Tasks(dsk=optimized(HighLevelGraph(layers, dependencies), keys), keys=keys)
+    dsk = optimized(HighLevelGraph(layers, dependencies), keys)
+    kinds = (ChunkBlockwise, ChunkTasks)
+    chunk_layers = {name: layer for name, layer in layers.items() if isinstance(layer, kinds)}
+    return Tasks(dsk=dsk, keys=keys, layers=chunk_layers)
 
 
 def _with_source(run: RunLayers) -> tuple[dict[str, Any], dict[str, set[str]]]:

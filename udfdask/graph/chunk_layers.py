@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
 
-from udfdask.chunk.run_chunk import run_chunk, run_part
+from udfdask.chunk.run_chunk import Partials, run_chunk, run_part
 from udfdask.graph.dask_internals import BlockLayer, OutputTask, Task, TaskLayer, TaskRef
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
+
+if TYPE_CHECKING:
+    from udfdask.records.recording import ChunkRecords
 
 Key = tuple[Any, ...]
 
@@ -33,6 +36,15 @@ class ChunkLayerInfo:
     """The chunk that each task processes, or of which it processes a signal chunk."""
     group: Group | None = None
     """The UDFs that the tasks run; None for all UDFs of a run that needs no device."""
+    aux: tuple[Any, ...] = ()
+    """Values of each of `recipe.aux_slots`."""
+    blocks: Mapping[Key, Any] | None = None
+    """The blocks of data in memory, which each task holds itself."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of the UDFs that the tasks run."""
+        return tuple(range(len(self.recipe.udfs))) if self.group is None else self.group.numbers
 
 
 class ChunkTasks(TaskLayer):
@@ -64,12 +76,14 @@ class ChunkBlockwise(BlockLayer):
         data: Mapping[Key, Any] | None = None,
         aux: Sequence[Any] | None = None,
         *,
+        values: tuple[Any, ...] = (),
         fusible: bool = True,
     ) -> ChunkTasks:
         """Return the layer as tasks that are listed one by one.
 
-        `aux` holds the aux data of each chunk. `fusible` tasks may be fused with the loading of
-        their block. `data` holds the blocks of an array whose blocks are in the graph themselves.
+        `aux` holds the aux data of each chunk, and `values` those of all chunks. `fusible` tasks
+        may be fused with the loading of their block. `data` holds the blocks of an array whose
+        blocks are in the graph themselves.
         """
         # With `data`, each task holds its block. dask would fuse the two at the cost of an alias
         # and a small graph for each task, and its local schedulers take quadratic time to start if
@@ -77,7 +91,7 @@ class ChunkBlockwise(BlockLayer):
         # data, which any worker may compute.
         kind = Task if fusible and (data is None or aux is None) else OutputTask
         tasks: dict[Key, Task] = {}
-        info = self.info
+        info = replace(self.info, aux=values, blocks=data)
         for key, chunk in info.chunks.items():
             source = (self.array_name, *key[1:])
             block = TaskRef(source) if data is None else data[source]
@@ -114,6 +128,7 @@ def _run_block(
     index: tuple[int, ...],
     aux: Sequence[Any] = (),
     group: Group | None = None,
+    records: ChunkRecords | None = None,
 ) -> Any:
     """Run a chunk of one block, or a signal chunk; `index` is the place in dask's grid of blocks.
 
@@ -123,8 +138,28 @@ def _run_block(
     recipe = recipe.now
     n_nav = len(recipe.grid.shape)
     chunk = recipe.grid.chunk_at(index[:n_nav])
-    if recipe.by_sig_chunk:
-        counts = [len(sizes) for sizes in recipe.sig_chunks]
-        number = int(np.ravel_multi_index(index[n_nav:], counts))
-        return run_part(recipe, chunk, number, block, aux, group)
-    return run_chunk(recipe, chunk, (block,), aux, group)
+
+    def run(group: Group | None) -> Partials:
+        if recipe.by_sig_chunk:
+            counts = [len(sizes) for sizes in recipe.sig_chunks]
+            number = int(np.ravel_multi_index(index[n_nav:], counts))
+            return run_part(recipe, chunk, number, block, aux, group)
+        return run_chunk(recipe, chunk, (block,), aux, group)
+
+    return run(group) if records is None else records.run(recipe, chunk, group, run)
+
+
+def run_blocks(
+    recipe: Recipe,
+    chunk: int,
+    blocks: Sequence[Any],
+    aux: Sequence[Any] = (),
+    group: Group | None = None,
+    records: ChunkRecords | None = None,
+) -> Any:
+    """Run a chunk of several blocks, one per signal chunk."""
+
+    def run(group: Group | None) -> Partials:
+        return run_chunk(recipe, chunk, blocks, aux, group)
+
+    return run(group) if records is None else records.run(recipe.now, chunk, group, run)

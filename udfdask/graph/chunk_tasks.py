@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from udfdask.chunk.run_chunk import join_groups, join_parts, run_chunk
+from udfdask.chunk.run_chunk import join_groups, join_parts
 from udfdask.graph.chunk_layers import (
     ChunkBlockwise,
     ChunkLayerInfo,
     ChunkTasks,
     Key,
     optional_arguments,
+    run_blocks,
 )
 from udfdask.graph.dask_internals import (
     GraphArray,
@@ -78,7 +79,7 @@ def _add_group(run: RunLayers, group: Group) -> list[Key]:
         run.layers[name] = layer
         keys = list(layer.info.chunks)
     else:
-        tasks = layer.as_tasks(run.recipe_argument, data, aux, fusible=fusible)
+        tasks = layer.as_tasks(run.recipe_argument, data, aux, values=run.aux, fusible=fusible)
         run.layers[name] = tasks
         keys = list(tasks.info.chunks)
     run.depends[name] = inputs | ({run.array.name} if data is None else set())
@@ -97,12 +98,13 @@ def _tasks_of_blocks(
         index = run.recipe.grid.index(c)
         blocks = List(*(TaskRef((run.array.name, *index, *sig)) for sig in sigs))
         rest = optional_arguments(None if aux is None else aux[c], group)
-        tasks[name, c] = kind((name, c), run_chunk, run.recipe_argument, c, blocks, *rest)
+        tasks[name, c] = kind((name, c), run_blocks, run.recipe_argument, c, blocks, *rest)
     info = ChunkLayerInfo(
         array_name=run.array.name,
         recipe=run.recipe,
         chunks=dict(zip(tasks, chunks, strict=True)),
         group=group,
+        aux=run.aux,
     )
     return ChunkTasks(tasks, info)
 

@@ -9,8 +9,13 @@ the rest of udfdask:
 - `OutputTask`: a task that is never fused with the task it reads from, however dask optimizes.
 - `BlockLayer`: one task per block of an array, which dask fuses with the loading of the block.
 - `optimized(graph, keys)`, `optimized_together(collections)`: the tasks of graphs as dask would run
-  them; `never_fused(task)`: the same task, which further optimizations leave alone.
+  them; `needed_tasks(keys, tasks)`: those of some tasks that keys need; `never_fused(task)`: the
+  same task, which further optimizations leave alone.
 - `task_contents(part)`, `alias_target(task)`: what a task holds, also if it has been fused.
+- `described_layer(layer)`: what a blockwise layer computes from what, without listing its tasks;
+  `described_task(part)`: what a task does; `listed_tasks(layers)`: the tasks of all others.
+- `BlockLayer.with_argument(name, values)`: the same layer, whose tasks have one more argument.
+- `in_one_layer(tasks, collections)`: a graph of tasks that belong to several collections.
 - `loaded_again(array, seed)`: the same array from tasks with other names.
 - `blocks_in_memory(array)`: the blocks of an array that are in its graph as data.
 - `in_one_task(key, function, keys, tasks)`: a task that runs others itself; `join_blocks(blocks)`
@@ -20,19 +25,23 @@ the rest of udfdask:
   equal tasks for equal expressions; `as_user_has_it(array)` is the way back, `make_array` makes
   arrays of the kind that the user has.
 - `compute_here(array)`: the values of an array inside of a task, without any scheduler.
+- `process_pool(n, initializer)`: a pool like the one that dask's process scheduler makes.
+- `submitted_keys(arguments)`: the keys of the tasks that a local scheduler submits to its pool.
 - `normalize_index(index, shape)`: an index as dask passes it to sources, one part for each axis.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask import base
+from dask import base, config
 from dask._task_spec import (
     Alias,
     DataNode,
@@ -68,18 +77,29 @@ __all__ = [
     "as_user_has_it",
     "blocks_in_memory",
     "compute_here",
+    "described_layer",
+    "described_task",
     "graph_array",
+    "in_one_layer",
     "in_one_task",
     "join_blocks",
+    "listed_tasks",
     "loaded_again",
     "make_array",
+    "needed_tasks",
     "never_fused",
     "normalize_index",
     "optimized",
     "optimized_together",
+    "process_pool",
+    "submitted_keys",
     "task_contents",
     "with_other_inputs",
 ]
+
+
+_LAYER = "all-tasks"
+"""Name of the layer of `in_one_layer`."""
 
 
 class OutputTask(Task):
@@ -153,6 +173,22 @@ class BlockLayer(Blockwise):
             concatenate=getattr(array.dask.layers[array.name], "concatenate", None),
         )
 
+    def with_argument(self, name: str, values: PerBlock) -> Blockwise:
+        """Return the same layer with a keyword argument that has a value for each block."""
+        numblocks = tuple(self.dims[axis] for axis in self.output_indices)
+        dep = BlockwiseDepDict(dict(values.values), numblocks)
+        more: dict[str, Any] = {name: TaskRef(blockwise_token(len(self.indices)))}
+        task = Task(self.task.key, self.task.func, *self.task.args, **self.task.kwargs, **more)
+        return Blockwise(
+            self.output,
+            self.output_indices,
+            task,
+            [*self.indices, (dep, self.output_indices)],
+            self.numblocks,
+            concatenate=self.concatenate,
+            io_deps=self.io_deps,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PerBlock:
@@ -187,10 +223,10 @@ def optimized_together(collections: Any) -> OptimizedTasks:
     given = dict(expression.__dask_graph__())
     every = convert_legacy_graph(given)
     futures = {key: given[key] for key in given.keys() - every.keys()}
-    return OptimizedTasks(tasks=_needed(keys, every), futures=futures, keys=keys)
+    return OptimizedTasks(tasks=needed_tasks(keys, every), futures=futures, keys=keys)
 
 
-def _needed(keys: Iterable[Any], tasks: Mapping[Any, Any]) -> dict[Any, Any]:
+def needed_tasks(keys: Iterable[Any], tasks: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return those of some tasks that keys need, directly or not."""
     needed: dict[Any, Any] = {}
     todo = list(keys)
@@ -217,6 +253,92 @@ def task_contents(part: Any) -> tuple[Any, ...] | None:
         fixed = [value for value, index in part.indices if index is None]
         return (part.task, *fixed, *part.io_deps.values())
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedLayer:
+    """A blockwise layer, of which no task has been made."""
+
+    task: Any
+    """The task that stands for all; it refers to inputs by their place."""
+    inputs: tuple[tuple[str, Any], ...]
+    """Each input: `layer` and its name, `key` and the key of a task, or `value` and anything."""
+    rest: tuple[Any, ...]
+    """Everything else on which the tasks depend: indices, numbers of blocks, new axes."""
+
+
+def described_layer(layer: Any) -> DescribedLayer | None:
+    """Describe a blockwise layer; None for all other layers."""
+    if not isinstance(layer, Blockwise):
+        return None
+    inputs: list[tuple[str, Any]] = []
+    for given, index in layer.indices:
+        if isinstance(given, TaskRef):
+            inputs.append(("key", given.key))
+        elif index is None or given in layer.io_deps:
+            inputs.append(("value", layer.io_deps.get(given, given) if index else given))
+        else:
+            inputs.append(("layer", given))
+    names = [name for name, _ in layer.indices]
+    blocks = [layer.numblocks.get(name) if isinstance(name, str) else None for name in names]
+    culled = None if layer.output_blocks is None else sorted(layer.output_blocks)
+    rest = (
+        tuple(layer.output_indices),
+        [index for _, index in layer.indices],
+        [None if each is None else tuple(each) for each in blocks],
+        layer.concatenate,
+        dict(layer.new_axes),
+        culled,
+    )
+    return DescribedLayer(task=layer.task, inputs=tuple(inputs), rest=rest)
+
+
+def described_task(part: Any) -> tuple[Any, ...] | None:
+    """Return what a task does as a tuple of values; None for anything else.
+
+    A reference is ``("key", key)``.
+    """
+    if isinstance(part, TaskRef):
+        return ("key", part.key)
+    if isinstance(part, Alias):
+        return ("key", part.target)
+    if isinstance(part, DataNode):
+        return ("value", part.value)
+    if isinstance(part, Task):
+        return ("task", part.func, *part.args, tuple(part.kwargs.items()))
+    return None
+
+
+def listed_tasks(layers: Iterable[Any]) -> dict[Any, Any]:
+    """Return the tasks of all layers that are not blockwise by key, in dask's present form.
+
+    `layers` are all layers of a graph: in the old form, only its keys tell a reference from a
+    tuple.
+    """
+    given = list(layers)
+    listed = [layer for layer in given if not isinstance(layer, Blockwise)]
+    keys: set[Any] = set()
+    for layer in given if listed else ():
+        keys |= set(layer.get_output_keys() if isinstance(layer, Blockwise) else layer)
+    tasks: dict[Any, Any] = {}
+    for layer in listed:
+        tasks.update(convert_legacy_graph(dict(layer), keys))
+    return tasks
+
+
+def in_one_layer(tasks: dict[Any, Any], collections: Any) -> HighLevelGraph:
+    """Return a graph with all tasks in one layer.
+
+    Layers made from the names of keys could depend on each other in both directions, for example
+    those of a Cholesky decomposition. Collections search for layers by name, so there are also
+    empty layers with their names; for delayed values and items of bags, the name is their key.
+    """
+    layers = {_LAYER: TaskLayer(tasks)}
+    for collection in collections:
+        first = next(flatten(collection.__dask_keys__()))
+        for name in (*collection.__dask_layers__(), first):
+            layers[name] = TaskLayer({})
+    return HighLevelGraph(layers, {name: {_LAYER} - {name} for name in layers})
 
 
 def alias_target(task: Any) -> Any:
@@ -280,7 +402,7 @@ def in_one_task(
         # dask runs tasks that are arguments of a task one after another, and plans nothing
         return Task(key, function, List(*(tasks.get(k, TaskRef(k)) for k in chosen)), *arguments)
     last = Task(("last", key), function, List(*map(TaskRef, keys)), *arguments)
-    return Task.fuse(*_needed(keys, tasks).values(), last, key=key)
+    return Task.fuse(*needed_tasks(keys, tasks).values(), last, key=key)
 
 
 def _resolved(key: Any, tasks: Mapping[Any, Any]) -> Any:
@@ -379,6 +501,30 @@ def compute_here(array: Any) -> Any:
     graph = dict(array.__dask_optimize__(array.dask, flat))
     blocks = execute_graph(graph, keys=set(flat))
     return blocks[flat[0]] if len(flat) == 1 else concatenate3(_nested(keys, blocks))
+
+
+def process_pool(n: int, initializer: Callable[[], object] | None) -> ProcessPoolExecutor:
+    """Return a new pool of processes like the one that dask's process scheduler makes."""
+    from dask import multiprocessing  # loads much that other schedulers do not need
+
+    if os.environ.get("PYTHONHASHSEED") in (None, "0"):
+        os.environ["PYTHONHASHSEED"] = "6640"  # dask's number: all processes hash alike
+    initializer = initializer or config.get("multiprocessing.initializer", None)
+    return ProcessPoolExecutor(
+        n,
+        mp_context=multiprocessing.get_context(),
+        initializer=functools.partial(
+            multiprocessing.initialize_worker_process, user_initializer=initializer
+        ),
+    )
+
+
+def submitted_keys(arguments: tuple[Any, ...]) -> list[Any]:
+    """Return the keys of the tasks that a local scheduler passes to the `submit` of its pool."""
+    try:
+        return [task[0] for task in arguments[0]]
+    except (IndexError, TypeError):
+        return []
 
 
 def _nested(keys: Any, blocks: Mapping[Any, Any]) -> Any:

@@ -43,6 +43,23 @@ def data_files(*collections: Any) -> tuple[str, ...]:
     return tuple(search.found)
 
 
+def named_file(text: str) -> Path | None:
+    """Return the absolute path of the file or zarr store that a text names; None for other texts.
+
+    Most texts are names of tasks: for them, it takes 2 us.
+    """
+    name = text.removeprefix("file://")
+    if not os.path.exists(name):  # noqa: PTH110  # Path.exists takes 15 us
+        return None
+    path = Path(name)
+    from udfdask.writing.stores import is_zarr  # runs over data in memory need no zarr
+
+    try:
+        return path.absolute() if path.is_file() or is_zarr(path) else None
+    except (OSError, ValueError):  # too long, or with a NUL: not a path
+        return None
+
+
 class _Search:
     """A search with the files found so far and the objects searched so far."""
 
@@ -82,17 +99,9 @@ class _Search:
         if text in self._texts or not text:
             return
         self._texts.add(text)
-        name = text.removeprefix("file://")
-        if not os.path.exists(name):  # noqa: PTH110  # most texts are names of tasks: 2 us, not 15
-            return
-        path = Path(name)
-        from udfdask.writing.stores import is_zarr  # runs over data in memory need no zarr
-
-        try:
-            if path.is_file() or is_zarr(path):
-                self.found[str(path.absolute())] = None
-        except (OSError, ValueError):  # too long, or with a NUL: not a path
-            return
+        path = named_file(text)
+        if path is not None:
+            self.found[str(path)] = None
 
 
 def _contents(value: Any) -> Iterator[Any]:

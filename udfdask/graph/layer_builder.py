@@ -10,7 +10,8 @@ import dask.array as da
 
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import Task, TaskLayer, TaskRef, loaded_again
-from udfdask.graph.shared_recipe import is_small, shared_recipe
+from udfdask.graph.packed_recipe import pack_if_small
+from udfdask.graph.shared_recipe import shared_recipe
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe
@@ -44,12 +45,7 @@ class RunLayers:
         self.depends: dict[str, set[str]] = {}
         self.recipe_layers: set[str] = set()
         """Layers that tasks get the recipe from; empty if it is an argument."""
-        if replacement is None:
-            replacement = self.recipe
-            is_argument = is_small(self.recipe)
-        else:
-            is_argument = not isinstance(replacement, Recipe)
-        self.recipe_argument = replacement if is_argument else self._recipe_task(replacement)
+        self.recipe_argument = self._recipe_argument(replacement)
         """The recipe, or a reference to the task that returns it."""
 
     def add(self, name: str, tasks: dict[Key, Task], depends: Iterable[str]) -> None:
@@ -58,15 +54,14 @@ class RunLayers:
         self.depends[name] = set(depends)
 
     def name(self, stage: str, number: int | None = None, group: Group | None = None) -> str:
-        """Return the name of a layer of one UDF, a group of UDFs, or all, as dask shows it."""
-        udfs = [udf.name for udf in self.recipe.udfs]
-        if number is not None:
-            shown = [udfs[number]]
-        else:
-            shown = sorted(set(udfs if group is None else group.names))[:3]
-        device = ["cuda"] if group is not None and group.needs_cuda else []
-        token = self.token if number is None else f"{self.token}_{number}"
-        return "-".join([*shown, *device, stage, token]).lower()
+        """Return the name of a layer of this run, see `layer_name`."""
+        return layer_name(self.recipe, stage, number, group)
+
+    def _recipe_argument(self, replacement: Any) -> Any:
+        """Return the argument that gives the recipe to tasks."""
+        if replacement is None:
+            return pack_if_small(self.recipe) or self._recipe_task(self.recipe)
+        return self._recipe_task(replacement) if isinstance(replacement, Recipe) else replacement
 
     def _recipe_task(self, recipe: Recipe) -> TaskRef:
         """Add a task that returns a recipe; return a reference to it."""
@@ -76,3 +71,17 @@ class RunLayers:
         self.depends.update(shared.dependencies)
         self.recipe_layers.add(shared.key[0])
         return TaskRef(shared.key)
+
+
+def layer_name(
+    recipe: Recipe, stage: str, number: int | None = None, group: Group | None = None
+) -> str:
+    """Return the name of a layer of one UDF, a group of UDFs, or all, as dask shows it."""
+    udfs = [udf.name for udf in recipe.udfs]
+    if number is not None:
+        shown = [udfs[number]]
+    else:
+        shown = sorted(set(udfs if group is None else group.names))[:3]
+    device = ["cuda"] if group is not None and group.needs_cuda else []
+    token = recipe.token if number is None else f"{recipe.token}_{number}"
+    return "-".join([*shown, *device, stage, token]).lower()

@@ -104,7 +104,7 @@ def _pick(number: int, partials: Partials) -> Partial | None:
 def _merge(recipe: Recipe, number: int, checked: bool, *sources: Any) -> Partial:
     """Carry out one merge of a tree."""
     partials: list[Any] = [holder_of(source, number) for source in sources]
-    return merge_partials(recipe, number, partials, checked)
+    return merge_partials(recipe.now, number, partials, checked)
 
 
 def _finalize(
@@ -113,7 +113,7 @@ def _finalize(
     """Call `get_results`."""
     partials: list[Any] = [holder_of(source, number) for source in rows]
     merged: Any = None if reduced is None else holder_of(reduced, number)
-    return finalize(recipe, number, chunk, partials, merged)
+    return finalize(recipe.now, number, chunk, partials, merged)
 
 
 def _sizeof(value: Partial | Finalized) -> int:

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import cloudpickle
 import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
@@ -25,16 +24,9 @@ from dask.sizeof import sizeof
 from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.backends.table import backend_of
-from udfdask.config import inline_bytes
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import List, OutputTask, Task, TaskLayer, TaskRef, graph_array
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
-
-GRID_BYTES = 512
-"""Largest packed size of chunk grid and ROI in a recipe that is an argument of tasks.
-
-The rest of a task takes three times as much: tasks must not grow with the scan.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,25 +75,6 @@ def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
     layers[name] = TaskLayer(tasks)
     dependencies[name] = depends
     return SharedRecipe(key=key, layers=layers, dependencies=dependencies)
-
-
-def is_small(recipe: Recipe) -> bool:
-    """Return whether the recipe is an argument of each task.
-
-    Only pickling finds the data that functions and objects of the user contain. It stops at the
-    limit.
-    """
-    limit = inline_bytes()
-    if recipe.lazy_slots or recipe.grid.packed_size > GRID_BYTES or recipe.nbytes > limit:
-        return False
-    meter = _Meter(limit)
-    try:
-        cloudpickle.Pickler(meter, protocol=5, buffer_callback=meter.skip).dump(recipe)
-    except _TooLargeError:
-        return False
-    except Exception:  # noqa: BLE001  # an object that only threads can use may raise anything
-        return True
-    return True
 
 
 def _refs(keys: Any) -> Any:
@@ -153,30 +126,6 @@ def _plain(blocks: Any, what: str) -> Any:
 def _filled(recipe: Recipe, lazy: list[Slot], values: list[Any]) -> Recipe:
     """Return a recipe with computed values of its lazy parameters."""
     return recipe.with_params(dict(zip(lazy, values, strict=True)))
-
-
-class _TooLargeError(Exception):
-    """Stops pickling at the limit."""
-
-
-class _Meter:
-    """A file that only counts the bytes written to it, up to a limit."""
-
-    def __init__(self, limit: int) -> None:
-        self.left = limit
-
-    def write(self, data: bytes) -> None:
-        """Count some bytes."""
-        self._take(len(data))
-
-    def skip(self, buffer: Any) -> None:
-        """Count an array without copying it."""
-        self._take(buffer.raw().nbytes)
-
-    def _take(self, size: int) -> None:
-        self.left -= size
-        if self.left < 0:
-            raise _TooLargeError
 
 
 def _sizeof(recipe: Recipe) -> int:

@@ -83,7 +83,7 @@ class SignalResult(NamedResults):
             Whether to show a progress bar that counts frames; by default as set in HyperSpy's
             preferences.
         **kwargs
-            Arguments of `dask.compute`: scheduler, num_workers, resources, ...
+            Arguments of `udfdask.compute`: timeout, scheduler, num_workers, resources, ...
 
         Returns
         -------

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.backends.pydata_sparse import gcxs_rows, gcxs_to_csr
-from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import FileFormatError
 from udfdask.io.lazy_source import FileArray
 from udfdask.io.memmap import MappedArray, Values
 from udfdask.kernels.cpu.sparse_entries import in_order
+from udfdask.once_per_process import OncePerProcess
 
 SETTLED = 2_000_000_000
 """Age in ns from which a file's modification time identifies its contents. The clocks of file

@@ -73,6 +73,10 @@ class FileIdentity:
         """Return the part on which names of arrays depend, equal on all nodes of a shared disk."""
         return (self.path, self.size, self.mtime_ns, self.ctime_ns, self.inode)
 
+    def lasting_identity(self) -> tuple[Any, ...]:
+        """Return the part that names the data of a run that may be resumed days later."""
+        return (self.path, self.size, self.mtime_ns)
+
     def open(self) -> int:
         """Return a file descriptor, which the caller must close; raise if the file has changed."""
         try:

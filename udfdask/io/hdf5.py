@@ -17,7 +17,6 @@ import dask.array as da
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.choose_dataset import Candidate, choose_dataset, listing, unknown_dataset
 from udfdask.io.chunk_decoders import DamagedChunk
@@ -28,6 +27,7 @@ from udfdask.io.lazy_source import FileArray
 from udfdask.io.memmap import MappedArray, c_strides
 from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, open_source
 from udfdask.io.stored_chunks import LibraryNeeded, read_part
+from udfdask.once_per_process import OncePerProcess
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 

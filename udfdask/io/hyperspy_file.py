@@ -14,7 +14,6 @@ from typing import Any
 import dask.array as da
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.graph.dask_internals import compute_here
 from udfdask.io.check_length import check_after, check_before
@@ -25,6 +24,7 @@ from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.mib_frames import mapped_frames
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
+from udfdask.once_per_process import OncePerProcess
 from udfdask.writing.stores import METADATA
 
 _OTHER_FILES = {".mib": ".hdr", ".rpl": ".raw", ".emi": "_*.ser"}

@@ -14,6 +14,7 @@ import numpy as np
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
 from udfdask.io.named_variables import Variable, variables_by_name
+from udfdask.records.journal import journal_beside, remove_journal
 from udfdask.scheduling.compute import compute
 from udfdask.writing import ZARR, check_target, replacing
 from udfdask.writing.stores import check_storable
@@ -101,10 +102,12 @@ def write_dataset(
     overwrite: bool = False,
     sources: Sequence[str | os.PathLike[str]] = (),
     zarr_format: Literal[2, 3] | None = None,
+    resume: bool = False,
     **options: Any,
 ) -> Path:
     """Write a Dataset to a zarr store in one pass over lazy data; return the path of the store.
 
+    With `resume`, a journal next to the store is used, and removed when the store is complete.
     `options` are options of `udfdask.compute`.
     """
     check_packages()
@@ -123,12 +126,17 @@ def write_dataset(
         # `to_zarr` returns a delayed value that writes the rest. It is not used, because its graph
         # does not show which tasks belong to a run, and so progress could not count frames.
         group = zarr.open_group(str(unfinished), mode="r+")
-        compute(*_writes(storable, group), **options)
+        writes = _writes(storable, group)
+        if resume and writes:
+            options["journal"] = journal_beside(target.named)
+        compute(*writes, **options)
         with warnings.catch_warnings():
             # Without consolidated metadata, each xr.open_zarr warns. With them, zarr itself warns
             # here if the store is of format 3.
             warnings.filterwarnings("ignore", message="Consolidated metadata")
             zarr.consolidate_metadata(str(unfinished))
+    if "journal" in options:
+        remove_journal(options["journal"])
     return target.named
 
 

@@ -89,6 +89,7 @@ def declare(
         elementwise=has_get_results and bool(asked.elementwise_results) and not gathers_nav,
         axes=_axes(asked, buffers),
         backends=allowed,
+        contiguous_nav=bool(udf.contiguous_nav),
         promises=promises_in_force(asked, method, buffers),
     )
     preferences = _preferences(asked, bool(udf.whole_frames) and method is UDFMethod.TILE)

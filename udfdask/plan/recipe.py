@@ -67,6 +67,8 @@ class UDFRecipe:
     """The extra dimensions of each result."""
     backends: tuple[Backend, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
+    contiguous_nav: bool
+    """Whether it asks for tiles of contiguous rows."""
     promises: Promises
     """The promises that count in this run."""
     backend: Backend = NUMPY
@@ -149,6 +151,11 @@ class Recipe:
     """Array backend of the chunks, from the dask array's meta."""
     token: str = ""
     """Name of the run, under which a process caches shared task data; empty for no cache."""
+
+    @property
+    def contiguous_nav(self) -> bool:
+        """Whether all tiles have contiguous rows, because one of the UDFs asks for it."""
+        return any(udf.contiguous_nav for udf in self.udfs)
 
     @property
     def n_blocks(self) -> int:

@@ -29,6 +29,7 @@ from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
     from udfdask.results.labels.layout import Layout
+    from udfdask.scheduling.time_limit.deadline import Timeout
 
 
 class Result(NamedResults):
@@ -159,7 +160,7 @@ class Result(NamedResults):
         """NumPy masked arrays of a computed result; values that are not valid are masked."""
         return _Lookup(self, self._masked)
 
-    def compute(self, progress: Progress = False, **kwargs: Any) -> Result:
+    def compute(self, progress: Progress = False, timeout: Timeout = None, **kwargs: Any) -> Result:
         """Compute the result in one pass over the data.
 
         Parameters
@@ -167,8 +168,11 @@ class Result(NamedResults):
         progress : bool, callable or ProgressReporter
             Show a progress bar that counts frames and bytes, or call a progress callback: see
             `udfdask.compute`.
+        timeout : float, str or datetime.timedelta, optional
+            Time limit of the computation, as in `udfdask.compute`.
         **kwargs
-            Arguments of `dask.compute`: scheduler, num_workers, resources, ...
+            Arguments of `udfdask.compute`, such as journal, or of `dask.compute`: scheduler,
+            num_workers, resources, ...
 
         Returns
         -------
@@ -183,7 +187,7 @@ class Result(NamedResults):
         array([[25., 25.],
                [25., 25.]])
         """
-        (done,) = compute_with_progress(self, progress=progress, **kwargs)
+        (done,) = compute_with_progress(self, progress=progress, timeout=timeout, **kwargs)
         assert isinstance(done, Result)
         return done
 
@@ -332,6 +336,8 @@ class Result(NamedResults):
         overwrite: bool = False,
         zarr_format: Literal[2, 3] | None = None,
         progress: bool = False,
+        resume: bool = False,
+        identity: str | None = None,
         **kwargs: Any,
     ) -> Path:
         """Compute the results into a zarr store that `xarray.open_zarr` reads, in one pass.
@@ -354,8 +360,15 @@ class Result(NamedResults):
             Format of the store; by default the newest format that zarr writes.
         progress : bool
             Show a progress bar.
+        resume : bool
+            Save partial results during the computation, in the folder ``{path}.journal``. If the
+            computation is interrupted, the same call goes on where it was. The folder is removed
+            when the store is complete.
+        identity : str, optional
+            With `resume`, as in `udfdask.compute`: a text that you change whenever the data change,
+            for data that udfdask cannot recognize in another process.
         **kwargs
-            Arguments of `dask.compute`: scheduler, num_workers, resources, ...
+            Arguments of `udfdask.compute`: timeout, scheduler, num_workers, resources, ...
 
         Returns
         -------
@@ -374,7 +387,10 @@ class Result(NamedResults):
         ArgumentValueError
             If `path` is not a local path; if it is, contains, or is inside a file or store that the
             data are read from; if the format is unknown, a result has the name of a dimension, or
-            `rename` is invalid.
+            `rename` is invalid. With `resume`, if the data have no name that is the same in every
+            process: pass `identity`.
+        JournalError
+            With `resume`, if the journal belongs to another run, or another process uses it.
         OSError
             If `path` cannot be written, for example on a read-only disk.
         ImportError
@@ -402,6 +418,8 @@ class Result(NamedResults):
             sources=self._info.files,
             zarr_format=zarr_format,
             progress=progress,
+            resume=resume,
+            **({} if identity is None else {"identity": identity}),
             **kwargs,
         )
 

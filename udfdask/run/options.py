@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, TypedDict, TypeVar
 
 from udfdask.corrections import CorrectionSet
@@ -45,6 +46,7 @@ class IterOptions(RunOptions, SchedulerOptions, total=False):
     plots: Any
     scheduler: Any
     progress: Progress
+    timeout: float | str | timedelta | None
 
 
 def check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> None:

@@ -39,9 +39,18 @@ _DASK_OPTIONS = frozenset({"scheduler", "optimize_graph", "traverse"})
 """Options of `dask.compute` itself."""
 
 OWN = {
-    "compute": {"progress"} | _DASK_OPTIONS,
+    "compute": {"progress", "timeout", "journal", "identity"} | _DASK_OPTIONS,
     "persist": {"progress"} | _DASK_OPTIONS,
-    "to_zarr": {"rename", "overwrite", "zarr_format", "progress"} | _DASK_OPTIONS,
+    "to_zarr": {
+        "rename",
+        "overwrite",
+        "zarr_format",
+        "progress",
+        "timeout",
+        "resume",
+        "identity",
+    }
+    | _DASK_OPTIONS,
 }
 """Other options of the functions that pass all remaining options to `dask.compute`."""
 

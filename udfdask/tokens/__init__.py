@@ -7,6 +7,20 @@ that decides what code does: its bytecode, its bound values, and all objects tha
 through the user's own modules. Libraries count by name only.
 """
 
-from udfdask.tokens.naming import Identity, identity_of, tokenize_value
+from udfdask.tokens.naming import (
+    Identity,
+    UnnamedError,
+    describe_value,
+    identity_of,
+    strict_token,
+    tokenize_value,
+)
 
-__all__ = ["Identity", "identity_of", "tokenize_value"]
+__all__ = [
+    "Identity",
+    "UnnamedError",
+    "describe_value",
+    "identity_of",
+    "strict_token",
+    "tokenize_value",
+]

@@ -17,7 +17,7 @@ from typing import Any
 from udfdask.tokens import origins
 from udfdask.tokens.content import Walk
 from udfdask.tokens.origins import is_library_module, is_library_scope, library_name
-from udfdask.tokens.references import code_digest, references_of
+from udfdask.tokens.references import code_digest, references_of, texts_of
 
 _MISSING = object()
 _IGNORED = frozenset(
@@ -119,6 +119,8 @@ def _name_cell(walk: Walk, cell: types.CellType) -> Any:
 
 def name_code(walk: Walk, code: types.CodeType) -> Any:
     """Name a code object."""
+    for text in texts_of(code):
+        walk.note(text)
     return ("code", code_digest(code) or walk.unnamed(code))
 
 
@@ -148,8 +150,12 @@ def _name_reached(walk: Walk, value: Any, attributes: Iterable[str]) -> Any:
         names = vars(value)
         if attribute in names:
             value = names[attribute]
-        elif is_library_module(value):  # the attribute may be loaded at its first use
-            return ("library", value.__name__, attribute)
+        elif is_library_module(value):
+            # it may be loaded at its first use, as `scipy.ndimage`: the name must not change then
+            try:
+                value = getattr(value, attribute)
+            except Exception:  # noqa: BLE001  # any error of a library that is loaded
+                return ("library", value.__name__, attribute)
         elif type(value) is not types.ModuleType:  # its class may compute attributes
             return walk.unnamed(value)
         else:
@@ -166,9 +172,10 @@ def _name_import(walk: Walk, package: str, level: int, name: str, taken: tuple[s
     library = origins.will_be_library(full)
     if library is None:
         return ("missing", full)
-    # do not import a library only for its name: it may be large
-    if library and full not in sys.modules:
-        return ("library", full)
+    # Do not import a library only for its name: it may be large. The name is the same if it is
+    # loaded, because the call itself loads it. Modules of Python are small, and have values.
+    if library and full.partition(".")[0] not in sys.stdlib_module_names:
+        return ("library", full, *taken)
     try:
         module = importlib.import_module(full)
         for each in taken:

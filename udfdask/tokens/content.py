@@ -10,6 +10,7 @@ from __future__ import annotations
 import copyreg
 import dataclasses
 import enum
+import os
 import threading
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -34,12 +35,19 @@ class Walk:
     """Name values as nested tuples and lists of plain values.
 
     `describe` returns the name of a value that is not plain, and can call `name` for its parts.
-    `unnamed` returns a substitute for an object that has no reliable name.
+    `unnamed` returns a substitute for an object that has no reliable name. `note` is called with
+    each text, which can be the path of a file.
     """
 
-    def __init__(self, unnamed: Callable[[Any], Any], describe: Callable[[Walk, Any], Any]) -> None:
+    def __init__(
+        self,
+        unnamed: Callable[[Any], Any],
+        describe: Callable[[Walk, Any], Any],
+        note: Callable[[str], None] | None = None,
+    ) -> None:
         self.unnamed = unnamed
         self._describe = describe
+        self._note = note
         self._numbers: dict[int, int] = {}
         # keep the objects alive, because Python can reuse the id of a deleted object
         self._kept: list[Any] = []
@@ -48,11 +56,18 @@ class Walk:
         """Return a value as nested tuples and lists of plain values."""
         kind = type(value)
         if kind in PLAIN:
+            if kind is str and self._note is not None:
+                self._note(value)
             return value
         if kind is int:
             # most integers are small; Python limits the number of decimal digits
             return value if -1 << 63 < value < 1 << 63 else ("int", hex(value))
         return self._describe(self, value)
+
+    def note(self, text: Any) -> None:
+        """Pass on a text of the value, or of the code that it refers to."""
+        if self._note is not None and isinstance(text, str):
+            self._note(text)
 
     def again(self, value: Any) -> Any:
         """Return the number of a value that was met before; otherwise number it and return None."""
@@ -67,7 +82,7 @@ class Walk:
         # plain values are not numbered: no copy saves 10 us for each item of a set of pixels
         if type(value) in FLAT or (type(value) is tuple and all(type(v) in FLAT for v in value)):
             return self.name(value)
-        walk = Walk(self.unnamed, self._describe)
+        walk = Walk(self.unnamed, self._describe, self._note)
         walk._numbers, walk._kept = dict(self._numbers), list(self._kept)
         return walk.name(value)
 
@@ -135,6 +150,8 @@ def name_instance(walk: Walk, value: Any) -> Any:
     if again := walk.again(value):
         return again
     kind = type(value)
+    if isinstance(value, os.PathLike):  # pickle writes its parts
+        walk.note(os.fspath(value))
     if found := library_name(value):  # a callable of another type, such as NumPy's functions
         return ("library", *found)
     if kind in _STATELESS:

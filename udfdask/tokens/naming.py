@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import functools
 import hashlib
+import re
 import types
 import uuid
 import weakref
@@ -15,9 +16,12 @@ from typing import Any
 import numpy as np
 from dask.base import is_dask_collection, tokenize
 
-from udfdask.tokens import code, content
+from udfdask.tokens import code, content, origins
 from udfdask.tokens.content import Walk
 from udfdask.tokens.origins import own_version
+
+_LIBRARY = re.compile(r"\('library', '([\w.]+)'")
+"""The module of an object of a library, in the text of a name."""
 
 
 def tokenize_value(value: Any) -> str:
@@ -37,6 +41,57 @@ def tokenize_value(value: Any) -> str:
     """
     value = (own_version(), value)
     return _digest(value, lambda thing: ("unique", uuid.uuid4().hex))
+
+
+class UnnamedError(Exception):
+    """A value contains an object that has no reliable name.
+
+    Parameters
+    ----------
+    thing : object
+        The object.
+    """
+
+    def __init__(self, thing: Any) -> None:
+        super().__init__(thing)
+        self.thing = thing
+
+
+def strict_token(
+    value: Any,
+    describe: Callable[[Walk, Any], Any] | None = None,
+    note: Callable[[str], None] | None = None,
+) -> str:
+    """Return a token like `tokenize_value`; raise if an object has no reliable name.
+
+    It also depends on the versions of the libraries whose objects are used.
+
+    Parameters
+    ----------
+    value : object
+        Any value, as in `tokenize_value`.
+    describe : callable, optional
+        Names values that are not plain; by default `describe_value`, which it may call.
+    note : callable, optional
+        Called with each text in the value, and in the code that it refers to.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits, equal in every process.
+
+    Raises
+    ------
+    UnnamedError
+        If an object has no reliable name, such as an open file.
+    """
+
+    def refuse(thing: Any) -> Any:
+        raise UnnamedError(thing)
+
+    text = _text(value, refuse, describe, note)
+    used = sorted(set(_LIBRARY.findall(text)))
+    return _hash(f"{text}{[origins.library_state(module) for module in used]}")
 
 
 def identity_of(value: Any) -> Hashable:
@@ -85,15 +140,42 @@ class Identity:
 
 def _digest(value: Any, unnamed: Callable[[Any], Any]) -> str:
     """Return a hash of a value; `unnamed` returns a substitute for objects without a name."""
-    try:
-        text = repr(Walk(unnamed, _describe).name(value))
-    except RecursionError:  # nested a few hundred levels deep
-        text = repr(unnamed(value))
+    return _hash(_text(value, unnamed))
+
+
+def _hash(text: str) -> str:
+    """Return a hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _describe(walk: Walk, value: Any) -> Any:
-    """Name a value that is not plain."""
+def _text(
+    value: Any,
+    unnamed: Callable[[Any], Any],
+    describe: Callable[[Walk, Any], Any] | None = None,
+    note: Callable[[str], None] | None = None,
+) -> str:
+    """Return the name of a value as text."""
+    try:
+        return repr(Walk(unnamed, describe or describe_value, note).name(value))
+    except RecursionError:  # nested a few hundred levels deep
+        return repr(unnamed(value))
+
+
+def describe_value(walk: Walk, value: Any) -> Any:
+    """Name a value that is not plain.
+
+    Parameters
+    ----------
+    walk : Walk
+        The walk through a value, which names the parts of this value.
+    value : object
+        The value.
+
+    Returns
+    -------
+    object
+        Plain values that are equal for equal content.
+    """
     kind = type(value)
     by_kind = _BY_TYPE.get(kind)
     if by_kind is not None:

@@ -21,6 +21,7 @@ import numpy as np
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
+_VERSIONED = frozenset({"udfdask", "dask", "numba", "numpy"})
 
 
 def is_library(name: str) -> bool:
@@ -127,6 +128,50 @@ def compiled_file(thing: Any) -> str | None:
         return None
     status = Path(file).stat()
     return _file_digest(file, status.st_mtime_ns, status.st_size)
+
+
+def library_state(module: str) -> tuple[str, ...]:
+    """Return what tells whether a module of a library is what it was: version, hash of its file.
+
+    Packages that are developed often keep their version. The parts of Python, and the packages
+    whose versions a journal names, need no more than their name. It does not matter whether the
+    module is loaded.
+    """
+    top = module.partition(".")[0]
+    if top in _VERSIONED or top in sys.stdlib_module_names:
+        return (module,)
+    file = _origin(module)
+    if file is None:
+        return (module, _distribution_version(top))
+    status = file.stat()
+    digest = _file_digest(str(file), status.st_mtime_ns, status.st_size)
+    return (module, _distribution_version(top), digest)
+
+
+def _origin(module: str) -> Path | None:
+    """Return the file of a module, found without loading it or its package."""
+    parts = module.split(".")
+    places = None
+    spec = None
+    for k in range(1, len(parts) + 1):
+        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:k]), places)
+        if spec is None:
+            return None
+        places = spec.submodule_search_locations
+    file = Path(spec.origin) if spec is not None and spec.origin else None
+    return file if file is not None and file.is_file() else None
+
+
+@lru_cache(maxsize=256)
+def _distribution_version(top: str) -> str:
+    """Return the version of the installed package that contains a top module; empty if unknown."""
+    from importlib.metadata import PackageNotFoundError, packages_distributions, version
+
+    try:
+        return version(top)
+    except PackageNotFoundError:
+        names = packages_distributions().get(top, [])
+        return ", ".join(version(name) for name in sorted(set(names)))
 
 
 @lru_cache(maxsize=256)

@@ -52,6 +52,20 @@ def references_of(code: types.CodeType) -> References:
 
 
 @lru_cache(maxsize=4096)
+def texts_of(code: types.CodeType) -> tuple[str, ...]:
+    """Return the constant texts in a code object and in its inner code objects."""
+    found: dict[str, None] = {}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found.update(dict.fromkeys(texts_of(constant)))
+        elif isinstance(constant, tuple):
+            found.update(dict.fromkeys(each for each in constant if isinstance(each, str)))
+        elif isinstance(constant, str):
+            found[constant] = None
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
 def code_digest(code: types.CodeType) -> str | None:
     """Return a hash of a code object, without its file name and line numbers.
 

@@ -17,6 +17,7 @@ from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import NotAvailableError
 from udfdask.types import AnyArray
+from udfdask.udf.noted_slice import NotedSlice
 
 
 class Cursor:
@@ -91,11 +92,14 @@ class UDFMeta:
         self._tiling = tiling
         self._threads = threads
         self._input_dtype = input_dtype
-        self.cursor = cursor
+        self._position = cursor
         self.dataset_shape = dataset_shape
         self.dataset_dtype = dataset_dtype
         self._backend = backend
         self.corrections = corrections
+        # What the UDF used that depends on the ROI outside of its chunk: then its partial result is
+        # not that of another ROI.
+        self._looks: set[str] = set()
 
     def with_input_dtype(self, dtype: np.dtype[Any]) -> UDFMeta:
         """Return a copy with the dtype in which a UDF sees the data."""
@@ -103,17 +107,28 @@ class UDFMeta:
         changed._input_dtype = dtype
         return changed
 
+    def __getstate__(self) -> dict[str, Any]:
+        # a UDF copies it: what the UDF asks the copy is not noted
+        self._looks.add("copy")
+        return self.__dict__
+
     def _missing(self, name: str, when: str) -> NotAvailableError:
         return NotAvailableError(f"meta.{name} does not exist here: it is known {when}")
 
     def _cursor(self, name: str) -> Cursor:
-        if self.cursor is None:
+        if self._position is None:
             raise self._missing(
                 name,
                 "while a chunk is processed or merged, not while declaring and not in "
                 "get_shared_task_data, which all chunks share",
             )
-        return self.cursor
+        return self._position
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """The position of the current data, for the code that runs UDFs."""
+        self._looks.add("cursor")  # the numbers of its chunks depend on the ROI
+        return self._position
 
     @property
     def input_dtype(self) -> np.dtype[Any]:
@@ -125,6 +140,7 @@ class UDFMeta:
     @property
     def roi(self) -> AnyArray | None:
         """Boolean mask of the frames that are processed, shape `nav`; None for all."""
+        self._looks.add("roi")
         return self._grid.roi
 
     @property
@@ -164,8 +180,10 @@ class UDFMeta:
         sig = self.sig_slice
         shape = Shape((len(rows), *sig.shape), sig_dims=len(sig.shape))
         if isinstance(rows, range):
-            return Slice((rows.start, *sig.origin), shape)
-        return Slice((int(rows[0]), *sig.origin), shape, rows)
+            position = Slice((rows.start, *sig.origin), shape)
+        else:
+            position = Slice((int(rows[0]), *sig.origin), shape, rows)
+        return NotedSlice(position, self._looks)
 
     @property
     def sig_slice(self) -> Slice:
@@ -181,6 +199,7 @@ class UDFMeta:
         """Signal slices of the tiles of this run."""
         if self._tiling is None:
             raise self._missing("tiling_scheme", "after the tile shape has been chosen")
+        self._looks.add("tiling_scheme")  # its depth depends on the largest chunk
         return self._tiling
 
     @property

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks import circular, ring
+from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec

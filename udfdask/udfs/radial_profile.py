@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.masks.bins import number_of_bins
 from udfdask.masks.ring_members import find_members
+from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData

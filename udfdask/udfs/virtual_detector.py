@@ -9,13 +9,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from udfdask.arrays.geometry.shapes import Shape
-from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
 from udfdask.masks.disks import circular, ring
 from udfdask.masks.rectangles import rectangular, window
 from udfdask.masks.stacks.dense_product import product_dtype
+from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
@@ -224,10 +224,14 @@ def detector_mask(shape: DetectorShape, sig: Shape, **numbers: Any) -> AnyArray:
 
 def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
     """Raise unless the shape exists and these are its numbers."""
-    if shape not in get_args(DetectorShape):
-        raise ArgumentValueError(
-            f"a virtual detector is one of {', '.join(get_args(DetectorShape))}, not {shape!r}"
+    known = ", ".join(get_args(DetectorShape))
+    if not isinstance(shape, str):
+        raise ArgumentTypeError(
+            f"the shape of a virtual detector is one of {known}, not a {type(shape).__name__}: for "
+            "a mask of your own, use ApplyMasksUDF"
         )
+    if shape not in get_args(DetectorShape):
+        raise ArgumentValueError(f"a virtual detector is one of {known}, not {shape!r}")
     needed = _NEEDED[shape]
     optional = ("cx", "cy") if shape in _CENTERED else ()
     missing = [name for name in needed if name not in given]

@@ -189,7 +189,7 @@ def test_a_store_that_the_data_come_from(x, tmp_path, monkeypatch, after, name):
     assert {path.name for path in tmp_path.iterdir()} == {"a.zarr", "link"}
 
 
-@pytest.mark.parametrize("option", ["resume", "mode", "consolidated", "overwite", "nworkers"])
+@pytest.mark.parametrize("option", ["append", "mode", "consolidated", "overwite", "nworkers"])
 def test_options_that_nothing_takes(x, tmp_path, option):
     with _nothing_runs(), pytest.raises(ArgumentTypeError, match=rf"no argument '{option}'"):
         ud.run_udf(x, SumUDF()).to_zarr(tmp_path / "a.zarr", **{option: True})

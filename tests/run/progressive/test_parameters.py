@@ -204,6 +204,6 @@ def test_the_recipe_is_what_a_pickled_live_one_becomes(x):
 
     iterator = ud.run_udf_iter(x, pu.Scaled(1))
     iterator.update_parameters([{"factor": 4}])
-    there = cloudpickle.loads(cloudpickle.dumps(iterator._run.live))
+    there = cloudpickle.loads(cloudpickle.dumps(iterator._run.live)).now
     assert isinstance(there, Recipe)
     assert there.udfs[0].kwargs["factor"] == 4

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from udfdask.once_per_process import OncePerProcess
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.stacks.formats import Sparse
 from udfdask.masks.stacks.tile_matrix import Region, dense_matrix, sparse_matrix
+from udfdask.once_per_process import OncePerProcess
 from udfdask.tokens import Identity, identity_of
 
 Factories = Callable[[], Any] | tuple[Callable[[], Any], ...]

@@ -15,17 +15,21 @@ from typing import Any, NoReturn
 
 from udfdask.chunk.run_chunk import Partials
 from udfdask.graph.build import Tasks
-from udfdask.graph.shared_recipe import is_small
+from udfdask.graph.packed_recipe import pack_if_small
 from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
+from udfdask.scheduling.time_limit.deadline import Deadline
+from udfdask.scheduling.time_limit.task_names import TaskNames
 from udfdask.scheduling.workers.find_restrictions import (
     NO_RESTRICTIONS,
     Restrictions,
     find_restrictions,
 )
+from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
 from udfdask.scheduling.workers.lost_results import asking_scheduler, explain_loss
 from udfdask.scheduling.workers.restrict import make_cluster_options
+from udfdask.scheduling.workers.running_tasks import timeout_error
 from udfdask.scheduling.workers.wait_for_workers import WorkerCheck
 
 TASKS_PER_THREAD = 2
@@ -35,10 +39,14 @@ TASKS_PER_THREAD = 2
 class ClusterChunks:
     """Computes the payloads of a job on the cluster of a distributed client."""
 
-    def __init__(self, job: Job, client: Any, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, job: Job, client: Any, options: Mapping[str, Any], deadline: Deadline | None = None
+    ) -> None:
         self._job = job
         self._client = client
         self._options = dict(options)
+        self._deadline = deadline
+        self._names = TaskNames()
         self._worker_check = WorkerCheck(client)
         self._arrivals = Arrivals(job.ordered)
         self._ended: deque[Any] = deque()
@@ -52,16 +60,8 @@ class ClusterChunks:
     def take(self) -> tuple[int, Partials] | None:
         """Return a chunk and its payload, None after the last one."""
         try:
-            if self._graph is None:
-                self._fill_parameters()
-            graph = self._current_graph()
-            while self._taken < len(graph.tasks.keys):
-                taken = self._arrivals.take()
-                if taken is not None:
-                    self._taken += 1
-                    return taken
-                self._send(graph)
-                self._receive()
+            with explaining_killed_workers(self._client, self._names):
+                return self._next()
         except CancelledError as error:
             self._end(error)
         except Exception as error:
@@ -69,6 +69,19 @@ class ClusterChunks:
             if not self._client_closed():
                 raise
             self._end(error)
+
+    def _next(self) -> tuple[int, Partials] | None:
+        """Return a chunk and its payload; exceptions are unchanged."""
+        if self._graph is None:
+            self._fill_parameters()
+        graph = self._current_graph()
+        while self._taken < len(graph.tasks.keys):
+            taken = self._arrivals.take()
+            if taken is not None:
+                self._taken += 1
+                return taken
+            self._send(graph)
+            self._receive()
         return None
 
     def close(self) -> None:
@@ -110,12 +123,13 @@ class ClusterChunks:
         recipe = self._job.live.now
         if self._graph is not None and recipe is self._sent:
             return self._graph
-        inline = is_small(recipe)
+        inline = pack_if_small(recipe) is not None
         # a live recipe in the tasks of a graph is pickled as the recipe of that moment: the same
         # graph serves after a change of parameters
         if self._graph is None or not (inline and self._inline):
             tasks = self._job.chunks(self._job.live if inline else recipe)
             self._graph = _Graph(tasks, self._graph)
+            self._names.use(tasks.layers)
         self._sent, self._inline = recipe, inline
         return self._graph
 
@@ -193,6 +207,8 @@ class ClusterChunks:
                     return [ended.popleft() for _ in range(len(ended))]
             # without the lock, because callbacks of the client wait for it
             self._worker_check.check()
+            if self._deadline is not None and not self._deadline.left:
+                raise timeout_error(self._deadline, self._client, self._pending, self._names)
 
 
 class _Graph:

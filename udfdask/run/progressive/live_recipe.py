@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.graph.packed_recipe import PackedRecipe
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration
 from udfdask.plan.recipe import Recipe, UDFRecipe
@@ -23,9 +24,9 @@ from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_plac
 class LiveRecipe:
     """The argument of tasks instead of a recipe: they read `now` when they start.
 
-    It is pickled as the recipe of that moment, so that a task in another process has the parameters
-    of the time when it was sent. `given` holds the parameters of each UDF, with all values of aux
-    data.
+    It is pickled as the `PackedRecipe` of that moment, so that a task in another process has the
+    parameters of the time when it was sent. `given` holds the parameters of each UDF, with all
+    values of aux data.
     """
 
     __slots__ = ("_given", "_lock", "_recipe")
@@ -36,7 +37,7 @@ class LiveRecipe:
         self._recipe = _with_new_token(recipe)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpickled, (self._recipe,))
+        return PackedRecipe(None, self._recipe).__reduce__()
 
     @property
     def now(self) -> Recipe:
@@ -74,11 +75,6 @@ class LiveRecipe:
 def _with_new_token(recipe: Recipe) -> Recipe:
     """Return a recipe with a new token, so that processes do not use cached data of the old one."""
     return replace(recipe, token=uuid.uuid4().hex)
-
-
-def _unpickled(recipe: Recipe) -> Recipe:
-    """Return a live recipe unpickled: a plain recipe."""
-    return recipe
 
 
 def _check_changes(recipe: Recipe, changes: Any) -> Sequence[Mapping[str, Any]]:

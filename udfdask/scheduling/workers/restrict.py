@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dask import base
-from dask.core import flatten
-from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.graph.dask_internals import TaskLayer, never_fused, optimized_together
+from udfdask.graph.dask_internals import in_one_layer, never_fused, optimized_together
 from udfdask.scheduling.workers.find_restrictions import (
     Restrictions,
     find_restrictions,
@@ -28,9 +26,6 @@ from udfdask.scheduling.workers.wait_for_workers import (
     check_present,
     workers_of,
 )
-
-_LAYER = "restricted"
-"""Name of the layer of all tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,28 +75,13 @@ def restrict(
     # dask will optimize the graph again, and must not fuse these tasks with others
     for key in (*restrictions.workers, *restrictions.groups):
         tasks[key] = never_fused(tasks[key])
-    graph = _in_one_layer(tasks | optimized.futures, collections)
+    graph = in_one_layer(tasks | optimized.futures, collections)
     restricted = []
     for collection in collections:
         rebuild, state = collection.__dask_postpersist__()
         restricted.append(rebuild(graph, *state))
     packed: tuple[Any, ...] = repack(restricted)
     return packed, cluster_options, check if restrictions else None
-
-
-def _in_one_layer(tasks: dict[Any, Any], collections: Any) -> HighLevelGraph:
-    """Return a graph with all tasks in one layer.
-
-    Layers made from the names of keys could depend on each other in both directions, for example
-    those of a Cholesky decomposition. Collections search for layers by name, so there are also
-    empty layers with their names; for delayed values and items of bags, the name is their key.
-    """
-    layers = {_LAYER: TaskLayer(tasks)}
-    for collection in collections:
-        first = next(flatten(collection.__dask_keys__()))
-        for name in (*collection.__dask_layers__(), first):
-            layers[name] = TaskLayer({})
-    return HighLevelGraph(layers, {name: {_LAYER} - {name} for name in layers})
 
 
 def make_cluster_options(

@@ -1,0 +1,99 @@
+"""Names of data and runs: equal in every process, different for different data."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import named_data
+from udfdask.graph.data_identity import DataNames
+from udfdask.io import open_file
+from udfdask.tokens import UnnamedError
+
+SUPPORT = Path(named_data.__file__).parent
+
+
+def printed(folder, seed):
+    """What another process prints."""
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(SUPPORT)}
+    program = subprocess.run(
+        [sys.executable, SUPPORT / "named_data.py", folder],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert not program.returncode, program.stderr
+    return program.stdout
+
+
+def test_names_are_equal_in_every_process(tmp_path):
+    (tmp_path / "own_udf.py").write_text(named_data.MODULE.format(scale=2))
+    first, second = (printed(tmp_path, seed) for seed in ("1", "2"))
+    assert first == second
+    (tmp_path / "own_udf.py").write_text(named_data.MODULE.format(scale=3))
+    third = printed(tmp_path, "1")
+    changed = [
+        one.partition(" ")[0]
+        for one, other in zip(first.splitlines(), third.splitlines(), strict=True)
+        if one != other
+    ]
+    assert changed == ["own"]  # a global variable that a function of the UDF uses
+
+
+def test_different_data_have_different_names(tmp_path):
+    arrays = named_data.arrays(tmp_path)
+    names = {name: DataNames().name(array) for name, array in arrays.items()}
+    assert len(set(names.values())) == len(names)
+    together = DataNames()
+    assert {name: together.name(array) for name, array in arrays.items()} == names
+
+
+def test_a_file_counts_by_path_size_and_time(tmp_path):
+    path = tmp_path / "scan.npy"
+    np.save(path, np.zeros((4, 4, 3)))
+
+    def name():
+        return DataNames().name(open_file(path, sig_dims=1).array)
+
+    before, status = name(), path.stat()
+    path.chmod(0o600)
+    assert name() == before
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1000))
+    assert name() != before
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert name() == before
+
+
+def test_data_without_a_lasting_name_are_refused(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = file.create_dataset("a", data=np.zeros((4, 3, 3)))
+        array = da.from_array(dataset, chunks=1)
+        with pytest.raises(UnnamedError):
+            DataNames().name(array)
+        assert DataNames("a").name(array) == DataNames("a").name(array)
+        assert DataNames("a").name(array) != DataNames("b").name(array)
+        assert DataNames("a").name(array) != DataNames("a").name(array[1:])
+
+
+def test_data_that_only_a_cluster_has_are_refused(client):
+    array = client.persist(da.ones((4, 3, 3), chunks=1) + 1)
+    with pytest.raises(UnnamedError):
+        DataNames().name(array)
+
+
+def test_many_blocks_are_named_as_one_layer(monkeypatch):
+    """Names of blockwise layers need no tasks."""
+    from dask.blockwise import Blockwise
+
+    def fail(self):
+        raise AssertionError("tasks were made")
+
+    monkeypatch.setattr(Blockwise, "_dict", property(fail))
+    assert DataNames().name(da.ones((10**6, 2, 2), chunks=(1, 2, 2)) + 1)

@@ -1,0 +1,183 @@
+"""A cache: results equal to the bit, and nothing that is kept is computed again."""
+
+import contextlib
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udf_zoo as zoo
+import udfdask as ud
+from cache_cases import LooksAround, computed, records, without_cache
+from journal_cases import CASES, SHAPE, assert_equal, damage, data, loads
+from udfdask.records import writer
+from udfdask.records.folder import RecordFolder
+from udfdask.records.record_file import DamagedRecordError
+from udfdask.udfs import CoMUDF, StdDevUDF, SumUDF
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """A cache for all computations of a test."""
+    with ud.cache(tmp_path / "cache", limit="1 GB"):
+        yield tmp_path / "cache"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_second_run_loads_nothing(case, cache, tmp_path):
+    make = CASES[case]
+    expected = without_cache(*make(tmp_path))
+    once = loads(tmp_path)
+    assert_equal(computed(*make(tmp_path)), expected)
+    assert loads(tmp_path) == once
+    assert_equal(computed(*make(tmp_path)), expected)
+    assert not loads(tmp_path)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("how", ["removed", "damaged", "empty", "cut"])
+def test_lost_records_are_computed_again(case, how, cache, tmp_path):
+    make = CASES[case]
+    expected = without_cache(*make(tmp_path))
+    computed(*make(tmp_path))
+    everything = {file.name for file in records(cache)}
+    for seed in range(3):
+        choice = random.Random(seed)
+        for file in records(cache):
+            if choice.random() < (0.3, 0.7, 1)[seed]:
+                damage(file, how)
+        assert_equal(computed(*make(tmp_path)), expected)
+    assert {file.name for file in records(cache)} <= everything
+
+
+@pytest.mark.parametrize("case", ["several", "chain", "tree with nav", "roi", "large parameter"])
+def test_each_scheduler_keeps_and_reads(case, cache, scheduler, tmp_path):
+    make = CASES[case]
+    expected = without_cache(*make(tmp_path))
+    loads(tmp_path)
+    assert_equal(ud.compute(*make(tmp_path), **scheduler), expected)
+    once = loads(tmp_path)
+    assert_equal(ud.compute(*make(tmp_path), **scheduler), expected)
+    # processes that live on write their last records within a second
+    assert not loads(tmp_path) or isinstance(scheduler["scheduler"], str)
+    for file in records(cache)[::2]:
+        file.unlink()
+    assert_equal(ud.compute(*make(tmp_path), **scheduler), expected)
+    assert sum(loads(tmp_path).values()) <= sum(once.values())
+
+
+CHANGES = st.fixed_dictionaries(
+    {
+        "roi": st.none() | st.lists(st.booleans(), min_size=20, max_size=20),
+        "udfs": st.lists(st.integers(0, 6), min_size=1, max_size=3, unique=True),
+        "parameter": st.integers(1, 2),
+        "dtype": st.sampled_from(["int32", "float32"]),
+        "chunks": st.sampled_from([(1, 2, 3, 4), (2, 3, 3, 4), (1, 2, 2, 4)]),
+        "add": st.integers(0, 1),
+        "damage": st.sampled_from([None, "removed", "damaged", "cut"]),
+        "threads": st.booleans(),
+    }
+)
+
+
+@given(
+    edits=st.lists(CHANGES, min_size=2, max_size=6),
+    limit=st.sampled_from(["1 GB", "200 kB", "20 kB", 1]),
+    seed=st.integers(0, 99),
+)
+@settings(deadline=None)
+def test_runs_with_a_cache_equal_runs_without(edits, limit, seed):
+    choice = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        for edit in edits:
+            for file in records(Path(folder, "cache")):
+                if edit["damage"] and choice.random() < 0.3:
+                    # the run before may still remove records for the limit
+                    with contextlib.suppress(FileNotFoundError):
+                        damage(file, edit["damage"])
+            roi = edit["roi"] and np.array(edit["roi"]).reshape(SHAPE[:2])
+            offered = [
+                SumUDF(),
+                CoMUDF(r=float(edit["parameter"])),
+                StdDevUDF(),
+                LooksAround(how="slice" if edit["parameter"] == 1 else "sometimes"),
+                zoo.Chain(),
+                zoo.AssigningTree(),
+                zoo.MergeAllNav(),
+            ]
+            x = data(folder, chunks=edit["chunks"], dtype=edit["dtype"]) + edit["add"]
+            run = ud.run_udf(x, [offered[k] for k in edit["udfs"]], roi=roi)
+            scheduler = "threads" if edit["threads"] else "synchronous"
+            with ud.cache(Path(folder, "cache"), limit=limit):
+                found = computed(*run, scheduler=scheduler)
+            assert_equal(found, without_cache(*run))
+        writer.WRITER.flush(RecordFolder(""))
+
+
+def test_records_that_are_removed_all_the_time(cache, tmp_path, monkeypatch):
+    run = ud.run_udf(data(tmp_path), [SumUDF(), zoo.Chain()])
+    expected = computed(*run)
+
+    def removed(self, name):
+        self.remove([name])
+        raise DamagedRecordError(name)
+
+    get = RecordFolder.get
+    monkeypatch.setattr(RecordFolder, "get", removed)
+    assert_equal(computed(*run), expected)
+    # the first record of each attempt has vanished since it was found
+    calls = []
+
+    def vanished(self, name):
+        calls.append(name)
+        return removed(self, name) if len(calls) % 3 == 1 else get(self, name)
+
+    monkeypatch.setattr(RecordFolder, "get", vanished)
+    assert_equal(computed(*run), expected)
+
+
+PROGRAM = """
+import random, sys
+import dask.array as da, numpy as np, udfdask as ud
+from udfdask.udfs import CoMUDF, StdDevUDF, SumUDF
+
+if __name__ == "__main__":
+    folder, seed = sys.argv[1], int(sys.argv[2])
+    choice = random.Random(seed)
+    scan = np.arange(24 * 16 * 16, dtype="u2").reshape(4, 6, 16, 16)
+    x = da.from_array(scan, chunks=(1, 2, 16, 16))
+    offered = [SumUDF(), CoMUDF(r=4.0), StdDevUDF(), CoMUDF(r=5.0)]
+    for _ in range(15):
+        udfs = choice.sample(offered, 2)
+        roi = np.zeros((4, 6), dtype=bool)
+        roi[: choice.randrange(1, 5)] = True
+        run = ud.run_udf(x, udfs, roi=roi)
+        with ud.cache(folder, limit="150 kB"):
+            found = ud.compute(*run, scheduler="threads", num_workers=2)
+        for one, other in zip(found, ud.compute(*run), strict=True):
+            for name in other:
+                np.testing.assert_array_equal(one[name], other[name])
+"""
+
+
+def test_two_processes_share_a_folder(tmp_path):
+    """Both read and write the same records, and remove each other's."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-W", "error", program, tmp_path / "cache"]
+    running = [
+        subprocess.Popen([*command, str(seed)], stderr=subprocess.PIPE, text=True)
+        for seed in range(2)
+    ]
+    for process in running:
+        assert process.wait(timeout=120) == 0, process.stderr.read()
+        process.stderr.close()
+    files = records(tmp_path / "cache")
+    assert files
+    assert sum(file.stat().st_size for file in files) < 300_000

@@ -1,0 +1,254 @@
+"""Which computations use a cache; what cannot be kept is computed, with a warning."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udf_zoo as zoo
+import udfdask as ud
+from cache_cases import computed, records, without_cache
+from journal_cases import assert_equal, data, loads
+from udfdask.records import writer
+from udfdask.records.folder import RecordFolder
+from udfdask.udfs import SumSigUDF, SumUDF
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """A cache for all computations of a test."""
+    with ud.cache(tmp_path / "cache", limit="1 GB"):
+        yield tmp_path / "cache"
+
+
+def kept_nothing(cache, run, match, tmp_path):
+    """The run is computed, with a warning that says why nothing is kept."""
+    for _ in range(2):
+        with pytest.warns(ud.UDFWarning, match=match) as caught:
+            computed(run)
+        assert len([each for each in caught if each.category is ud.UDFWarning]) == 1
+    assert not records(cache)
+
+
+def test_what_has_no_name_is_computed_each_time(cache, tmp_path):
+    class Objects(ud.UDF):
+        def get_result_buffers(self):
+            return {"found": self.buffer("nav", dtype=object)}
+
+        def process_frame(self, frame):
+            self.results.found[:] = [[frame.sum()]]
+
+    x = data(tmp_path)
+    kept_nothing(cache, ud.run_udf(x, Objects()), "Objects has 'found' of dtype object", tmp_path)
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = file.create_dataset("a", data=np.arange(36.0).reshape(4, 3, 3))
+        run = ud.run_udf(dask.array.from_array(dataset, chunks=(1, 3, 3)), SumUDF())
+        kept_nothing(cache, run, r"cannot recognize the data.*h5py.*identity=", tmp_path)
+        once = run.compute(identity="a.h5, third version")
+        assert records(cache)
+        assert_equal([run.compute(identity="a.h5, third version")], [once])
+        with pytest.raises(ud.ArgumentTypeError, match="identity must be a text"):
+            run.compute(identity=3)
+
+
+def test_runs_without_a_name_do_not_stop_others(cache, tmp_path):
+    import threading
+
+    class Locked(zoo.Chain):
+        pass
+
+    x = data(tmp_path)
+    runs = (ud.run_udf(x, Locked(local=threading.local())), ud.run_udf(x, SumUDF()))
+    with pytest.warns(ud.UDFWarning, match="cannot recognize Locked"):
+        computed(*runs)
+    assert records(cache)
+    loads(tmp_path)
+    computed(runs[1])
+    assert not loads(tmp_path)
+
+
+def test_a_folder_that_is_no_cache_is_refused(tmp_path):
+    x = data(tmp_path)
+    run = ud.run_udf(x, SumUDF())
+    run.compute(journal=tmp_path / "journal")
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "scan.raw").touch()
+    for name in ("journal", "input"):
+        with pytest.raises(ud.ArgumentValueError, match="with other files, so it cannot be a ca"):
+            ud.cache(tmp_path / name)
+        with (
+            dask.config.set({"udfdask.cache-folder": str(tmp_path / name)}),
+            pytest.raises(ud.ArgumentValueError, match="with other files"),
+        ):
+            run.compute()
+    with pytest.raises(ud.ArgumentTypeError, match="cache must be the path of a folder"):
+        ud.cache(3)
+    with pytest.raises(ud.ArgumentValueError, match="path of a local folder"):
+        ud.cache("s3://bucket/cache")
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        ud.cache(tmp_path / "missing" / "cache")
+    for limit in (0, "many", None):
+        with pytest.raises(ud.ArgumentValueError, match="cache-limit must be a positive number"):
+            ud.cache(tmp_path / "cache", limit=limit)
+    assert dask.config.get("udfdask.cache-folder", None) is None
+    with ud.cache(tmp_path / "cache"):
+        run.compute()
+    with pytest.raises(ud.ArgumentValueError, match="so it cannot be a journal"):
+        run.compute(journal=tmp_path / "cache")
+
+
+def test_contexts_and_settings(tmp_path):
+    def folder():
+        return dask.config.get("udfdask.cache-folder", None)
+
+    with ud.cache(tmp_path / "a"):
+        assert folder() == str(tmp_path / "a")
+        with ud.cache(None):
+            assert folder() is None
+            computed(ud.run_udf(data(tmp_path), SumUDF()))
+        assert folder() == str(tmp_path / "a")
+    assert folder() is None
+    assert not (tmp_path / "a").exists()
+    with ud.cache(tmp_path / "a"):
+        pass
+    setting = ud.cache(tmp_path / "a")  # without a block: until it is changed
+    try:
+        computed(ud.run_udf(data(tmp_path), SumUDF()))
+        assert records(tmp_path / "a")
+    finally:
+        setting.__exit__(None, None, None)
+    with dask.config.set({"udfdask.cache-folder": 3}), pytest.raises(ud.ArgumentValueError):
+        computed(ud.run_udf(data(tmp_path), SumUDF()))
+
+
+def test_every_door_uses_it(cache, tmp_path):
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("zarr")
+    import udfdask.xarray  # noqa: F401  # adds the accessor
+
+    run = ud.run_udf(data(tmp_path), SumUDF())
+    run.compute()
+    assert sum(loads(tmp_path).values()) == 12
+    ud.run_udf(data(tmp_path), SumUDF()).to_zarr(tmp_path / "out.zarr")
+    array = xr.DataArray(data(tmp_path), dims=("y", "x", "ky", "kx"))
+    array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
+    ud.compute(ud.run_udf(data(tmp_path), SumUDF())["intensity"].mean())
+    assert not loads(tmp_path)
+    run.compute(journal=tmp_path / "journal")  # has its own records
+    assert sum(loads(tmp_path).values()) == 12
+
+
+def test_nothing_to_keep(cache, tmp_path):
+    assert ud.compute(3, dask.array.ones(4).sum()) == (3, 4.0)
+    assert_equal(
+        ud.compute(ud.run_udf(data(tmp_path), SumUDF()).persist(scheduler="synchronous")),
+        without_cache(ud.run_udf(data(tmp_path), SumUDF())),
+    )
+    empty = ud.run_udf(data(tmp_path), SumUDF(), roi=np.zeros((4, 5), dtype=bool))
+    assert_equal(computed(empty), without_cache(empty))
+
+
+def test_a_full_disk_is_a_warning(cache, tmp_path, monkeypatch):
+    def full(self, records, *, flush):
+        raise OSError(28, "No space left on device")
+
+    run = ud.run_udf(data(tmp_path), [SumUDF(), SumSigUDF()])
+    expected = without_cache(*run)
+    monkeypatch.setattr(RecordFolder, "put", full)
+    with pytest.warns(ud.UDFWarning, match="could not be kept in the cache .*No space left"):
+        assert_equal(computed(*run), expected)
+    monkeypatch.setattr(writer, "MOST_BYTES", 10)
+    with pytest.warns(ud.UDFWarning, match="could not be kept"):
+        assert_equal(computed(*run), expected)
+
+
+def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path, monkeypatch):
+    run = ud.run_udf(dask.array.ones((4, 5, 3, 4), chunks=(1, 5, 3, 4)), SumUDF())
+    expected = computed(run)
+
+    def refused(self, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    with ud.cache(tmp_path / "cache"):
+        monkeypatch.setattr(Path, "touch", refused)  # the mark
+        with pytest.warns(ud.UDFWarning, match="the cache cannot be used.*Permission denied"):
+            found = computed(run)
+        monkeypatch.undo()
+    assert_equal([found], [expected])
+
+
+def test_a_read_only_folder_is_read(cache, tmp_path, monkeypatch):
+    run = ud.run_udf(data(tmp_path), SumUDF())
+    computed(run)
+
+    def refused(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    loads(tmp_path)
+    monkeypatch.setattr(os, "utime", refused)
+    computed(run)
+    assert not loads(tmp_path)
+
+
+def test_a_changed_file_is_loaded_again(cache, tmp_path):
+    from udfdask.io import open_file
+
+    scan = np.arange(240, dtype="u2").reshape(4, 5, 3, 4)
+    for k in range(3):
+        np.save(tmp_path / "scan.npy", scan + k)
+        os.utime(tmp_path / "scan.npy", ns=(0, k * 10**9))
+        run = ud.run_udf(open_file(tmp_path / "scan.npy", chunks=(1, 5, 3, 4)).array, SumUDF())
+        assert_equal(computed(run), without_cache(run))
+
+
+def test_the_command_keeps_results(tmp_path, monkeypatch):
+    from commands import call
+
+    np.save(tmp_path / "a.npy", np.arange(960, dtype="u2").reshape(8, 10, 3, 4))
+    run_chunk, n_runs = ud.graph.chunk_layers.run_chunk, Counter()
+
+    def counted(*args, **kwargs):
+        n_runs["chunks"] += 1
+        return run_chunk(*args, **kwargs)
+
+    monkeypatch.setattr(ud.graph.chunk_layers, "run_chunk", counted)
+    command = ["run", tmp_path / "a.npy", "--chunks", "2,5,3,4", "--cache", tmp_path / "cache"]
+    call(*command, "--udf", "sum", "--scheduler", "threads")
+    assert n_runs["chunks"] == 8
+    call(*command, "--udf", "sum", "--scheduler", "threads", "--roi", "0:4,:")
+    assert n_runs["chunks"] == 8
+    assert "--cache does not work" in call(*command, "--udf", "sum", "--live", code=2)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    command[-1] = tmp_path / "other"
+    assert "cannot be a cache" in call(*command, "--udf", "sum", code=1)
+
+
+def test_an_identity_names_one_array(cache, tmp_path):
+    """Otherwise the second of two arrays would get the partial results of the first."""
+    x = data(tmp_path)
+    one, other, same = (ud.run_udf(each, SumUDF()) for each in (x, x + 1, x))
+    expected = without_cache(one, other)
+    for options in ({}, {"journal": tmp_path / "journal"}):
+        with pytest.raises(ud.ArgumentValueError, match="identity= names one array"):
+            computed(one, other, identity="x", **options)
+        assert_equal(computed(one, same, identity="x", **options), [expected[0]] * 2)
+    assert_equal(computed(other, identity="x + 1"), [expected[1]])
+
+
+def test_an_identity_does_not_name_parameters(cache, tmp_path):
+    class Scaled(ud.UDF):
+        def get_result_buffers(self):
+            return {"sum": self.buffer("nav", dtype="float64")}
+
+        def process_frame(self, frame):
+            self.results.sum[:] = frame.sum() * self.params.factor[0]
+
+    for factor in (2, 3):
+        run = ud.run_udf(data(tmp_path), Scaled(factor=da.full(1, factor)))
+        assert_equal(computed(run, identity="x"), without_cache(run))

@@ -1,0 +1,187 @@
+"""What a changed run takes from a cache: each partial result that is the same."""
+
+import numpy as np
+import pytest
+
+import udf_zoo as zoo
+import udfdask as ud
+from cache_cases import LooksAround, computed, without_cache
+from counting import counts, note
+from journal_cases import SHAPE, assert_equal, data, loads, mask
+from udfdask.masks import MaskContainer
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, PickUDF, StdDevUDF, SumSigUDF, SumUDF
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """A cache for all computations of a test."""
+    with ud.cache(tmp_path / "cache", limit="1 GB"):
+        yield tmp_path / "cache"
+
+
+SOURCE = """
+import udfdask as ud
+from counting import note
+
+class Peak(ud.UDF):
+    def get_result_buffers(self):
+        return {"peak": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        note(self.params.folder, "Peak")
+        self.results.peak[:] = frame.max()
+
+class Floor(ud.UDF):
+    def get_result_buffers(self):
+        return {"floor": self.buffer("sig", dtype="float64")}
+
+    def process_frame(self, frame):
+        note(self.params.folder, "Floor")
+        self.results.floor += frame.min()
+
+    def merge(self, dest, src):
+        dest.floor += src.floor
+"""
+
+
+def test_one_changed_line_recomputes_that_udf_alone(cache, tmp_path):
+    calls = tmp_path / "calls"
+    calls.mkdir()
+
+    def run(source):
+        space = {"__name__": "own"}
+        exec(source, space)
+        udfs = [space["Peak"](folder=str(calls)), SumUDF(), space["Floor"](folder=str(calls))]
+        return ud.run_udf(data(tmp_path), udfs)
+
+    def called(source):
+        expected = without_cache(*run(source))
+        counts(calls)
+        assert_equal(computed(*run(source)), expected)
+        return counts(calls)
+
+    assert called(SOURCE) == {"Peak": 20, "Floor": 20}
+    assert called(SOURCE) == {}
+    changed = SOURCE.replace("= frame.max()", "= frame.max() + 1")
+    assert called(changed) == {"Peak": 20}
+    loads(tmp_path)
+    assert called(SOURCE) == {}
+    assert called(SOURCE.replace("+= frame.min()", "+= 2 * frame.min()")) == {"Floor": 20}
+    assert called(changed.replace('note(self.params.folder, "Peak")', "pass")) == {}
+
+
+def test_a_new_udf_in_a_list_computes_that_udf_alone(cache, tmp_path):
+    class Calls(ud.UDF):
+        def get_result_buffers(self):
+            return {"first": self.buffer("nav", dtype="int64")}
+
+        def process_tile(self, tile):
+            note(self.params.folder, "first")
+            self.results.first[:] = tile[:, 0, 0]
+
+    calls = tmp_path / "calls"
+    calls.mkdir()
+    computed(*ud.run_udf(data(tmp_path), [Calls(folder=str(calls)), zoo.Chain()]))
+    assert counts(calls)
+    both = ud.run_udf(data(tmp_path), [zoo.TileTree(), Calls(folder=str(calls)), zoo.Chain()])
+    expected = without_cache(*both)
+    counts(calls)
+    assert_equal(computed(*both), expected)
+    assert not counts(calls)
+
+
+SMALL = mask(slice(0, 2), (3, 0))
+LARGE = mask(slice(0, 3), (3, 0))
+
+
+class MaskOfTile(ud.UDF):
+    """Uses the signal part of its position, and the scan positions of its own frames."""
+
+    def get_result_buffers(self):
+        return {"product": self.buffer("nav", dtype="float64"), "n": self.buffer("single")}
+
+    def process_tile(self, tile):
+        position = self.meta.slice
+        masks = MaskContainer([lambda: np.arange(12.0).reshape(3, 4)]).get(position)
+        part = position.get(np.arange(12.0).reshape(3, 4), sig_only=True)
+        product = tile.reshape(len(tile), -1) @ masks
+        self.results.product += product[:, 0] + (tile * part).sum(axis=(1, 2))
+        self.results.n += self.meta.coordinates.sum() + len(position.shape)
+
+    def merge(self, dest, src):
+        dest.product[:] = src.product
+        dest.n += src.n
+
+
+@pytest.mark.parametrize(
+    "udfs",
+    [
+        [MaskOfTile()],
+        [SumUDF()],
+        [SumSigUDF(), CoMUDF(), StdDevUDF()],
+        [ApplyMasksUDF(mask_factories=[lambda: np.ones(SHAPE[2:])])],
+        [zoo.Chain(), zoo.AssigningTree(), zoo.MergeAllNav(), zoo.RowsMerge()],
+    ],
+)
+def test_a_larger_roi_loads_the_new_chunks_only(udfs, cache, tmp_path):
+    def run(roi):
+        return ud.run_udf(data(tmp_path), udfs, roi=roi)
+
+    for roi, n_loads in [(SMALL, 7), (LARGE, 3), (None, 3), (SMALL, 0), (mask((0, 0)), 1)]:
+        expected = without_cache(*run(roi))
+        loads(tmp_path)
+        assert_equal(computed(*run(roi)), expected)
+        # the chunk at (3, 0) is not complete, so the whole scan loads it again
+        assert sum(loads(tmp_path).values()) == n_loads
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "slice",
+        "tiling_scheme",
+        "cursor",
+        "shared",
+        "own",
+        "preprocess",
+        "sometimes",
+        "copy",
+        "deep copy",
+    ],
+)
+def test_a_udf_that_looks_around_is_computed_for_each_roi(how, cache, tmp_path):
+    for roi in (mask((0, 0), (0, 1)), SMALL, LARGE, None, SMALL):
+        run = ud.run_udf(data(tmp_path), [LooksAround(how=how), SumUDF()], roi=roi)
+        expected = without_cache(*run)
+        loads(tmp_path)
+        assert_equal(computed(*run), expected)
+        assert_equal(computed(*run), expected)
+    assert not loads(tmp_path)
+
+
+def test_udfs_that_need_the_whole_region(cache, tmp_path):
+    for roi in (mask((0, 0)), SMALL, LARGE, SMALL):
+        run = ud.run_udf(data(tmp_path), [PickUDF(), SumSigUDF()], roi=roi)
+        assert_equal(computed(*run), without_cache(*run))
+
+
+class Contiguous(ud.UDF):
+    contiguous_nav = True
+
+    def get_result_buffers(self):
+        return {"n": self.buffer("nav", dtype="int64")}
+
+    def process_tile(self, tile):
+        self.results.n[:] = len(tile)
+
+
+class TileLengths(Contiguous):
+    contiguous_nav = False
+
+
+def test_tiles_that_others_cut(cache, tmp_path):
+    rois = (mask((slice(0, 2), slice(0, 2))), mask(slice(0, 2)), None)
+    for udfs in ([TileLengths()], [TileLengths(), Contiguous()], [Contiguous()]):
+        for roi in (*rois, *rois):
+            run = ud.run_udf(data(tmp_path, chunks=(2, 2, 3, 4)), udfs, roi=roi)
+            assert_equal(computed(*run), without_cache(*run))

@@ -1,0 +1,328 @@
+"""A journal knows the files that a run reads, also those that only a UDF or its code names."""
+
+import errno
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from journal_cases import assert_equal
+from udfdask import ArgumentValueError
+from udfdask.corrections import CorrectionSet
+from udfdask.io import open_file
+from udfdask.records import record_file
+from udfdask.records.folder import SUFFIX
+from udfdask.records.journal import MANIFEST
+from udfdask.udfs import ApplyMasksUDF, SumSigUDF, SumUDF
+
+VALUES = np.arange(240.0).reshape(4, 5, 3, 4)
+
+
+class Weighted(ud.UDF):
+    def get_result_buffers(self):
+        return {"sum": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        weights = self.params.weights
+        if isinstance(weights, (str, os.PathLike)):
+            weights = np.load(weights)
+        elif callable(weights):
+            weights = weights()
+        self.results.sum[:] = (frame * weights).sum()
+
+
+def x(values=VALUES):
+    return da.from_array(values, chunks=(1, 5, 3, 4))
+
+
+def captured(path):
+    mapped = np.load(path, mmap_mode="r")
+    return Weighted(weights=lambda: mapped)
+
+
+def constant(path):
+    space = {"np": np}
+    exec(f"def load():\n    return np.load({str(path)!r})[None]", space)
+    return space["load"]
+
+
+def of_global(path):
+    space = {"np": np, "PATHS": [[path]]}
+    exec("def load(block=1):\n    return block * np.load(PATHS[0][0])", space)
+    return space["load"]
+
+
+def many_objects(path):
+    more = [type(path)(f"/nowhere/{n}") for n in range(21_000)]
+    parts = [dask.delayed(lambda path, _: np.load(path))(path, more)]
+    weights = da.stack([da.from_delayed(part, (3, 4), "f8") for part in parts])
+    return ud.run_udf(x() * weights, SumSigUDF())
+
+
+MADE = {
+    "mapped parameter": lambda p: ud.run_udf(x(), Weighted(weights=np.load(p, mmap_mode="r"))),
+    "mapped closure": lambda p: ud.run_udf(x(), captured(p)),
+    "mapped correction": lambda p: ud.run_udf(
+        x(), SumUDF(), corrections=CorrectionSet(dark=np.load(p, mmap_mode="r"))
+    ),
+    "text parameter": lambda p: ud.run_udf(x(), Weighted(weights=str(p))),
+    "path parameter": lambda p: ud.run_udf(x(), Weighted(weights=p)),
+    "path in the code": lambda p: ud.run_udf(x(), Weighted(weights=constant(p))),
+    "global path": lambda p: ud.run_udf(x(), Weighted(weights=of_global(p))),
+    "masks": lambda p: ud.run_udf(x(), ApplyMasksUDF(mask_factories=constant(p))),
+    "blocks": lambda p: ud.run_udf(x().map_blocks(of_global(p), dtype="f8"), SumSigUDF()),
+    "many objects": many_objects,
+}
+
+
+@pytest.mark.parametrize("case", MADE)
+def test_a_file_that_is_written_again_is_refused(case, tmp_path):
+    path, journal = tmp_path / "weights.npy", tmp_path / "journal"
+    np.save(path, np.ones((3, 4)))
+    MADE[case](path).compute(journal=journal)
+    MADE[case](path).compute(journal=journal)
+    np.save(path, np.full((3, 4), 2.0))
+    with pytest.raises(ud.JournalError, match="is the journal of another run") as caught:
+        MADE[case](path).compute(journal=journal)
+    assert "mapped" in case or f"file {path}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("case", MADE)
+def test_a_cache_does_not_use_results_from_a_file_that_is_written_again(case, tmp_path):
+    path = tmp_path / "weights.npy"
+    for weight in (1.0, 2.0):
+        np.save(path, np.full((3, 4), weight))
+        expected = MADE[case](path).compute()
+        with ud.cache(tmp_path / "cache"):
+            assert_equal([MADE[case](path).compute()], [expected])
+
+
+def test_a_file_that_a_udf_names_counts_for_that_udf_alone(tmp_path):
+    path = tmp_path / "weights.npy"
+    new = []
+    for weight in (1.0, 2.0):
+        np.save(path, np.full((3, 4), weight))
+        with ud.cache(tmp_path / "cache"):
+            ud.compute(*ud.run_udf(x(), [Weighted(weights=str(path)), SumSigUDF()]))
+        new.append(len(list((tmp_path / "cache").rglob(f"*{SUFFIX}"))) - sum(new))
+    assert new == [8, 4]
+
+
+def test_a_chunk_of_a_store_that_is_replaced_by_an_older_one_is_refused(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    store = tmp_path / "scan.zarr"
+    array = zarr.create_array(
+        str(store), shape=VALUES.shape, chunks=(1, 5, 3, 4), dtype="f8", compressors=None
+    )
+    array[:] = VALUES
+
+    def run():
+        return ud.run_udf(da.from_zarr(str(store)), SumSigUDF())
+
+    run().compute(journal=tmp_path / "journal")
+    one, other, *_ = (store / "c").rglob("0/0/0")
+    one.rename(tmp_path / "one")
+    other.rename(one)
+    (tmp_path / "one").rename(other)
+    with pytest.raises(ud.JournalError, match=r"data: file .*scan.zarr: .* has changed"):
+        run().compute(journal=tmp_path / "journal")
+
+
+def test_a_link_to_another_file_of_equal_size_and_time_is_refused(tmp_path):
+    link = tmp_path / "now.npy"
+    for k in (1, 2):
+        np.save(tmp_path / f"{k}.npy", VALUES * k)
+        os.utime(tmp_path / f"{k}.npy", ns=(10**18, 10**18))
+
+    def run():
+        return ud.run_udf(x(np.load(link, mmap_mode="r")), SumSigUDF())
+
+    link.symlink_to("1.npy")
+    run().compute(journal=tmp_path / "journal")
+    link.unlink()
+    link.symlink_to("2.npy")
+    with pytest.raises(ud.JournalError, match="is the journal of another run"):
+        run().compute(journal=tmp_path / "journal")
+
+
+def test_changes_in_memory_to_a_copy_of_a_file_count(tmp_path):
+    np.save(tmp_path / "weights.npy", np.ones((3, 4)))
+    weights = np.load(tmp_path / "weights.npy", mmap_mode="c")
+    for k in range(3):
+        weights[0, 0] = k
+        run = ud.run_udf(x(), Weighted(weights=weights))
+        if k == 0:
+            run.compute(journal=tmp_path / "journal")
+        else:
+            with pytest.raises(ud.JournalError, match=r"parameter weights: .* has changed"):
+                run.compute(journal=tmp_path / "journal")
+
+
+def test_an_identity_does_not_stand_for_lazy_parameters(tmp_path):
+    """Those of equal shape must not read the results of each other."""
+    aux = [ud.UDF.aux_data(v, "nav", dtype="f8") for v in (da.ones((4, 5)), da.zeros((4, 5)))]
+    dark = [da.from_array(np.full((3, 4), v)) for v in (1.0, 2.0)]
+    runs = (
+        *(ud.run_udf(x(), udf()) for udf in (SumUDF, SumSigUDF)),
+        *ud.run_udf(x(), [Weighted(weights=each) for each in aux]),
+        *(ud.run_udf(x(), SumUDF(), corrections=CorrectionSet(dark=d)) for d in dark),
+    )
+    expected = ud.compute(*runs)
+    for _ in range(2):
+        found = ud.compute(*runs, journal=tmp_path / "journal", identity="all of it")
+        assert_equal(found, expected)
+
+
+def test_an_identity_that_would_stand_for_two_arrays_is_refused(tmp_path):
+    first, second = (ud.run_udf(each, SumUDF()) for each in (x(), x(VALUES * 3)))
+    unnamed_object = threading.local()  # it has no name that another process knows
+    dark = [
+        da.full((3, 4), v).map_blocks(lambda block, _: block, unnamed_object, dtype="f8")
+        for v in (1.0, 2.0)
+    ]
+    one, two = (ud.run_udf(x(), SumUDF(), corrections=CorrectionSet(dark=d)) for d in dark)
+    for pair in ((first, second), (one, two)):
+        for how in ({"journal": tmp_path / "journal"}, {}):
+            with ud.cache(tmp_path / "cache"), pytest.raises(ArgumentValueError, match="one array"):
+                ud.compute(*pair, **how, identity="all of it")
+        ud.compute(pair[0], journal=tmp_path / "journal", identity="all of it")
+        shutil.rmtree(tmp_path / "journal")
+
+
+def test_a_journal_is_not_made_inside_of_the_data(tmp_path):
+    pytest.importorskip("zarr")
+    store = ud.run_udf(x(), SumSigUDF()).to_zarr(tmp_path / "scan.zarr")
+    before = sorted(store.rglob("*"))
+    for lazy in (
+        open_file(store, dataset="intensity", sig_dims=1).array,
+        da.from_zarr(store / "intensity"),
+    ):
+        with pytest.raises(ud.ArgumentValueError, match=r"journal .* would be inside of .*scan"):
+            ud.run_udf(lazy, SumUDF(), sig_dims=1).compute(journal=store / "journal")
+        assert sorted(store.rglob("*")) == before
+
+
+def test_a_journal_whose_removal_by_hand_was_interrupted_is_used_again(tmp_path):
+    journal = tmp_path / "journal"
+    run = ud.run_udf(x(), SumSigUDF())
+    expected = run.compute(journal=journal)
+    shutil.rmtree(journal / "records")
+    np.testing.assert_array_equal(run.compute(journal=journal)["intensity"], expected["intensity"])
+    assert len(list((journal / "records").iterdir())) == 4
+
+
+def test_a_manifest_of_other_content_is_refused(tmp_path):
+    journal = tmp_path / "journal"
+    run = ud.run_udf(x(), SumSigUDF())
+    run.compute(journal=journal)
+    for runs in ("[1]", '{"a": {}}', "3", "[[]]"):
+        (journal / MANIFEST).write_text(f'{{"format": "1", "runs": {runs}}}')
+        with pytest.raises(ud.JournalError, match=r"manifest|another run"):
+            run.compute(journal=journal)
+
+
+def test_a_record_in_a_bad_place_of_the_disk_is_computed_again(tmp_path, monkeypatch):
+    journal = tmp_path / "journal"
+    run = ud.run_udf(x(), SumSigUDF())
+    expected = run.compute(journal=journal)
+    bad = min((journal / "records").iterdir()).stat().st_ino
+    read = record_file._read_all
+
+    def failing(file, target):
+        if os.fstat(file.fileno()).st_ino == bad:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(file, target)
+
+    monkeypatch.setattr(record_file, "_read_all", failing)
+    found = run.compute(journal=journal, scheduler="synchronous")
+    np.testing.assert_array_equal(found["intensity"], expected["intensity"])
+
+
+INSTALLED = """
+import udfdask as ud
+
+__version__ = "{version}"
+
+def scaled(block):
+    return block * {scale}
+
+class Lab(ud.UDF):
+    def get_result_buffers(self):
+        return {{"sum": self.buffer("nav", dtype="float64")}}
+
+    def process_frame(self, frame):
+        self.results.sum[:] = frame.sum() * {scale}
+"""
+
+
+@pytest.mark.parametrize(("version", "scale"), [("1", 2), ("2", 1), ("2", 2)])
+def test_a_library_that_is_installed_again_is_refused(version, scale, tmp_path, monkeypatch):
+    package = tmp_path / "site-packages" / "ownlab"
+    package.mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def runs(version, scale):
+        (package / "__init__.py").write_text(INSTALLED.format(version=version, scale=scale))
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, "ownlab", raising=False)
+        lab = importlib.import_module("ownlab")
+        data = x().map_blocks(lab.scaled, dtype="f8")
+        return {"udf": ud.run_udf(x(), lab.Lab()), "data": ud.run_udf(data, SumSigUDF())}
+
+    for _ in range(2):
+        for name, run in runs("1", 1).items():
+            run.compute(journal=tmp_path / name)
+    for name, run in runs(version, scale).items():
+        with pytest.raises(ud.JournalError, match="has changed"):
+            run.compute(journal=tmp_path / name)
+    monkeypatch.delitem(sys.modules, "ownlab")
+
+
+LATE = """
+import sys
+sys.path.insert(0, {support!r})
+import scipy
+import dask.array as da
+import udfdask as ud
+
+class Late(ud.UDF):
+    def get_result_buffers(self):
+        return {{"sum": self.buffer("nav", dtype="float64")}}
+
+    def process_frame(self, frame):
+        import wsgiref.util
+        from colorsys import rgb_to_hls
+        from scipy import ndimage
+        from scipy.special import erf
+        blurred = ndimage.gaussian_filter(frame, 1) + scipy.signal.detrend(frame) + erf(frame)
+        self.results.sum[:] = blurred.sum()
+
+if __name__ == "__main__":
+    for _ in range(2):
+        x = da.ones((2, 4, 4), chunks=(1, 4, 4))
+        run = ud.run_udf(x, Late())
+        run.compute(journal={journal!r}, scheduler="synchronous")
+        if not _:
+            assert "scipy.ndimage" in sys.modules
+"""
+
+
+def test_a_library_that_a_udf_loads_late_does_not_change_its_name(tmp_path):
+    """The first call loads it: a second call in the same process must not be refused."""
+    pytest.importorskip("scipy")
+    program = LATE.format(support=str(tmp_path), journal=str(tmp_path / "journal"))
+    (tmp_path / "late.py").write_text(program)
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, tmp_path / "late.py"], capture_output=True, text=True, check=False
+        )
+        assert not done.returncode, done.stderr

@@ -1,0 +1,117 @@
+"""The writer: nothing is lost at a normal end, and what a merge replaces is not written."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from udfdask.records.folder import RecordFolder
+from udfdask.records.record_file import Record
+from udfdask.records.writer import Writer
+
+
+def record(name, values=3):
+    return Record(name, {"sum": np.arange(float(values))}, {})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RecordFolder(str(tmp_path))
+
+
+def test_flush_waits_for_all_records(folder):
+    writer = Writer(delay=3600)
+    for k in range(20):
+        writer.put(folder, [record(str(k))])
+    assert folder.names() == set()
+    writer.flush(folder)
+    assert folder.names() == {str(k) for k in range(20)}
+    writer.flush(folder)
+    assert "udfdask-records" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_records_are_written_when_they_are_due(folder):
+    writer = Writer(delay=0.05)
+    writer.put(folder, [record("a")])
+    for _ in range(200):
+        if folder.names():
+            break
+        time.sleep(0.05)
+    assert folder.names() == {"a"}
+    writer.flush(folder)
+
+
+def test_what_a_merge_replaces_is_never_written_or_removed(folder, monkeypatch):
+    written = []
+    put = RecordFolder.put
+
+    def noted(self, records, *, flush):
+        records = list(records)
+        written.extend(each.name for each in records)
+        put(self, records, flush=flush)
+
+    monkeypatch.setattr(RecordFolder, "put", noted)
+    writer = Writer(delay=3600)
+    writer.put(folder, [record("early")])
+    writer.flush(folder)
+    writer.put(folder, [record("a-rows"), record("a-sums")], ["early"])
+    writer.put(folder, [record("b")], ["a-sums"])
+    writer.put(folder, [record("c")], ["b"])
+    writer.flush(folder)
+    assert written == ["early", "a-rows", "c"]
+    assert folder.names() == {"a-rows", "c"}
+
+
+def test_a_merge_of_merges_does_not_wait_longer(folder):
+    writer = Writer(delay=0.3)
+    writer.put(folder, [record("0")])
+    for k in range(1, 200):
+        writer.put(folder, [record(str(k))], [str(k - 1)])
+        time.sleep(0.01)
+        if folder.names():
+            break
+    assert 0 < k < 150
+    writer.flush(folder)
+
+
+def test_tasks_wait_if_too_much_waits(folder):
+    writer = Writer(delay=3600, most_bytes=1000)
+    for k in range(10):
+        writer.put(folder, [record(str(k), values=50)])
+    assert len(folder.names()) >= 7
+    writer.put(folder, [record("large", values=500)])
+    writer.flush(folder)
+    assert len(folder.names()) == 11
+
+
+def test_an_error_of_the_disk_is_raised_by_the_next_call(tmp_path, monkeypatch):
+    def full(self, records, *, flush):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RecordFolder, "put", full)
+    writer = Writer(delay=3600)
+    writer.put(RecordFolder(str(tmp_path)), [record("a")])
+    with pytest.raises(OSError, match="No space left"):
+        writer.flush(RecordFolder(str(tmp_path)))
+    writer.flush(RecordFolder(str(tmp_path)))
+
+
+def test_a_folder_that_was_removed_is_no_error(tmp_path):
+    writer = Writer(delay=3600)
+    writer.put(RecordFolder(str(tmp_path / "gone")), [record("a")])
+    writer.flush(RecordFolder(str(tmp_path / "gone")))
+
+
+def test_a_process_that_ends_writes_what_waits(folder):
+    program = f"""
+import numpy as np
+from udfdask.records.folder import RecordFolder
+from udfdask.records.record_file import Record
+from udfdask.records.writer import Writer
+Writer(delay=3600).put({folder!r}, [Record("a", {{"sum": np.arange(3.0)}}, {{}})])
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    assert folder.get("a").arrays["sum"].tolist() == [0, 1, 2]

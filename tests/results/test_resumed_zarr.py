@@ -1,0 +1,92 @@
+"""`to_zarr(resume=True)` and `udfdask run --resume` go on where they were."""
+
+import numpy as np
+import pytest
+
+import udfdask as ud
+from commands import call
+from journal_cases import data, loads, stop_after
+from udfdask.udfs import CoMUDF, StdDevUDF
+
+xr = pytest.importorskip("xarray")
+pytest.importorskip("zarr")
+
+
+def content(store):
+    """All files of a store."""
+    files = (path for path in sorted(store.rglob("*")) if path.is_file())
+    return {str(path.relative_to(store)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("udf", [CoMUDF, StdDevUDF])
+def test_an_interrupted_store_is_absent_and_then_complete(udf, tmp_path):
+    def run():
+        return ud.run_udf(data(tmp_path), udf())
+
+    expected = run().to_zarr(tmp_path / "expected.zarr")
+    loads(tmp_path)
+    store, journal = tmp_path / "out.zarr", tmp_path / "out.zarr.journal"
+    for done in (0, 5, 3):
+        stop_after(tmp_path, done)
+        with pytest.raises(RuntimeError, match="power failure"):
+            run().to_zarr(store, resume=True, scheduler="synchronous")
+        assert not store.exists()
+        assert journal.is_dir()
+        assert sum(loads(tmp_path).values()) == done
+    stop_after(tmp_path, None)
+    run().to_zarr(store, resume=True, scheduler="synchronous")
+    assert sum(loads(tmp_path).values()) == 12 - 8
+    assert content(store) == content(expected)
+    assert not journal.exists()
+    with pytest.raises(FileExistsError):
+        run().to_zarr(store, resume=True)
+    run().to_zarr(store, resume=True, overwrite=True)
+    assert not journal.exists()
+    assert sum(loads(tmp_path).values()) == 12
+
+
+def test_a_computed_result_needs_no_journal(tmp_path):
+    done = ud.run_udf(data(tmp_path), CoMUDF()).compute()
+    done.to_zarr(tmp_path / "out.zarr", resume=True)
+    assert not (tmp_path / "out.zarr.journal").exists()
+
+
+def test_a_journal_of_another_run_is_refused_before_anything_is_written(tmp_path):
+    store = tmp_path / "out.zarr"
+    stop_after(tmp_path, 5)
+    with pytest.raises(RuntimeError, match="power failure"):
+        ud.run_udf(data(tmp_path), CoMUDF()).to_zarr(store, resume=True, scheduler="synchronous")
+    stop_after(tmp_path, None)
+    with pytest.raises(ud.JournalError, match="parameter cy: None in the journal, now 2"):
+        ud.run_udf(data(tmp_path), CoMUDF(cy=2)).to_zarr(store, resume=True)
+    assert not store.exists()
+    ud.run_udf(data(tmp_path), CoMUDF()).to_zarr(store, resume=True)
+
+
+def test_the_command_goes_on(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.arange(960, dtype="u2").reshape(8, 10, 3, 4))
+    command = ["run", tmp_path / "a.npy", "--chunks", "2,5,3,4", "--udf", "sumsig", "--udf", "sum"]
+    out, journal = tmp_path / "a.zarr", tmp_path / "a.zarr.journal"
+    call(*command, "--out", tmp_path / "expected.zarr")
+    run_chunk, n_runs = ud.graph.chunk_layers.run_chunk, []
+
+    def failing(*args, **kwargs):
+        n_runs.append(None)
+        if len(n_runs) == 4:
+            raise OSError("power failure")
+        return run_chunk(*args, **kwargs)
+
+    monkeypatch.setattr(ud.graph.chunk_layers, "run_chunk", failing)
+    resume = ["--out", out, "--resume", "--scheduler", "synchronous"]
+    assert "power failure" in call(*command, *resume, code=1)
+    assert journal.is_dir()
+    assert not out.exists()
+    call(*command, *resume)
+    assert len(n_runs) == 9  # 3 of 8 chunks were stored
+    assert not journal.exists()
+    found = content(out)
+    assert {k: v for k, v in found.items() if "zarr.json" not in k} == {
+        k: v for k, v in content(tmp_path / "expected.zarr").items() if "zarr.json" not in k
+    }
+    assert "--resume needs --out" in call(*command, "--resume", code=2)
+    assert "--live" in call(*command, "--resume", "--out", out, "--live", code=2)

@@ -1,0 +1,214 @@
+"""Tasks that hang, end their worker, or fill its memory, on a cluster of two processes."""
+
+import os
+import re
+from importlib import import_module
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from stopping_udfs import DATA_CHUNKS, SHAPE, Exits, FillsMemory, Hangs, Sums
+from udfdask.udfs import SumUDF
+
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.full
+
+CHUNK = r"on chunk \(1, 0\), navigation \[2:4, 0:2\]"
+LATE = 300
+"""A time limit that guards against hanging, in seconds."""
+
+
+@pytest.fixture
+def x():
+    return da.ones(SHAPE, chunks=DATA_CHUNKS)
+
+
+@pytest.fixture
+def small():
+    """A client of two processes with one thread and 500 MB each."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit="500 MB",
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def by_compute(x, udfs, client, **options):
+    return ud.compute(*ud.run_udf(x, udfs), scheduler=client, **options)
+
+
+def by_iterating(x, udfs, client, **options):
+    *_, last = ud.run_udf_iter(x, udfs, scheduler=client, **options)
+    return last.buffers
+
+
+RUNS = [by_compute, by_iterating]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_task_hangs(run, x, small, tmp_path):
+    run(x, [Sums(), SumUDF()], small, timeout=LATE)  # the workers import what they need
+    udfs = [Hangs(folder=str(tmp_path)), SumUDF()]
+    worker = r"worker tcp://127\.0\.0\.1:\d+ \(name \d\)"
+    place = rf"{worker}, at File \".*stopping_udfs\.py\", line \d+, in stop "
+    pattern = rf"Hangs and SumUDF {CHUNK}: on {place}"
+    for timeout in (3, 20, 60, LATE):  # until the task that hangs has been reached
+        with pytest.raises(ud.RunTimeoutError) as found:
+            run(x, udfs, small, timeout=timeout)
+        if re.search(pattern, str(found.value)):
+            break
+    found.match(pattern)
+    # the advice of the message
+    workers = re.search(r"client\.restart_workers\(\[(.*?)\]\)", str(found.value))[1]
+    small.restart_workers([workers.strip("'")])
+    (sums,) = run(x, [Sums()], small, timeout=LATE)
+    np.testing.assert_array_equal(sums["sums"], np.full((4, 4), 4.0))
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_in_time(run, x, small):
+    sums, total = run(x, [Sums(), SumUDF()], small, timeout="5 min")
+    np.testing.assert_array_equal(sums["sums"], np.full((4, 4), 4.0))
+    np.testing.assert_array_equal(total["intensity"], np.full((2, 2), 16.0))
+
+
+def test_no_worker_comes(x):
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        pytest.raises(ud.RunTimeoutError, match=r"has no worker, start some") as found,
+    ):
+        by_compute(x, [Sums()], client, timeout=1)
+    found.match(r"No task was running")
+
+
+def notes_of(error):
+    return "\n".join(error.value.__notes__)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_task_ends_its_process(run, x, small):
+    # A nanny gives up on a worker that ends while it starts: four ends in a row may never come.
+    small.cluster.scheduler.allowed_failures = 0
+    with pytest.raises(distributed.KilledWorker) as found:
+        run(x, [Exits(), SumUDF()], small, timeout=LATE)
+    note = notes_of(found)
+    assert re.search(rf"Exits and SumUDF {CHUNK}", note)
+    assert "no nanny reports that its worker reached its memory limit" in note
+
+
+def test_workers_that_end_before_anybody_gives_up(x, small):
+    """The time limit ends the wait; its message says what the workers did."""
+    small.cluster.scheduler.allowed_failures = 10**6
+    for timeout in (5, 50, LATE):
+        with pytest.raises(ud.RunTimeoutError) as found:
+            by_compute(x, [Exits(), SumUDF()], small, timeout=timeout)
+        if "Processes of workers that ended" in str(found.value):
+            break
+    found.match(rf"Processes of workers that ended during the run.*Exits and SumUDF {CHUNK}")
+
+
+def test_a_task_always_fills_the_memory(x, small):
+    small.cluster.scheduler.allowed_failures = 0
+    with pytest.raises(distributed.KilledWorker) as found:
+        by_compute(x, [FillsMemory(), SumUDF()], small, timeout=LATE)
+    note = notes_of(found)
+    assert re.search(rf"FillsMemory and SumUDF {CHUNK}", note)
+    assert re.search(r"1 of 1 workers ended because they reached their memory limit", note)
+    assert "array.rechunk(...)" in note
+
+
+def test_a_worker_fills_its_memory_once(x, small, tmp_path):
+    """Its nanny restarts it in the middle of the run, which goes on."""
+    udfs = [FillsMemory(folder=str(tmp_path)), SumUDF()]
+    sums, total = by_compute(x, udfs, small, timeout=LATE)
+    assert (Path(tmp_path) / "filled").exists()
+    assert small.get_events("worker-restart-memory")
+    np.testing.assert_array_equal(sums["sums"], np.full((4, 4), 4.0))
+    np.testing.assert_array_equal(total["intensity"], np.full((2, 2), 16.0))
+
+
+class CountsThreads(ud.UDF):
+    """The largest number of threads that BLAS, OpenMP and numba may use inside of its tasks."""
+
+    def get_result_buffers(self):
+        return {"threads": self.buffer("nav", dtype="int64"), "pid": self.buffer("nav", dtype="i8")}
+
+    def process_frame(self, frame):
+        import numba
+        from threadpoolctl import threadpool_info
+
+        np.ones((50, 50)) @ np.ones((50, 50))
+        libraries = [library["num_threads"] for library in threadpool_info()]
+        assert libraries
+        self.results.threads[:] = max([*libraries, numba.get_num_threads()])
+        self.results.pid[:] = os.getpid()
+
+
+def test_blas_threads_never_oversubscribe():
+    """Two processes of two threads: inside of tasks, each library has its share alone."""
+    x = da.ones((40, 2, 4, 4), chunks=(1, 2, 4, 4))
+    with (
+        # as on a cluster whose batch system does not limit threads
+        dask.config.set({"distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": "4"}}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=2, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        # the limit of a task does not reach a library that the UDF loads in this very task
+        client.run(import_module, "numba")
+        for share in (1, 2):
+            with dask.config.set({"udfdask.threads-per-task": share}):
+                result = ud.run_udf(x, CountsThreads())
+            done = result.compute(scheduler=client, timeout=LATE)
+            assert done["threads"].max() <= share
+        assert set(np.unique(done["pid"])) <= set(client.run(os.getpid).values())
+
+
+class Pictures(ud.UDF):
+    """A picture of 64 KiB for each frame."""
+
+    def get_result_buffers(self):
+        return {"picture": self.buffer("nav", extra_shape=(128, 64), dtype="float64")}
+
+    def process_frame(self, frame):
+        self.results.picture[:] = frame.sum()
+
+
+def test_nav_results_stay_on_the_workers(client):
+    x = da.ones((16, 8, 2, 2), chunks=(2, 8, 2, 2))
+    result = ud.run_udf(x, Pictures())
+    received = []
+    gather = client.gather
+
+    def counted(futures, *args, **kwargs):
+        values = gather(futures, *args, **kwargs)
+        received.append(values)
+        return values
+
+    client.gather = counted
+    try:
+        (kept,) = ud.persist(result, scheduler=client)
+        blocks = distributed.futures_of(kept, client=client)
+        assert len(blocks) >= 8
+        with client.as_current():
+            distributed.wait(blocks, timeout=LATE)
+        assert not received
+        held = sum(client.nbytes(summary=False).values())
+        assert held >= 16 * 8 * 128 * 64 * 8  # 8 MiB, all of it on the workers
+        one = kept["picture"][3, 4].compute(scheduler=client)
+    finally:
+        del client.gather
+    np.testing.assert_array_equal(one, np.full((128, 64), 4.0))

@@ -1,0 +1,60 @@
+"""UDFs that hang, end their process, or fill its memory at one position of the scan."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+import udfdask as ud
+
+POSITION = (3, 1)
+"""Where it happens: in chunk (1, 0) of `DATA_CHUNKS`."""
+SHAPE, DATA_CHUNKS = (4, 4, 2, 2), (2, 2, 2, 2)
+
+
+class Sums(ud.UDF):
+    """The sum of each frame; subclasses do something else at one position first."""
+
+    def get_result_buffers(self):
+        return {"sums": self.buffer("nav", dtype="float64")}
+
+    def process_frame(self, frame):
+        if tuple(self.meta.coordinates[0]) == POSITION:
+            self.stop()
+        self.results.sums[:] = frame.sum()
+
+    def stop(self):
+        """Does nothing."""
+
+
+class Hangs(Sums):
+    """Hangs until a file exists."""
+
+    def stop(self):
+        folder = Path(self.params.folder)
+        (folder / "hangs").touch()
+        while not (folder / "go").exists():
+            time.sleep(0.02)
+
+
+class Exits(Sums):
+    """Ends its process."""
+
+    def stop(self):
+        os._exit(3)
+
+
+class FillsMemory(Sums):
+    """Takes memory until its nanny ends it; with a folder, only the first time."""
+
+    def stop(self):
+        folder = self.params.get("folder")
+        if folder is not None:
+            if (Path(folder) / "filled").exists():
+                return
+            (Path(folder) / "filled").touch()
+        taken = []
+        while True:
+            taken.append(np.ones(1_000_000))
+            time.sleep(0.005)

@@ -1,0 +1,305 @@
+"""Name the data of dask collections so that the name is the same in every process.
+
+The names that dask gives to layers and tasks can contain random parts, and do not depend on the
+code of the user's functions. Here a task is named by its function, its arguments and the names of
+the tasks that it reads. A blockwise layer is named as a whole, at the same cost for any number of
+blocks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import ArgumentValueError
+from udfdask.graph.dask_internals import (
+    described_layer,
+    described_task,
+    listed_tasks,
+)
+from udfdask.graph.file_status import FileStatus, status_of
+from udfdask.graph.input_files import named_file
+from udfdask.graph.packed_recipe import PackedRecipe
+from udfdask.plan.device_groups import Group
+from udfdask.plan.recipe import Recipe
+from udfdask.tokens import UnnamedError, describe_value, strict_token
+from udfdask.tokens.content import Walk
+from udfdask.writing.stores import store_root
+
+_Node = tuple[str, Any]
+"""A blockwise layer or a list of tasks ("layer", name), or a task ("task", key)."""
+
+
+class DataNames:
+    """Names of the data of collections, and of values that contain collections.
+
+    With `identity`, a text that the user promises to change with the data, their graph is not read.
+    """
+
+    def __init__(self, identity: str | None = None) -> None:
+        self.identity = identity
+        self._objects: dict[int, tuple[Any, str, set[Path]]] = {}
+        self._identified: dict[tuple[str, ...], set[Any]] = {}
+        self._paths: dict[str, Path | None] = {}
+        self._noted: set[Path] = set()
+        self.statuses: dict[Path, FileStatus] = {}
+        """All files and zarr stores that were asked for."""
+        self.files: dict[Path, FileStatus] = {}
+        """Files and zarr stores whose paths are in the values that were named, or in their code."""
+
+    def name(self, collection: Any) -> str:
+        """Return the name of the data of a collection.
+
+        Raises
+        ------
+        UnnamedError
+            If the graph contains an object without a reliable name, such as an open file.
+        """
+        shown = [str(getattr(collection, name, "")) for name in ("shape", "dtype", "chunks")]
+        if self.identity is not None:
+            key = next(_flat(collection.__dask_keys__()))
+            self._identified.setdefault(tuple(shown), set()).add(_prefix(key))
+            return strict_token(("identity", self.identity, shown))
+        graph = collection.__dask_graph__()
+        names = _TaskNames(getattr(graph, "layers", {"": graph}), self._describe, self._note)
+        layer = getattr(collection, "name", None)
+        return strict_token(("data", shown, names.of(layer, collection.__dask_keys__())))
+
+    def check_identity(self) -> None:
+        """Raise if the identity has named two arrays: one would get the results of the other."""
+        for (shape, *_), found in self._identified.items():
+            if len(found) > 1:
+                raise ArgumentValueError(
+                    f"identity= names one array, but these results are made from {len(found)} of "
+                    f"shape {shape}: compute them one array at a time, each with its own identity"
+                )
+
+    def _name_of_parameter(self, collection: Any) -> str:
+        """Return the name of a lazy parameter."""
+        # by its tasks if possible: the user may have thought of the data only
+        if self.identity is not None:
+            with contextlib.suppress(UnnamedError):
+                names = DataNames()
+                return names.with_files(lambda: names.name(collection))
+        return self.name(collection)
+
+    def of_value(self, value: Any) -> str:
+        """Return the name of any value, which may contain collections."""
+        return strict_token(value, self._describe_inside, self._note)
+
+    def with_files(self, make: Callable[[], str]) -> str:
+        """Return a name that also depends on the files that are noted while `make` makes it."""
+        name, noted = self._noting(make)
+        return strict_token(
+            (name, [(str(path), self.status(path).named()) for path in sorted(noted)])
+        )
+
+    def _noting(self, make: Callable[[], str]) -> tuple[str, set[Path]]:
+        """Return a name, and the files that are noted while it is made."""
+        before, self._noted = self._noted, set()
+        try:
+            return make(), self._noted
+        finally:
+            self._noted = before | self._noted
+
+    def status(self, path: Path) -> FileStatus:
+        """Return the status of a file, or of all files in a folder, asked for once."""
+        if path not in self.statuses:
+            self.statuses[path] = status_of(path)
+        return self.statuses[path]
+
+    def _note(self, text: str) -> None:
+        """Note a text if it is the path of a file."""
+        if text not in self._paths:
+            # a word such as "r" is no path, even if there is a file of that name
+            path = named_file(text) if "." in text or os.sep in text else None
+            self._paths[text] = None if path is None else store_root(path)
+        found = self._paths[text]
+        if found is not None:
+            self._noted.add(found)
+            self.files[found] = self.status(found)
+
+    def _describe(self, walk: Walk, value: Any) -> Any:
+        """Name an argument of a task; each object is named once, though many tasks have it."""
+        if isinstance(value, (list, tuple, dict, set, frozenset)):
+            return describe_value(walk, value)
+        if id(value) not in self._objects:
+            name, noted = self._noting(lambda: self.of_value(value))
+            self._objects[id(value)] = (value, name, noted)
+        _, name, noted = self._objects[id(value)]
+        self._noted |= noted
+        return ("object", name)
+
+    def _describe_inside(self, walk: Walk, value: Any) -> Any:
+        """Name a value that may contain collections, mapped arrays or identities of files."""
+        kind = type(value)
+        if isinstance(value, np.ndarray):
+            mapped = _mapped(value)
+            if mapped is None:
+                return describe_value(walk, value)
+            return ("mapped", *mapped, self.status(Path(mapped[0])).named())
+        if kind.__module__.startswith("udfdask.") and hasattr(kind, "lasting_identity"):
+            return ("file", *value.lasting_identity())
+        if kind.__module__.partition(".")[0] == "distributed":
+            raise UnnamedError(value)  # such as a future, whose name does not tell its value
+        if isinstance(value, PackedRecipe):
+            value = value.now
+        if isinstance(value, Recipe):  # the token of a run depends on names that dask gives
+            return describe_value(walk, replace(value, token=""))
+        if isinstance(value, Group):
+            return describe_value(walk, replace(value, parameter_layers=()))
+        if hasattr(kind, "__dask_graph__") and not isinstance(value, type):
+            return ("collection", self._name_of_parameter(value))
+        return describe_value(walk, value)
+
+
+class _TaskNames:
+    """Names of the tasks of one graph; `describe` names the objects that they hold."""
+
+    def __init__(
+        self,
+        layers: Mapping[str, Any],
+        describe: Callable[[Walk, Any], Any],
+        note: Callable[[str], None],
+    ) -> None:
+        self._describe_object = describe
+        self._note = note
+        described = {name: described_layer(layer) for name, layer in layers.items()}
+        self._blockwise = {name: each for name, each in described.items() if each is not None}
+        self._tasks = listed_tasks(layers.values())
+        self._keys: dict[Any, list[Any]] = {}
+        for key in self._tasks:
+            self._keys.setdefault(_prefix(key), []).append(key)
+        self._names: dict[_Node, str] = {}
+
+    def of(self, layer: Any, keys: Any) -> Any:
+        """Return the name of a layer; if there is none, the names of nested lists of keys."""
+        if layer in self._blockwise or layer in self._keys:
+            return self._name_of(("layer", layer))
+        return [self._name_of(("task", key)) for key in _flat(keys)]
+
+    def _name_of(self, node: _Node) -> str:
+        """Return the name of a layer or task, after those of all that it reads."""
+        # not by recursion: a cumulative sum has a chain of one task per block
+        stack = [node]
+        while stack:
+            current = stack[-1]
+            missing = [each for each in self._needs(current) if each not in self._names]
+            if current in self._names or not missing:
+                stack.pop()
+                if current not in self._names:
+                    self._names[current] = self._computed_name(current)
+            else:
+                stack.extend(missing)
+        return self._names[node]
+
+    def _needs(self, node: _Node) -> Iterator[_Node]:
+        """Yield the layers and tasks that a node reads."""
+        kind, name = node
+        if kind == "task":
+            if name in self._tasks:
+                for key in self._tasks[name].dependencies:
+                    yield self._node_of(key)
+        elif name in self._blockwise:
+            for what, given in self._blockwise[name].inputs:
+                if what == "layer":
+                    yield ("layer", given)
+                elif what == "key":
+                    yield self._node_of(given)
+        else:
+            for key in self._keys.get(name, ()):
+                yield ("task", key)
+
+    def _node_of(self, key: Any) -> _Node:
+        """Return the node that has a key: a task, or the blockwise layer of a block."""
+        prefix = _prefix(key)
+        return ("layer", prefix) if prefix in self._blockwise else ("task", key)
+
+    def _computed_name(self, node: _Node) -> str:
+        """Return the name of a node; those of all that it reads are known."""
+        kind, name = node
+        if kind == "task":
+            if name not in self._tasks:  # after `persist` on a cluster
+                raise UnnamedError(f"the value of {name!r}, which only a cluster has")
+            parts: Any = self._tasks[name]
+        elif name in self._blockwise:
+            layer = self._blockwise[name]
+            inputs = [
+                ("value", given)
+                if what == "value"
+                else self._names[("layer", given)]
+                if what == "layer"
+                else self._reference(given)
+                for what, given in layer.inputs
+            ]
+            parts = (layer.task, inputs, layer.rest)
+        else:
+            keys = sorted(self._keys.get(name, ()), key=_order)
+            parts = [(_index(key), self._names[("task", key)]) for key in keys]
+        return strict_token((kind, parts), self._describe, self._note)
+
+    def _reference(self, key: Any) -> Any:
+        """Return the name of a key in an argument."""
+        node = self._node_of(key)
+        if node[0] == "layer":
+            return ("block", self._names.get(node), _index(key))
+        # inputs of a blockwise layer are known by their place
+        return ("task", self._names[node]) if node in self._names else ("place", key)
+
+    def _describe(self, walk: Walk, value: Any) -> Any:
+        """Name a part of a task."""
+        part = described_task(value)
+        if part is None:
+            return self._describe_object(walk, value)
+        if part[0] == "key":
+            return self._reference(part[1])
+        return (type(value).__name__, [walk.name(each) for each in part[1:]])
+
+
+def _mapped(array: Any) -> tuple[Any, ...] | None:
+    """Name an array that is mapped from a file by its place there; None for all other arrays.
+
+    Its values may be larger than the memory. Copies of the values that were changed in memory only
+    (mode "c") do not count as mapped.
+    """
+    base: Any = array
+    found = None
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap) and base.filename is not None:
+            found = base
+        base = base.base
+    if found is None or found.mode == "c":
+        return None
+    start = array.__array_interface__["data"][0] - found.__array_interface__["data"][0]
+    place = int(found.offset) + start
+    return (str(found.filename), place, array.shape, array.strides, array.dtype.str)
+
+
+def _flat(keys: Any) -> Iterator[Any]:
+    """Yield the keys in nested lists."""
+    if isinstance(keys, list):
+        for each in keys:
+            yield from _flat(each)
+    else:
+        yield keys
+
+
+def _prefix(key: Any) -> Any:
+    """Return the part of a key that is the name of its layer."""
+    return key[0] if isinstance(key, tuple) and key else key
+
+
+def _index(key: Any) -> Any:
+    """Return the part of a key that is not the name of its layer."""
+    return key[1:] if isinstance(key, tuple) else ()
+
+
+def _order(key: Any) -> Any:
+    """Return a value to sort keys of one layer by."""
+    return [(isinstance(i, str), str(i) if isinstance(i, str) else i) for i in _index(key)]

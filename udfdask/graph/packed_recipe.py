@@ -1,0 +1,88 @@
+"""Make a small recipe an argument of tasks that is pickled once, and unpickled once per process.
+
+A scheduler pickles each task by itself. Without this, it would pickle the same recipe for each
+chunk and each merge, and each worker would unpickle it again: half of the time that a tiny chunk
+takes, and more if the class of a UDF is pickled by value, as those of notebooks are.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import cloudpickle
+
+from udfdask.config import inline_bytes
+from udfdask.once_per_process import OncePerProcess
+from udfdask.plan.recipe import Recipe
+
+GRID_BYTES = 512
+"""Largest packed size of chunk grid and ROI in a recipe that is an argument of tasks.
+
+The rest of a task takes three times as much: tasks must not grow with the scan.
+"""
+
+_unpacked = OncePerProcess(16)
+"""Recipes by their pickle; the tasks of a process share them, as threads share the original."""
+
+
+class PackedRecipe:
+    """A recipe that tasks take as an argument; `now` returns the recipe."""
+
+    __slots__ = ("_packed", "_recipe")
+
+    def __init__(self, packed: bytes | None, recipe: Recipe | None = None) -> None:
+        self._packed = packed
+        self._recipe = recipe
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._packed is None:  # raises the error of the object that cannot be pickled
+            self._packed = cloudpickle.dumps(self._recipe)
+        return (PackedRecipe, (self._packed,))
+
+    @property
+    def now(self) -> Recipe:
+        """The recipe; a scheduler, which only passes it on, never unpickles it."""
+        if self._recipe is None:
+            packed = self._packed
+            assert packed is not None
+            self._recipe = _unpacked.get(packed, lambda: pickle.loads(packed))
+        return self._recipe
+
+
+def pack_if_small(recipe: Recipe) -> PackedRecipe | None:
+    """Return a recipe as an argument of each task; None if it is too large for that.
+
+    Only pickling finds the data that functions and objects of the user contain. It stops at the
+    limit.
+    """
+    limit = inline_bytes()
+    if recipe.lazy_slots or recipe.grid.packed_size > GRID_BYTES or recipe.nbytes > limit:
+        return None
+    file = _LimitedFile(limit)
+    try:
+        cloudpickle.Pickler(file, protocol=5).dump(recipe)
+    except _TooLargeError:
+        return None
+    except Exception:  # noqa: BLE001  # an object that only threads can use may raise anything
+        return PackedRecipe(None, recipe)
+    return PackedRecipe(b"".join(file.parts), recipe)
+
+
+class _TooLargeError(Exception):
+    """Stops pickling at the limit."""
+
+
+class _LimitedFile:
+    """A file in memory with a limit of its size."""
+
+    def __init__(self, limit: int) -> None:
+        self.parts: list[bytes] = []
+        self._left = limit
+
+    def write(self, data: Any) -> None:
+        """Keep some bytes."""
+        self._left -= memoryview(data).nbytes
+        if self._left < 0:
+            raise _TooLargeError
+        self.parts.append(bytes(data))

@@ -1,0 +1,277 @@
+"""Make the tasks of runs store their partial results, and read those that are stored.
+
+Chunk tasks and merges keep their keys, so that arrays derived from results work too. A task that
+reads a record needs no block: dask then removes the loading of the block from the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dask.highlevelgraph import HighLevelGraph
+
+from udfdask.chunk.partial_result import Partial
+from udfdask.chunk.run_chunk import Partials, join_parts
+from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks, Key
+from udfdask.graph.dask_internals import (
+    GraphArray,
+    OutputTask,
+    PerBlock,
+    TaskLayer,
+    in_one_layer,
+    needed_tasks,
+    optimized_together,
+)
+from udfdask.graph.layer_builder import layer_name
+from udfdask.graph.result_tasks import layers_of
+from udfdask.merge.result_blocks import holder_of
+from udfdask.plan.recipe import Recipe
+from udfdask.records.folder import RecordFolder
+from udfdask.records.lookup import Lookup, Node
+from udfdask.records.recording import ChunkRecords, MergeRecords, load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run of UDFs, found in the graphs of collections."""
+
+    layers: Mapping[str, Any]
+    """All layers of the graph in which it was found."""
+    dependencies: Mapping[str, Iterable[str]]
+    """Names of the layers that each depends on."""
+    chunk_layers: dict[str, ChunkLayerInfo]
+    """Its chunk tasks: one layer for each group of UDFs."""
+
+    @property
+    def info(self) -> ChunkLayerInfo:
+        """Its first layer of chunk tasks."""
+        return next(iter(self.chunk_layers.values()))
+
+    @property
+    def recipe(self) -> Recipe:
+        """Its recipe."""
+        return self.info.recipe
+
+    @property
+    def aux(self) -> tuple[Any, ...]:
+        """Values of each of `recipe.aux_slots`."""
+        values: list[Any] = [None] * len(self.recipe.aux_slots)
+        for info in self.chunk_layers.values():
+            for place, (number, _) in enumerate(self.recipe.aux_slots):
+                if number in info.numbers:
+                    values[place] = info.aux[place]
+        return tuple(values)
+
+    @cached_property
+    def array(self) -> GraphArray:
+        """The data."""
+        name, recipe = self.info.array_name, self.recipe
+        if self.info.blocks is None:
+            graph = layers_of(self.layers, self.dependencies, [name])
+        else:
+            graph = HighLevelGraph({name: TaskLayer(self.info.blocks)}, {name: set()})
+        chunks = (*recipe.grid.nav_chunks, *recipe.sig_chunks)
+        return GraphArray(graph, name, chunks, dtype=recipe.dtype)
+
+    def needs(self, number: int) -> bool:
+        """Return whether the graph needs the partial results of a UDF."""
+        recipe = self.recipe
+        if recipe.grid.n_chunks == 0:
+            return False
+        has_chunks = any(number in info.numbers for info in self.chunk_layers.values())
+        if recipe.udfs[number].merge.mode == "none" or not recipe.udfs[number].outputs:
+            return has_chunks
+        return has_chunks and layer_name(recipe, "merge", number) in self.layers
+
+
+def find_runs(collections: Iterable[Any]) -> list[Run]:
+    """Return the runs in the graphs of dask collections; none of those that dask has optimized."""
+    found: dict[str, Run] = {}
+    for collection in collections:
+        graph = collection.__dask_graph__()
+        for name, layer in getattr(graph, "layers", {}).items():
+            if not isinstance(layer, (ChunkBlockwise, ChunkTasks)):
+                continue
+            info = layer.info
+            token = info.recipe.token
+            before = found.get(token)
+            # several results of a run have different layers after the chunks
+            found[token] = Run(
+                layers={**(before.layers if before else {}), **graph.layers},
+                dependencies={**(before.dependencies if before else {}), **graph.dependencies},
+                chunk_layers={**(before.chunk_layers if before else {}), name: info},
+            )
+    return list(found.values())
+
+
+def with_records(
+    collections: Iterable[Any],
+    lookups: Iterable[tuple[Run, Mapping[int, Lookup]]],
+    folder: RecordFolder,
+) -> list[Any]:
+    """Return collections whose tasks store partial results and read those that are stored.
+
+    `lookups` has each run with the lookups of its UDFs that are needed.
+    """
+    given = list(collections)
+    layers: dict[str, Any] = {}
+    reads: dict[Key, Any] = {}
+    for run, by_udf in lookups:
+        _add_chunks(run, by_udf, folder, layers, reads)
+        _add_merges(run, by_udf, folder, layers)
+    changed = [_rebuilt(collection, layers) for collection in given]
+    if not reads:
+        return changed
+    # A blockwise layer loads all its blocks. So dask makes the tasks first, as it would later.
+    optimized = optimized_together(changed)
+    tasks = optimized.tasks
+    tasks.update({key: task for key, task in reads.items() if key in tasks})
+    needed = needed_tasks(optimized.keys, tasks)
+    graph = in_one_layer(needed | optimized.futures, changed)
+    return [_with_graph(collection, graph) for collection in changed]
+
+
+def _add_chunks(
+    run: Run,
+    lookups: Mapping[int, Lookup],
+    folder: RecordFolder,
+    layers: dict[str, Any],
+    reads: dict[Key, Any],
+) -> None:
+    """Add the changed layers of chunk tasks, and the tasks that replace some of a blockwise one."""
+    for name, info in run.chunk_layers.items() if lookups else ():
+        recipe, layer = info.recipe, run.layers[name]
+        records = [_of_chunk(info, lookups, c, folder) for c in range(recipe.grid.n_chunks)]
+        if recipe.by_sig_chunk:
+            join = layer_name(recipe, "join", group=info.group)
+            layers[join] = _joins(run.layers[join], recipe, records)
+            # tasks of signal chunks only need to know which UDFs to run
+            records = [
+                ChunkRecords(folder, tuple((number, None) for number, _ in each.computed))
+                for each in records
+            ]
+        if isinstance(layer, ChunkTasks):
+            layers[name] = _listed(layer, info, records)
+            continue
+        values: dict[tuple[int, ...], Any] = dict.fromkeys(
+            tuple(key[1:]) for key in layer.get_output_keys()
+        )
+        for key, chunk in info.chunks.items():
+            if records[chunk].computed:
+                values[key[1:]] = records[chunk]
+            else:
+                reads[key] = _read_chunk_task(key, recipe, chunk, records[chunk])
+        layers[name] = layer.with_argument("records", PerBlock(values))
+
+
+def _of_chunk(
+    info: ChunkLayerInfo, lookups: Mapping[int, Lookup], chunk: int, folder: RecordFolder
+) -> ChunkRecords:
+    """Return what the task of a chunk computes, stores and reads."""
+    nodes = [(k, lookups[k].chunks[chunk]) for k in info.numbers if k in lookups]
+    return ChunkRecords(
+        folder,
+        computed=tuple((k, node.saved) for k, node in nodes if node.action == "compute"),
+        stored=tuple((k, node.saved) for k, node in nodes if node.action == "read"),
+    )
+
+
+def _listed(layer: ChunkTasks, info: ChunkLayerInfo, records: list[ChunkRecords]) -> TaskLayer:
+    """Return a layer of chunk tasks that are listed one by one."""
+    tasks: dict[Key, Any] = {}
+    for key, chunk in info.chunks.items():
+        task, ours = layer[key], records[chunk]
+        if ours.computed:
+            tasks[key] = type(task)(key, task.func, *task.args, records=ours)
+        else:
+            tasks[key] = _read_chunk_task(key, info.recipe, chunk, ours)
+    return TaskLayer(tasks)
+
+
+def _joins(layer: Mapping[Key, Any], recipe: Recipe, records: list[ChunkRecords]) -> TaskLayer:
+    """Return the tasks that join signal chunks."""
+    tasks: dict[Key, Any] = {}
+    for key, task in layer.items():
+        chunk = key[1]
+        if records[chunk].computed:
+            tasks[key] = OutputTask(key, _join, *task.args, records[chunk])
+        else:
+            tasks[key] = _read_chunk_task(key, recipe, chunk, records[chunk])
+    return TaskLayer(tasks)
+
+
+def _read_chunk_task(key: Key, recipe: Recipe, chunk: int, records: ChunkRecords) -> OutputTask:
+    """Return a task that reads the partial results of a chunk."""
+    return OutputTask(key, _read_chunk, records, len(recipe.udfs), chunk)
+
+
+def _add_merges(
+    run: Run, lookups: Mapping[int, Lookup], folder: RecordFolder, layers: dict[str, Any]
+) -> None:
+    """Add the changed layers of merges."""
+    for number, lookup in lookups.items():
+        name = layer_name(run.recipe, "merge", number)
+        if not lookup.merges or name not in run.layers:
+            continue
+        tasks: dict[Key, Any] = {}
+        for key, task in run.layers[name].items():
+            node = lookup.merges[key[1:]]
+            if node.action == "compute":
+                # a cache keeps them until its limit
+                superfluous = () if folder.is_cache else node.superfluous
+                saved = MergeRecords(folder, node.saved, superfluous)
+                tasks[key] = OutputTask(key, _merge, saved, *task.args)
+            elif node.action == "nothing":
+                tasks[key] = task
+            else:
+                tasks[key] = OutputTask(key, _read_merge, folder, *_reading(node))
+        layers[name] = TaskLayer(tasks)
+
+
+def _reading(node: Node) -> tuple[Any, ...]:
+    """Return the arguments of a task that reads a merge."""
+    return (node.saved, node.first, node.stop, node.action == "read rows")
+
+
+def _rebuilt(collection: Any, layers: Mapping[str, Any]) -> Any:
+    """Return a collection with some layers of its graph replaced."""
+    graph = collection.__dask_graph__()
+    if layers.keys().isdisjoint(getattr(graph, "layers", ())):
+        return collection
+    # a layer that reads records depends on fewer layers than before, which dask finds out itself
+    new = {name: layers.get(name, layer) for name, layer in graph.layers.items()}
+    return _with_graph(collection, HighLevelGraph(new, graph.dependencies))
+
+
+def _with_graph(collection: Any, graph: HighLevelGraph) -> Any:
+    """Return a collection with another graph."""
+    rebuild, state = collection.__dask_postpersist__()
+    return rebuild(graph, *state)
+
+
+def _join(recipe: Recipe, chunk: int, parts: list[Partials], records: ChunkRecords) -> Partials:
+    """Join the signal chunks of a chunk, store the result, and read those of other UDFs."""
+    return records.run(recipe.now, chunk, None, lambda _: join_parts(recipe, chunk, parts))
+
+
+def _merge(
+    records: MergeRecords, recipe: Recipe, number: int, checked: bool, *sources: Any
+) -> Partial:
+    """Carry out one merge of a tree, and store it."""
+    partials: list[Any] = [holder_of(source, number) for source in sources]
+    return records.merge(recipe.now, number, partials, checked)
+
+
+def _read_chunk(records: ChunkRecords, n_udfs: int, chunk: int) -> Partials:
+    """Read the partial results of a chunk."""
+    return records.read(n_udfs, chunk)
+
+
+def _read_merge(
+    folder: RecordFolder, saved: Any, first: int, stop: int, rows_only: bool
+) -> Partial:
+    """Read a merged partial result, or its nav rows."""
+    return load(folder, saved, first, stop, rows_only=rows_only)

@@ -1,0 +1,1 @@
+"""Keep partial results on disk: one record per UDF and chunk, or per merge."""

@@ -1,0 +1,1 @@
+"""End computations after a time, and say which tasks were running."""
