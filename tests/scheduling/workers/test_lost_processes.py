@@ -59,15 +59,17 @@ RUNS = [by_compute, by_iterating]
 @pytest.mark.parametrize("run", RUNS)
 def test_a_task_hangs(run, x, small, tmp_path):
     run(x, [Sums(), SumUDF()], small, timeout=LATE)  # the workers import what they need
-    udfs = [Hangs(folder=str(tmp_path)), SumUDF()]
     worker = r"worker tcp://127\.0\.0\.1:\d+ \(name \d\)"
     place = rf"{worker}, at File \".*stopping_udfs\.py\", line \d+, in stop "
     pattern = rf"Hangs and SumUDF {CHUNK}: on {place}"
     for timeout in (3, 20, 60, LATE):  # until the task that hangs has been reached
+        folder = tmp_path / str(timeout)
+        folder.mkdir()
         with pytest.raises(ud.RunTimeoutError) as found:
-            run(x, udfs, small, timeout=timeout)
+            run(x, [Hangs(folder=str(folder)), SumUDF()], small, timeout=timeout)
         if re.search(pattern, str(found.value)):
             break
+        (folder / "go").touch()  # a task of this attempt that hangs later would keep its worker
     found.match(pattern)
     # the advice of the message
     workers = re.search(r"client\.restart_workers\(\[(.*?)\]\)", str(found.value))[1]
