@@ -22,7 +22,7 @@ fused it with the loading separately.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,13 +30,14 @@ import dask.array as da
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks, Key
+from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks
 from udfdask.graph.chunk_tasks import add_chunks, add_chunks_of_all_groups
 from udfdask.graph.dask_internals import OutputTask, Task, TaskRef, optimized
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.merge_tasks import add_finalize, add_merges, add_parts
 from udfdask.graph.result_tasks import ResultTasks, layers_of
 from udfdask.graph.shared_recipe import shared_recipe
+from udfdask.graph.task_keys import Key, NumberedKeys, TaskKeys, layers_of_keys
 from udfdask.merge.result_blocks import keep_rows
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe
@@ -76,7 +77,7 @@ def build_chunks(plan: Plan, array: da.Array, replacement: Any, token: str) -> T
     """
     run = RunLayers(plan, array, replacement, token)
     keys = add_chunks_of_all_groups(run)
-    return _optimized(*_with_source(run), keys)
+    return _optimized(*_with_source(run), list(keys))
 
 
 def build_parameters(recipe: Recipe, token: str) -> Tasks | None:
@@ -103,7 +104,7 @@ def _with_source(run: RunLayers) -> tuple[dict[str, Any], dict[str, set[str]]]:
     return {**source.layers, **run.layers}, {**source.dependencies, **run.depends}
 
 
-def _results_of(run: RunLayers, number: int, chunks: list[Key]) -> ResultTasks:
+def _results_of(run: RunLayers, number: int, chunks: Sequence[Key]) -> ResultTasks:
     """Add the merges and `get_results` of one UDF; return the tasks that hold its results."""
     udf = run.recipe.udfs[number]
     rows, reduced = chunks, None
@@ -113,19 +114,19 @@ def _results_of(run: RunLayers, number: int, chunks: list[Key]) -> ResultTasks:
             rows, reduced = add_finalize(run, number, rows, reduced)
         kinds = {spec.kind for spec in udf.outputs.values()}
         # over an empty ROI, get_results still runs
-        if kinds == {"nav"} and (rows or not udf.has_get_results):
+        if kinds == {"nav"} and (len(rows) or not udf.has_get_results):
             reduced = None
         if "nav" not in kinds:
-            rows = []
+            rows = ()
     rows_only = _rows_only(run, number, rows, reduced, chunks)
-    if not rows_only and reduced is None:
+    if not len(rows_only) and reduced is None:
         reduced = (run.name("nothing", number), 0)  # a dask collection needs at least one key
-        run.add(reduced[0], {reduced: Task(reduced, Partial, {}, 0, 0, {})}, set())
-    names = {key[0] for key in (*rows, *rows_only, *((reduced,) if reduced else ()))}
+        run.add(reduced[0], 1, (), _nothing)
+    names = layers_of_keys(rows, rows_only, [reduced] if reduced else [])
     return ResultTasks(
         graph=layers_of(*_with_source(run), names),
-        rows=tuple(rows),
-        rows_only=tuple(rows_only),
+        rows=rows,
+        rows_only=rows_only,
         reduced=reduced,
         number=number,
         finalized=udf.has_get_results,
@@ -140,30 +141,43 @@ def _results_of(run: RunLayers, number: int, chunks: list[Key]) -> ResultTasks:
 
 
 def _rows_only(
-    run: RunLayers, number: int, rows: list[Key], reduced: Key | None, chunks: list[Key]
-) -> list[Key]:
+    run: RunLayers, number: int, rows: Sequence[Key], reduced: Key | None, chunks: Sequence[Key]
+) -> Sequence[Key]:
     """Return the tasks that hold the rows of nav results, and little else.
 
     Their values stay in memory until the result is assembled, and are sent to where that happens.
     If they include much else, such as the sig buffers of merges, tasks are added that leave it out.
     """
-    sources = list(dict.fromkeys(rows))
+    sources = rows.distinct if isinstance(rows, TaskKeys) else rows
     # dask would fuse a single chunk task with the task that assembles the result, under another
     # name: an array of the result that is computed at the same time would run it again
     single_chunk = rows is chunks and len(sources) == 1
     limit = max(MAX_UNUSED_BYTES, MAX_UNUSED_BYTES_OF_ALL // max(1, len(sources)))
-    small = sources == [reduced] or _unused_bytes(run, number, rows is chunks) <= limit
+    is_last = len(sources) == 1 and sources[0] == reduced
+    small = is_last or _unused_bytes(run, number, rows is chunks) <= limit
     if small and not single_chunk:
         return sources
     layer = run.name("rows", number)
     specs = run.recipe.udfs[number].outputs
     names = [name for name, spec in specs.items() if spec.kind == "nav"]
-    tasks: dict[Key, Task] = {
+    run.add(layer, len(sources), layers_of_keys(sources), _kept_rows, sources, number, names)
+    return NumberedKeys((layer,), len(sources))
+
+
+def _kept_rows(
+    layer: str, sources: Sequence[Key], number: int, names: list[str]
+) -> dict[Key, Task]:
+    """Return the tasks that keep the rows of nav results only."""
+    return {
         (layer, n): OutputTask((layer, n), keep_rows, TaskRef(source), number, names)
         for n, source in enumerate(sources)
     }
-    run.add(layer, tasks, {source[0] for source in sources})
-    return list(tasks)
+
+
+def _nothing(layer: str) -> dict[Key, Task]:
+    """Return the task of a result without any chunk."""
+    key = (layer, 0)
+    return {key: Task(key, Partial, {}, 0, 0, {})}
 
 
 def _unused_bytes(run: RunLayers, number: int, in_chunk_task: bool) -> int:

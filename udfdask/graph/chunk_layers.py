@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,12 @@ import numpy as np
 
 from udfdask.chunk.run_chunk import Partials, run_chunk, run_part
 from udfdask.graph.dask_internals import BlockLayer, OutputTask, Task, TaskLayer, TaskRef
+from udfdask.graph.task_keys import BlockKeys, Key
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
 
 if TYPE_CHECKING:
     from udfdask.records.recording import ChunkRecords
-
-Key = tuple[Any, ...]
 
 PLACED_LAYER = "on-workers-"
 """Part of the names of layers whose tasks can load data only on some workers."""
@@ -100,18 +98,20 @@ class ChunkBlockwise(BlockLayer):
         return ChunkTasks(tasks, info)
 
     @property
+    def task_keys(self) -> BlockKeys:
+        """Keys of the tasks; those of a chunk are neighbors."""
+        sig_blocks = tuple(map(len, self.recipe.sig_chunks))
+        return BlockKeys(self.output, self.recipe.grid, sig_blocks)
+
+    @property
     def info(self) -> ChunkLayerInfo:
         """What the tasks process."""
-        grid, name = self.recipe.grid, self.output
-        blocks = list(itertools.product(*(range(len(c)) for c in self.recipe.sig_chunks)))
-        chunks = {
-            (name, *place, *block): c
-            for c in range(grid.n_chunks)
-            for place in [grid.index(c)]
-            for block in blocks
-        }
+        n_blocks = self.recipe.n_blocks
         return ChunkLayerInfo(
-            array_name=self.array_name, recipe=self.recipe, chunks=chunks, group=self.group
+            array_name=self.array_name,
+            recipe=self.recipe,
+            chunks={key: number // n_blocks for number, key in enumerate(self.task_keys)},
+            group=self.group,
         )
 
 

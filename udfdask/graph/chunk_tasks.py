@@ -12,7 +12,6 @@ from udfdask.graph.chunk_layers import (
     ChunkBlockwise,
     ChunkLayerInfo,
     ChunkTasks,
-    Key,
     optional_arguments,
     run_blocks,
 )
@@ -25,13 +24,14 @@ from udfdask.graph.dask_internals import (
     blocks_in_memory,
 )
 from udfdask.graph.layer_builder import RunLayers
+from udfdask.graph.task_keys import Key, NumberedKeys, layers_of_keys
 from udfdask.plan.device_groups import Group
 from udfdask.udf.aux_data import block_of
 
 
-def add_chunks(run: RunLayers) -> list[list[Key]]:
+def add_chunks(run: RunLayers) -> list[Sequence[Key]]:
     """Add the chunk tasks; return for each UDF the keys with its partial result of each chunk."""
-    sources: list[list[Key]] = [[] for _ in run.recipe.udfs]
+    sources: list[Sequence[Key]] = [()] * len(run.recipe.udfs)
     for group in run.groups:
         keys = _add_group(run, group)
         for number in group.numbers:
@@ -39,21 +39,27 @@ def add_chunks(run: RunLayers) -> list[list[Key]]:
     return sources
 
 
-def add_chunks_of_all_groups(run: RunLayers) -> list[Key]:
+def add_chunks_of_all_groups(run: RunLayers) -> Sequence[Key]:
     """Add the chunk tasks; return one key per chunk, with the partial results of all UDFs."""
     sources = add_chunks(run)
     by_group = [sources[group.numbers[0]] for group in run.groups]
     if len(by_group) == 1:
         return by_group[0]
     name = run.name("payload")
-    tasks: dict[Key, Task] = {}
-    for c, keys in enumerate(zip(*by_group, strict=True)):
-        tasks[name, c] = OutputTask((name, c), join_groups, List(*map(TaskRef, keys)))
-    run.add(name, tasks, {key[0] for keys in by_group for key in keys})
-    return list(tasks)
+    n_chunks = run.recipe.grid.n_chunks
+    run.add(name, n_chunks, layers_of_keys(*by_group), _joined_groups, by_group)
+    return NumberedKeys((name,), n_chunks)
 
 
-def _add_group(run: RunLayers, group: Group) -> list[Key]:
+def _joined_groups(name: str, by_group: list[Sequence[Key]]) -> dict[Key, Task]:
+    """Return the tasks that join the partial results of all groups of UDFs, one per chunk."""
+    return {
+        (name, c): OutputTask((name, c), join_groups, List(*map(TaskRef, keys)))
+        for c, keys in enumerate(zip(*by_group, strict=True))
+    }
+
+
+def _add_group(run: RunLayers, group: Group) -> Sequence[Key]:
     """Add the chunk tasks of a group of UDFs; return one key per chunk."""
     recipe = run.recipe
     # Tasks of two groups read each block: fused with it, each would load it again.
@@ -70,20 +76,18 @@ def _add_group(run: RunLayers, group: Group) -> list[Key]:
         tasks = _tasks_of_blocks(run, name, aux, argument, fusible=fusible)
         run.layers[name] = tasks
         run.depends[name] = {run.array.name, *inputs}
-        return list(tasks.info.chunks)
+        return NumberedKeys((name,), recipe.grid.n_chunks)
     # Blockwise, so that dask fuses chunks with the loading of their block: otherwise a process pool
     # would send every block twice. Law 2 is kept by the tasks after the chunks (`OutputTask`).
     layer = ChunkBlockwise(name, recipe, run.array, run.recipe_argument, argument)
     data = blocks_in_memory(run.array)
     if data is None and aux is None and fusible:
         run.layers[name] = layer
-        keys = list(layer.info.chunks)
     else:
         tasks = layer.as_tasks(run.recipe_argument, data, aux, values=run.aux, fusible=fusible)
         run.layers[name] = tasks
-        keys = list(tasks.info.chunks)
     run.depends[name] = inputs | ({run.array.name} if data is None else set())
-    return _add_joins(run, group, keys) if recipe.by_sig_chunk else keys
+    return _add_joins(run, group, layer.task_keys) if recipe.by_sig_chunk else layer.task_keys
 
 
 def _tasks_of_blocks(
@@ -138,13 +142,19 @@ def _add_lazy_aux(run: RunLayers, ours: Sequence[bool]) -> set[str]:
     return names
 
 
-def _add_joins(run: RunLayers, group: Group, keys: list[Key]) -> list[Key]:
+def _add_joins(run: RunLayers, group: Group, keys: Sequence[Key]) -> Sequence[Key]:
     """Add one task per chunk that joins its signal chunks; return their keys."""
-    n = run.recipe.n_blocks
-    name = run.name("join", group=group)
+    recipe, name = run.recipe, run.name("join", group=group)
+    depends = layers_of_keys(keys) | run.recipe_layers
+    n_chunks = recipe.grid.n_chunks
+    run.add(name, n_chunks, depends, _joins, run.recipe_argument, keys, recipe.n_blocks)
+    return NumberedKeys((name,), n_chunks)
+
+
+def _joins(name: str, recipe: Any, keys: Sequence[Key], n_blocks: int) -> dict[Key, Task]:
+    """Return the tasks that join signal chunks."""
     tasks: dict[Key, Task] = {}
-    for c, first in enumerate(range(0, len(keys), n)):
-        parts = List(*map(TaskRef, keys[first : first + n]))
-        tasks[name, c] = OutputTask((name, c), join_parts, run.recipe_argument, c, parts)
-    run.add(name, tasks, {keys[0][0], *run.recipe_layers} if keys else set())
-    return list(tasks)
+    for c, first in enumerate(range(0, len(keys), n_blocks)):
+        parts = List(*map(TaskRef, keys[first : first + n_blocks]))
+        tasks[name, c] = OutputTask((name, c), join_parts, recipe, c, parts)
+    return tasks

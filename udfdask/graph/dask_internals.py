@@ -6,6 +6,7 @@ the rest of udfdask:
 
 - `Task(key, function, *arguments)`, where `TaskRef(key)` is the result of another task, also inside
   of a `List`; `TaskLayer(tasks)` is a layer of tasks that are listed one by one.
+- `LazyLayer(n, make, *arguments)`: a layer whose tasks are listed when they are needed.
 - `OutputTask`: a task that is never fused with the task it reads from, however dask optimizes.
 - `BlockLayer`: one task per block of an array, which dask fuses with the loading of the block.
 - `optimized(graph, keys)`, `optimized_together(collections)`: the tasks of graphs as dask would run
@@ -34,7 +35,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +54,7 @@ from dask._task_spec import (
     convert_legacy_graph,
     execute_graph,
 )
+from dask._task_spec import cull as cull_tasks
 from dask.array.core import Array as GraphArray
 from dask.array.core import concatenate3
 from dask.array.slicing import normalize_index
@@ -59,13 +62,14 @@ from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
 from dask.core import flatten
 from dask.graph_manipulation import clone
-from dask.highlevelgraph import HighLevelGraph
+from dask.highlevelgraph import HighLevelGraph, Layer
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
 from dask.utils import ensure_dict
 
 __all__ = [
     "BlockLayer",
     "GraphArray",
+    "LazyLayer",
     "List",
     "OptimizedTasks",
     "OutputTask",
@@ -126,6 +130,56 @@ def never_fused(task: Any) -> Any:
     return OutputTask(
         task.key, task.func, *task.args, _data_producer=task.data_producer, **task.kwargs
     )
+
+
+class LazyLayer(Layer):
+    """A layer of `n` tasks, which ``make(*arguments)`` lists by key when they are needed.
+
+    The client of a cluster never needs them: it sends function and arguments, and the scheduler
+    lists the tasks.
+    """
+
+    has_legacy_tasks = False
+
+    def __init__(self, n: int, make: Callable[..., dict[Any, Any]], *arguments: Any) -> None:
+        super().__init__()
+        self._n = n
+        self._make = make
+        self._arguments = arguments
+
+    @functools.cached_property
+    def _tasks(self) -> dict[Any, Any]:
+        """The tasks by key."""
+        return self._make(*self._arguments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_tasks"}
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._tasks[key]
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._tasks
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def is_materialized(self) -> bool:
+        """Return whether the tasks have been listed."""
+        return "_tasks" in self.__dict__
+
+    def get_output_keys(self) -> AbstractSet[Any]:
+        """Return the keys of all tasks."""
+        return self._tasks.keys()
+
+    def cull(self, keys: set[Any], all_hlg_keys: Any) -> tuple[Layer, Mapping[Any, set[Any]]]:
+        """Return a layer of the tasks that some keys need, and the inputs of each."""
+        tasks = cull_tasks(self._tasks, keys)
+        layer = TaskLayer(tasks, annotations=self.annotations)
+        return layer, {key: set(task.dependencies) for key, task in tasks.items()}
 
 
 class BlockLayer(Blockwise):

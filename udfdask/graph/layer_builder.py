@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import dask.array as da
 
-from udfdask.graph.chunk_layers import Key
-from udfdask.graph.dask_internals import Task, TaskLayer, TaskRef, loaded_again
+from udfdask.graph.dask_internals import LazyLayer, Task, TaskRef, loaded_again
 from udfdask.graph.packed_recipe import pack_if_small
 from udfdask.graph.shared_recipe import shared_recipe
+from udfdask.graph.task_keys import Key
 from udfdask.plan.device_groups import Group, groups_of
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe
@@ -48,9 +48,16 @@ class RunLayers:
         self.recipe_argument = self._recipe_argument(replacement)
         """The recipe, or a reference to the task that returns it."""
 
-    def add(self, name: str, tasks: dict[Key, Task], depends: Iterable[str]) -> None:
-        """Add a layer."""
-        self.layers[name] = TaskLayer(tasks)
+    def add(
+        self,
+        name: str,
+        n: int,
+        depends: Iterable[str],
+        make: Callable[..., dict[Key, Task]],
+        *arguments: Any,
+    ) -> None:
+        """Add a layer of `n` tasks, which `make(name, *arguments)` lists when they are needed."""
+        self.layers[name] = LazyLayer(n, make, name, *arguments)
         self.depends[name] = set(depends)
 
     def name(self, stage: str, number: int | None = None, group: Group | None = None) -> str:

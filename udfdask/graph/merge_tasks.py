@@ -10,76 +10,112 @@ from dask.sizeof import sizeof
 
 from udfdask.chunk.partial_result import Finalized, Partial
 from udfdask.chunk.run_chunk import Partials
-from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
+from udfdask.graph.task_keys import Key, MergedRowKeys, NumberedKeys, SameKeys, layers_of_keys
 from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials
 from udfdask.merge.result_blocks import holder_of
-from udfdask.plan.merge_tree import Merge
+from udfdask.plan.merge_tree import Merge, MergeTree
 from udfdask.plan.recipe import Recipe
 
 MAX_OTHER_BYTES = 64 << 10
 """If a chunk task returns more bytes for other UDFs than this, merges read from a task between."""
 
 
-def add_parts(run: RunLayers, number: int, chunks: list[Key]) -> list[Key]:
+def add_parts(run: RunLayers, number: int, chunks: Sequence[Key]) -> Sequence[Key]:
     """Return the tasks that merges of one UDF read: chunk tasks, or new ones that pick its part."""
     if _bytes_of_others(run, number) <= MAX_OTHER_BYTES:
         return chunks
     name = run.name("part", number)
-    tasks: dict[Key, Task] = {
+    depends = layers_of_keys(chunks) | run.recipe_layers
+    run.add(name, len(chunks), depends, _parts, number, chunks)
+    return NumberedKeys((name,), len(chunks))
+
+
+def _parts(name: str, number: int, chunks: Sequence[Key]) -> dict[Key, Task]:
+    """Return the tasks that pick the part of one UDF."""
+    return {
         (name, c): OutputTask((name, c), _pick, number, TaskRef(source))
         for c, source in enumerate(chunks)
     }
-    run.add(name, tasks, {chunks[0][0], *run.recipe_layers})
-    return list(tasks)
 
 
-def add_merges(run: RunLayers, number: int, sources: list[Key]) -> tuple[list[Key], Key | None]:
+def add_merges(
+    run: RunLayers, number: int, sources: Sequence[Key]
+) -> tuple[Sequence[Key], Key | None]:
     """Add the merges of a UDF; return the keys with the nav rows of each chunk, and the last."""
-    name = run.name("merge", number)
+    tree, name = run.recipe.udfs[number].merge, run.name("merge", number)
+    if tree.last is None:
+        return sources, None
+    depends = layers_of_keys(sources) | run.recipe_layers
+    run.add(name, sum(tree.sizes), depends, _merges, run.recipe_argument, number, tree, sources)
+    return MergedRowKeys(name, tree), (name, *tree.last)
+
+
+def _merges(
+    name: str, recipe: Any, number: int, tree: MergeTree, sources: Sequence[Key]
+) -> dict[Key, Task]:
+    """Return the tasks of all merges of a UDF."""
     tasks: dict[Key, Task] = {}
 
     def add(step: Merge, partials: Sequence[Key]) -> Key:
         key = (name, step.level, step.place)
-        tasks[key] = OutputTask(
-            key, _merge, run.recipe_argument, number, step.checked, *map(TaskRef, partials)
-        )
+        tasks[key] = OutputTask(key, _merge, recipe, number, step.checked, *map(TaskRef, partials))
         return key
 
-    rows, reduced = run.recipe.udfs[number].merge.apply(sources, add)
-    if tasks:
-        run.add(name, tasks, {s[0] for s in sources} | run.recipe_layers)
-    return rows, reduced
+    tree.apply(list(sources), add)
+    return tasks
 
 
 def add_finalize(
-    run: RunLayers, number: int, rows: list[Key], reduced: Key | None
-) -> tuple[list[Key], Key]:
+    run: RunLayers, number: int, rows: Sequence[Key], reduced: Key | None
+) -> tuple[Sequence[Key], Key]:
     """Add the calls of `get_results`; return the keys with each chunk's results, and the last."""
     udf, name = run.recipe.udfs[number], run.name("finish", number)
-    merged = TaskRef(reduced) if reduced and udf.has_reduced else None
+    merged = reduced if udf.has_reduced else None
     # a UDF without any buffer gets the rows of its aux data from the chunks
     needs_rows = udf.has_nav or (merged is None and udf.carries_aux)
-    tasks: dict[Key, Task] = {}
+    by_chunk = udf.elementwise and len(rows) > 0
+    depends = layers_of_keys(rows if needs_rows else ()) | run.recipe_layers
+    if merged is not None:
+        depends.add(merged[0])
+    run.add(
+        name,
+        len(rows) if by_chunk else 1,
+        depends,
+        _finishes,
+        run.recipe_argument,
+        number,
+        rows if by_chunk or needs_rows else (),
+        merged,
+        needs_rows,
+        by_chunk,
+    )
+    first = (name, 0)
+    return NumberedKeys((name,), len(rows)) if by_chunk else SameKeys(first, len(rows)), first
 
-    def add(place: int, chunk: int | None, sources: Sequence[Key]) -> Key:
-        key = (name, place)
+
+def _finishes(
+    name: str,
+    recipe: Any,
+    number: int,
+    rows: Sequence[Key],
+    merged: Key | None,
+    needs_rows: bool,
+    by_chunk: bool,
+) -> dict[Key, Task]:
+    """Return the tasks that call `get_results`: for each chunk, or once."""
+    reduced = None if merged is None else TaskRef(merged)
+
+    def task(place: int, chunk: int | None, sources: Sequence[Key]) -> OutputTask:
         partials = List(*map(TaskRef, sources if needs_rows else ()))
-        tasks[key] = OutputTask(
-            key, _finalize, run.recipe_argument, number, chunk, partials, merged
-        )
-        return key
+        return OutputTask((name, place), _finalize, recipe, number, chunk, partials, reduced)
 
-    if udf.elementwise and rows:
-        keys = [add(c, c, [source]) for c, source in enumerate(rows)]
-    else:
-        # chunks that a tree has merged share a source
-        keys = [add(0, None, [source for source, _ in itertools.groupby(rows)])] * len(rows)
-    depends = {source[0] for source in rows if needs_rows} | run.recipe_layers
-    run.add(name, tasks, depends | ({reduced[0]} if merged and reduced else set()))
-    return keys, (name, 0)
+    if by_chunk:
+        return {(name, c): task(c, c, [source]) for c, source in enumerate(rows)}
+    # chunks that a tree has merged share a source
+    return {(name, 0): task(0, None, [source for source, _ in itertools.groupby(rows)])}
 
 
 def _bytes_of_others(run: RunLayers, number: int) -> int:

@@ -15,7 +15,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import Partials, join_parts
-from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks, Key
+from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
 from udfdask.graph.dask_internals import (
     GraphArray,
     OutputTask,
@@ -27,6 +27,7 @@ from udfdask.graph.dask_internals import (
 )
 from udfdask.graph.layer_builder import layer_name
 from udfdask.graph.result_tasks import layers_of
+from udfdask.graph.task_keys import Key
 from udfdask.merge.result_blocks import holder_of
 from udfdask.plan.recipe import Recipe
 from udfdask.records.folder import RecordFolder

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,8 +20,8 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.geometry.chunk_grid import Grid, as_index
 from udfdask.arrays.geometry.tiling import without_caches
-from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, make_array
+from udfdask.graph.task_keys import Key, layers_of_keys
 from udfdask.merge.result_blocks import (
     Cut,
     assemble,
@@ -49,9 +49,9 @@ class ResultTasks:
 
     graph: HighLevelGraph
     """All layers that the tasks need."""
-    rows: tuple[Key, ...]
+    rows: Sequence[Key]
     """For each chunk, the task that holds its rows of nav results; empty if there are none."""
-    rows_only: tuple[Key, ...]
+    rows_only: Sequence[Key]
     """Tasks with the same rows and little else, in the order of chunks."""
     reduced: Key | None
     """The task that holds sig and single results."""
@@ -180,11 +180,11 @@ class ResultTasks:
             key = (name, *grid.index(c), *zeros)
             function, *args = block_of(cut)
             tasks[key] = OutputTask(key, function, TaskRef(source), *args)
-        depends = {source[0] for source in self.rows}
+        depends = layers_of_keys(self.rows)
         if len(tasks) < math.prod(grid.numblocks):
             backend = backend_holding(self.result_backend, spec.dtype)
             # with an empty ROI, get_results still runs
-            after = self.reduced if self.finalized and not self.rows else None
+            after = self.reduced if self.finalized and not len(self.rows) else None
             for place in itertools.product(*map(range, grid.numblocks)):
                 key = (name, *place, *zeros)
                 if key not in tasks:

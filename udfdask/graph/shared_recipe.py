@@ -24,8 +24,8 @@ from dask.sizeof import sizeof
 from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.backends.table import backend_of
-from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import List, OutputTask, Task, TaskLayer, TaskRef, graph_array
+from udfdask.graph.task_keys import Key
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
 
 

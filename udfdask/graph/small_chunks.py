@@ -18,7 +18,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
-from udfdask.graph.chunk_layers import PLACED_LAYER, Key
+from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals import (
     GraphArray,
     TaskLayer,
@@ -27,6 +27,7 @@ from udfdask.graph.dask_internals import (
     optimized,
     with_other_inputs,
 )
+from udfdask.graph.task_keys import Key
 from udfdask.plan.small_chunks import Chunks
 
 SHARED = -1

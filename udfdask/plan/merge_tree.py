@@ -9,6 +9,7 @@ is an independent oracle, which shows a wrong tree.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -63,17 +64,38 @@ class MergeTree:
 
     def levels(self) -> tuple[tuple[Merge, ...], ...]:
         """Return the merges of each level, the one that combines chunks first."""
+        below = (self.n_chunks, *self.sizes)
+        return tuple(self._level(level, below[level]) for level in range(len(self.sizes)))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of merges of each level, the one that combines chunks first."""
         if self.mode == "none":
             return ()
-        levels = [self._level(0, self.n_chunks)]
-        while self.mode in ("tree", "all") and len(levels[-1]) > 1:
-            levels.append(self._level(len(levels), len(levels[-1])))
-        return tuple(levels)
+        sizes = [math.ceil(max(1, self.n_chunks) / self._group_size(self.n_chunks))]
+        while self.mode in ("tree", "all") and sizes[-1] > 1:
+            sizes.append(math.ceil(sizes[-1] / self._group_size(sizes[-1])))
+        return tuple(sizes)
+
+    @property
+    def last(self) -> tuple[int, int] | None:
+        """Level and place of the last merge; None if nothing is merged."""
+        return (len(self.sizes) - 1, self.sizes[-1] - 1) if self.sizes else None
+
+    def merge_with_rows(self, chunk: int) -> tuple[int, int]:
+        """Return level and place of the merge that has the final nav rows of a chunk."""
+        # higher levels combine sig and single buffers only: level 0 has the final rows
+        if self.gathers_rows and self.last is not None:
+            return self.last
+        return (0, chunk // self._group_size(self.n_chunks))
+
+    def _group_size(self, n_sources: int) -> int:
+        """Return the largest number of neighbors that a merge of a level combines."""
+        return (self.fan_in or max(1, n_sources)) if self.mode in ("tree", "all") else 1
 
     def _level(self, level: int, n_sources: int) -> tuple[Merge, ...]:
         """Return the merges of one level, which combine this number of sources."""
-        n = max(1, n_sources)
-        size = (self.fan_in or n) if self.mode in ("tree", "all") else 1
+        n, size = max(1, n_sources), self._group_size(n_sources)
         groups = [range(k, min(k + size, n_sources)) for k in range(0, n, size)]
         # Law 5 asks for a check of the first group. The last group is checked too: the border of a
         # scan is often empty, and there an average of averages equals the average. A merge_all that
@@ -99,19 +121,19 @@ class MergeTree:
         nothing is merged, the rows are `sources` itself.
         """
         assert len(sources) == self.n_chunks
-        nodes, rows, last = sources, sources, None
+        levels: list[list[T]] = []
+        nodes = sources
         for level in self.levels():
             done: list[T] = []
             for step in level:
                 before = done[-1:] if self.mode == "chain" else []
                 done.append(merge(step, [*before, *nodes[step.sources.start : step.sources.stop]]))
-            nodes, last = done, done[-1]
-            if level[0].level == 0:
-                # higher levels combine sig and single buffers only: these nodes have the final rows
-                rows = [node for node, step in zip(done, level, strict=True) for _ in step.sources]
-        if self.gathers_rows and last is not None:
-            rows = [last] * len(sources)
-        return rows, last
+            levels.append(done)
+            nodes = done
+        if not levels:
+            return sources, None
+        places = map(self.merge_with_rows, range(self.n_chunks))
+        return [levels[level][place] for level, place in places], nodes[-1]
 
     @property
     def gathers_rows(self) -> bool:
