@@ -8,6 +8,7 @@ takes, and more if the class of a UDF is pickled by value, as those of notebooks
 from __future__ import annotations
 
 import pickle
+from threading import Lock
 from typing import Any
 
 import cloudpickle
@@ -22,23 +23,25 @@ GRID_BYTES = 512
 The rest of a task takes three times as much: tasks must not grow with the scan.
 """
 
-_unpacked = OncePerProcess(16)
-"""Recipes by their pickle; the tasks of a process share them, as threads share the original."""
+_received = OncePerProcess(16)
+"""Packed recipes by their bytes: the tasks that a process receives share one, and its recipe, as
+threads share the original."""
 
 
 class PackedRecipe:
     """A recipe that tasks take as an argument; `now` returns the recipe."""
 
-    __slots__ = ("_packed", "_recipe")
+    __slots__ = ("_lock", "_packed", "_recipe")
 
     def __init__(self, packed: bytes | None, recipe: Recipe | None = None) -> None:
         self._packed = packed
         self._recipe = recipe
+        self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._packed is None:  # raises the error of the object that cannot be pickled
             self._packed = cloudpickle.dumps(self._recipe)
-        return (PackedRecipe, (self._packed,))
+        return (_shared, (self._packed,))
 
     @property
     def now(self) -> Recipe:
@@ -46,8 +49,16 @@ class PackedRecipe:
         if self._recipe is None:
             packed = self._packed
             assert packed is not None
-            self._recipe = _unpacked.get(packed, lambda: pickle.loads(packed))
+            with self._lock:
+                if self._recipe is None:
+                    self._recipe = pickle.loads(packed)
         return self._recipe
+
+
+def _shared(packed: bytes) -> PackedRecipe:
+    """Return the packed recipe that all tasks of this process with the same bytes share."""
+    shared: PackedRecipe = _received.get(packed, lambda: PackedRecipe(packed))
+    return shared
 
 
 def pack_if_small(recipe: Recipe) -> PackedRecipe | None:
