@@ -1,6 +1,6 @@
-"""What a chunk costs on a cluster of two processes: dask's own sum and udfdask, tiny chunks.
+"""What a chunk costs on a cluster of two processes: dask's own reductions and udfdask, tiny chunks.
 
-    python scripts/soak/many_chunks.py [--chunks 1000,10000,100000] [--contestants dask,SumUDF]
+    python scripts/soak/many_chunks.py [--chunks 1000,10000,100000] [--contestants "dask; SumUDF"]
                                        [--save found.jsonl]
 
 Client, scheduler and workers are processes of their own, new for each line of the table. A line
@@ -8,8 +8,10 @@ shows the time to build the graph and to optimize it, the bytes that the client 
 which the scheduler makes tasks of them, the CPU time of the scheduler and of the workers, the wall
 time, and by how much the memory of each process has grown at its peak. The table at the end shows
 the same for each chunk (the slope between the smallest and the largest number of chunks), with
-the ratio to dask's own sum. `--save` adds the lines to a file and makes the last table of all lines
-in it, so that the contestants can run one at a time.
+the ratio to dask's own reductions: a sum over all frames beside `SumUDF`, sums of the frames beside
+`CoMUDF`, and both with the maximum of each frame beside three UDFs in one pass. `--save` adds the
+lines to a file and makes the last table of all lines in it, so that the contestants can run one at
+a time.
 """
 
 from __future__ import annotations
@@ -30,7 +32,16 @@ from cluster_processes import PATIENCE, ClusterProcesses, Usage
 WORKERS = 2
 FRAME = (16, 16)
 
-CONTESTANTS = ("dask", "SumUDF", "CoMUDF", "three UDFs", "SumUDF, merge_small")
+CONTESTANTS = {
+    "dask": None,
+    "SumUDF": "dask",
+    "SumUDF, merge_small": "dask",
+    "dask, frames": None,
+    "CoMUDF": "dask, frames",
+    "dask, three": None,
+    "three UDFs": "dask, three",
+}
+"""Who computes, and the contestant without udfdask that it is compared with."""
 
 COLUMNS = {
     "build": "build, us",
@@ -62,6 +73,10 @@ def lazy(contestant: str, n: int) -> Any:
     x = da.ones((n, *FRAME), chunks=(1, *FRAME), dtype="uint16")
     if contestant == "dask":
         return x.sum(axis=0)
+    if contestant == "dask, frames":
+        return x.sum(axis=(1, 2))
+    if contestant == "dask, three":
+        return x.sum(axis=0), x.sum(axis=(1, 2)), x.max(axis=(1, 2))
     if contestant == "CoMUDF":
         return ud.run_udf(x, CoMUDF())
     if contestant == "three UDFs":
@@ -84,6 +99,9 @@ def check(contestant: str, values: tuple[Any, ...], n: int) -> None:
 
     if contestant == "dask":
         assert (np.asarray(values[0]) == n).all()
+    if contestant in ("dask, frames", "dask, three"):
+        frames = values[0 if contestant == "dask, frames" else 1]
+        assert (np.asarray(frames) == FRAME[0] * FRAME[1]).all()
     if "SumUDF" in contestant or contestant == "three UDFs":
         assert (values[0]["intensity"] == n).all()
     if contestant in ("CoMUDF", "three UDFs"):
@@ -188,10 +206,11 @@ def show_slopes(lines: list[dict[str, Any]]) -> None:
     for column, heading in COLUMNS.items():
         factor = 1 if column in COUNTS else 1 << 20 if column in MIB else 1e6
         cells = []
-        for slope in found.values():
+        for name, slope in found.items():
             cell = f"{slope[column] * factor:.{2 if column == 'tasks' else 0}f}"
-            if "dask" in found and slope is not found["dask"] and found["dask"][column] > 0:
-                cell += f" ({slope[column] / found['dask'][column]:.2f})"
+            partner = found.get(CONTESTANTS[name] or "")
+            if partner is not None and partner[column] > 0:
+                cell += f" ({slope[column] / partner[column]:.2f})"
             cells.append(cell)
         print(f"| {heading} | " + " | ".join(cells) + " |")
 

@@ -34,12 +34,7 @@ from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks
 from udfdask.graph.chunk_tasks import add_chunks, add_chunks_of_all_groups
 from udfdask.graph.dask_internals import OutputTask, Task, TaskRef, optimized
 from udfdask.graph.layer_builder import RunLayers
-from udfdask.graph.merge_tasks import (
-    add_finalize,
-    add_merges,
-    add_parts,
-    most_unused_bytes,
-)
+from udfdask.graph.merge_tasks import add_finalize, add_merges, add_parts
 from udfdask.graph.result_tasks import ResultTasks, layers_of
 from udfdask.graph.shared_recipe import shared_recipe
 from udfdask.graph.task_keys import Key, NumberedKeys, TaskKeys, layers_of_keys
@@ -47,6 +42,13 @@ from udfdask.merge.result_blocks import keep_rows
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import Recipe
 from udfdask.udf.buffers import BufferSpec
+
+MAX_UNUSED_BYTES = 1 << 10
+"""A task may keep this much in memory in addition to nav results: one more task needs as much."""
+
+MAX_UNUSED_BYTES_OF_ALL = 4 << 20
+"""All tasks together may keep this much: to send it takes 40 ms at 100 MB/s, as long as 40 tasks on
+a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +153,8 @@ def _rows_only(
     # name: an array of the result that is computed at the same time would run it again
     single_chunk = rows is chunks and len(sources) == 1
     is_last = len(sources) == 1 and sources[0] == reduced
-    unused = _unused_bytes(run, number, rows is chunks)
-    small = is_last or unused <= most_unused_bytes(len(sources))
+    limit = max(MAX_UNUSED_BYTES, MAX_UNUSED_BYTES_OF_ALL // max(1, len(sources)))
+    small = is_last or _unused_bytes(run, number, rows is chunks) <= limit
     if small and not single_chunk:
         return sources
     layer = run.name("rows", number)

@@ -22,26 +22,16 @@ from udfdask.plan.recipe import Recipe
 MAX_OTHER_BYTES = 64 << 10
 """If a chunk task returns more bytes for other UDFs than this, merges read from a task between."""
 
-MAX_UNUSED_BYTES = 1 << 10
-"""A task whose value waits for the end of a run may hold this much that nobody needs then: one more
-task needs as much."""
-
-MAX_UNUSED_BYTES_OF_ALL = 4 << 20
-"""All such tasks together may hold this much: to send it takes 40 ms at 100 MB/s, as long as 40
-tasks on a cluster."""
-
-
-def most_unused_bytes(n_tasks: int) -> int:
-    """Return the largest number of unused bytes that each of some tasks may hold until the end."""
-    return max(MAX_UNUSED_BYTES, MAX_UNUSED_BYTES_OF_ALL // max(1, n_tasks))
+MAX_WAITING_BYTES = 1 << 30
+"""The same for all chunk tasks together, if their results wait in memory for `get_results`."""
 
 
 def add_parts(run: RunLayers, number: int, chunks: Sequence[Key]) -> Sequence[Key]:
     """Return the tasks that merges of one UDF read: chunk tasks, or new ones that pick its part."""
     udf = run.recipe.udfs[number]
     waits = udf.merge.mode == "none" and udf.has_get_results and not udf.elementwise
-    limit = most_unused_bytes(len(chunks)) if waits else MAX_OTHER_BYTES
-    if _bytes_of_others(run, number) <= limit:
+    limit = min(MAX_OTHER_BYTES, MAX_WAITING_BYTES // max(1, len(chunks)))
+    if _bytes_of_others(run, number) <= (limit if waits else MAX_OTHER_BYTES):
         return chunks
     name = run.name("part", number)
     depends = layers_of_keys(chunks) | run.recipe_layers
