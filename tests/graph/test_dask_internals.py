@@ -12,10 +12,19 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.callbacks import Callback
+from dask.graph_manipulation import clone
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.graph import dask_internals as internals
-from udfdask.graph.dask_internals import BlockLayer, List, OutputTask, Task, TaskLayer, TaskRef
+from udfdask.graph.dask_internals import (
+    BlockLayer,
+    LazyLayer,
+    List,
+    OutputTask,
+    Task,
+    TaskLayer,
+    TaskRef,
+)
 
 CALLS: list[object] = []
 
@@ -75,6 +84,37 @@ def ran(graph):
         for key, task in graph.items()
         if isinstance(task, Task) and internals.alias_target(task) is None
     }
+
+
+# A layer whose tasks are listed when they are needed.
+
+
+def picks(name, source, n):
+    CALLS.append("list")
+    return {(name, k): OutputTask((name, k), pick, TaskRef((source, k)), 0) for k in range(n)}
+
+
+@pytest.mark.parametrize("collection", ["whole", "part", "clone"])
+def test_tasks_are_listed_once_and_culled(collection):
+    array = worked(loaded())
+    with dask.annotate(priority=3):
+        layer = LazyLayer(4, picks, "picked", array.name, 4)
+    picked = array_of(array, "picked", layer, {array.name})
+    assert CALLS == []
+    assert len(picked.dask.layers["picked"]) == 4
+    if collection == "part":
+        culled = picked.dask.cull([("picked", 1)])
+        (left,) = (each for name, each in culled.layers.items() if name.startswith("picked"))
+        assert set(left) == {("picked", 1)}
+        assert left.annotations == {"priority": 3}
+        picked, wanted = picked[2:4], [2, 3]
+    else:
+        picked = clone(picked) if collection == "clone" else picked
+        wanted = range(8)
+    CALLS.clear()
+    np.testing.assert_array_equal(picked.compute(scheduler="sync"), wanted)
+    assert CALLS.count("list") <= 1
+    assert CALLS.count("load") == CALLS.count("work") == len(wanted) // 2
 
 
 # A task that is never fused with what it reads.

@@ -61,7 +61,7 @@ from dask.array.slicing import normalize_index
 from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
 from dask.core import flatten
-from dask.graph_manipulation import clone
+from dask.graph_manipulation import chunks, clone
 from dask.highlevelgraph import HighLevelGraph, Layer
 from dask.highlevelgraph import MaterializedLayer as TaskLayer
 from dask.utils import ensure_dict
@@ -132,6 +132,10 @@ def never_fused(task: Any) -> Any:
     )
 
 
+class ClonedTasks(TaskLayer):
+    """Tasks with other names that read tasks with other names."""
+
+
 class LazyLayer(Layer):
     """A layer of `n` tasks, which ``make(*arguments)`` lists by key when they are needed.
 
@@ -180,6 +184,24 @@ class LazyLayer(Layer):
         tasks = cull_tasks(self._tasks, keys)
         layer = TaskLayer(tasks, annotations=self.annotations)
         return layer, {key: set(task.dependencies) for key, task in tasks.items()}
+
+    def clone(self, keys: set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
+        """Return the tasks with other names, and whether any waits for the task `bind_to`.
+
+        `keys` are those to rename, of this layer and of others. dask's own method renames the
+        tasks, but not their inputs.
+        """
+        tasks = {}
+        bound = False
+        for key, task in self._tasks.items():
+            inputs = {need: clone_key(need, seed) for need in task.dependencies if need in keys}
+            new = clone_key(key, seed) if key in keys else key
+            if new != key and not inputs and bind_to is not None:
+                bound = True
+                tasks[new] = Task(new, chunks.bind, task, TaskRef(bind_to))
+            else:
+                tasks[new] = task.substitute(inputs, new)
+        return ClonedTasks(tasks), bound
 
 
 class BlockLayer(Blockwise):

@@ -5,11 +5,8 @@ A `Result` is computed from these tasks themselves, without a task for each bloc
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import dask.array as da
@@ -18,15 +15,14 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.arrays.backends.backend import DenseBackend
-from udfdask.arrays.geometry.chunk_grid import Grid, as_index
+from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.tiling import without_caches
-from udfdask.graph.dask_internals import OutputTask, Task, TaskLayer, TaskRef, make_array
+from udfdask.graph.block_tasks import NavBlocks, list_nav_blocks, list_only_block
+from udfdask.graph.dask_internals import LazyLayer, TaskLayer, TaskRef, make_array
 from udfdask.graph.task_keys import Key, layers_of_keys
 from udfdask.merge.result_blocks import (
-    Cut,
     assemble,
     backend_holding,
-    fill_block,
     holder_of,
     nav_block,
     nav_mask_block,
@@ -113,33 +109,22 @@ class ResultTasks:
         spec = self.specs[name]
         if spec.kind != "nav":
             return self._reduced_array(name, spec.kind, reduced_block, spec.dtype)
-        return self._nav_array(
-            self._name("nav", name),
-            lambda cut: (nav_block, self.number, name, cut, spec.fill, self.result_backend),
-            spec,
-            spec.fill,
-        )
+        cut = (nav_block, (self.number, name), (spec.fill, self.result_backend))
+        return self._nav_array(self._name("nav", name), cut, spec, spec.fill)
 
     def mask(self, name: str) -> da.Array:
         """Return the valid mask of a result of `get_results` as a dask array."""
         spec = self.specs[name]
         if spec.kind != "nav":
             return self._reduced_array(name, "mask", reduced_mask_block, FLAG)
-        return self._nav_array(
-            self._name("mask", name),
-            lambda cut: (nav_mask_block, name, cut, self.result_backend),
-            replace(spec, dtype=FLAG),
-            False,
-        )
+        cut = (nav_mask_block, (name,), (self.result_backend,))
+        return self._nav_array(self._name("mask", name), cut, replace(spec, dtype=FLAG), False)
 
     def visited(self) -> da.Array:
         """Return a dask array of True over nav, whose blocks run a UDF without results."""
-        return self._nav_array(
-            self._name("visited"),
-            lambda cut: (visited_block, cut.shape, self.result_backend),
-            BufferSpec(kind="nav", extra_shape=(), dtype=FLAG),
-            False,
-        )
+        cut = (visited_block, (), (self.result_backend,))
+        spec = BufferSpec(kind="nav", extra_shape=(), dtype=FLAG)
+        return self._nav_array(self._name("visited"), cut, spec, False)
 
     def gather(self) -> tuple[Callable[..., Arrays], tuple[Any, ...]]:
         """Return a function that makes arrays and masks of the values of `keys`.
@@ -154,49 +139,29 @@ class ResultTasks:
         token = tokenize(self.token, stage, rest)  # names of results may differ in case only
         return "-".join([self.udf_name, *rest, stage, token]).lower()
 
-    @cached_property
-    def _cuts(self) -> list[Cut]:
-        """Where the rows of each chunk are; all nav arrays share it."""
-        grid, cuts, stop = self.grid, [], 0
-        for c, (source, before) in enumerate(zip(self.rows, (None, *self.rows), strict=False)):
-            start = stop if source == before else 0  # chunks that a tree has merged share a source
-            stop = start + grid.count(c)
-            rows = as_index(grid.rows(c)) if self.flat else slice(start, stop)
-            cuts.append(Cut(rows, grid.bounds(c)[1], grid.mask(c)))
-        return cuts
-
     def _nav_array(
         self,
         name: str,
-        block_of: Callable[[Cut], tuple[Any, ...]],
+        cut: tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]],
         spec: BufferSpec,
         fill: Any,
     ) -> da.Array:
         """Return a dask array over nav: a block from each chunk, `fill` for other blocks."""
-        grid, extra = self.grid, spec.extra_shape
-        zeros = (0,) * len(extra)
-        tasks: dict[Key, Task] = {}
-        for c, (source, cut) in enumerate(zip(self.rows, self._cuts, strict=True)):
-            key = (name, *grid.index(c), *zeros)
-            function, *args = block_of(cut)
-            tasks[key] = OutputTask(key, function, TaskRef(source), *args)
-        depends = layers_of_keys(self.rows)
-        if len(tasks) < math.prod(grid.numblocks):
-            backend = backend_holding(self.result_backend, spec.dtype)
+        blocks = NavBlocks(
+            grid=self.grid,
+            rows=self.rows,
+            flat=self.flat,
+            cut=cut,
+            spec=spec,
+            fill=fill,
+            fill_backend=backend_holding(self.result_backend, spec.dtype),
             # with an empty ROI, get_results still runs
-            after = self.reduced if self.finalized and not len(self.rows) else None
-            for place in itertools.product(*map(range, grid.numblocks)):
-                key = (name, *place, *zeros)
-                if key not in tasks:
-                    sizes = tuple(n[i] for n, i in zip(grid.nav_chunks, place, strict=True))
-                    block = (fill_block, (*sizes, *extra), spec.dtype, fill, backend)
-                    if after is None:
-                        tasks[key] = Task(key, *block)
-                    else:
-                        tasks[key] = OutputTask(key, *block, TaskRef(after))
-                        depends.add(after[0])
-        chunks = (*grid.nav_chunks, *((n,) for n in extra))
-        return self._array(name, tasks, depends, chunks, spec.dtype)
+            end=self.reduced if self.finalized and not len(self.rows) else None,
+        )
+        layer = LazyLayer(len(blocks), list_nav_blocks, name, blocks)
+        depends = layers_of_keys(self.rows, [blocks.end] if blocks.end else [])
+        chunks = (*self.grid.nav_chunks, *((n,) for n in spec.extra_shape))
+        return self._array(name, layer, depends, chunks, spec.dtype)
 
     def _reduced_array(
         self, name: str, stage: str, function: Callable[..., Any], dtype: np.dtype[Any]
@@ -207,14 +172,15 @@ class ResultTasks:
         shape = spec.extra_shape if spec.kind == "single" else spec.shape(0, self.sig)
         layer = self._name(stage, name)
         key = (layer, *(0 for _ in shape))
-        task = OutputTask(key, function, TaskRef(self.reduced), name, spec, self.result_backend)
+        task = (function, TaskRef(self.reduced), name, spec, self.result_backend)
         chunks = tuple((n,) for n in shape)
-        return self._array(layer, {key: task}, {self.reduced[0]}, chunks, dtype)
+        only = LazyLayer(1, list_only_block, key, *task)
+        return self._array(layer, only, {self.reduced[0]}, chunks, dtype)
 
     def _array(
         self,
         name: str,
-        tasks: dict[Key, Task],
+        layer: LazyLayer,
         depends: set[str],
         chunks: tuple[tuple[int, ...], ...],
         dtype: np.dtype[Any],
@@ -222,8 +188,7 @@ class ResultTasks:
         """Return a dask array whose graph holds only the layers that it needs."""
         needed = layers_of(self.graph.layers, self.graph.dependencies, depends)
         graph = HighLevelGraph(
-            {**needed.layers, name: TaskLayer(tasks)},
-            {**needed.dependencies, name: depends},
+            {**needed.layers, name: layer}, {**needed.dependencies, name: depends}
         )
         empty = backend_holding(self.result_backend, dtype).empty((0,) * len(chunks), dtype)
         made: da.Array = make_array(graph, name, chunks, empty)

@@ -63,9 +63,9 @@ def nav_mask_block(source: Finalized, name: str, cut: Cut, backend: DenseBackend
     return _block_of_rows(_mask_of(source, name)[cut.rows], cut, False, backend)
 
 
-def visited_block(source: object, shape: tuple[int, ...], backend: DenseBackend) -> AnyArray:
+def visited_block(source: object, cut: Cut, backend: DenseBackend) -> AnyArray:
     """Return a block of True after `source`: a UDF without results has processed the chunk."""
-    return fill_block(shape, np.dtype(bool), True, backend, source)
+    return fill_block(cut.shape, np.dtype(bool), True, backend, source)
 
 
 def fill_block(
