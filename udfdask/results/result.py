@@ -20,7 +20,6 @@ from udfdask.errors import UDFError
 from udfdask.graph.dask_internals import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import NamedResults, ResultInfo
-from udfdask.results.rows_and_masks import default_mask, flat_rows
 from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.compute import persist as persist_with_progress
 from udfdask.scheduling.progress.state import Progress
@@ -464,6 +463,8 @@ class Result(NamedResults):
         if spec.kind != "nav":
             return array
         if isinstance(array, da.Array):
+            from udfdask.results.rows_and_masks import flat_rows  # few users need it
+
             return flat_rows(array, grid)
         rows = array[_selected(grid)]
         return rows.reshape((grid.n_frames, *spec.extra_shape))
@@ -477,6 +478,8 @@ class Result(NamedResults):
             return self._masks[name]
         is_nav = self.buffers[name].kind == "nav"
         if self._is_lazy:
+            from udfdask.results.rows_and_masks import default_mask  # few users need it
+
             return default_mask(array, grid, is_nav)
         mask = np.ones(array.shape, dtype=bool)
         if is_nav and grid.roi is not None:

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
-
-from dask import base
 
 from udfdask.config import cache_folder
 from udfdask.errors import ArgumentTypeError
-from udfdask.scheduling.progress.counter import (
-    ProgressCounter,
-    counting_local_tasks,
-    reporting_end,
-)
-from udfdask.scheduling.progress.reporters import choose_reporter
+from udfdask.scheduling.job import Changing, Job, make_job
 from udfdask.scheduling.progress.state import Progress
-from udfdask.scheduling.progress.work import work_of
-from udfdask.scheduling.scheduler_options import check_options
-from udfdask.scheduling.unwrap import unwrap_all
-from udfdask.scheduling.workers.find_restrictions import device_udfs
 
-# Modules of clusters and time limits are imported where they are used: most runs have neither.
+# Modules that run a job are imported where they are used: clusters and time limits are rare.
 if TYPE_CHECKING:
-    from udfdask.scheduling.progress.distributed import FutureWaiter
-    from udfdask.scheduling.time_limit.deadline import Deadline, Timeout
-    from udfdask.scheduling.time_limit.task_names import TaskNames
+    from udfdask.scheduling.time_limit.deadline import Timeout
 
 
 def compute(
@@ -134,7 +117,8 @@ def compute(
         deadline = deadline_of(timeout)
 
     def compute_with(change: Changing | None) -> tuple[Any, ...]:
-        return _Job("compute", results, progress, kwargs, deadline, change).compute()
+        job = make_job("compute", results, progress, kwargs, deadline)
+        return _compute(job if change is None else job.changed(change))
 
     if journal is not None:
         from udfdask.scheduling.recorded_compute import compute_with_journal
@@ -189,178 +173,22 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> total["intensity"].sum().compute()
     np.float64(36.0)
     """
-    return _Job("persist", results, progress, kwargs).persist()
+    job = make_job("persist", results, progress, kwargs)
+    if job.client is None:
+        from udfdask.scheduling.local_run import persist_locally
+
+        return job.wrap(persist_locally(job))
+    from udfdask.scheduling.cluster_run import ClusterRun
+
+    return job.wrap(ClusterRun(job).persist())
 
 
-Changing = Callable[[list[Any], Any], list[Any]]
-"""Takes collections and the client of their cluster, or None; returns changed collections."""
+def _compute(job: Job) -> tuple[Any, ...]:
+    """Return the computed values of a job."""
+    if job.client is None:
+        from udfdask.scheduling.local_run import compute_locally
 
+        return job.wrap(compute_locally(job))
+    from udfdask.scheduling.cluster_run import ClusterRun
 
-class _Job:
-    """Collections that are ready to be computed on a scheduler."""
-
-    def __init__(
-        self,
-        caller: str,
-        results: tuple[Any, ...],
-        progress: Progress,
-        kwargs: dict[str, Any],
-        deadline: Deadline | None = None,
-        change: Changing | None = None,
-    ) -> None:
-        reporter = choose_reporter(progress)
-        plain, self._wrap = unwrap_all(results)
-        collections, repack = base.unpack_collections(*plain)
-        self._get = get = _get(collections, kwargs)
-        self._deadline = deadline
-        self._given = plain
-        check_options(caller, kwargs, get)
-        owner = getattr(get, "__self__", None)
-        self._client: Any = owner if hasattr(owner, "scatter") else None
-        self._counter = None if reporter is None else ProgressCounter(work_of(plain), reporter)
-        self._options: dict[str, Any] = kwargs
-        self._annotated: AbstractContextManager[Any] = contextlib.nullcontext()
-        self._check: Any = None
-        if change is not None:
-            plain = repack(change(collections, self._client))
-        on_device = device_udfs(collections)
-        if self._client is not None:
-            from udfdask.scheduling.workers.restrict import restrict
-            from udfdask.scheduling.workers.wait_for_workers import check_workers
-
-            check_workers(kwargs, self._client, bool(on_device))
-            plain, options, self._check = restrict(plain, self._client, kwargs)
-            self._options, self._annotated = options.options, options.annotated()
-        elif on_device:
-            from udfdask.scheduling.workers.wait_for_workers import check_device
-
-            check_device(get, on_device)
-        self._collections = plain
-        self._futures: list[Any] = []
-
-    @property
-    def _names(self) -> TaskNames:
-        """Finds the UDFs and the chunk of a task."""
-        from udfdask.scheduling.time_limit.task_names import TaskNames
-
-        return TaskNames(self._given)
-
-    def compute(self) -> tuple[Any, ...]:
-        """Return the computed values."""
-        return self._run(base.compute, self._compute_on_cluster)
-
-    def persist(self) -> tuple[Any, ...]:
-        """Return persisted collections."""
-        return self._run(base.persist, self._persist_on_cluster)
-
-    def _run(
-        self, run: Callable[..., Any], run_on_cluster: Callable[[FutureWaiter], Any]
-    ) -> tuple[Any, ...]:
-        """Return the values of dask's function, or of ours if a cluster has to be observed."""
-        counter = self._counter
-        counts = counter if counter is not None and counter.layer_names else None
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(self._annotated)
-            if counter is not None:
-                stack.enter_context(reporting_end(counter))
-            if self._client is not None:
-                from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
-                from udfdask.scheduling.workers.lost_results import explaining_losses
-
-                stack.enter_context(explaining_losses(self._client))
-                stack.enter_context(explaining_killed_workers(self._client, self._names))
-            if self._client is not None and (counts or self._check or self._deadline):
-                from udfdask.scheduling.progress.distributed import counting_on_cluster
-
-                counting = counting_on_cluster(self._client, counts, self._check_cluster)
-                values = run_on_cluster(stack.enter_context(counting))
-            else:
-                if counter is not None:
-                    stack.enter_context(counting_local_tasks(counter))
-                options = self._options
-                if self._deadline is not None:
-                    from udfdask.scheduling.time_limit.local_deadline import ending_at
-
-                    ending = ending_at(self._deadline, self._names, self._get, options)
-                    get, options = stack.enter_context(ending)
-                    options["scheduler"] = get
-                values = run(*self._collections, **options)
-        return tuple(self._wrap(values))
-
-    def _check_cluster(self) -> None:
-        """Check the workers and the time while the caller waits for futures."""
-        if self._check is not None:
-            self._check.check()
-        if self._deadline is not None and not self._deadline.left:
-            from udfdask.scheduling.workers.running_tasks import timeout_error
-
-            raise timeout_error(self._deadline, self._client, self._futures, self._names)
-
-    def _compute_on_cluster(self, waiter: FutureWaiter) -> Any:
-        """Return computed values; count tasks, check the workers and the time meanwhile."""
-        from udfdask.scheduling.workers.lost_results import check_open
-
-        collections, repack = base.unpack_collections(*self._collections)
-        futures = self._client.compute(collections, **self._options_of(self._client.compute))
-        self._futures = futures
-        try:
-            waiter.wait(futures)
-            check_open(self._client)
-            return repack(self._gather(futures))
-        finally:
-            # otherwise the cluster would go on as long as a traceback refers to the futures
-            for future in futures:
-                future.release()
-
-    def _gather(self, futures: Any) -> Any:
-        """Return the values of futures; a worker that holds one may hang."""
-        if self._deadline is None:
-            return self._client.gather(futures)
-        from udfdask.scheduling.time_limit.deadline import NoAnswerError, answer_within
-
-        try:
-            return answer_within(self._deadline.left, lambda: self._client.gather(futures))
-        except NoAnswerError:
-            remedy = (
-                "The results exist, but the workers have not sent all of them. A longer timeout= "
-                "gives them more time"
-            )
-            raise self._deadline.error([], remedy) from None
-
-    def _persist_on_cluster(self, waiter: FutureWaiter) -> Any:
-        """Return persisted collections when suitable workers exist, or when all is counted.
-
-        Errors of tasks are raised later, when the collections are used.
-        """
-        from distributed import futures_of
-
-        # not dask.persist: dask 2025.12 would use the current client, and wait if it is another one
-        collections, repack = base.unpack_collections(*self._collections)
-        persisted = self._client.persist(collections, **self._options_of(self._client.persist))
-        persisted = repack(persisted)
-        futures = futures_of(persisted, client=self._client)
-        try:
-            if self._counter is None and self._check is not None:
-                self._check.wait()
-            elif self._counter is not None and not waiter.wait(futures):
-                self._counter.end("failed")
-        except BaseException:
-            for future in futures:
-                future.release()
-            raise
-        return persisted
-
-    def _options_of(self, method: Any) -> dict[str, Any]:
-        """Return the options that a client's method accepts.
-
-        Options of local schedulers, such as num_workers, are dropped, as `dask.compute` does.
-        """
-        accepted = inspect.signature(method).parameters
-        return {k: v for k, v in self._options.items() if k in accepted}
-
-
-def _get(collections: Any, kwargs: dict[str, Any]) -> Any:
-    """Return the `get` function of the scheduler of a computation; None without collections."""
-    if not collections:
-        return None
-    return base.get_scheduler(scheduler=kwargs.get("scheduler"), collections=collections)
+    return job.wrap(ClusterRun(job).compute())

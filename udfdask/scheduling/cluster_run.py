@@ -1,0 +1,128 @@
+"""Run a job on the workers of a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from dask import base
+from distributed import futures_of
+
+from udfdask.scheduling.job import Job
+from udfdask.scheduling.progress.counter import reporting_end
+from udfdask.scheduling.progress.distributed import FutureWaiter, counting_on_cluster
+from udfdask.scheduling.time_limit.deadline import NoAnswerError, answer_within
+from udfdask.scheduling.time_limit.task_names import TaskNames
+from udfdask.scheduling.workers.killed_workers import explaining_killed_workers
+from udfdask.scheduling.workers.lost_results import check_open, explaining_losses
+from udfdask.scheduling.workers.restrict import restrict
+from udfdask.scheduling.workers.running_tasks import timeout_error
+from udfdask.scheduling.workers.wait_for_workers import check_workers
+
+
+class ClusterRun:
+    """One computation on a cluster: restricts tasks to workers, and observes it meanwhile."""
+
+    def __init__(self, job: Job) -> None:
+        check_workers(job.options, job.client, bool(job.device_udfs))
+        self._job = job
+        self._client = job.client
+        restricted = restrict(job.collections, job.client, job.options)
+        self._collections, self._options, self._check = restricted
+        self._futures: list[Any] = []
+
+    def compute(self) -> Any:
+        """Return the computed values."""
+        return self._run(base.compute, self._compute_observed)
+
+    def persist(self) -> Any:
+        """Return persisted collections."""
+        return self._run(base.persist, self._persist_observed)
+
+    def _run(self, run: Callable[..., Any], run_observed: Callable[[FutureWaiter], Any]) -> Any:
+        """Return the values of dask's function, or of ours if the cluster has to be observed."""
+        counter = self._job.counter
+        counts = counter if counter is not None and counter.layer_names else None
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._options.annotated())
+            if counter is not None:
+                stack.enter_context(reporting_end(counter))
+            stack.enter_context(explaining_losses(self._client))
+            stack.enter_context(explaining_killed_workers(self._client, self._names))
+            if counts or self._check or self._job.deadline:
+                counting = counting_on_cluster(self._client, counts, self._check_cluster)
+                return run_observed(stack.enter_context(counting))
+            return run(*self._collections, **self._options.options)
+
+    @property
+    def _names(self) -> TaskNames:
+        """Finds the UDFs and the chunk of a task."""
+        return TaskNames(self._job.given)
+
+    def _check_cluster(self) -> None:
+        """Check the workers and the time while the caller waits for futures."""
+        if self._check is not None:
+            self._check.check()
+        deadline = self._job.deadline
+        if deadline is not None and not deadline.left:
+            raise timeout_error(deadline, self._client, self._futures, self._names)
+
+    def _compute_observed(self, waiter: FutureWaiter) -> Any:
+        """Return computed values; count tasks, check the workers and the time meanwhile."""
+        collections, repack = base.unpack_collections(*self._collections)
+        futures = self._client.compute(collections, **self._options_of(self._client.compute))
+        self._futures = futures
+        try:
+            waiter.wait(futures)
+            check_open(self._client)
+            return repack(self._gather(futures))
+        finally:
+            # otherwise the cluster would go on as long as a traceback refers to the futures
+            for future in futures:
+                future.release()
+
+    def _gather(self, futures: Any) -> Any:
+        """Return the values of futures; a worker that holds one may hang."""
+        deadline = self._job.deadline
+        if deadline is None:
+            return self._client.gather(futures)
+        try:
+            return answer_within(deadline.left, lambda: self._client.gather(futures))
+        except NoAnswerError:
+            remedy = (
+                "The results exist, but the workers have not sent all of them. A longer timeout= "
+                "gives them more time"
+            )
+            raise deadline.error([], remedy) from None
+
+    def _persist_observed(self, waiter: FutureWaiter) -> Any:
+        """Return persisted collections when suitable workers exist, or when all is counted.
+
+        Errors of tasks are raised later, when the collections are used.
+        """
+        # not dask.persist: dask 2025.12 would use the current client, and wait if it is another one
+        collections, repack = base.unpack_collections(*self._collections)
+        persisted = self._client.persist(collections, **self._options_of(self._client.persist))
+        persisted = repack(persisted)
+        futures = futures_of(persisted, client=self._client)
+        counter = self._job.counter
+        try:
+            if counter is None and self._check is not None:
+                self._check.wait()
+            elif counter is not None and not waiter.wait(futures):
+                counter.end("failed")
+        except BaseException:
+            for future in futures:
+                future.release()
+            raise
+        return persisted
+
+    def _options_of(self, method: Any) -> dict[str, Any]:
+        """Return the options that a client's method accepts.
+
+        Options of local schedulers, such as num_workers, are dropped, as `dask.compute` does.
+        """
+        accepted = inspect.signature(method).parameters
+        return {k: v for k, v in self._options.options.items() if k in accepted}

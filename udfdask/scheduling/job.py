@@ -1,0 +1,94 @@
+"""What a computation is: collections, the scheduler that runs them, and what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dask import base
+
+from udfdask.scheduling.progress.reporters import choose_reporter
+from udfdask.scheduling.progress.state import Progress
+from udfdask.scheduling.scheduler_options import check_options
+from udfdask.scheduling.unwrap import unwrap_all
+from udfdask.scheduling.workers.find_restrictions import device_udfs
+
+if TYPE_CHECKING:
+    from udfdask.scheduling.progress.counter import ProgressCounter
+    from udfdask.scheduling.time_limit.deadline import Deadline
+
+Changing = Callable[[list[Any], Any], list[Any]]
+"""Takes collections and the client of their cluster, or None; returns changed collections."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Collections that are ready to be computed on a scheduler."""
+
+    given: list[Any]
+    """Nested collections, as the user gave them."""
+    collections: tuple[Any, ...]
+    """The same, or changed ones that give the same values: these are computed."""
+    wrapped: Callable[[Any], Any]
+    """Makes of the computed values what the user gave."""
+    get: Any
+    """The `get` function of dask's scheduler; None without collections."""
+    client: Any
+    """The client of a cluster; None for schedulers of this process."""
+    device_udfs: list[str]
+    """Names of the UDFs that need a device."""
+    counter: ProgressCounter | None
+    """Counts tasks; None if nobody asks for progress."""
+    deadline: Deadline | None
+    """When the computation must end; None for never."""
+    options: dict[str, Any]
+    """Options of dask's `compute` or `persist`."""
+
+    def changed(self, change: Changing) -> Job:
+        """Return a job that computes changed collections."""
+        collections, repack = base.unpack_collections(*self.collections)
+        return replace(self, collections=repack(change(collections, self.client)))
+
+    def wrap(self, values: Any) -> tuple[Any, ...]:
+        """Return computed values as what the user gave."""
+        return tuple(self.wrapped(values))
+
+
+def make_job(
+    caller: str,
+    results: tuple[Any, ...],
+    progress: Progress,
+    options: dict[str, Any],
+    deadline: Deadline | None = None,
+) -> Job:
+    """Return the job of a call of a public function, whose name is `caller`.
+
+    Raise an error if the scheduler does not have one of the options.
+    """
+    reporter = choose_reporter(progress)
+    plain, wrapped = unwrap_all(results)
+    collections, _ = base.unpack_collections(*plain)
+    get = None
+    if collections:
+        scheduler = options.get("scheduler")
+        get = base.get_scheduler(scheduler=scheduler, collections=collections)
+    check_options(caller, options, get)
+    counter = None
+    if reporter is not None:
+        from udfdask.scheduling.progress.counter import ProgressCounter
+        from udfdask.scheduling.progress.work import work_of
+
+        counter = ProgressCounter(work_of(plain), reporter)
+    owner = getattr(get, "__self__", None)
+    return Job(
+        given=plain,
+        collections=tuple(plain),
+        wrapped=wrapped,
+        get=get,
+        client=owner if hasattr(owner, "scatter") else None,
+        device_udfs=device_udfs(collections),
+        counter=counter,
+        deadline=deadline,
+        options=options,
+    )
