@@ -78,6 +78,26 @@ def test_a_task_hangs(run, x, small, tmp_path):
     np.testing.assert_array_equal(sums["sums"], np.full((4, 4), 4.0))
 
 
+def test_a_canceled_task_still_holds_its_worker(x, tmp_path):
+    """The message of the next computation says what the worker does instead."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        for timeout in (3, 20, 60, LATE):  # until the task that hangs has been reached
+            with pytest.raises(ud.RunTimeoutError):
+                by_compute(x, [Hangs(folder=str(tmp_path))], client, timeout=timeout)
+            if (tmp_path / "hangs").exists():
+                break
+        with pytest.raises(ud.RunTimeoutError, match=r"Sums on chunk .*: on worker") as found:
+            by_compute(x, [Sums()], client, timeout=3)
+        found.match(r"executes a task of another computation, at File \".*stopping_udfs\.py\"")
+        (tmp_path / "go").touch()
+        by_compute(x, [Sums()], client, timeout=LATE)
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_in_time(run, x, small):
     sums, total = run(x, [Sums(), SumUDF()], small, timeout="5 min")

@@ -29,6 +29,10 @@ _UNKNOWN = (
 )
 
 
+_OTHER = object()
+"""Stands for the key of a task of another computation."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sent:
     """A task that the scheduler has sent to a worker."""
@@ -62,10 +66,10 @@ def timeout_error(
         return deadline.error([], _UNKNOWN)
     stacks = _call_stacks(client, found.sent)
     # a worker has more tasks than threads: it says which of them it executes
-    silent = {task.worker for task in found.sent} - {worker for worker, _ in stacks}
+    silent = {task.worker for task in found.sent} - {w for w, key in stacks if key != _OTHER}
     running = [
         f"{names.describe(task.key)}: on worker {task.worker} (name {task.name!r}), "
-        + _place(stacks.get((task.worker, task.key)))
+        + _place(stacks.get((task.worker, task.key)), stacks.get((task.worker, _OTHER)))
         for task in sorted(found.sent, key=lambda task: -task.seconds)
         if (task.worker, task.key) in stacks or task.worker in silent
     ]
@@ -74,8 +78,11 @@ def timeout_error(
     return deadline.error(running, "\n".join(filter(None, [lost, _remedy(found)])))
 
 
-def _place(stack: Sequence[str] | None) -> str:
-    """Return where a task is, in words."""
+def _place(stack: Sequence[str] | None, other: Sequence[str] | None) -> str:
+    """Return where a task is, or what its worker does instead, in words."""
+    if stack is None and other is not None:
+        line = innermost_user_line(other)
+        return f"which executes a task of another computation{line and f', at {line}'}"
     if stack is None:
         return "which does not say what it executes"
     line = innermost_user_line(stack)
@@ -133,6 +140,11 @@ def _call_stacks(client: Any, sent: Iterable[_Sent]) -> dict[tuple[str, Any], li
         with suppress(Exception):  # the worker is lost, or the task has ended meanwhile
             answer = client.call_stack(keys=keys).get(worker, {})
             stacks.update({(worker, key): list(stack) for key, stack in answer.items()})
+            if not answer:  # a task that was canceled may hold its thread
+                request = {"op": "call_stack", "keys": None}
+                every = client.sync(client.scheduler.broadcast, msg=request, workers=[worker])
+                for stack in every[worker].values():
+                    stacks[worker, _OTHER] = list(stack)
 
     _run_all([partial(ask, worker, keys) for worker, keys in by_worker.items()])
     return dict(stacks)
