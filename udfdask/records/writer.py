@@ -188,7 +188,7 @@ class Writer:
                 name
                 for waiting in ours
                 for name in waiting.superfluous
-                if folder.file_of(name).exists()  # most have never been written
+                if folder.has(name)  # most have never been written
             }
             try:
                 # a merge must be safe before its parts are removed
