@@ -54,9 +54,7 @@ class Record:
         return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.aux.values()))
 
 
-def write_record(
-    record: Record, path: str | os.PathLike[str], *, flush: bool = True
-) -> None:
+def write_record(record: Record, path: str | os.PathLike[str], *, flush: bool = True) -> None:
     """Write a record under another name in the same folder, and rename it.
 
     With `flush`, wait for the disk before. The new name is safe after

@@ -13,6 +13,7 @@ of CPU, and 0.15 ms without: a chunk of 64 MiB takes 10 ms.
 from __future__ import annotations
 
 import errno
+import os
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -56,6 +57,14 @@ class Writer:
     def __init__(self, delay: float = DELAY, most_bytes: int = MOST_BYTES) -> None:
         self._delay = delay
         self._most_bytes = most_bytes
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Forget all records, in a child process after a fork.
+
+        The child has neither the thread nor what is waiting: the parent writes it. Another thread
+        of the parent may have held the lock, which nobody would release here.
+        """
         self._changed = threading.Condition()
         self._waiting: dict[_Place, _Waiting] = {}
         self._nbytes = 0  # of records that wait or are being written
@@ -205,3 +214,6 @@ class Writer:
 
 WRITER = Writer()
 """The writer of this process."""
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=WRITER.start_again)
