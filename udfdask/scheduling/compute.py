@@ -192,8 +192,11 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     return _Job("persist", results, progress, kwargs).persist()
 
 
-Changing = Callable[[list[Any], Any], list[Any]]
-"""Takes collections and the client of their cluster, or None; returns changed collections."""
+Changing = Callable[[list[Any], Any], tuple[list[Any], dict[Any, bool]]]
+"""Takes collections and the client of their cluster, or None.
+
+Returns changed collections, and `stored_tasks` of `graph.recorded_graph`.
+"""
 
 
 class _Job:
@@ -222,7 +225,10 @@ class _Job:
         self._annotated: AbstractContextManager[Any] = contextlib.nullcontext()
         self._check: Any = None
         if change is not None:
-            plain = repack(change(collections, self._client))
+            changed, stored = change(collections, self._client)
+            plain = repack(changed)
+            if self._counter is not None:
+                self._counter.note_stored(stored)
         on_device = device_udfs(collections)
         if self._client is not None:
             from udfdask.scheduling.workers.restrict import restrict
