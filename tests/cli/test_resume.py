@@ -1,4 +1,4 @@
-"""Runs of the command line that go on: after a kill, after Ctrl-C, and not with other parameters."""
+"""Runs of the command line that go on after a kill or Ctrl-C, but not as other runs."""
 
 import os
 import signal
@@ -7,8 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-
-from commands import call
 
 ENDS = """
 import os, pathlib, signal

@@ -230,7 +230,7 @@ def test_stored_results_count_from_the_start(x, options, tmp_path, udf):
 def test_stored_results_that_nobody_asks_for_do_not_count(x, options, tmp_path):
     kept, result = Kept(), ud.run_udf(x, Sums())
     result.compute(journal=tmp_path / "journal")
-    lost = sorted((tmp_path / "journal").rglob("*.record"))[0]
+    lost = min((tmp_path / "journal").rglob("*.record"))
     lost.unlink()
     ud.compute(result["v"][:2], progress=kept, journal=tmp_path / "journal", **options)
     kept.assert_finished(12, x.nbytes // 2, 2)
