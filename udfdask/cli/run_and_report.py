@@ -37,7 +37,7 @@ class Live:
 
 @contextmanager
 def _explaining_resume(journal: str | None) -> Iterator[None]:
-    """Add to an error, or print if the user ends the run, how to go on with a journal."""
+    """Say how a run with a journal goes on: in the error, or printed if the user has ended it."""
     try:
         yield
     except JournalError as error:
@@ -54,13 +54,13 @@ def _explaining_resume(journal: str | None) -> Iterator[None]:
 
 
 class _Reporter:
-    """Says how many chunks need not be computed, and shows a bar if there is one."""
+    """Prints how many chunks are done already, and shows a bar if there is one."""
 
     def __init__(self, bar: Bar | None) -> None:
         self._bar = bar
 
     def start(self, state: ProgressState) -> None:
-        """Print the number of chunks whose results are there already, and show the bar."""
+        """Print the number of chunks that are done already, and show the bar."""
         if state.num_part_complete:
             click.echo(
                 f"{state.num_part_complete} of {state.num_part_total} chunks are done already: "

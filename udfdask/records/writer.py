@@ -7,7 +7,11 @@ its process is killed is lost, and its chunk is computed again.
 The writer waits for the disk only before it removes records that others replace. Otherwise the
 system writes files to the disk within half a minute, and a power failure costs no more than that: a
 file that is incomplete after it counts as missing. To wait for each file (fsync) would take 0.5 ms
-of CPU, and 0.15 ms without: a chunk of 64 MiB takes 10 ms.
+of CPU, and 0.08 ms without: a chunk of 64 MiB takes 10 ms.
+
+Each record has a file of its own. To write those of a second into one file would save 0.05 ms for
+each, but then none of them could be removed or used again alone. On ext4, new files take up to
+0.9 ms for some minutes after thousands of files in the same place were deleted.
 """
 
 from __future__ import annotations
