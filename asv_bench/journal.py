@@ -77,7 +77,7 @@ def main() -> None:
         for path, n in zip(files, options.chunks, strict=True):
             make_file(path, n, options.side)
         # A new folder for each: ext4 does not use the numbers of files again that were deleted in
-        # the last seconds, and looks at each of them for each new file, which takes up to 0.9 ms.
+        # the last seconds, and looks at each of them for each new file, which takes up to 0.8 ms.
         journals = (Path(folder, f"journal-{k}") for k in itertools.count())
         for name in CASES:
             measure(files[0], name, options.side, None)

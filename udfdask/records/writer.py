@@ -11,7 +11,7 @@ of CPU, and 0.08 ms without: a chunk of 64 MiB takes 10 ms.
 
 Each record has a file of its own. To write those of a second into one file would save 0.05 ms for
 each, but then none of them could be removed or used again alone. On ext4, new files take up to
-0.9 ms for some minutes after thousands of files in the same place were deleted.
+0.8 ms for some minutes after thousands of files in the same place were deleted.
 """
 
 from __future__ import annotations
