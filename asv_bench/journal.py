@@ -1,16 +1,21 @@
-"""What a journal costs: runs over a file of chunks of 64 MiB with and without one, in turn.
+"""What a journal costs: runs over files of chunks of 64 MiB with and without one, in turn.
 
-    python asv_bench/journal.py [--gib 2] [--rounds 7] [--folder /tmp]
+    python asv_bench/journal.py [--chunks 16 64] [--side 256] [--rounds 9] [--folder /tmp]
 
-The file is read once before, so that it is in the page cache. For each UDF, the shortest wall time
-and the least CPU time of the process, and their ratios. The time to name and look up records is
-included, and so is the time until all records are on the disk.
+The files are read once before, so that they are in the page cache. For each list of UDFs and each
+number of chunks, the median ratio of a run with a journal to one without, in CPU time of the
+process and in wall time. The time to name and look up records is included, and so is the time until
+all records are written. From two numbers of chunks follows what a journal adds to each chunk and to
+each run, in CPU time: from the shortest runs, because other programs only make runs longer.
+
+`--side 8` measures this on chunks of 512 frames of 8 x 8 pixels, whose runs take little time
+themselves, so that the difference is more precise.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
+import itertools
 import tempfile
 import time
 from pathlib import Path
@@ -19,22 +24,30 @@ import numpy as np
 
 import udfdask as ud
 from udfdask.io import open_file
-from udfdask.udfs import CoMUDF, SumSigUDF, SumUDF
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF
 
-SIG = (256, 256)
-FRAMES = (64 << 20) // (2 * SIG[0] * SIG[1])
+FRAMES = 512
 CASES = {
-    "sum": lambda: [SumUDF()],
-    "sumsig": lambda: [SumSigUDF()],
-    "sumsig + com": lambda: [SumSigUDF(), CoMUDF()],
-    "sum + sumsig + com": lambda: [SumUDF(), SumSigUDF(), CoMUDF()],
+    "sum": lambda _: [SumUDF()],
+    "sumsig": lambda _: [SumSigUDF()],
+    "com": lambda _: [CoMUDF()],
+    "sum + com + masks": lambda side: [
+        SumUDF(),
+        CoMUDF(),
+        ApplyMasksUDF(mask_factories=lambda: rings(side)),
+    ],
 }
 
 
-def make_file(path: Path, gib: float) -> None:
+def rings(side: int) -> np.ndarray:
+    """Return eight masks."""
+    distance = np.hypot(*(np.indices((side, side)) - side / 2))
+    return np.stack([(distance * 16 / side).astype(int) == k for k in range(8)]).astype("float32")
+
+
+def make_file(path: Path, n_chunks: int, side: int) -> None:
     """Write the data."""
-    n_chunks = round(gib * 16)
-    shape = (n_chunks, FRAMES, *SIG)
+    shape = (n_chunks, FRAMES, side, side)
     file = np.lib.format.open_memmap(path, mode="w+", dtype="uint16", shape=shape)
     chunk = np.random.default_rng(0).integers(0, 1000, shape[1:], dtype="uint16")
     for k in range(n_chunks):
@@ -42,40 +55,59 @@ def make_file(path: Path, gib: float) -> None:
     file.flush()
 
 
-def measure(path: Path, name: str, journal: Path | None) -> tuple[float, float]:
-    """Return wall time and CPU time of one run."""
+def measure(path: Path, name: str, side: int, journal: Path | None) -> tuple[float, float]:
+    """Return CPU time and wall time of one run."""
     options = {} if journal is None else {"journal": journal}
     start, cpu = time.perf_counter(), time.process_time()
     array = open_file(path, chunks=(1, -1, -1, -1)).array
-    ud.compute(*ud.run_udf(array, CASES[name]()), scheduler="threads", **options)
-    return time.perf_counter() - start, time.process_time() - cpu
+    ud.compute(*ud.run_udf(array, CASES[name](side)), scheduler="threads", **options)
+    return time.process_time() - cpu, time.perf_counter() - start
 
 
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gib", type=float, default=1)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--chunks", type=int, nargs=2, default=[16, 64])
+    parser.add_argument("--side", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--folder", default=None)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        path, journal = Path(folder, "scan.npy"), Path(folder, "journal")
-        make_file(path, options.gib)
-        print("UDFs, seconds without and with a journal, ratio; the same in CPU time, ratio")
+        files = [Path(folder, f"{n}.npy") for n in options.chunks]
+        for path, n in zip(files, options.chunks, strict=True):
+            make_file(path, n, options.side)
+        # A new folder for each: ext4 does not use the numbers of files again that were deleted in
+        # the last seconds, and looks at each of them for each new file, which takes up to 0.8 ms.
+        journals = (Path(folder, f"journal-{k}") for k in itertools.count())
         for name in CASES:
-            measure(path, name, None)
-            times = []
-            for _ in range(options.rounds):
-                shutil.rmtree(journal, ignore_errors=True)
-                times.append((*measure(path, name, None), *measure(path, name, journal)))
-            wall, cpu, wall_journal, cpu_journal = np.min(times, axis=0)
-            medians = np.median(np.array(times)[:, 2:] / np.array(times)[:, :2], axis=0)
-            print(
-                f"{name:20} {wall:.3f} {wall_journal:.3f} {wall_journal / wall:.3f}; "
-                f"{cpu:.3f} {cpu_journal:.3f} {cpu_journal / cpu:.3f}; "
-                f"medians of the ratios {medians[0]:.3f} and {medians[1]:.3f}",
-                flush=True,
-            )
+            measure(files[0], name, options.side, None)
+            measure(files[0], name, options.side, next(journals))
+            times = [
+                [
+                    [measure(path, name, options.side, j) for j in (None, next(journals))]
+                    for path in files
+                ]
+                for _ in range(options.rounds)
+            ]
+            report(name, options.chunks, np.array(times))
+
+
+def report(name: str, chunks: list[int], times: np.ndarray) -> None:
+    """Print a line; `times` has shape (rounds, files, 2 without and with, 2 CPU and wall)."""
+    ratios = np.median(times[:, :, 1] / times[:, :, 0], axis=0)
+    least = times.min(axis=0)[..., 0]
+    short, long = least[:, 1] - least[:, 0]
+    each = (long - short) / (chunks[1] - chunks[0])
+    own = (least[1, 0] - least[0, 0]) / (chunks[1] - chunks[0])
+    of_chunks = ", ".join(
+        f"{n} chunks {cpu:.3f} (wall {wall:.3f})"
+        for n, (cpu, wall) in zip(chunks, ratios, strict=True)
+    )
+    print(
+        f"{name:18} ratios: {of_chunks}; a chunk takes {1e3 * own:.2f} ms of CPU time, a journal "
+        f"{1e6 * each:.0f} us for each and {1e3 * (short - each * chunks[0]):.1f} ms for the run",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

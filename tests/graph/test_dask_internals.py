@@ -188,6 +188,35 @@ def test_arguments_of_a_block_layer():
         assert rest == (f"block {k}", [1, 2], "same")
 
 
+def keyword(block, index, more=None):
+    return index, more
+
+
+def test_one_more_argument_of_a_block_layer():
+    array = loaded()
+    layer = BlockLayer("work", array, keyword, BlockLayer.BLOCK, BlockLayer.INDEX)
+    # not even to name it: records of thousands of chunks would be pickled
+    values = {(k,): Unpicklable(k) for k in range(4)}
+    more = layer.with_argument("more", internals.PerBlock(values))
+    changed = array_of(array, "work", more, {array.name})
+    keys = [("work", k) for k in range(4)]
+    tasks = internals.optimized(changed.dask, keys)
+    assert ran(tasks) == set(keys)  # still fused with loading
+    assert dask.get(tasks, keys) == tuple(((k,), values[k,]) for k in range(4))
+    # culling keeps the values at their places
+    assert dask.get(internals.optimized(changed.dask, keys[2:3]), keys[2]) == ((2,), values[2,])
+
+
+class Unpicklable:
+    """A value that cannot be named."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __reduce__(self):
+        raise AssertionError("pickled")
+
+
 def test_data_in_memory_are_found():
     data = da.from_array(np.arange(8.0), chunks=2)
     blocks = internals.blocks_in_memory(data)

@@ -1,5 +1,6 @@
 """The writer: nothing is lost at a normal end, and what a merge replaces is not written."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -115,3 +116,44 @@ Writer(delay=3600).put({folder!r}, [Record("a", {{"sum": np.arange(3.0)}}, {{}})
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
     assert folder.get("a").arrays["sum"].tolist() == [0, 1, 2]
+
+
+FORKING = """
+import os, signal, sys, threading
+import numpy as np
+from udfdask.records.folder import RecordFolder
+from udfdask.records.record_file import Record
+from udfdask.records.writer import WRITER
+
+put, begun, go_on = RecordFolder.put, threading.Event(), threading.Event()
+
+def slow(self, records, *, flush):
+    records = list(records)
+    if records[0].name == "parent":
+        begun.set()
+        go_on.wait()
+    put(self, records, flush=flush)
+
+RecordFolder.put = slow
+folder = RecordFolder(sys.argv[1])
+WRITER.put(folder, [Record("parent", {"sum": np.arange(3.0)}, {})])
+begun.wait()  # the thread of the parent is writing
+WRITER.put(folder, [Record("waiting", {"sum": np.arange(3.0)}, {})])
+child = os.fork()
+if not child:
+    signal.alarm(30)  # rather than wait for ever
+    WRITER.put(folder, [Record("child", {"sum": np.arange(3.0)}, {})])
+    WRITER.flush(folder)
+    os._exit(0 if folder.names() == {"child"} else 1)
+_, status = os.waitpid(child, 0)
+go_on.set()
+WRITER.flush(folder)
+assert status == 0 and folder.names() == {"parent", "waiting", "child"}, (status, folder.names())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_starts_with_an_empty_writer(folder):
+    # newer versions of Python warn of each fork while threads run
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, folder.path]
+    subprocess.run(command, check=True, timeout=60)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +14,14 @@ import dask.array as da
 from udfdask.cli.failures import PLANNING, RUNNING, plain_errors
 from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.cli.scheduler_option import connected
-from udfdask.errors import UDFWarning
+from udfdask.errors import JournalError, UDFWarning
 from udfdask.plotting.table import summary_table
+from udfdask.records.journal import has_records
 from udfdask.results.result import Result
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import compute, run_udf
+from udfdask.scheduling.progress.reporters import Bar
+from udfdask.scheduling.progress.state import ProgressState
 from udfdask.udf import UDF
 
 
@@ -29,6 +33,51 @@ class Live:
     """Seconds between two updates."""
     views: Sequence[View] = ()
     """Views of snapshots in addition to the table."""
+
+
+@contextmanager
+def _explaining_resume(journal: str | None) -> Iterator[None]:
+    """Say how a run with a journal goes on: in the error, or printed if the user has ended it."""
+    try:
+        yield
+    except JournalError as error:
+        error.add_note("With --resume, choose another --out to use another journal")
+        raise
+    except BaseException as error:
+        if journal is not None and has_records(journal):
+            text = f"Partial results are saved in {journal}: repeat the command to go on"
+            if isinstance(error, Exception):
+                error.add_note(text)
+            else:  # click prints nothing but "Aborted!"
+                click.echo(f"\n{text}", err=True)
+        raise
+
+
+class _Reporter:
+    """Prints how many chunks are done already, and shows a bar if there is one."""
+
+    def __init__(self, bar: Bar | None) -> None:
+        self._bar = bar
+
+    def start(self, state: ProgressState) -> None:
+        """Print the number of chunks that are done already, and show the bar."""
+        if state.num_part_complete:
+            click.echo(
+                f"{state.num_part_complete} of {state.num_part_total} chunks are done already: "
+                "their results were saved by an earlier run\n"
+            )
+        if self._bar is not None:
+            self._bar.start(state)
+
+    def update(self, state: ProgressState) -> None:
+        """Update the bar."""
+        if self._bar is not None:
+            self._bar.update(state)
+
+    def end(self, state: ProgressState) -> None:
+        """Close the bar."""
+        if self._bar is not None:
+            self._bar.end(state)
 
 
 def run_in_one_pass(
@@ -57,9 +106,10 @@ def run_in_one_pass(
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         if message not in plan.warnings:
             click.echo(f"warning: {message}\n", err=True)
-    with plain_errors(RUNNING), connected(scheduler) as options:
+    with plain_errors(RUNNING), _explaining_resume(journal), connected(scheduler) as options:
         if live is None:
-            done = compute(*lazy, progress=progress, timeout=timeout, journal=journal, **options)
+            reporter = _Reporter(Bar() if progress else None)
+            done = compute(*lazy, progress=reporter, timeout=timeout, journal=journal, **options)
             results = dict(zip(udfs, done, strict=True))
         else:
             results = _run_live(

@@ -108,6 +108,22 @@ def find_runs(collections: Iterable[Any]) -> list[Run]:
     return list(found.values())
 
 
+def stored_tasks(lookups: Iterable[tuple[Run, Mapping[int, Lookup]]]) -> dict[Key, bool]:
+    """Return the keys of the chunk tasks that compute nothing, because all is stored.
+
+    The value is whether a stored merge replaces a result, so that the task may be in no graph.
+    """
+    found: dict[Key, bool] = {}
+    for run, by_udf in lookups:
+        for info in run.chunk_layers.values():
+            ours = [by_udf[number].chunks for number in info.numbers if number in by_udf]
+            for key, chunk in info.chunks.items() if ours else ():
+                actions = {nodes[chunk].action for nodes in ours}
+                if "compute" not in actions:
+                    found[key] = "nothing" in actions
+    return found
+
+
 def with_records(
     collections: Iterable[Any],
     lookups: Iterable[tuple[Run, Mapping[int, Lookup]]],

@@ -35,7 +35,11 @@ class RecordFolder:
 
     def file_of(self, name: str) -> Path:
         """Return the path of the file of a record."""
-        return Path(self.path, name + SUFFIX)
+        return Path(self._file_of(name))
+
+    def _file_of(self, name: str) -> str:
+        """Return the path of the file of a record as a text, in less than half of the time."""
+        return f"{self.path}{os.sep}{name}{SUFFIX}"
 
     def names(self) -> set[str]:
         """Return the names of all records; whether they are complete is not checked."""
@@ -50,7 +54,7 @@ class RecordFolder:
         """Store records; with `flush`, they are on the disk when this returns."""
         for record in records:
             if self.limit is None or record.nbytes <= self.limit:
-                write_record(record, self.file_of(record.name), flush=flush)
+                write_record(record, self._file_of(record.name), flush=flush)
         if flush:
             flush_folder(Path(self.path))
 
@@ -68,19 +72,23 @@ class RecordFolder:
 
     def use(self, name: str) -> bool:
         """Return whether a record exists; its modification time becomes the time of this use."""
-        path = f"{self.path}{os.sep}{name}{SUFFIX}"  # a Path would take twice as long
         try:
-            os.utime(path)
+            os.utime(self._file_of(name))
         except FileNotFoundError:
             return False
         except OSError:  # on a read-only disk
-            return os.path.exists(path)  # noqa: PTH110
+            return self.has(name)
         return True
+
+    def has(self, name: str) -> bool:
+        """Return whether a record exists."""
+        return os.path.exists(self._file_of(name))  # noqa: PTH110
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove records; those that do not exist are skipped."""
         for name in names:
-            self.file_of(name).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._file_of(name))  # noqa: PTH108
 
     def clean_up(self) -> None:
         """Remove unfinished files of processes that were killed."""

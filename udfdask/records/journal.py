@@ -145,6 +145,14 @@ def remove_journal(path: str | os.PathLike[str]) -> None:
         journal.remove()
 
 
+def has_records(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is a journal with partial results."""
+    try:
+        return bool(Journal(Path(path)).records.names())
+    except OSError:  # no folder, or no permission
+        return False
+
+
 def journal_beside(path: str | os.PathLike[str]) -> str:
     """Return the path of the journal of a file or store that is written."""
     return f"{os.fspath(path).rstrip(os.sep)}.journal"

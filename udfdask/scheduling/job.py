@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from udfdask.scheduling.progress.counter import ProgressCounter
     from udfdask.scheduling.time_limit.deadline import Deadline
 
-Changing = Callable[[list[Any], Any], list[Any]]
-"""Takes collections and the client of their cluster, or None; returns changed collections."""
+Changing = Callable[[list[Any], Any], tuple[list[Any], dict[Any, bool]]]
+"""Takes collections and the client of their cluster, or None.
+
+Returns changed collections, and `stored_tasks` of `graph.recorded_graph`.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,10 @@ class Job:
     def changed(self, change: Changing) -> Job:
         """Return a job that computes changed collections."""
         collections, repack = base.unpack_collections(*self.collections)
-        return replace(self, collections=repack(change(collections, self.client)))
+        changed, stored = change(collections, self.client)
+        if self.counter is not None:
+            self.counter.note_stored(stored)
+        return replace(self, collections=repack(changed))
 
     def wrap(self, values: Any) -> tuple[Any, ...]:
         """Return computed values as what the user gave."""

@@ -12,7 +12,7 @@ from typing import Any
 from udfdask import config
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.graph.data_identity import DataNames
-from udfdask.graph.recorded_graph import Run, find_runs, with_records
+from udfdask.graph.recorded_graph import Run, find_runs, stored_tasks, with_records
 from udfdask.graph.run_fields import check_storable, fields_of, names_of
 from udfdask.records.cache import open_cache
 from udfdask.records.folder import RecordFolder, StoredRecords
@@ -21,8 +21,11 @@ from udfdask.records.lookup import Lookup, look_up
 from udfdask.records.record_file import DamagedRecordError
 from udfdask.records.recording import flush
 
-Changing = Callable[[list[Any], Any], list[Any]]
-"""Takes collections and the client of their cluster, or None; returns changed collections."""
+Changing = Callable[[list[Any], Any], tuple[list[Any], dict[Any, bool]]]
+"""Takes collections and the client of their cluster, or None.
+
+Returns changed collections, and `stored_tasks` of `graph.recorded_graph`.
+"""
 
 Computing = Callable[[Changing | None], tuple[Any, ...]]
 """Returns computed values, of collections that a function changes before."""
@@ -111,13 +114,13 @@ def _compute(
     clients: list[Any] = []
     named: list[Named] | None = None
 
-    def change(collections: list[Any], client: Any) -> list[Any]:
+    def change(collections: list[Any], client: Any) -> tuple[list[Any], dict[Any, bool]]:
         nonlocal named
         clients.append(client)
         if named is None:
             named = store.named(find_runs(collections), DataNames(identity))
         lookups = _lookups(named, store.folder, attempt=len(clients))
-        return with_records(collections, lookups, store.folder)
+        return with_records(collections, lookups, store.folder), stored_tasks(lookups)
 
     while True:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
@@ -25,6 +25,7 @@ class ProgressCounter:
         self._reporter = reporter
         self.id = uuid.uuid4().hex
         self._ended = False
+        self._stored: dict[Hashable, bool] = {}
         self._remaining: set[Hashable] = set()
         self._n_tasks: Counter[Hashable] = Counter()
         self._n_remaining: Counter[Hashable] = Counter()
@@ -41,26 +42,30 @@ class ProgressCounter:
         """Names of the layers with tasks to count."""
         return {key[0] for key in self._work.chunk_of if isinstance(key, tuple)}
 
+    def note_stored(self, tasks: Mapping[Hashable, bool]) -> None:
+        """Note tasks whose results are stored: they count as done when the run starts.
+
+        The values tell which of them are done even if the graph does not contain them.
+        """
+        self._stored = dict(tasks)
+
     def start(self, tasks: Iterable[Hashable] | None = None) -> None:
-        """Start to count some tasks, by default all tasks of the work."""
+        """Start to count some tasks and those that are stored, by default all of the work."""
         if tasks is not None:
-            self._work = self._work.only(tasks)
+            merged = {task for task, is_merged in self._stored.items() if is_merged}
+            self._work = self._work.only(merged.union(tasks))
         self._remaining = set(self._work.chunk_of)
         self._n_tasks = Counter(self._work.chunk_of.values())
         self._n_remaining = self._n_tasks.copy()
         self._total_frames = sum(self._work.frames.values())
         self._total_nbytes = sum(self._work.nbytes.values())
+        self._count(self._stored)
         self.started = True
         self._reporter.start(self._state("running"))
 
     def add(self, tasks: Iterable[Hashable]) -> None:
         """Count tasks as done; each task counts once."""
-        before = len(self._remaining)
-        for task in tasks:
-            if task in self._remaining:
-                self._remaining.remove(task)
-                self._count(self._work.chunk_of[task])
-        if len(self._remaining) < before and not self._ended:
+        if self._count(tasks) and not self._ended:
             self._reporter.update(self._state("running"))
 
     def end(self, status: Status) -> None:
@@ -75,13 +80,18 @@ class ProgressCounter:
         if self.started:
             self._reporter.end(self._state(status))
 
-    def _count(self, chunk: Hashable) -> None:
-        """Count one task of a chunk."""
-        part = Fraction(1, self._n_tasks[chunk])
-        self._frames += self._work.frames[chunk] * part
-        self._nbytes += self._work.nbytes[chunk] * part
-        self._n_remaining[chunk] -= 1
-        self._chunks += not self._n_remaining[chunk]
+    def _count(self, tasks: Iterable[Hashable]) -> bool:
+        """Count those tasks that have not been counted; return whether there are any."""
+        done = self._remaining.intersection(tasks)
+        self._remaining -= done
+        for task in done:
+            chunk = self._work.chunk_of[task]
+            part = Fraction(1, self._n_tasks[chunk])
+            self._frames += self._work.frames[chunk] * part
+            self._nbytes += self._work.nbytes[chunk] * part
+            self._n_remaining[chunk] -= 1
+            self._chunks += not self._n_remaining[chunk]
+        return bool(done)
 
     def _state(self, status: Status) -> ProgressState:
         """Return the state of the run."""

@@ -98,6 +98,7 @@ class Bar:
     def __init__(self) -> None:
         self._bar: Any = None
         self._start_time = self._update_time = 0.0
+        self._start_nbytes = 0
 
     def start(self, state: ProgressState) -> None:
         """Show the bar, if there are frames to count."""
@@ -106,6 +107,7 @@ class Bar:
         from tqdm.auto import tqdm  # not at the top: it imports asyncio
 
         self._start_time = self._update_time = monotonic()
+        self._start_nbytes = state.num_bytes_complete
         self._bar = tqdm(
             total=state.num_frames_total,
             initial=state.num_frames_complete,
@@ -131,7 +133,8 @@ class Bar:
 
     def _show(self, state: ProgressState) -> None:
         """Show a state."""
-        rate = state.num_bytes_complete / max(monotonic() - self._start_time, 1e-3)
+        nbytes = state.num_bytes_complete - self._start_nbytes
+        rate = nbytes / max(monotonic() - self._start_time, 1e-3)
         done, total = map(format_bytes, (state.num_bytes_complete, state.num_bytes_total))
         self._bar.set_postfix_str(f"{done} of {total}, {format_bytes(int(rate))}/s", refresh=False)
         self._bar.update(state.num_frames_complete - self._bar.n)
