@@ -14,6 +14,8 @@ the rest of udfdask:
 - `task_contents(part)`, `alias_target(task)`: what a task holds, also if it has been fused.
 - `described_layer(layer)`: what a blockwise layer computes from what, without listing its tasks;
   `described_task(part)`: what a task does; `listed_tasks(layers)`: the tasks of all others.
+- `sliced_key(task)`: the block that a task only slices; `reads_slices(layer)`: whether the tasks of
+  a layer slice a source, such as a file.
 - `BlockLayer.with_argument(name, values)`: the same layer, whose tasks have one more argument.
 - `in_one_layer(tasks, collections)`: a graph of tasks that belong to several collections.
 - `loaded_again(array, seed)`: the same array from tasks with other names.
@@ -52,8 +54,9 @@ from dask._task_spec import (
     convert_legacy_graph,
     execute_graph,
 )
+from dask.array.chunk import getitem
 from dask.array.core import Array as GraphArray
-from dask.array.core import concatenate3
+from dask.array.core import concatenate3, getter, getter_nofancy
 from dask.array.slicing import normalize_index
 from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
@@ -307,6 +310,17 @@ def described_task(part: Any) -> tuple[Any, ...] | None:
     if isinstance(part, Task):
         return ("task", part.func, *part.args, tuple(part.kwargs.items()))
     return None
+
+
+def sliced_key(task: Any) -> Any:
+    """Return the key of the block that a task does nothing but slice; None for all other tasks."""
+    is_slice = isinstance(task, Task) and task.func is getitem and isinstance(task.args[0], TaskRef)
+    return task.args[0].key if is_slice else None
+
+
+def reads_slices(layer: Any) -> bool:
+    """Return whether each task of a layer slices an object, such as a file: dask joins slices."""
+    return isinstance(layer, Blockwise) and layer.task.func in (getter, getter_nofancy)
 
 
 def listed_tasks(layers: Iterable[Any]) -> dict[Any, Any]:

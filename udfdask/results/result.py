@@ -524,9 +524,11 @@ class Result(NamedResults):
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         gather, extra = self._lazy_tasks.gather()
+        self._info.explanation.get()  # a computed result does not keep the data of the graph
         return _computed, (self._info, gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
+        self._info.explanation.get()
         return _persisted, (self._info, self._lazy_tasks)
 
     @property

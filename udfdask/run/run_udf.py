@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack, overload
 
 import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
+from udfdask.graph.loading_memory import loading_memory
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.plan import Plan, make_plan
-from udfdask.results.explanation import Explanation, describe
+from udfdask.results.explanation import Explanation, LazyExplanation, describe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions, check_names, forwards
@@ -173,15 +174,15 @@ def show_warnings(plan: Plan, *, stacklevel: int) -> None:
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     """Return the lazy results of a plan."""
     tasks_of_udfs = build_graph(plan, array)
-    infos = make_infos(plan, _count_tasks(tasks_of_udfs, array))
+    infos = make_infos(plan, array, lambda: _count_tasks(tasks_of_udfs, array))
     return tuple(
         Result(info, tasks=tasks) for info, tasks in zip(infos, tasks_of_udfs, strict=True)
     )
 
 
-def make_infos(plan: Plan, n_tasks: int) -> tuple[ResultInfo, ...]:
+def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple[ResultInfo, ...]:
     """Return the metadata of the results of each UDF."""
-    explanation = describe(plan, n_tasks)
+    explanation = LazyExplanation(lambda: describe(plan, n_tasks(), loading_memory(array, plan)))
     return tuple(
         ResultInfo(
             udf_name=u.name,

@@ -67,7 +67,7 @@ def prepare_run(
     show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters)
-    infos = make_infos(plan, recipe.grid.n_chunks)
+    infos = make_infos(plan, array, lambda: recipe.grid.n_chunks)
     watch = None if plots is None else _live_plot_update(plots, infos)
     aux_values: list[dict[str, Any]] = [{} for _ in recipe.udfs]
     for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
@@ -77,6 +77,8 @@ def prepare_run(
     find = _find_scheduler(scheduler, array, cuda_udfs)
 
     def start() -> Chunks:
+        for info in infos:
+            info.explanation.get()  # snapshots do not keep the data of the graph
         job, get, deadline = Job(plan, array, live), find(), deadline_of(timeout)
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
