@@ -18,7 +18,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,10 +69,29 @@ def case(make: Callable[[float], Case]) -> Callable[[float], Case]:
     return make
 
 
-def generate(block_info: Any = None, value: int = 1) -> Any:
-    """Return a block of ones, whose memory is really used."""
+class Meeting:
+    """Lets the threads of a run wait for each other, so that each holds a block at the same time."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.barrier = threading.Barrier(threads)
+
+    def wait(self) -> None:
+        """Wait until all threads are here; threads that merge in the meantime are not waited for."""
+        with suppress(threading.BrokenBarrierError):
+            self.barrier.wait(0.3)
+        if self.barrier.broken:
+            self.barrier.reset()
+
+
+MEETING = Meeting()
+
+
+def generate(block_info: Any = None) -> Any:
+    """Return a block of ones, whose memory is really used, as soon as all threads have one."""
     about = block_info[None]
-    return np.full(about["chunk-shape"], value, about["dtype"])
+    block = np.full(about["chunk-shape"], 1, about["dtype"])
+    MEETING.wait()
+    return block
 
 
 def data(
@@ -272,10 +293,10 @@ def assembled_frames(size: float) -> Case:
 
 @case
 def corrections(size: float) -> Case:
-    import udfdask as ud
+    from udfdask.corrections import CorrectionSet
     from udfdask.udfs import CoMUDF
 
-    planes = ud.CorrectionSet(dark=np.ones((256, 256)), gain=np.full((256, 256), 2.0))
+    planes = CorrectionSet(dark=np.ones((256, 256)), gain=np.full((256, 256), 2.0))
     return Case("CoMUDF with dark and gain", data(size), [CoMUDF()], {"corrections": planes})
 
 
@@ -374,6 +395,7 @@ def measure(name: str, threads: int) -> dict[str, Any]:
 
     make = CASES[name]
     scheduler = {"scheduler": "threads", "num_workers": threads}
+    MEETING.barrier = threading.Barrier(threads)
     small = make(1 / 8)
     for _ in range(2):
         ud.compute(*ud.run_udf(small.array, small.udfs, **small.options), **scheduler)

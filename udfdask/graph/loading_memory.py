@@ -168,12 +168,30 @@ def _from_tasks(array: GraphArray, recipe: Recipe, sizes: Mapping[str, int]) -> 
     per_task = 1 if recipe.by_sig_chunk else recipe.n_blocks
     first = _first_use(order, depends, per_task)
     last = _last_use(first, depends, loads)
+    cut = _cut_into_copies(first, depends, loads)
     shared = {key for key, task in last.items() if task > first[key] and loads.size(key)}
+    shared = {key for key in shared if not loads.is_view(key)}
     block = sizes[array.name]
     peak = max((loads.peak(key, shared) for key in order), default=block)
+    held = max((_held_by_view(key, shared, loads) for key in order), default=0)
+    held = max(0, held - block)
     return LoadingMemory(
-        extra=max(0, peak - block), waiting=_most_alive(shared, first, last, loads)
+        extra=max(0, peak - block - held),
+        held=held,
+        waiting=_most_alive(shared, first, last, lambda key: loads.size(key) * (1 + (key in cut))),
     )
+
+
+def _held_by_view(key: Node, shared: Collection[Node], loads: _Loads) -> int:
+    """Return the size of the block that a block is a view of; its own size if it is no view."""
+    while loads.is_view(key):
+        sources = [source for source in loads.depends.get(key, ()) if loads.size(source)]
+        if len(sources) != 1:
+            return loads.size(key)
+        if sources[0] in shared:
+            return 0
+        key = sources[0]
+    return loads.size(key)
 
 
 def _layer_of(key: Any) -> Any:
@@ -224,18 +242,29 @@ def _last_use(
     return last
 
 
+def _cut_into_copies(
+    nodes: Collection[Node], depends: Mapping[Node, Collection[Node]], loads: _Loads
+) -> set[Node]:
+    """Return the blocks that a rechunk cuts into pieces, which are copies."""
+    pieces: dict[Node, int] = {}
+    for node in nodes:
+        if loads.is_view(node) and not loads.size(node):
+            for source in depends.get(node, ()):
+                pieces[source] = pieces.get(source, 0) + 1
+    return {node for node, number in pieces.items() if number > 1}
+
+
 def _most_alive(
     shared: Collection[Node],
     first: Mapping[Node, int],
     last: Mapping[Node, int],
-    loads: _Loads,
+    size: Callable[[Node], int],
 ) -> int:
     """Return the largest size of all shared nodes that are in memory at the same time."""
     changes: dict[int, int] = {}
     for node in shared:
-        if not loads.is_view(node):
-            changes[first[node]] = changes.get(first[node], 0) + loads.size(node)
-            changes[last[node] + 1] = changes.get(last[node] + 1, 0) - loads.size(node)
+        changes[first[node]] = changes.get(first[node], 0) + size(node)
+        changes[last[node] + 1] = changes.get(last[node] + 1, 0) - size(node)
     alive = most = 0
     for task in sorted(changes):
         alive += changes[task]
