@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
+from dask.utils import format_bytes
+
 from udfdask.plan.memory_of_tiles import copies_of_tiles
 from udfdask.plan.memory_of_udf import memory_of_udf
 from udfdask.plan.recipe import Recipe
@@ -63,6 +65,12 @@ class Memory:
         """Return the parts that are not zero, by name."""
         every = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: size for name, size in every.items() if size}
+
+
+def describe_parts(memory: Memory) -> str:
+    """Return what memory is for in words, the largest part first."""
+    parts = sorted(memory.parts().items(), key=lambda part: -part[1])
+    return ", ".join(f"{name} {format_bytes(size)}" for name, size in parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

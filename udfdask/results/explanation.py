@@ -13,7 +13,7 @@ from udfdask import config
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.plan.cost_warnings import small_chunks_note
-from udfdask.plan.memory import LoadingMemory, Memory, PredictedMemory, predict_memory
+from udfdask.plan.memory import LoadingMemory, PredictedMemory, describe_parts, predict_memory
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
 
@@ -187,16 +187,10 @@ def _memory(memory: PredictedMemory) -> str:
     text = f"{format_bytes(most.total)} in a process with {threads} thread{'s' * (threads > 1)}"
     if memory.is_bound:
         text += ", or less: this is what dense data would need"
-    text += f" ({parts_of(most)})"
+    text += f" ({describe_parts(most)})"
     if threads > 1:
         text += f"; {format_bytes(memory.in_process(1).total)} with 1 thread"
     return text
-
-
-def parts_of(memory: Memory) -> str:
-    """Describe what memory is for, the largest part first."""
-    parts = sorted(memory.parts().items(), key=lambda part: -part[1])
-    return ", ".join(f"{name} {format_bytes(size)}" for name, size in parts)
 
 
 def _udf(udf: UDFRecipe, shares_sums: bool) -> str:

@@ -75,6 +75,11 @@ def run_udf(
         are joined until they are that large, and one task loads and processes them, without the
         tasks of a rechunk. UDFs and nav results then have the joined chunks. By default each chunk
         has its own task.
+    max_memory : int or str, optional
+        Memory of one process in bytes or as a text such as "2 GB". A run that needs more is refused
+        before it starts, and the message says which chunks, threads or merges would fit. This is
+        a worker process of a cluster, or this process. The number of its threads is
+        config `udfdask.worker-threads`, by default the number that dask uses here.
 
     Returns
     -------
@@ -87,6 +92,8 @@ def run_udf(
         If an argument or a UDF's declaration is invalid; also a TypeError or a ValueError.
     MissingMergeError
         If a UDF has sig or single buffers and neither `merge` nor `merge_all`.
+    MemoryLimitError
+        If the run needs more than `max_memory`; also a MemoryError.
     UDFError
         If a UDF has another mistake.
 
@@ -160,7 +167,13 @@ def plan_run(
     """Return the plan of a run, and its array with a graph in place of dask expressions."""
     inputs = inputs_of(array, as_list(udf))
     plan = make_plan(
-        inputs.array, inputs.udfs, files=inputs.files, sig_dims=sig_dims, roi=roi, **options
+        inputs.array,
+        inputs.udfs,
+        files=inputs.files,
+        loading=loading_memory,
+        sig_dims=sig_dims,
+        roi=roi,
+        **options,
     )
     return plan, inputs.array
 

@@ -45,6 +45,7 @@ def prepare_run(
     backends: Any = None,
     split_every: int | bool | None = None,
     merge_small: int | str | None = None,
+    max_memory: int | str | None = None,
     plots: Any = None,
     scheduler: Any = None,
     progress: Progress = False,
@@ -63,6 +64,7 @@ def prepare_run(
         backends=backends,
         split_every=split_every,
         merge_small=merge_small,
+        max_memory=max_memory,
     )
     show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe
