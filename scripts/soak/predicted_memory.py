@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -74,6 +75,9 @@ class Meeting:
 
     def __init__(self, threads: int = 1) -> None:
         self.barrier = threading.Barrier(threads)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Meeting, ()  # the tasks of a worker do not wait
 
     def wait(self) -> None:
         """Wait until all threads are here; threads that merge in the meantime are not waited for."""
@@ -420,10 +424,73 @@ def measure(name: str, threads: int) -> dict[str, Any]:
     }
 
 
-def in_program(name: str, threads: int) -> dict[str, Any]:
+ON_CLUSTER = ("sum_of_each_frame", "partitions", "merge_tree", "large_nav", "get_results")
+"""The cases that are measured on workers too."""
+
+WORKERS = 2
+
+
+def memory_now() -> int:
+    """Return the resident memory of this process."""
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
+
+
+def before_on_worker() -> int:
+    """Release what can be released, and return the memory of this process."""
+    gc.collect()
+    return peak_bytes(reset=True) and memory_now()
+
+
+def measure_on_cluster(name: str, threads: int) -> dict[str, Any]:
+    """Run a case on two worker processes; return the bytes of the worker that needs most."""
+    import distributed
+
+    import udfdask as ud
+
+    make = CASES[name]
+    with (
+        distributed.LocalCluster(
+            n_workers=WORKERS, threads_per_worker=threads, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        small = make(1 / 8)
+        for _ in range(2):
+            ud.compute(*ud.run_udf(small.array, small.udfs, **small.options))
+        full = make(1)
+        results = ud.run_udf(full.array, full.udfs, **full.options)
+        predicted = results[0].explain().memory.in_worker(threads, WORKERS)
+        while any(client.run(lambda dask_worker: len(dask_worker.data)).values()):
+            time.sleep(0.05)
+        before = client.run(before_on_worker)
+        done = ud.compute(*results)
+        after = client.run(peak_bytes)
+        del done
+    return {
+        "case": name,
+        "what": f"{full.what}; on {WORKERS} workers",
+        "threads": threads,
+        "predicted": predicted.total,
+        "parts": predicted.parts(),
+        "measured": max(after[worker] - before[worker] for worker in after),
+        "bound": False,
+    }
+
+
+def in_program(name: str, threads: int, *, cluster: bool) -> dict[str, Any]:
     """Measure a case in a program of its own."""
     done = subprocess.run(
-        [sys.executable, __file__, "--measure", name, "--threads", str(threads)],
+        [
+            sys.executable,
+            __file__,
+            "--measure",
+            name,
+            "--threads",
+            str(threads),
+            *["--cluster"] * cluster,
+        ],
         env={**os.environ, **SETTINGS},
         capture_output=True,
         text=True,
@@ -454,17 +521,19 @@ def main() -> None:
     parser.add_argument("--only", help="names of cases")
     parser.add_argument("--write", type=Path)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--cluster", action="store_true", help="on worker processes")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print the numbers of each case")
     arguments = parser.parse_args()
     if arguments.measure:
-        print(json.dumps(measure(arguments.measure, arguments.threads)))
+        how = measure_on_cluster if arguments.cluster else measure
+        print(json.dumps(how(arguments.measure, arguments.threads)))
         return
     names = arguments.only.split(",") if arguments.only else list(CASES)
     lines, wrong = [], []
     for name in names:
         for threads in [arguments.threads] if arguments.threads else (1, 2):
-            found = in_program(name, threads)
+            found = in_program(name, threads, cluster=arguments.cluster)
             lines.append(line_of(found))
             print(json.dumps(found) if arguments.json else lines[-1], flush=True)
             if not is_right(found):

@@ -98,12 +98,13 @@ class PredictedMemory:
     """Blocks that wait because later tasks need them too."""
     waiting: int
     """Partial results that wait for merges, with one thread."""
+    early: int
+    """Partial results of all chunks that a chain of merges takes one after another: other workers
+    do not wait for it."""
     rows: int
     """Rows of nav results that wait until all chunks are processed."""
     last: int
     """Needed in addition after the last chunk: the last merges, `get_results`, final arrays."""
-    last_of_worker: int
-    """The same without the final arrays, which the client of a cluster makes."""
     parameters: int
     """Parameters of the UDFs and corrections."""
     tasks: int
@@ -118,17 +119,19 @@ class PredictedMemory:
 
     def in_process(self, threads: int) -> Memory:
         """Return the memory of a run on threads of this process."""
-        return self._largest(threads, self.last)
+        return self.in_worker(threads, 1)
 
-    def in_worker(self, threads: int) -> Memory:
-        """Return the memory of one worker process of a cluster, should it get all rows."""
-        return self._largest(threads, self.last_of_worker)
+    def in_worker(self, threads: int, workers: int) -> Memory:
+        """Return the memory of one of some workers of a cluster.
 
-    def _largest(self, threads: int, last: int) -> Memory:
-        """Return the moment of a run that needs most memory."""
+        They hold equally many rows until one of them puts the result together.
+        """
         n = max(1, min(threads, self.tasks))
-        common = {"parameters": self.parameters, "tasks": n * TASK_BYTES, "results": self.rows}
+        rows = -(-self.rows // workers)
+        common = {"parameters": self.parameters, "tasks": n * TASK_BYTES, "results": rows}
         waiting = self.waiting + (n - 1) * self.partials
+        if workers > 1:
+            waiting += self.early // workers
         moments = (
             Memory(
                 data=n * self.data + self.shared, copies=n * self.loading, merges=waiting, **common
@@ -141,7 +144,7 @@ class PredictedMemory:
                 **common,
             ),
             self._while_merging(n, waiting, common),
-            Memory(**{**common, "results": self.rows + last}),
+            Memory(**{**common, "results": self.rows + self.last}),
         )
         return max(moments, key=lambda moment: moment.total)
 
@@ -183,9 +186,9 @@ def predict_memory(
         partials=sum(udf.partial for udf in udfs),
         shared=loading.waiting,
         waiting=sum(udf.waiting for udf in udfs),
+        early=sum(udf.early for udf in udfs),
         rows=sum(udf.rows for udf in udfs),
         last=max(sum(udf.finishing for udf in udfs), sum(udf.final for udf in udfs)),
-        last_of_worker=sum(udf.finishing for udf in udfs),
         parameters=recipe.nbytes,
         tasks=grid.n_chunks * parts,
         is_bound=recipe.native.is_sparse,

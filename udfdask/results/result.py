@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +21,7 @@ from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.errors import UDFError
 from udfdask.graph.dask_internals import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
+from udfdask.graph.send_partials import register_sending, send_without_copies
 from udfdask.results.named_results import NamedResults, ResultInfo
 from udfdask.results.rows_and_masks import default_mask, flat_rows
 from udfdask.scheduling.compute import compute as compute_with_progress
@@ -523,11 +526,13 @@ class Result(NamedResults):
         return GraphArray.__dask_scheduler__
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
+        _send_without_copies()
         gather, extra = self._lazy_tasks.gather()
         self._info.explanation.get()  # a computed result does not keep the data of the graph
         return _computed, (self._info, gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
+        _send_without_copies()
         self._info.explanation.get()
         return _persisted, (self._info, self._lazy_tasks)
 
@@ -573,6 +578,29 @@ def _cells(array: Any) -> tuple[str, ...]:
     return shape, str(array.dtype), size, f"{math.prod(map(len, array.chunks))} of {chunks}"
 
 
+def _send_without_copies() -> None:
+    """Tell distributed how to send results, if this process has imported distributed."""
+    if "distributed" in sys.modules:
+        send_without_copies()
+        _register()
+
+
+@functools.cache
+def _register() -> None:
+    register_sending(Result, _parts_of, _from_parts)
+
+
+def _parts_of(result: Result) -> tuple[Any, dict[str, dict[str, Any]]]:
+    """Return the metadata of a computed result, and its arrays."""
+    if result._tasks is not None:
+        raise NotImplementedError  # a lazy result is pickled
+    return result._info, {"arrays": result._arrays, "masks": result._masks}
+
+
+def _from_parts(info: ResultInfo, parts: Mapping[str, dict[str, Any]]) -> Result:
+    return Result(info, parts["arrays"], parts["masks"])
+
+
 def _computed(
     values: list[Any], info: ResultInfo, gather: Callable[..., Arrays], extra: tuple[Any, ...]
 ) -> Result:
@@ -585,3 +613,6 @@ def _persisted(
 ) -> Result:
     """Return the same result over another graph."""
     return Result(info, tasks=tasks.with_graph(graph, rename or {}))
+
+
+_send_without_copies()  # on workers, which have imported distributed before

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from udfdask.chunk.run_chunk import Partials
 from udfdask.graph.build import Tasks
 from udfdask.graph.packed_recipe import pack_if_small
+from udfdask.graph.send_partials import send_without_copies
 from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
@@ -42,6 +43,7 @@ class ClusterChunks:
     def __init__(
         self, job: Job, client: Any, options: Mapping[str, Any], deadline: Deadline | None = None
     ) -> None:
+        send_without_copies()
         self._job = job
         self._client = client
         self._options = dict(options)
