@@ -29,15 +29,21 @@ def measured(*arguments):
     return done.stdout
 
 
-@pytest.mark.parametrize("names", [BY_DEFAULT])
-def test_two_shapes_of_runs(names):
-    printed = measured("--only", names, "--threads", 2)
+def test_two_shapes_of_runs():
+    printed = measured("--only", BY_DEFAULT, "--threads", 1)
     assert len(printed.splitlines()) == 3
 
 
 @pytest.mark.full
-def test_all_shapes_of_runs():
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_shapes_of_runs(threads):
     assert len(NAMES) >= 16
-    names = ",".join(name for name in NAMES if name not in BY_DEFAULT.split(","))
-    printed = measured("--only", names, "--threads", 2)
-    assert len(printed.splitlines()) == names.count(",") + 2
+    printed = measured("--threads", threads)
+    assert len(printed.splitlines()) == len(NAMES) + (threads == 1)
+
+
+@pytest.mark.full
+def test_on_workers():
+    pytest.importorskip("distributed", reason="distributed is an extra")
+    printed = measured("--cluster", "--only", "partitions,large_nav")
+    assert len(printed.splitlines()) == 3

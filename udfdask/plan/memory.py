@@ -97,7 +97,9 @@ class PredictedMemory:
     shared: int
     """Blocks that wait because later tasks need them too."""
     waiting: int
-    """Partial results that wait for merges, with one thread."""
+    """Partial results that wait for merges, with one thread, when the largest merge starts."""
+    completing: int
+    """Those of them that come last, and complete a merge; no thread is done with its chunk then."""
     early: int
     """Partial results of all chunks that a chain of merges takes one after another: other workers
     do not wait for it."""
@@ -129,33 +131,30 @@ class PredictedMemory:
         n = max(1, min(threads, self.tasks))
         rows = -(-self.rows // workers)
         common = {"parameters": self.parameters, "tasks": n * TASK_BYTES, "results": rows}
-        waiting = self.waiting + (n - 1) * self.partials
+        before = self.waiting - self.completing
         if workers > 1:
-            waiting += self.early // workers
+            before += self.early // workers
         moments = (
-            Memory(
-                data=n * self.data + self.shared, copies=n * self.loading, merges=waiting, **common
-            ),
-            Memory(
-                data=n * self.data + self.shared,
-                copies=n * self.copies,
-                buffers=n * self.buffers,
-                merges=waiting,
-                **common,
-            ),
-            self._while_merging(n, waiting, common),
+            Memory(merges=before, **self._working(n, loading=True), **common),
+            Memory(merges=before, **self._working(n, loading=False), **common),
+            self._while_merging(n, before + self.completing, common),
             Memory(**{**common, "results": self.rows + self.last}),
         )
         return max(moments, key=lambda moment: moment.total)
 
+    def _working(self, n: int, *, loading: bool) -> dict[str, int]:
+        """Return the parts for n threads that load or process chunks."""
+        data = n * self.data + self.shared
+        if loading:
+            return {"data": data, "copies": n * self.loading}
+        return {"data": data, "copies": n * self.copies, "buffers": n * self.buffers}
+
     def _while_merging(self, n: int, waiting: int, common: dict[str, int]) -> Memory:
-        """Return the memory while some of n threads merge, and the others process chunks."""
+        """Return the memory while some of n threads merge, and the others work on chunks."""
         mergers = -(-n // self.chunks_per_merge)
         return Memory(
-            data=(n - mergers) * self.data + self.shared,
-            copies=(n - mergers) * self.copies,
-            buffers=(n - mergers) * self.buffers,
-            merges=waiting + mergers * self.merging,
+            merges=waiting + (n - 1) * self.partials + mergers * self.merging,
+            **self._working(n - mergers, loading=self.loading > self.copies + self.buffers),
             **common,
         )
 
@@ -186,6 +185,7 @@ def predict_memory(
         partials=sum(udf.partial for udf in udfs),
         shared=loading.waiting,
         waiting=sum(udf.waiting for udf in udfs),
+        completing=sum(udf.completing for udf in udfs),
         early=sum(udf.early for udf in udfs),
         rows=sum(udf.rows for udf in udfs),
         last=max(sum(udf.finishing for udf in udfs), sum(udf.final for udf in udfs)),

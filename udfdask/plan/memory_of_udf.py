@@ -25,6 +25,8 @@ class UDFMemory:
     """Number of chunks after which there is such a merge."""
     waiting: int
     """Partial results that wait for merges, if chunks are processed one after another."""
+    completing: int
+    """The part of `waiting` that completes a merge."""
     early: int
     """Partial results of all chunks, if merges take them one after another."""
     rows: int
@@ -58,6 +60,7 @@ def memory_of_udf(recipe: Recipe, udf: UDFRecipe, rows: int) -> UDFMemory:
         merging=merging,
         chunks_per_merge=merges.chunks,
         waiting=merges.waiting,
+        completing=sizes.partial if sizes.mode in ("tree", "all") else 0,
         early=recipe.grid.n_chunks * sizes.partial if sizes.mode == "chain" else 0,
         rows=kept,
         finishing=finishing,
