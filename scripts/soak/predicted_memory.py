@@ -457,6 +457,7 @@ def measure(name: str, threads: int) -> dict[str, Any]:
         "parts": predicted.parts(),
         "measured": measured,
         "bound": name in BOUNDS,
+        "cluster": False,
     }
 
 
@@ -518,6 +519,7 @@ def measure_on_cluster(name: str, threads: int) -> dict[str, Any]:
         "parts": predicted.parts(),
         "measured": max(after[worker] - before[worker] for worker in after),
         "bound": False,
+        "cluster": True,
     }
 
 
@@ -597,15 +599,18 @@ def main() -> None:
         for name in arguments.measure.split(","):
             print(json.dumps(how(name, arguments.threads)), flush=True)
         return
-    lines, wrong = [], []
+    every, wrong = [], []
     with ThreadPoolExecutor(PROGRAMS) as pool:
         for program in pool.map(lambda run: in_program(*run), runs_of(arguments)):
             for found in program:
-                lines.append(line_of(found))
-                print(json.dumps(found) if arguments.json else lines[-1], flush=True)
+                every.append(found)
+                print(json.dumps(found) if arguments.json else line_of(found), flush=True)
                 if not is_right(found):
                     wrong.append(found["case"])
     if arguments.write:
+        order = list(CASES)
+        every.sort(key=lambda f: (f["cluster"], order.index(f["case"]), f["threads"]))
+        lines = [line_of(found) for found in every]
         head = "| run | threads | measured, MiB | predicted, MiB | predicted / measured |"
         table = "\n".join([head, "| --- | ---: | ---: | ---: | ---: |", *lines])
         arguments.write.write_text(page_with(table, arguments.write.read_text()))

@@ -13,7 +13,6 @@ from udfdask.chunk.run_chunk import Partials
 from udfdask.graph.chunk_layers import Key
 from udfdask.graph.dask_internals import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
-from udfdask.graph.send_partials import send_without_copies
 from udfdask.merge.finalize import finalize
 from udfdask.merge.merge import merge_partials
 from udfdask.merge.result_blocks import holder_of
@@ -124,4 +123,3 @@ def _sizeof(value: Partial | Finalized) -> int:
 
 sizeof.register(Partial, _sizeof)
 sizeof.register(Finalized, _sizeof)
-send_without_copies()  # on workers, which have imported distributed before

@@ -21,13 +21,13 @@ from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.errors import UDFError
 from udfdask.graph.dask_internals import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
-from udfdask.graph.send_partials import register_sending, send_without_copies
 from udfdask.results.named_results import NamedResults, ResultInfo
 from udfdask.results.rows_and_masks import default_mask, flat_rows
 from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.compute import persist as persist_with_progress
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.scheduler_options import check_options
+from udfdask.scheduling.send_partials import register_sending, send_without_copies
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 from udfdask.chunk.run_chunk import Partials
 from udfdask.graph.build import Tasks
 from udfdask.graph.packed_recipe import pack_if_small
-from udfdask.graph.send_partials import send_without_copies
 from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
+from udfdask.scheduling.send_partials import send_without_copies
 from udfdask.scheduling.time_limit.deadline import Deadline
 from udfdask.scheduling.time_limit.task_names import TaskNames
 from udfdask.scheduling.workers.find_restrictions import (

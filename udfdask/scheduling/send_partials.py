@@ -47,7 +47,7 @@ def register_sending(
     `parts_of` takes an object apart, `from_parts` puts it together. Objects with arrays of another
     type than NumPy's, or with arrays of objects, are pickled.
     """
-    from distributed.protocol.serialize import dask_deserialize, dask_serialize
+    from distributed.protocol import dask_deserialize, dask_serialize  # type: ignore[attr-defined]
 
     dask_serialize.register(cls, lambda value: _to_frames(*parts_of(value)))
     dask_deserialize.register(cls, lambda header, frames: from_parts(*_from_frames(header, frames)))
@@ -55,7 +55,7 @@ def register_sending(
 
 def _to_frames(rest: Any, parts: Mapping[str, Arrays]) -> tuple[Header, Frames]:
     """Return arrays as frames, and everything else as a header."""
-    from distributed.protocol.serialize import serialize
+    from distributed.protocol import serialize  # type: ignore[attr-defined]
 
     header: Header = {"rest": cloudpickle.dumps(rest), "parts": list(parts), "arrays": []}
     frames: Frames = []
@@ -71,7 +71,7 @@ def _to_frames(rest: Any, parts: Mapping[str, Arrays]) -> tuple[Header, Frames]:
 
 def _from_frames(header: Header, frames: Frames) -> tuple[Any, dict[str, Arrays]]:
     """Return what `_to_frames` was given."""
-    from distributed.protocol.serialize import deserialize
+    from distributed.protocol import deserialize  # type: ignore[attr-defined]
 
     parts: dict[str, Arrays] = {part: {} for part in header["parts"]}
     remaining = iter(frames)
