@@ -65,6 +65,31 @@ def test_loading(name):
     assert found(change(data())) == expected
 
 
+def test_many_steps_that_share_what_they_read():
+    """Each step has two inputs, which are computed from the same one."""
+    x = data()
+    for _ in range(400):
+        x = x + x * 2
+    assert found(x) == LoadingMemory(extra=2 * BLOCK)
+    y = data()
+    for _ in range(40):
+        y = (y + y * 2)[:, ::-1]
+    assert found(y).extra >= 2 * BLOCK
+
+
+def test_other_ways_to_make_an_array():
+    """Delayed values, stacks and joins: whatever dask makes has a prediction."""
+    import dask
+
+    block = dask.delayed(no_value)()
+    made = da.from_delayed(block, (4, 8, 16, 16), "uint16")
+    for x in (made, da.concatenate([made, data()]), da.stack([made[0], data()[0]]), data()[::2]):
+        memory = ud.explain(x, SumUDF()).memory
+        assert memory.per_task >= min(x.chunks[0]) * np.prod(x.shape[1:]) * 2 // len(x.chunks[1])
+    empty = data()[:0]
+    assert ud.explain(empty, SumUDF()).memory.data == 0
+
+
 def test_data_in_memory():
     x = da.from_array(np.ones((8, 8, 4, 4)), chunks=(2, 8, 4, 4))
     assert found(x) == LoadingMemory(in_memory=True)

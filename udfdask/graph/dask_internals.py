@@ -314,13 +314,15 @@ def described_task(part: Any) -> tuple[Any, ...] | None:
 
 def sliced_key(task: Any) -> Any:
     """Return the key of the block that a task does nothing but slice; None for all other tasks."""
-    is_slice = isinstance(task, Task) and task.func is getitem and isinstance(task.args[0], TaskRef)
-    return task.args[0].key if is_slice else None
+    if isinstance(task, Task) and task.func is getitem and isinstance(task.args[0], TaskRef):
+        return task.args[0].key
+    return None
 
 
 def reads_slices(layer: Any) -> bool:
     """Return whether each task of a layer slices an object, such as a file: dask joins slices."""
-    return isinstance(layer, Blockwise) and layer.task.func in (getter, getter_nofancy)
+    reads = (getter, getter_nofancy)
+    return isinstance(layer, Blockwise) and getattr(layer.task, "func", None) in reads
 
 
 def listed_tasks(layers: Iterable[Any]) -> dict[Any, Any]:

@@ -64,7 +64,7 @@ def _arrays_below(graph: HighLevelGraph, name: str, sizes: Mapping[str, int]) ->
 def _block_bytes(layer: Any) -> int:
     """Return the size of the largest block of a layer; 0 if the layer holds no blocks."""
     about = getattr(layer, "collection_annotations", None) or {}
-    if "chunks" not in about or "dtype" not in about:
+    if not about.get("chunks") or about.get("dtype") is None:
         return 0
     sizes = [max(axis, default=0) for axis in about["chunks"]]
     if any(math.isnan(size) for size in sizes):
@@ -85,17 +85,49 @@ class _Loads:
         self.depends, self.size, self.extra, self.is_view = depends, size, extra, is_view
 
     def peak(self, node: Node, shared: Collection[Node] = ()) -> int:
-        """Return the memory to compute a node, if what it needs is computed one after another.
+        """Return the memory to compute a node and all that it needs, depth first.
 
-        `shared` nodes are counted elsewhere.
+        Each node is computed once, and released after the last one that needs it. `shared` nodes
+        are counted elsewhere.
         """
-        held = highest = 0
-        for source in self.depends.get(node, ()):
-            if source not in shared:
-                highest = max(highest, held + self.peak(source, shared))
-                held += self.size(source)
-        own = 0 if self.is_view(node) else self.size(node) + self.extra(node)
-        return max(highest, held + own)
+        order = self._depth_first(node, shared)
+        needed = {key: self._sources(key, shared) for key in order}
+        uses: dict[Node, int] = dict.fromkeys(order, 0)
+        for sources in needed.values():
+            for source in sources:
+                uses[source] += 1
+        alive = highest = 0
+        for key in order:
+            view = self.is_view(key)
+            alive += 0 if view else self.size(key)
+            highest = max(highest, alive + (0 if view else self.extra(key)))
+            done = [] if view else list(needed[key])  # a view keeps what it is a view of
+            while done:
+                source = done.pop()
+                uses[source] -= 1
+                if not uses[source]:
+                    alive -= 0 if self.is_view(source) else self.size(source)
+                    done += needed[source] if self.is_view(source) else []
+        return highest
+
+    def _sources(self, node: Node, shared: Collection[Node]) -> list[Node]:
+        """Return what a node is computed from, in an order that is always the same."""
+        return sorted((k for k in self.depends.get(node, ()) if k not in shared), key=str)
+
+    def _depth_first(self, node: Node, shared: Collection[Node]) -> list[Node]:
+        """Return a node after all that it needs."""
+        order: dict[Node, None] = {}
+        todo = [node]
+        while todo:
+            if todo[-1] in order:
+                todo.pop()
+                continue
+            missing = [key for key in self._sources(todo[-1], shared) if key not in order]
+            if missing:
+                todo.extend(reversed(missing))
+            else:
+                order[todo.pop()] = None
+        return list(order)
 
 
 def _source_bytes(graph: HighLevelGraph, name: str) -> int:
