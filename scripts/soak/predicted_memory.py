@@ -381,6 +381,27 @@ def joined_chunks(size: float) -> Case:
 
 
 @case
+def hdf5_file(size: float) -> Case:
+    """SumUDF from an HDF5 file, chunks of gzip."""
+    import h5py
+
+    from udfdask.io import open_file
+    from udfdask.udfs import SumUDF
+
+    folder = tempfile.TemporaryDirectory()
+    rng = np.random.default_rng(1)
+    block = rng.integers(0, 1 << 16, (max(1, int(8 * size)), 16, 256, 256), "uint16")
+    path = Path(folder.name) / "scan.h5"
+    with h5py.File(path, "w") as file:
+        shape = (10 * len(block), *block.shape[1:])
+        stored = file.create_dataset("d", shape, "uint16", chunks=block.shape, compression=1)
+        for k in range(10):
+            stored[k * len(block) : (k + 1) * len(block)] = block
+    array = open_file(path, sig_dims=2, chunks=block.shape).array
+    return Case(array, [SumUDF()], {}, folder)
+
+
+@case
 def zarr_store(size: float) -> Case:
     """SumUDF from a compressed zarr store."""
     import zarr
@@ -469,7 +490,7 @@ WORKERS = 2
 BOUNDS = ("sparse_chunks",)
 """The cases of which the prediction is only an upper bound."""
 
-ONE_THREAD = ("zarr_store",)
+ONE_THREAD = ("hdf5_file", "zarr_store")
 """The cases in which nothing makes two threads reach their peak at the same time."""
 
 

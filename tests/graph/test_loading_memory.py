@@ -113,6 +113,26 @@ def test_stored_chunks_are_decoded():
     assert found(x[:, 1:7]).held == 0
 
 
+@pytest.mark.parametrize("name", ["scan.h5", "scan.zarr", "scan.npy"])
+def test_files(name, tmp_path):
+    """A file that is mapped needs nothing; the others need the bytes of an encoded chunk."""
+    from udfdask.io import open_file
+
+    values = np.ones((8, 8, 16, 16), "uint16")
+    path = tmp_path / name
+    if name == "scan.npy":
+        np.save(path, values)
+    elif name == "scan.h5":
+        h5py = pytest.importorskip("h5py", reason="h5py is an extra")
+        with h5py.File(path, "w") as file:
+            file.create_dataset("d", data=values, chunks=(2, 8, 16, 16), compression=1)
+    else:
+        zarr = pytest.importorskip("zarr", minversion="3", reason="zarr 3 is an extra")
+        zarr.create_array(path, data=values, chunks=(2, 8, 16, 16))
+    x = open_file(path, sig_dims=2, chunks=(4, 8, 16, 16)).array
+    assert found(x) == LoadingMemory(extra=0 if name == "scan.npy" else BLOCK // 2)
+
+
 def test_joined_small_chunks():
     assert found(data(8), merge_small=4 * BLOCK) == LoadingMemory()
     memory = ud.explain(data(8), SumUDF(), merge_small=4 * BLOCK).memory

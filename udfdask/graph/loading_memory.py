@@ -159,16 +159,19 @@ def _values_of(layer: Any) -> list[Any]:
 def decoding_bytes(source: Any, block: int) -> int:
     """Return what a stored array needs to decode the chunks of a block, beyond the block.
 
-    A chunk that is stored compressed exists twice: as it is in the file, and decoded.
+    udfdask's own readers decode a chunk into the block: they need its encoded bytes, which are
+    fewer than those of the chunk. The arrays of zarr and h5py decode it into an array of its own.
     """
-    chunks = getattr(source, "chunks", None)
-    if not chunks or not hasattr(source, "dtype"):
+    stored, copies = getattr(source, "stored", None), 1
+    if stored is None:
+        stored, copies = getattr(source, "chunks", None), 2
+    if not stored or not hasattr(source, "dtype"):
         return 0
     try:
-        chunk = math.prod(int(n) for n in chunks) * int(source.dtype.itemsize)
+        chunk = math.prod(int(n) for n in stored) * int(source.dtype.itemsize)
     except TypeError:  # the chunks of a dask array have several sizes along an axis
         return 0
-    return 2 * min(chunk, block)
+    return copies * min(chunk, block)
 
 
 def _from_tasks(array: GraphArray, recipe: Recipe, sizes: Mapping[str, int]) -> LoadingMemory:
