@@ -168,6 +168,13 @@ def test_nothing_is_built_and_nothing_else_changes():
     refused(x, udfs, needed(x, udfs) - 1)
 
 
+def test_sparse_data_are_counted_as_dense_and_the_message_says_so():
+    sparse = pytest.importorskip("sparse", reason="sparse is an extra")
+    x = data().map_blocks(sparse.COO, meta=sparse.zeros((0,) * 4, dtype="uint16"))
+    assert "), if the sparse data were dense, more than" in refused(x, SumUDF(), "1 MB")
+    assert ", or less: this is what dense data would need" in str(ud.explain(x, SumUDF()))
+
+
 def test_a_progressive_run_is_refused_too():
     with pytest.raises(ud.MemoryLimitError, match="more than max_memory='2 MB'"):
         ud.run_udf_iter(data(), SumUDF(), max_memory="2 MB")

@@ -131,13 +131,14 @@ class PredictedMemory:
         n = max(1, min(threads, self.tasks))
         rows = -(-self.rows // workers)
         common = {"parameters": self.parameters, "tasks": n * TASK_BYTES, "results": rows}
-        before = self.waiting - self.completing
+        before, arrived = self.waiting - self.completing, n - 1
         if workers > 1:
             before += self.early // workers
+            arrived += 2  # from other workers, while the threads of this one merge
         moments = (
             Memory(merges=before, **self._working(n, loading=True), **common),
             Memory(merges=before, **self._working(n, loading=False), **common),
-            self._while_merging(n, before + self.completing, common),
+            self._while_merging(n, before + self.completing + arrived * self.partials, common),
             Memory(**{**common, "results": self.rows + self.last}),
         )
         return max(moments, key=lambda moment: moment.total)
@@ -153,7 +154,7 @@ class PredictedMemory:
         """Return the memory while some of n threads merge, and the others work on chunks."""
         mergers = -(-n // self.chunks_per_merge)
         return Memory(
-            merges=waiting + (n - 1) * self.partials + mergers * self.merging,
+            merges=waiting + mergers * self.merging,
             **self._working(n - mergers, loading=self.loading > self.copies + self.buffers),
             **common,
         )

@@ -46,8 +46,9 @@ def check_memory(
     memory = predicted.in_process(threads)
     if memory.total <= limit:
         return
+    dense = ", if the sparse data were dense," if predicted.is_bound else ","
     raise MemoryLimitError(
-        f"the run needs {_needs(memory, min(threads, predicted.tasks))}, more than "
+        f"the run needs {_needs(memory, min(threads, predicted.tasks))}{dense} more than "
         f"max_memory={max_memory!r}: {search.advice(plan, predicted)}"
     )
 
