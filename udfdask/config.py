@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import dask.config
+from dask.system import CPU_COUNT
 from dask.utils import parse_bytes, parse_timedelta
 
 from udfdask.errors import ArgumentValueError
@@ -23,6 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "tile-bytes": "4 MiB",
     "threads-per-task": 1,
     "worker-memory": None,
+    "worker-threads": None,
     "inline-bytes": "64 KiB",
     "device-tile-bytes": "128 MiB",
     "cuda-device": 0,
@@ -123,6 +125,18 @@ def cache_folder() -> str | None:
 def cache_limit() -> int:
     """Return the largest size of the cache in bytes."""
     return _get_bytes("cache-limit")
+
+
+def worker_threads() -> int:
+    """Return the number of threads of one worker process, for which memory is predicted.
+
+    This is the setting `udfdask.worker-threads`; without it, the number of threads that dask uses
+    in this process: dask's setting `num_workers`, or the number of cores.
+    """
+    if _get("worker-threads") is not None:
+        return _get_int("worker-threads", 1)
+    number = dask.config.get("num_workers", default=None)
+    return number if isinstance(number, int) and number > 0 else max(1, CPU_COUNT)
 
 
 def worker_memory() -> int | None:

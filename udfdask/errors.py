@@ -11,6 +11,7 @@ The tree, with the builtin exception that also catches each class::
     ├── NotAvailableError      AttributeError       something used before it exists
     ├── FileFormatError        ValueError           a file that cannot be read
     ├── JournalError           ValueError           a journal of another run, or one in use
+    ├── MemoryLimitError       MemoryError          a run that needs more than its `max_memory=`
     ├── SumOverflowError       OverflowError        a sum of integers that does not fit 64 bits
     ├── DeviceError            RuntimeError         CUDA is needed but not available
     ├── ClusterError           RuntimeError         a cluster lost its scheduler, or data
@@ -101,6 +102,10 @@ class FileFormatError(UDFError, ValueError):
 
 class JournalError(UDFError, ValueError):
     """A journal belongs to another run, is damaged, or is used by another process."""
+
+
+class MemoryLimitError(UDFError, MemoryError):
+    """A run would need more memory than its `max_memory=`; the message says what would fit."""
 
 
 class SumOverflowError(UDFError, OverflowError):

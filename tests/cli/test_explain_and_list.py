@@ -86,3 +86,13 @@ def test_each_is_described(name):
 
 def test_one_that_is_none():
     assert "did you mean 'sumsig'" in call("udfs", "sumsigs", code=2)
+
+
+def test_a_limit_on_memory(file):
+    """Both commands refuse a run that does not fit, and print the remedies."""
+    plan = call("explain", file, "--max-memory", "1GB")
+    assert plan == call("explain", file)
+    for command in (["explain"], ["run", "--no-progress"]):
+        message = call(command[0], file, *command[1:], "--max-memory", "10 kB", code=1)
+        assert "more than max_memory='10 kB': " in message
+    assert "is not a size" in call("explain", file, "--max-memory", "much", code=2)

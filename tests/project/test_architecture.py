@@ -104,6 +104,8 @@ DASK_NAMES = {
     },
     "dask.core": {"flatten", "reverse_dict"},
     "dask.highlevelgraph": {"HighLevelGraph"},
+    # documented: https://distributed.dask.org/en/stable/serialization.html
+    "distributed.protocol": {"dask_deserialize", "dask_serialize", "deserialize", "serialize"},
 }
 UNSTABLE_NAMES = {"clone_key", "collections_to_expr", "ContextAwareThreadPoolExecutor"}
 

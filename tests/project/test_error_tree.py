@@ -79,6 +79,11 @@ RAISED = {
         r"no reader knows .*scan\.xyz: its suffix '\.xyz' is not",
         no_file,
     ),
+    "MemoryLimitError": (
+        MemoryError,
+        r"^the run needs .* MiB in a process with .*, more than max_memory='1 MB': ",
+        lambda _: ud.run_udf(X, SumUDF(), max_memory="1 MB"),
+    ),
     "SumOverflowError": (
         OverflowError,
         r"a sum of integers does not fit uint64: convert the data, array\.astype\('float64'\)",

@@ -104,7 +104,7 @@ def test_each_option_arrives(door, name):
 def test_options_are_those_of_the_plan():
     taken = keywords(make_plan)
     assert [*RunOptions.__annotations__] == [
-        n for n in taken[2:] if n not in ("files", "sig_dims", "roi")
+        n for n in taken[2:] if n not in ("files", "loading", "sig_dims", "roi")
     ]
     assert set(IterOptions.__annotations__) == set(keywords(prepare_run)[4:]) | OPTIONS
 

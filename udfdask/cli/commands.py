@@ -80,6 +80,7 @@ def explain(common: CommandOptions) -> None:
                 list(common.named_udfs.values()),
                 sig_dims=opened.sig_dims,
                 roi=common.region(opened),
+                max_memory=common.max_memory,
             )
         click.echo(plan)
 
@@ -202,6 +203,7 @@ def run(
             progress=progress,
             live=Live(every=every, views=views) if live else None,
             journal=journal,
+            max_memory=common.max_memory,
         )
         with plain_errors(PLANNING):
             outputs.write(results, opened, picture)

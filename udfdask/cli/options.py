@@ -17,6 +17,7 @@ from udfdask.cli.udf_option import NamedUDF, to_udf
 from udfdask.errors import UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
+from udfdask.plan.parse_size import parse_size
 from udfdask.scheduling.time_limit.deadline import check_timeout
 from udfdask.udf import UDF
 from udfdask.udfs import VirtualDetectorUDF
@@ -36,6 +37,15 @@ def to_timeout(text: str) -> str:
     """Check ``10 min``, ``90 s`` or a number of seconds."""
     try:
         check_timeout(text)
+    except UDFError as error:
+        raise click.BadParameter(str(error)) from None
+    return text
+
+
+def to_size(text: str) -> str:
+    """Check ``2 GB`` or a number of bytes."""
+    try:
+        parse_size(text, "--max-memory", "2 GB")
     except UDFError as error:
         raise click.BadParameter(str(error)) from None
     return text
@@ -208,6 +218,13 @@ _OPTIONS = (
         default=0,
         help="Bytes before the frames of a raw file.",
     ),
+    click.option(
+        "--max-memory",
+        type=to_size,
+        metavar="SIZE",
+        help="Memory of one process, such as 2GB. A run that needs more is refused before it "
+        "starts, and the message says what would fit.",
+    ),
 )
 
 
@@ -237,6 +254,8 @@ class CommandOptions:
     """Type of the values in a raw file."""
     offset: int
     """Bytes before the frames of a raw file."""
+    max_memory: str | None
+    """Memory that one process may need; None for any."""
 
     @property
     def opening(self) -> dict[str, Any]:

@@ -91,12 +91,18 @@ def run_in_one_pass(
     progress: bool = True,
     live: Live | None = None,
     journal: str | None = None,
+    max_memory: str | None = None,
 ) -> dict[str, Result]:
     """Run named UDFs; print the plan, progress and table, and return the computed results.
 
     `journal` is the folder of the journal of this run.
     """
-    arguments = {"udf": list(udfs.values()), "sig_dims": sig_dims, "roi": roi}
+    arguments = {
+        "udf": list(udfs.values()),
+        "sig_dims": sig_dims,
+        "roi": roi,
+        "max_memory": max_memory,
+    }
     with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
         lazy = run_udf(array, **arguments)

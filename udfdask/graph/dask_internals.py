@@ -15,6 +15,8 @@ the rest of udfdask:
 - `task_contents(part)`, `alias_target(task)`: what a task holds, also if it has been fused.
 - `described_layer(layer)`: what a blockwise layer computes from what, without listing its tasks;
   `described_task(part)`: what a task does; `listed_tasks(layers)`: the tasks of all others.
+- `sliced_key(task)`: the block that a task only slices; `reads_slices(layer)`: whether the tasks of
+  a layer slice a source, such as a file.
 - `BlockLayer.with_argument(name, values)`: the same layer, whose tasks have one more argument.
 - `in_one_layer(tasks, collections)`: a graph of tasks that belong to several collections.
 - `loaded_again(array, seed)`: the same array from tasks with other names.
@@ -55,8 +57,9 @@ from dask._task_spec import (
     execute_graph,
 )
 from dask._task_spec import cull as cull_tasks
+from dask.array.chunk import getitem
 from dask.array.core import Array as GraphArray
-from dask.array.core import concatenate3
+from dask.array.core import concatenate3, getter, getter_nofancy
 from dask.array.slicing import normalize_index
 from dask.base import clone_key
 from dask.blockwise import BlockIndex, Blockwise, BlockwiseDepDict, blockwise_token
@@ -384,6 +387,19 @@ def described_task(part: Any) -> tuple[Any, ...] | None:
     if isinstance(part, Task):
         return ("task", part.func, *part.args, tuple(part.kwargs.items()))
     return None
+
+
+def sliced_key(task: Any) -> Any:
+    """Return the key of the block that a task does nothing but slice; None for all other tasks."""
+    if isinstance(task, Task) and task.func is getitem and isinstance(task.args[0], TaskRef):
+        return task.args[0].key
+    return None
+
+
+def reads_slices(layer: Any) -> bool:
+    """Return whether each task of a layer slices an object, such as a file: dask joins slices."""
+    reads = (getter, getter_nofancy)
+    return isinstance(layer, Blockwise) and getattr(layer.task, "func", None) in reads
 
 
 def listed_tasks(layers: Iterable[Any]) -> dict[Any, Any]:

@@ -239,6 +239,7 @@ def _source(dataset: Any, name: str, identity: FileIdentity) -> HDF5Dataset:
         dataset=name,
         shape=dataset.shape,
         dtype=dataset.dtype,
+        stored=dataset.chunks,
     )
 
 

@@ -44,6 +44,8 @@ class FileArray:
     """Shape of the array, (*nav, *sig)."""
     dtype: np.dtype[Any]
     """Type of the values that tasks get."""
+    stored: tuple[int, ...] | None = None
+    """Shape of the chunks that are stored encoded; None if values are stored as they are."""
 
     @property
     def ndim(self) -> int:

@@ -142,6 +142,7 @@ def open_zarr(
         chunk_files=ChunkFiles.of(_open_array(inside), inside),
         shape=metadata.shape,
         dtype=metadata.dtype,
+        stored=metadata.stored,
     )
     check_values(inside, source.shape, source.dtype)
     return open_source(

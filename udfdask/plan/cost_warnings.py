@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from dask.utils import format_bytes, parse_bytes
 
@@ -133,10 +134,15 @@ def _gathered_rows(recipe: Recipe, task_limit: float) -> str:
 
 def _rechunk_call(recipe: Recipe, frames: int) -> str:
     """Return the rechunk call that gives chunks of whole frames, at most this number in each."""
+    nav = nav_chunks_of(recipe.shape.nav, frames)
+    return f"array.rechunk({(*nav, *(-1 for _ in recipe.shape.sig))}) would do better"
+
+
+def nav_chunks_of(nav: Sequence[int], frames: int) -> tuple[int, ...]:
+    """Return chunk sizes for at most this number of frames; the last axes are whole first."""
     sizes = []
-    for full in reversed(recipe.shape.nav):
+    for full in reversed(nav):
         take = max(1, min(full, frames))
         sizes.append(take)
         frames //= take
-    nav = tuple(reversed(sizes))
-    return f"array.rechunk({(*nav, *(-1 for _ in recipe.shape.sig))}) would do better"
+    return tuple(reversed(sizes))

@@ -7,7 +7,7 @@ prints its text.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import is_lazy, lazy_places
 
 if TYPE_CHECKING:
+    from udfdask.plan.memory import LoadingMemory
     from udfdask.plan.small_chunks import Chunks
 
 
@@ -72,6 +73,10 @@ class Plan:
         return tokenize_value((self.array_name, self.recipe, self.aux, self.second_pass))
 
 
+FindLoading = Callable[[GraphArray, "Plan"], "LoadingMemory"]
+"""A function that returns what loading a chunk of an array needs."""
+
+
 def make_plan(
     array: Any,
     udfs: Sequence[UDF],
@@ -83,11 +88,47 @@ def make_plan(
     backends: Any = None,
     split_every: int | bool | None = None,
     merge_small: int | str | None = None,
+    max_memory: int | str | None = None,
+    loading: FindLoading | None = None,
 ) -> Plan:
     """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig).
 
-    `files` are those that the array and lazy parameters are read from.
+    `files` are those that the array and lazy parameters are read from. `loading` is called with an
+    array and a plan, and only if there is a `max_memory`: it returns what loading a chunk needs.
     """
+    options = {
+        "files": files,
+        "sig_dims": sig_dims,
+        "roi": roi,
+        "corrections": corrections,
+        "backends": backends,
+        "split_every": split_every,
+        "merge_small": merge_small,
+    }
+    plan = _make_plan(array, udfs, **options)
+    if max_memory is not None:
+        from udfdask.plan.memory_limit import check_memory  # few runs need it
+
+        def plan_other(array: Any, udfs: Sequence[UDF], **changes: Any) -> Plan:
+            return _make_plan(array, udfs, **{**options, **changes})
+
+        check_memory(plan, array, udfs, max_memory, loading, plan_other)
+    return plan
+
+
+def _make_plan(
+    array: Any,
+    udfs: Sequence[UDF],
+    *,
+    files: tuple[str, ...],
+    sig_dims: int,
+    roi: Any,
+    corrections: Any,
+    backends: Any,
+    split_every: int | bool | None,
+    merge_small: int | str | None,
+) -> Plan:
+    """Return the plan of a run, whatever memory it needs."""
     check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
@@ -145,9 +186,10 @@ def make_plan(
 
 def _joined_chunks(array: GraphArray, merge_small: Any) -> Chunks | None:
     """Return the chunks of an array after small ones are joined; None if they do not change."""
-    from udfdask.plan.small_chunks import check_merge_small, joined_chunks  # few runs need it
+    from udfdask.plan.parse_size import parse_size  # few runs need it
+    from udfdask.plan.small_chunks import joined_chunks
 
-    least = check_merge_small(merge_small)
+    least = parse_size(merge_small, "merge_small", "64 MiB")
     chunks = joined_chunks(array.chunks, array.dtype.itemsize, least)
     return None if chunks == array.chunks else chunks
 

@@ -4,33 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-from dask.utils import parse_bytes
-
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 Chunks = tuple[tuple[int, ...], ...]
 """The sizes of the chunks along each axis."""
-
-
-def check_merge_small(value: Any) -> int:
-    """Return the least size of a joined chunk in bytes."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer, str)):
-        raise ArgumentTypeError(
-            f"merge_small must be a number of bytes or a text such as '64 MiB', not {value!r}"
-        )
-    try:
-        size = parse_bytes(value if isinstance(value, str) else int(value))
-    except (ValueError, OverflowError) as error:
-        raise ArgumentValueError(
-            f"merge_small={value!r} is not a size: write a number of bytes or a text such as "
-            "'64 MiB'"
-        ) from error
-    if size < 1:
-        raise ArgumentValueError(f"merge_small must be at least 1 byte, not {value!r}")
-    return size
 
 
 def joined_chunks(chunks: Chunks, itemsize: int, least: int) -> Chunks:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dask.utils import format_bytes
 
+from udfdask import config
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.plan.cost_warnings import small_chunks_note
+from udfdask.plan.memory import LoadingMemory, PredictedMemory, describe_parts, predict_memory
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
-from udfdask.udf import UDFMethod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,8 @@ class Explanation:
     bytes_per_task: int
     """Memory in bytes that the largest chunk task needs for data, copies and buffers; for sparse
     data, the memory that dense data would need."""
+    memory: PredictedMemory
+    """Memory in bytes that the run needs with any number of threads, and what for."""
     tile_shape: tuple[int, ...]
     """Largest tile, (frames, *signal)."""
     passes: int
@@ -57,8 +61,41 @@ def _label_and_text(line: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else ("", line)
 
 
-def describe(plan: Plan, n_tasks: int) -> Explanation:
-    """Describe a plan with this number of tasks."""
+class LazyExplanation:
+    """A description that is made when somebody asks for it: it takes as long as half a plan.
+
+    Until then it keeps the plan and the graph of the data; a computed result keeps only texts and
+    numbers.
+    """
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], Explanation]) -> None:
+        self._make: Callable[[], Explanation] | None = make
+        self._made: Explanation | None = None
+
+    def get(self) -> Explanation:
+        """Return the description."""
+        make = self._make
+        if self._made is None and make is not None:
+            self._made = make()
+            self._make = None
+        assert self._made is not None
+        return self._made
+
+    def __reduce__(self) -> tuple[Callable[[Explanation], LazyExplanation], tuple[Explanation]]:
+        return _made_before, (self.get(),)
+
+
+def _made_before(explanation: Explanation) -> LazyExplanation:
+    """Return the holder of a description that exists."""
+    holder = LazyExplanation(lambda: explanation)
+    holder.get()
+    return holder
+
+
+def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> Explanation:
+    """Describe a plan with this number of tasks; `loading` is what loading the data needs."""
     recipe = plan.recipe
     grid, sig, tiling = recipe.grid, recipe.shape.sig, _tiling(recipe)
     blocks = math.prod(len(c) for c in recipe.sig_chunks)
@@ -71,15 +108,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
             "2 passes: a parameter is a result over the same data, which are then read again"
         )
     bytes_read = plan.frames_loaded * sig.size * itemsize * passes
-    max_frames = int(grid.loaded.max(initial=0))
-    chunk_bytes = max_frames * sig.size * itemsize
-    if recipe.by_sig_chunk:
-        chunk_bytes = max_frames * itemsize * math.prod(max(c) for c in recipe.sig_chunks)
-    copied_bytes = sum(_copied_bytes(recipe_udf, plan, max_frames) for recipe_udf in recipe.udfs)
-    if plan.joined is not None:  # small blocks stay in memory until the last one is copied
-        copied_bytes += chunk_bytes
-    buffers = sum(s.nbytes(max_frames, sig) for u in recipe.udfs for s in u.allocated.values())
-    per_task = chunk_bytes + copied_bytes + buffers
+    memory = predict_memory(recipe, joined=plan.joined is not None, loading=loading)
     chunks = f"{grid.n_chunks} of {total} are read"
     if blocks > 1:
         chunks += f", each in {blocks} signal chunks"
@@ -94,11 +123,7 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         f"chunks    {chunks}",
         f"reads     {format_bytes(bytes_read)}{if_dense}, in {pass_text}",
         f"tasks     {n_tasks}{order}",
-        (
-            f"memory    {format_bytes(per_task)} in the largest task{if_dense}: "
-            f"{format_bytes(chunk_bytes)} of data, {format_bytes(copied_bytes)} of copies, "
-            f"{format_bytes(buffers)} of buffers"
-        ),
+        f"memory    {_memory(memory)}",
         f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
         f"backend   {_backends(recipe)}",
     ]
@@ -115,7 +140,8 @@ def describe(plan: Plan, n_tasks: int) -> Explanation:
         n_chunks=grid.n_chunks,
         n_tasks=n_tasks,
         bytes_read=bytes_read,
-        bytes_per_task=per_task,
+        bytes_per_task=memory.per_task,
+        memory=memory,
         tile_shape=tuple(tiling.shape),
         passes=passes,
         warnings=plan.warnings,
@@ -154,21 +180,17 @@ def _converted(native: Backend, backend: Backend, corrected: bool) -> str:
     return f"{backend.name}, {' and '.join(steps) or 'converted'}"
 
 
-def _copied_bytes(udf: UDFRecipe, plan: Plan, frames: int) -> int:
-    """Return the size in bytes of the copies of data that exist at one time for one UDF."""
-    recipe = plan.recipe
-    assembled = math.prod(len(c) for c in recipe.sig_chunks) > 1 and not recipe.by_sig_chunk
-    converted = udf.input_dtype != recipe.dtype or recipe.corrections is not None
-    frame = recipe.shape.sig.size
-    pixels = math.prod(recipe.tiling.shape)
-    if udf.method is UDFMethod.FRAME:
-        pixels = frame * recipe.tiling.frame_depth
-    elif udf.method is UDFMethod.PARTITION:
-        pixels = frame * frames
-    elif not recipe.tiling.whole_frames:
-        assembled = False
-    itemsize = recipe.dtype.itemsize if assembled else 0
-    return pixels * (itemsize + (udf.input_dtype.itemsize if converted else 0))
+def _memory(memory: PredictedMemory) -> str:
+    """Describe the memory of a process: all of it, what for, and that with one thread."""
+    threads = max(1, min(config.worker_threads(), memory.tasks))
+    most = memory.in_process(threads)
+    text = f"{format_bytes(most.total)} in a process with {threads} thread{'s' * (threads > 1)}"
+    if memory.is_bound:
+        text += ", or less: this is what dense data would need"
+    text += f" ({describe_parts(most)})"
+    if threads > 1:
+        text += f"; {format_bytes(memory.in_process(1).total)} with 1 thread"
+    return text
 
 
 def _udf(udf: UDFRecipe, shares_sums: bool) -> str:

@@ -11,7 +11,7 @@ from dask.base import DaskMethodsMixin
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.errors import UndeclaredBufferError
-from udfdask.results.explanation import Explanation
+from udfdask.results.explanation import Explanation, LazyExplanation
 from udfdask.udf.buffers import BufferSpec
 
 
@@ -27,8 +27,8 @@ class ResultInfo:
     """Navigation chunks and ROI."""
     sig_shape: tuple[int, ...]
     """Shape of a frame."""
-    explanation: Explanation
-    """Description of the run."""
+    explanation: LazyExplanation
+    """Description of the run, made on request."""
     axes: dict[str, tuple[Axis, ...]]
     """Extra dimensions of each result."""
     in_units: frozenset[str] = frozenset()
@@ -90,4 +90,4 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         >>> ud.run_udf(da.ones((8, 8, 4, 4), chunks=(2, 8, 4, 4)), SumUDF()).explain().n_chunks
         4
         """
-        return self._info.explanation
+        return self._info.explanation.get()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +26,7 @@ from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.compute import persist as persist_with_progress
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.scheduler_options import check_options
+from udfdask.scheduling.send_partials import register_sending, send_without_copies
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
@@ -526,10 +529,14 @@ class Result(NamedResults):
         return GraphArray.__dask_scheduler__
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
+        _send_without_copies()
         gather, extra = self._lazy_tasks.gather()
+        self._info.explanation.get()  # a computed result does not keep the data of the graph
         return _computed, (self._info, gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
+        _send_without_copies()
+        self._info.explanation.get()
         return _persisted, (self._info, self._lazy_tasks)
 
     @property
@@ -574,6 +581,29 @@ def _cells(array: Any) -> tuple[str, ...]:
     return shape, str(array.dtype), size, f"{math.prod(map(len, array.chunks))} of {chunks}"
 
 
+def _send_without_copies() -> None:
+    """Tell distributed how to send results, if this process has imported distributed."""
+    if "distributed" in sys.modules:
+        send_without_copies()
+        _register()
+
+
+@functools.cache
+def _register() -> None:
+    register_sending(Result, _parts_of, _from_parts)
+
+
+def _parts_of(result: Result) -> tuple[Any, dict[str, dict[str, Any]]]:
+    """Return the metadata of a computed result, and its arrays."""
+    if result._tasks is not None:
+        raise NotImplementedError  # a lazy result is pickled
+    return result._info, {"arrays": result._arrays, "masks": result._masks}
+
+
+def _from_parts(info: ResultInfo, parts: Mapping[str, dict[str, Any]]) -> Result:
+    return Result(info, parts["arrays"], parts["masks"])
+
+
 def _computed(
     values: list[Any], info: ResultInfo, gather: Callable[..., Arrays], extra: tuple[Any, ...]
 ) -> Result:
@@ -586,3 +616,6 @@ def _persisted(
 ) -> Result:
     """Return the same result over another graph."""
     return Result(info, tasks=tasks.with_graph(graph, rename or {}))
+
+
+_send_without_copies()  # on workers, which have imported distributed before

@@ -38,6 +38,7 @@ class RunOptions(TypedDict, total=False):
     backends: Any
     split_every: int | bool | None
     merge_small: int | str | None
+    max_memory: int | str | None
 
 
 class IterOptions(RunOptions, SchedulerOptions, total=False):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack, overload
 
 import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
+from udfdask.graph.loading_memory import loading_memory
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.plan import Plan, make_plan
-from udfdask.results.explanation import Explanation, describe
+from udfdask.results.explanation import Explanation, LazyExplanation, describe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions, check_names, forwards
@@ -74,6 +75,11 @@ def run_udf(
         are joined until they are that large, and one task loads and processes them, without the
         tasks of a rechunk. UDFs and nav results then have the joined chunks. By default each chunk
         has its own task.
+    max_memory : int or str, optional
+        Memory of one process in bytes or as a text such as "2 GB". A run that needs more is refused
+        before it starts, and the message says which chunks, threads or merges would fit. This is
+        a worker process of a cluster, or this process. The number of its threads is
+        config `udfdask.worker-threads`, by default the number that dask uses here.
 
     Returns
     -------
@@ -86,6 +92,8 @@ def run_udf(
         If an argument or a UDF's declaration is invalid; also a TypeError or a ValueError.
     MissingMergeError
         If a UDF has sig or single buffers and neither `merge` nor `merge_all`.
+    MemoryLimitError
+        If the run needs more than `max_memory`; also a MemoryError.
     UDFError
         If a UDF has another mistake.
 
@@ -159,7 +167,13 @@ def plan_run(
     """Return the plan of a run, and its array with a graph in place of dask expressions."""
     inputs = inputs_of(array, as_list(udf))
     plan = make_plan(
-        inputs.array, inputs.udfs, files=inputs.files, sig_dims=sig_dims, roi=roi, **options
+        inputs.array,
+        inputs.udfs,
+        files=inputs.files,
+        loading=loading_memory,
+        sig_dims=sig_dims,
+        roi=roi,
+        **options,
     )
     return plan, inputs.array
 
@@ -173,15 +187,15 @@ def show_warnings(plan: Plan, *, stacklevel: int) -> None:
 def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     """Return the lazy results of a plan."""
     tasks_of_udfs = build_graph(plan, array)
-    infos = make_infos(plan, _count_tasks(tasks_of_udfs, array))
+    infos = make_infos(plan, array, lambda: _count_tasks(tasks_of_udfs, array))
     return tuple(
         Result(info, tasks=tasks) for info, tasks in zip(infos, tasks_of_udfs, strict=True)
     )
 
 
-def make_infos(plan: Plan, n_tasks: int) -> tuple[ResultInfo, ...]:
+def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple[ResultInfo, ...]:
     """Return the metadata of the results of each UDF."""
-    explanation = describe(plan, n_tasks)
+    explanation = LazyExplanation(lambda: describe(plan, n_tasks(), loading_memory(array, plan)))
     return tuple(
         ResultInfo(
             udf_name=u.name,

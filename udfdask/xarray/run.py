@@ -74,7 +74,7 @@ def _run(
 ) -> tuple[xr.Dataset, ...]:
     """Return a Dataset for each UDF, lazy if the data are lazy."""
     plan, array = plan_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
-    layouts = lay_out(make_infos(plan, 0))
+    layouts = lay_out(make_infos(plan, array, lambda: 0))
     show_warnings(plan, stacklevel=_STACKLEVEL)
     warn_if_huge(data, _STACKLEVEL)
     results = make_results(plan, array)

@@ -19,6 +19,7 @@ from udfdask.graph.packed_recipe import pack_if_small
 from udfdask.plan.device_groups import groups_of
 from udfdask.plan.recipe import Recipe
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
+from udfdask.scheduling.send_partials import send_without_copies
 from udfdask.scheduling.time_limit.deadline import Deadline
 from udfdask.scheduling.time_limit.task_names import TaskNames
 from udfdask.scheduling.workers.find_restrictions import (
@@ -42,6 +43,7 @@ class ClusterChunks:
     def __init__(
         self, job: Job, client: Any, options: Mapping[str, Any], deadline: Deadline | None = None
     ) -> None:
+        send_without_copies()
         self._job = job
         self._client = client
         self._options = dict(options)

@@ -45,6 +45,7 @@ def prepare_run(
     backends: Any = None,
     split_every: int | bool | None = None,
     merge_small: int | str | None = None,
+    max_memory: int | str | None = None,
     plots: Any = None,
     scheduler: Any = None,
     progress: Progress = False,
@@ -63,11 +64,12 @@ def prepare_run(
         backends=backends,
         split_every=split_every,
         merge_small=merge_small,
+        max_memory=max_memory,
     )
     show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters)
-    infos = make_infos(plan, recipe.grid.n_chunks)
+    infos = make_infos(plan, array, lambda: recipe.grid.n_chunks)
     watch = None if plots is None else _live_plot_update(plots, infos)
     aux_values: list[dict[str, Any]] = [{} for _ in recipe.udfs]
     for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
@@ -77,6 +79,8 @@ def prepare_run(
     find = _find_scheduler(scheduler, array, cuda_udfs)
 
     def start() -> Chunks:
+        for info in infos:
+            info.explanation.get()  # snapshots do not keep the data of the graph
         job, get, deadline = Job(plan, array, live), find(), deadline_of(timeout)
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):

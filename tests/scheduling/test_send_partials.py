@@ -1,0 +1,148 @@
+"""Partial results and results arrive as they were sent, and without a copy in a pickle."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import udfdask as ud
+from making import make
+from udfdask.chunk.partial_result import Finalized, Partial
+from udfdask.scheduling.send_partials import send_without_copies
+
+protocol = pytest.importorskip("distributed.protocol", reason="distributed is an extra")
+send_without_copies()
+
+dtypes = st.sampled_from(["f8", ">f4", "i2", "?", "c16", "M8[s]", "U3", "i4,f8"])
+arrays = dtypes.flatmap(
+    lambda dtype: (
+        hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0))
+        if "," not in dtype
+        else hnp.array_shapes(max_dims=2).map(lambda shape: np.zeros(shape, dtype))
+    )
+)
+named = st.dictionaries(st.text(max_size=3), arrays, max_size=3)
+
+
+def sent(value):
+    """Return what another process gets, and how it was sent."""
+    header, frames = protocol.serialize(value)
+    frames = [bytearray(memoryview(frame).cast("B")) for frame in frames]
+    return protocol.deserialize(header, frames), header
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        got = other[name]
+        assert type(got) is type(array)
+        assert (got.dtype, got.shape) == (array.dtype, array.shape)
+        assert got.tobytes() == array.tobytes()
+        assert got.flags.writeable == array.flags.writeable
+
+
+@given(named, named, st.booleans(), st.booleans())
+def test_partial_results(buffers, aux, looked, read_only):
+    for array in buffers.values():
+        array.flags.writeable = not read_only
+    got, header = sent(Partial(buffers, 3, 5, aux, looked))
+    assert header["serializer"] == "dask"
+    assert (got.first, got.stop, got.looked_beyond) == (3, 5, looked)
+    same(buffers, got.arrays)
+    same(aux, got.aux)
+
+
+@given(named, named, st.none() | st.integers(0, 9))
+def test_results_of_get_results(buffers, masks, chunk):
+    got, _ = sent(Finalized(buffers, masks, chunk))
+    assert got.chunk == chunk
+    same(buffers, got.arrays)
+    same(masks, got.masks)
+
+
+def test_strided_arrays_and_views():
+    base = np.arange(24.0).reshape(4, 6)
+    values = {"t": base.T, "s": base[::2, 1:4], "b": np.broadcast_to(base[:1], (5, 6))}
+    got, _ = sent(Partial(values, 0, 1, {}))
+    for name, array in values.items():
+        np.testing.assert_array_equal(got.arrays[name], array)
+
+
+class Subclass(np.ndarray):
+    """An array of a class of its own."""
+
+
+def odd_arrays():
+    boxed = np.empty(2, dtype=object)
+    boxed[:] = [[1, 2], "text"]
+    masked = np.ma.masked_array(np.arange(3.0), mask=[True, False, False])
+    return {"objects": boxed, "subclass": np.arange(3).view(Subclass), "masked": masked}
+
+
+@pytest.mark.parametrize("kind", ["objects", "subclass", "masked"])
+def test_other_arrays_are_pickled_as_before(kind):
+    array = odd_arrays()[kind]
+    got, header = sent(Partial({"v": array, "w": np.ones(2)}, 0, 1, {}))
+    assert header["serializer"] == "pickle"
+    assert type(got.arrays["v"]) is type(array)
+    assert got.arrays["v"].tolist() == array.tolist()
+
+
+def test_sparse_arrays_are_pickled_as_before():
+    sparse = pytest.importorskip("sparse", reason="sparse is an extra")
+    array = sparse.COO([[0, 2]], [1, 2], shape=(4,))
+    got, header = sent(Partial({"v": array}, 0, 1, {}))
+    assert header["serializer"] == "pickle"
+    assert got.arrays["v"].todense().tolist() == [1, 0, 2, 0]
+
+
+def test_no_array_is_copied():
+    """The frames of what is sent are the memory of the arrays."""
+    array = np.ones((1000, 1000))
+    for value in (Partial({"v": array}, 0, 1, {}), (Partial({"v": array}, 0, 1, {}), None)):
+        header, frames = protocol.serialize(value)
+        assert any(np.shares_memory(np.frombuffer(f, "u1"), array) for f in frames if len(f) > 64)
+        assert len(pickle.dumps(header)) < 2000
+
+
+def named_udf():
+    def merge(self, dest, src):
+        dest.s[:] += src.s
+        dest.n[:] = src.n
+
+    def process_frame(self, frame):
+        self.results.n[:] = frame.sum()
+        self.results.s[:] += frame
+
+    def get_results(self):
+        return {"n": self.with_mask(self.results.n, self.results.n > 5), "s": self.results.s}
+
+    return make(
+        {"n": {"kind": "nav", "dtype": "float64"}, "s": {"kind": "sig", "dtype": "float64"}},
+        process_frame=process_frame,
+        merge=merge,
+        get_results=get_results,
+    )()
+
+
+def test_on_a_cluster(client):
+    """The same results to the last bit, writable as those of threads."""
+    import dask.array as da
+
+    x = da.random.default_rng(3).random((6, 4, 5, 5), chunks=(2, 2, 5, 5)).persist()
+    here = ud.run_udf(x, named_udf()).compute(scheduler="synchronous")
+    there = ud.run_udf(x, named_udf()).compute(scheduler=client)
+    future = client.compute(ud.run_udf(x, named_udf())).result()
+    for name in here:
+        for other in (there, future):
+            assert other[name].tobytes() == here[name].tobytes()
+            assert other[name].flags.writeable == here[name].flags.writeable
+            assert other.valid_mask[name].tolist() == here.valid_mask[name].tolist()
+    assert str(future.explain()) == str(here.explain())
+    (got, header) = sent(here)
+    assert header["serializer"] == "dask"
+    assert got["n"].tobytes() == here["n"].tobytes()
+    assert sent(ud.run_udf(x, named_udf()))[1]["serializer"] == "pickle"

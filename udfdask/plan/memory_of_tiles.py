@@ -1,0 +1,88 @@
+"""Predict the memory for copies of tiles: frames that are gathered, converted or corrected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from udfdask.plan.recipe import Recipe, UDFRecipe
+from udfdask.udf import UDFMethod
+
+
+def copies_of_tiles(recipe: Recipe, rows: int, *, gathered: bool) -> int:
+    """Return the size of the copies of tiles that exist at the same time.
+
+    `rows` is the number of frames of the largest chunk. `gathered` says whether frames are copied
+    to be neighbors, because the block is a view of a larger one.
+    """
+    as_they_are = recipe.native.is_sparse and recipe.corrections is None
+    dense = [udf for udf in recipe.udfs if not (as_they_are and udf.backend.is_sparse)]
+    sparse = [udf for udf in recipe.udfs if as_they_are and udf.backend.is_sparse]
+    copies = max((_sparse_copies(recipe, udf, rows) for udf in sparse), default=0)
+    if not dense:
+        return copies
+    tiling, frame = recipe.tiling, recipe.shape.sig.size
+    by_method = {m: [udf for udf in dense if udf.method is m] for m in UDFMethod}
+    tiles, frames = by_method[UDFMethod.TILE], by_method[UDFMethod.FRAME]
+    whole = tiling.whole_frames or not tiles
+    assembled = recipe.n_blocks > 1 and not recipe.by_sig_chunk
+    gathered = gathered or not _all_selected(recipe)
+    views = not gathered and _tiles_are_views(recipe, dense)
+    depth = tiling.depth if views and not assembled else tiling.frame_depth
+    full_frames = tiles + frames if whole else frames
+    if full_frames:
+        copies = max(copies, _tile_copies(recipe, full_frames, frame * depth, assembled, gathered))
+    if not whole:
+        deep = tiling.depth if views else tiling.gathered_depth
+        copies = max(
+            copies, _tile_copies(recipe, tiles, math.prod(tiling.sig_shape) * deep, False, gathered)
+        )
+    partitions = by_method[UDFMethod.PARTITION]
+    if partitions:
+        copies = max(copies, _tile_copies(recipe, partitions, frame * rows, assembled, gathered))
+    return copies
+
+
+def _tiles_are_views(recipe: Recipe, udfs: Iterable[UDFRecipe]) -> bool:
+    """Return whether tiles are views of the blocks, and no UDF gets copies on another device."""
+    if recipe.native.is_sparse:
+        return False
+    return all(udf.backend.on_device == recipe.native.on_device for udf in udfs)
+
+
+def _all_selected(recipe: Recipe) -> bool:
+    """Return whether all frames of the chunks that are loaded are selected."""
+    return bool(np.array_equal(recipe.grid.loaded, recipe.grid.counts))
+
+
+def _tile_copies(
+    recipe: Recipe, udfs: Iterable[UDFRecipe], pixels: int, assembled: bool, gathered: bool
+) -> int:
+    """Return the size of the copies of one tile for some UDFs."""
+    native = recipe.dtype
+    copies = pixels * native.itemsize * (assembled + (gathered or recipe.native.is_sparse))
+    converted: set[np.dtype[np.generic]] = set()
+    private = 0
+    for udf in udfs:
+        dtype = udf.input_dtype
+        size = pixels * dtype.itemsize
+        if udf.cls.writable_input:
+            private = max(private, size)
+        if recipe.corrections is not None:
+            if not udf.promises.only_sums_frames:
+                converted.add(dtype)
+        elif not udf.cls.writable_input:
+            given = native.newbyteorder("=") if udf.promises.takes_any_byte_order else native
+            if dtype != given:
+                converted.add(dtype)
+    return copies + private + sum(pixels * dtype.itemsize for dtype in converted)
+
+
+def _sparse_copies(recipe: Recipe, udf: UDFRecipe, rows: int) -> int:
+    """Return the size of the sparse tiles of a UDF that are converted, as if they were dense."""
+    if udf.backend == recipe.native and udf.input_dtype == recipe.dtype:
+        return 0
+    pixels = min(rows, recipe.sparse_tiling.depth) * recipe.shape.sig.size
+    return pixels * udf.input_dtype.itemsize
