@@ -143,11 +143,11 @@ def test_a_graph_is_built_without_it(monkeypatch):
     """No plan without a limit, and no graph, looks for it; `explain` does, once."""
     calls = []
 
-    def note(array, plan):
+    def note(array, plan, **_):
         calls.append(plan)
         return LoadingMemory()
 
-    monkeypatch.setattr(running, "loading_memory", note)
+    monkeypatch.setattr(running, "_loading", note)
     results = ud.run_udf(data(), [SumUDF(), SumSigUDF()])
     assert not calls
     assert results[0].explain() is results[1].explain()
@@ -176,3 +176,15 @@ def test_every_block_of_a_chunk_has_a_size():
     x = ((data().astype("float32") * 2)[:, 1:].rechunk((2, 2, -1, -1))).map_blocks(np.sqrt)
     for name, layer in x.dask.layers.items():
         assert module._block_bytes(layer) > 0, name
+
+
+def test_a_computation_finds_out_what_takes_no_time():
+    """A result that is computed keeps no graph: what takes time to find out is asked for before."""
+    x = da.ones((300, 4, 4), chunks=(2, 4, 4))
+    plain, sliced, asked = (ud.run_udf(a, SumUDF()) for a in (x + 1, x[::2], x[::2]))
+    before = asked.explain().text
+    assert "not counted" not in before
+    done = ud.compute(plain, sliced, asked, scheduler="sync")
+    assert [("not counted" in r.explain().text) for r in done] == [False, True, False]
+    assert done[2].explain().text == before
+    assert done[0].explain().text == ud.run_udf(x + 1, SumUDF()).explain().text

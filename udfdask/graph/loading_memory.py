@@ -33,12 +33,23 @@ Node = Any
 
 
 def loading_memory(array: GraphArray, plan: Plan) -> LoadingMemory:
-    """Return what loading the data of a task of a run needs in addition to these data."""
-    recipe = plan.recipe
+    """Return what loading the data of a task of a run needs in addition to these data.
+
+    Slices and rechunks list their tasks: 10,000 chunks take half a second.
+    """
+    found = loading_memory_of_layers(array)
+    if found is not None:
+        return found
+    # each task of joined chunks runs the tasks of its own chunks
+    return LoadingMemory() if plan.joined else _from_tasks(array, plan.recipe)
+
+
+def loading_memory_of_layers(array: GraphArray) -> LoadingMemory | None:
+    """Return the same if the layers alone say it, which takes no time; else None."""
     if blocks_in_memory(array) is not None:
         return LoadingMemory(in_memory=True)
     graph = array.dask
-    sizes = {name: _block_bytes(layer) for name, layer in graph.layers.items()}
+    sizes = _sizes(graph)
     if all(described_layer(graph.layers[name]) for name in _arrays_below(graph, array.name, sizes)):
         depends = {name: [d for d in graph.dependencies[name] if sizes[d]] for name in sizes}
         extras = {name: _source_bytes(graph, name) for name in sizes}
@@ -46,8 +57,12 @@ def loading_memory(array: GraphArray, plan: Plan) -> LoadingMemory:
         block = sizes[array.name]
         # the blocks of a chunk are loaded one after another
         return LoadingMemory(extra=max(0, loads.peak(array.name) - block))
-    # each task of joined chunks runs the tasks of its own chunks
-    return LoadingMemory() if plan.joined else _from_tasks(array, recipe, sizes)
+    return None
+
+
+def _sizes(graph: HighLevelGraph) -> dict[str, int]:
+    """Return the size of the largest block of each layer."""
+    return {name: _block_bytes(layer) for name, layer in graph.layers.items()}
 
 
 def _arrays_below(graph: HighLevelGraph, name: str, sizes: Mapping[str, int]) -> set[str]:
@@ -174,7 +189,7 @@ def decoding_bytes(source: Any, block: int) -> int:
     return copies * min(chunk, block)
 
 
-def _from_tasks(array: GraphArray, recipe: Recipe, sizes: Mapping[str, int]) -> LoadingMemory:
+def _from_tasks(array: GraphArray, recipe: Recipe) -> LoadingMemory:
     """Return the memory for loading, where some blocks may be needed by several chunks."""
     # the graph caches the answer; a new one, so that the user's graph does not keep it in memory
     graph = HighLevelGraph(array.dask.layers, array.dask.dependencies)
@@ -183,7 +198,7 @@ def _from_tasks(array: GraphArray, recipe: Recipe, sizes: Mapping[str, int]) -> 
     # dask reads only the slice from a file or store
     sizes = {
         n: 0 if n in slices.values() and reads_slices(array.dask.layers[n]) else s
-        for n, s in sizes.items()
+        for n, s in _sizes(array.dask).items()
     }
     # a slice of less than half a block is a copy; tasks of a layer without blocks are parts of one
     views = {n for n in sizes if not sizes[n] or sizes.get(slices.get(n, n), 0) < 2 * sizes[n]}

@@ -73,7 +73,7 @@ class Plan:
         return tokenize_value((self.array_name, self.recipe, self.aux, self.second_pass))
 
 
-FindLoading = Callable[[GraphArray, "Plan"], "LoadingMemory"]
+FindLoading = Callable[[GraphArray, "Plan"], "LoadingMemory | None"]
 """A function that returns what loading a chunk of an array needs."""
 
 

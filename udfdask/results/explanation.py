@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dask.utils import format_bytes
 
@@ -13,9 +14,11 @@ from udfdask import config
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.plan.cost_warnings import small_chunks_note
-from udfdask.plan.memory import LoadingMemory, PredictedMemory, describe_parts, predict_memory
 from udfdask.plan.plan import Plan
 from udfdask.plan.recipe import CORRECTIONS, Recipe, UDFRecipe
+
+if TYPE_CHECKING:
+    from udfdask.plan.memory import LoadingMemory, PredictedMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,26 +68,39 @@ class LazyExplanation:
     """A description that is made when somebody asks for it: it takes as long as half a plan.
 
     Until then it keeps the plan and the graph of the data; a computed result keeps only texts and
-    numbers.
+    numbers. `make` makes the description. `make_quickly` makes it at the start of a computation, if
+    nobody has asked before: without the memory for loading, if that takes time to find out.
     """
 
-    __slots__ = ("_made", "_make")
+    __slots__ = ("_made", "_make", "_make_quickly")
 
-    def __init__(self, make: Callable[[], Explanation]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Explanation],
+        make_quickly: Callable[[], Explanation] | None = None,
+    ) -> None:
         self._make: Callable[[], Explanation] | None = make
+        self._make_quickly: Callable[[], Explanation] | None = make_quickly or make
         self._made: Explanation | None = None
 
     def get(self) -> Explanation:
         """Return the description."""
-        make = self._make
+        return self._get(quickly=False)
+
+    def let_go(self) -> Explanation:
+        """Return the description, and keep the graph of the data no longer."""
+        return self._get(quickly=True)
+
+    def _get(self, *, quickly: bool) -> Explanation:
+        make = self._make_quickly if quickly else self._make
         if self._made is None and make is not None:
             self._made = make()
-            self._make = None
+            self._make = self._make_quickly = None
         assert self._made is not None
         return self._made
 
     def __reduce__(self) -> tuple[Callable[[Explanation], LazyExplanation], tuple[Explanation]]:
-        return _made_before, (self.get(),)
+        return _made_before, (self.let_go(),)
 
 
 def _made_before(explanation: Explanation) -> LazyExplanation:
@@ -94,8 +110,16 @@ def _made_before(explanation: Explanation) -> LazyExplanation:
     return holder
 
 
+LOADING_UNKNOWN = "; not counted: copies while data are loaded, call explain() before computing"
+
+
 def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> Explanation:
-    """Describe a plan with this number of tasks; `loading` is what loading the data needs."""
+    """Describe a plan with this number of tasks.
+
+    `loading` is what loading the data needs; None if it is not known.
+    """
+    from udfdask.plan.memory import predict_memory
+
     recipe = plan.recipe
     grid, sig, tiling = recipe.grid, recipe.shape.sig, _tiling(recipe)
     blocks = math.prod(len(c) for c in recipe.sig_chunks)
@@ -123,7 +147,7 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         f"chunks    {chunks}",
         f"reads     {format_bytes(bytes_read)}{if_dense}, in {pass_text}",
         f"tasks     {n_tasks}{order}",
-        f"memory    {_memory(memory)}",
+        f"memory    {_memory(memory)}{'' if loading else LOADING_UNKNOWN}",
         f"tiles     up to {tuple(tiling.shape)}, {len(tiling)} per frame stack",
         f"backend   {_backends(recipe)}",
     ]
@@ -182,6 +206,8 @@ def _converted(native: Backend, backend: Backend, corrected: bool) -> str:
 
 def _memory(memory: PredictedMemory) -> str:
     """Describe the memory of a process: all of it, what for, and that with one thread."""
+    from udfdask.plan.memory import describe_parts
+
     threads = max(1, min(config.worker_threads(), memory.tasks))
     most = memory.in_process(threads)
     text = f"{format_bytes(most.total)} in a process with {threads} thread{'s' * (threads > 1)}"

@@ -26,7 +26,6 @@ from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.compute import persist as persist_with_progress
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.scheduler_options import check_options
-from udfdask.scheduling.send_partials import register_sending, send_without_copies
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
@@ -531,12 +530,12 @@ class Result(NamedResults):
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         _send_without_copies()
         gather, extra = self._lazy_tasks.gather()
-        self._info.explanation.get()  # a computed result does not keep the data of the graph
+        self._info.explanation.let_go()  # a computed result does not keep the data of the graph
         return _computed, (self._info, gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         _send_without_copies()
-        self._info.explanation.get()
+        self._info.explanation.let_go()
         return _persisted, (self._info, self._lazy_tasks)
 
     @property
@@ -583,13 +582,15 @@ def _cells(array: Any) -> tuple[str, ...]:
 
 def _send_without_copies() -> None:
     """Tell distributed how to send results, if this process has imported distributed."""
-    if "distributed" in sys.modules:
-        send_without_copies()
+    if sys.modules.get("distributed") is not None:
         _register()
 
 
 @functools.cache
 def _register() -> None:
+    from udfdask.scheduling.send_partials import register_sending, send_without_copies
+
+    send_without_copies()
     register_sending(Result, _parts_of, _from_parts)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
-from udfdask.graph.loading_memory import loading_memory
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
 from udfdask.plan.check_input import check_is_array
@@ -23,6 +22,12 @@ from udfdask.scheduling.compute import compute, persist
 from udfdask.udf import UDF
 
 __all__ = ["compute", "explain", "persist", "run_udf"]
+
+if TYPE_CHECKING:
+    from udfdask.plan.memory import LoadingMemory
+
+_FEW_CHUNKS = 64
+"""Looking at the tasks that load this number of chunks takes a few milliseconds."""
 
 
 @overload
@@ -170,7 +175,7 @@ def plan_run(
         inputs.array,
         inputs.udfs,
         files=inputs.files,
-        loading=loading_memory,
+        loading=_loading,
         sig_dims=sig_dims,
         roi=roi,
         **options,
@@ -193,9 +198,21 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     )
 
 
+def _loading(array: da.Array, plan: Plan, *, quickly: bool = False) -> LoadingMemory | None:
+    """Return what loading a chunk needs; None if `quickly` and it takes time to find out."""
+    from udfdask.graph.loading_memory import loading_memory, loading_memory_of_layers
+
+    if quickly and plan.recipe.grid.n_chunks > _FEW_CHUNKS:
+        return loading_memory_of_layers(array)
+    return loading_memory(array, plan)
+
+
 def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple[ResultInfo, ...]:
     """Return the metadata of the results of each UDF."""
-    explanation = LazyExplanation(lambda: describe(plan, n_tasks(), loading_memory(array, plan)))
+    explanation = LazyExplanation(
+        lambda: describe(plan, n_tasks(), _loading(array, plan)),
+        lambda: describe(plan, n_tasks(), _loading(array, plan, quickly=True)),
+    )
     return tuple(
         ResultInfo(
             udf_name=u.name,

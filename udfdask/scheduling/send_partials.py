@@ -27,7 +27,7 @@ Frames = list[Any]
 
 def send_without_copies() -> None:
     """Tell distributed how to send partial results, if this process has imported distributed."""
-    if "distributed" in sys.modules:
+    if sys.modules.get("distributed") is not None:
         _register()
 
 

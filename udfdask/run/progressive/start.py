@@ -80,7 +80,7 @@ def prepare_run(
 
     def start() -> Chunks:
         for info in infos:
-            info.explanation.get()  # snapshots do not keep the data of the graph
+            info.explanation.let_go()  # snapshots do not keep the data of the graph
         job, get, deadline = Job(plan, array, live), find(), deadline_of(timeout)
         client = getattr(get, "__self__", None)
         if hasattr(client, "scatter"):
