@@ -181,7 +181,8 @@ def test_every_block_of_a_chunk_has_a_size():
 def test_a_computation_finds_out_what_takes_no_time():
     """A result that is computed keeps no graph: what takes time to find out is asked for before."""
     x = da.ones((300, 4, 4), chunks=(2, 4, 4))
-    plain, sliced, asked = (ud.run_udf(a, SumUDF()) for a in (x + 1, x[::2], x[::2]))
+    plain, sliced = (ud.run_udf(array, SumUDF()) for array in (x + 1, x[::2]))
+    asked = ud.run_udf(x[::2], SumSigUDF())
     before = asked.explain().text
     assert "not counted" not in before
     done = ud.compute(plain, sliced, asked, scheduler="sync")
