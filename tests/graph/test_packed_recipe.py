@@ -69,3 +69,22 @@ def test_what_cannot_be_pickled_runs_on_threads():
     assert result.compute(scheduler="threads")["sum"] == 16
     with pytest.raises(TypeError, match="lock"):
         cloudpickle.dumps(next(iter(result["sum"].dask.values())))
+
+
+def test_a_class_that_gets_an_earlier_attribute_back(client):
+    """Each run has the attributes of its time: a worker keeps the recipe, but not the class."""
+
+    class Times(ud.UDF):
+        factor = 1
+
+        def get_result_buffers(self):
+            return {"sum": self.buffer(kind="nav", dtype="float64")}
+
+        def process_tile(self, tile):
+            self.results.sum += self.factor * tile.sum(axis=(1, 2))
+
+    x = da.ones((6, 2, 2), chunks=(1, 2, 2))
+    for factor in (1, 2, 1, 3, 2):
+        Times.factor = factor
+        result = ud.run_udf(x, Times()).compute(scheduler=client)
+        assert result["sum"].tolist() == [4 * factor] * 6

@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 
 from udfdask.chunk.run_chunk import Partials, run_chunk, run_part
-from udfdask.graph.dask_internals import BlockLayer, OutputTask, Task, TaskLayer, TaskRef
+from udfdask.graph.dask_internals import BlockLayer, ListedTasks, OutputTask, Task, TaskRef
 from udfdask.graph.task_keys import BlockKeys, Key
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
@@ -45,7 +45,7 @@ class ChunkLayerInfo:
         return tuple(range(len(self.recipe.udfs))) if self.group is None else self.group.numbers
 
 
-class ChunkTasks(TaskLayer):
+class ChunkTasks(ListedTasks):
     """Chunk tasks that are listed one by one."""
 
     def __init__(self, mapping: Mapping[Key, Task], info: ChunkLayerInfo) -> None:

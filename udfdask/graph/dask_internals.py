@@ -5,7 +5,8 @@ offers them the following. `tests/graph/test_dask_internals.py` tests each point
 the rest of udfdask:
 
 - `Task(key, function, *arguments)`, where `TaskRef(key)` is the result of another task, also inside
-  of a `List`; `TaskLayer(tasks)` is a layer of tasks that are listed one by one.
+  of a `List`; `TaskLayer(tasks)` is a layer of tasks that are listed one by one, and
+  `ListedTasks(tasks)` one that `clone` and `bind` of dask rename with all their inputs.
 - `LazyLayer(n, make, *arguments)`: a layer whose tasks are listed when they are needed.
 - `OutputTask`: a task that is never fused with the task it reads from, however dask optimizes.
 - `BlockLayer`: one task per block of an array, which dask fuses with the loading of the block.
@@ -74,6 +75,7 @@ __all__ = [
     "GraphArray",
     "LazyLayer",
     "List",
+    "ListedTasks",
     "OptimizedTasks",
     "OutputTask",
     "PerBlock",
@@ -135,8 +137,12 @@ def never_fused(task: Any) -> Any:
     )
 
 
-class ClonedTasks(TaskLayer):
-    """Tasks with other names that read tasks with other names."""
+class ListedTasks(TaskLayer):
+    """A layer of tasks that are listed one by one, which dask can clone."""
+
+    def clone(self, keys: set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
+        """Return the tasks with other names, and whether any waits for the task `bind_to`."""
+        return _cloned(self, keys, seed, bind_to)
 
 
 class LazyLayer(Layer):
@@ -189,22 +195,33 @@ class LazyLayer(Layer):
         return layer, {key: set(task.dependencies) for key, task in tasks.items()}
 
     def clone(self, keys: set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
-        """Return the tasks with other names, and whether any waits for the task `bind_to`.
+        """Return the tasks with other names, and whether any waits for the task `bind_to`."""
+        return _cloned(self._tasks, keys, seed, bind_to)
 
-        `keys` are those to rename, of this layer and of others. dask's own method renames the
-        tasks, but not their inputs.
-        """
-        tasks = {}
-        bound = False
-        for key, task in self._tasks.items():
-            inputs = {need: clone_key(need, seed) for need in task.dependencies if need in keys}
-            new = clone_key(key, seed) if key in keys else key
-            if new != key and not inputs and bind_to is not None:
-                bound = True
-                tasks[new] = Task(new, chunks.bind, task, TaskRef(bind_to))
-            else:
-                tasks[new] = task.substitute(inputs, new)
-        return ClonedTasks(tasks), bound
+
+def _cloned(
+    tasks: Mapping[Any, Any], keys: set[Any], seed: Any, bind_to: Any
+) -> tuple[ListedTasks, bool]:
+    """Return tasks with other names, and whether any waits for the task `bind_to`.
+
+    `keys` are those to rename, of these tasks and of others. dask's own method renames the tasks,
+    but not their inputs.
+    """
+    clones = {}
+    bound = False
+    for key, task in tasks.items():
+        new = clone_key(key, seed) if key in keys else key
+        if not isinstance(task, GraphNode):  # a value, for example a result on a cluster
+            clones[new] = task
+            continue
+        inputs = {need: clone_key(need, seed) for need in task.dependencies if need in keys}
+        if new != key and not inputs and bind_to is not None:
+            bound = True
+            kind = OutputTask if isinstance(task, OutputTask) else Task
+            clones[new] = kind(new, chunks.bind, task, TaskRef(bind_to))
+        else:
+            clones[new] = task.substitute(inputs, new)
+    return ListedTasks(clones), bound
 
 
 class BlockLayer(Blockwise):

@@ -10,12 +10,14 @@ from __future__ import annotations
 import pickle
 from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import cloudpickle
 
 from udfdask.config import inline_bytes
 from udfdask.once_per_process import OncePerProcess
 from udfdask.plan.recipe import Recipe
+from udfdask.tokens.origins import is_found
 
 GRID_BYTES = 512
 """Largest packed size of chunk grid and ROI in a recipe that is an argument of tasks.
@@ -28,14 +30,23 @@ _received = OncePerProcess(16)
 threads share the original."""
 
 
+_bytes_of: WeakKeyDictionary[type, bytes] = WeakKeyDictionary()
+"""For each class that was pickled by value, the packed recipe that gave it its attributes.
+
+Such a class, for example one of a notebook, exists once per process: each recipe that is unpickled
+gives it the attributes that it had when that recipe was packed.
+"""
+
+
 class PackedRecipe:
     """A recipe that tasks take as an argument; `now` returns the recipe."""
 
-    __slots__ = ("_lock", "_packed", "_recipe")
+    __slots__ = ("_is_received", "_lock", "_packed", "_recipe")
 
     def __init__(self, packed: bytes | None, recipe: Recipe | None = None) -> None:
         self._packed = packed
         self._recipe = recipe
+        self._is_received = False
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -46,19 +57,35 @@ class PackedRecipe:
     @property
     def now(self) -> Recipe:
         """The recipe; a scheduler, which only passes it on, never unpickles it."""
-        if self._recipe is None:
+        recipe = self._recipe
+        if recipe is None or self._is_outdated(recipe):
             packed = self._packed
             assert packed is not None
             with self._lock:
-                if self._recipe is None:
-                    self._recipe = pickle.loads(packed)
-        return self._recipe
+                recipe = self._recipe
+                if recipe is None or self._is_outdated(recipe):
+                    self._recipe = recipe = pickle.loads(packed)
+                    self._is_received = True
+                    _bytes_of.update(dict.fromkeys(_by_value(recipe), packed))
+        return recipe
+
+    def _is_outdated(self, recipe: Recipe) -> bool:
+        """Return whether another recipe has changed the attributes of a class since."""
+        return self._is_received and any(
+            _bytes_of.get(cls, self._packed) != self._packed for cls in _by_value(recipe)
+        )
 
 
 def _shared(packed: bytes) -> PackedRecipe:
     """Return the packed recipe that all tasks of this process with the same bytes share."""
     shared: PackedRecipe = _received.get(packed, lambda: PackedRecipe(packed))
     return shared
+
+
+def _by_value(recipe: Recipe) -> list[type]:
+    """Return the classes of UDFs that are not found in a module: they are pickled by value."""
+    classes = (cls for udf in recipe.udfs for cls in udf.cls.__mro__)
+    return [cls for cls in classes if not is_found(cls, cls.__qualname__)]
 
 
 def pack_if_small(recipe: Recipe) -> PackedRecipe | None:

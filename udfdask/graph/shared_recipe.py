@@ -24,7 +24,7 @@ from dask.sizeof import sizeof
 from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.backends.table import backend_of
-from udfdask.graph.dask_internals import List, OutputTask, Task, TaskLayer, TaskRef, graph_array
+from udfdask.graph.dask_internals import List, ListedTasks, OutputTask, Task, TaskRef, graph_array
 from udfdask.graph.task_keys import Key
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
 
@@ -72,7 +72,7 @@ def shared_recipe(recipe: Recipe, name: str) -> SharedRecipe:
     bare = recipe.with_params(dict.fromkeys(lazy))
     key = (name, 0)
     tasks[key] = OutputTask(key, _filled, bare, lazy, List(*values))
-    layers[name] = TaskLayer(tasks)
+    layers[name] = ListedTasks(tasks)
     dependencies[name] = depends
     return SharedRecipe(key=key, layers=layers, dependencies=dependencies)
 

@@ -18,8 +18,8 @@ from udfdask.arrays.backends.table import backend_of, namespace_of
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.graph.dask_internals import (
     List,
+    ListedTasks,
     Task,
-    TaskLayer,
     TaskRef,
     as_user_has_it,
     graph_array,
@@ -56,7 +56,7 @@ def flat_rows(array: da.Array, grid: Grid) -> da.Array:
         tasks[key] = Task(key, _band, List(*refs), inner, n_nav, mask)
         n_frames = size * int(np.prod(grid.shape[1:])) if n_nav else 1
         lengths.append(n_frames if mask is None else int(np.count_nonzero(mask)))
-    layers = {**array.dask.layers, name: TaskLayer(tasks)}
+    layers = {**array.dask.layers, name: ListedTasks(tasks)}
     graph = HighLevelGraph(layers, {**array.dask.dependencies, name: {array.name}})
     meta = namespace_of(array._meta).empty((0,) * (1 + len(extra)), dtype=array.dtype)
     rows: da.Array = make_array(graph, name, (tuple(lengths), *extra), meta)
