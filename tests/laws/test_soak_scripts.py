@@ -51,7 +51,8 @@ def test_many_chunks(tmp_path):
             found[contestant, 400][what] - found[contestant, 100][what]
             for contestant in ("dask", "SumUDF")
         )
-        assert 0 < ours <= 1.5 * dask
+        assert min(line[what] for line in lines) > 0
+        assert ours <= 1.5 * dask  # a heartbeat has more bytes than these chunks of ours
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the use of memory from /proc")

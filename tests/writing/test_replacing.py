@@ -15,6 +15,7 @@ from udfdask.io import Variable, write_npz
 from udfdask.udfs import RecordUDF
 from udfdask.writing import NPZ, ZARR, check_target, replacing
 from udfdask.writing.renaming import exchange, rename_to_free
+from udfdask.writing.scratch import clean_up, scratch_for, scratch_prefix
 from writers import hidden, read, write
 
 unix = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL, and no fork")
@@ -242,3 +243,37 @@ def test_names_that_are_taken_are_not_renamed_to(tmp_path, monkeypatch):
         assert (tmp_path / "b").read_text() == "b"
         rename_to_free(tmp_path / "a", tmp_path / f"c{how}")
         assert (tmp_path / f"c{how}").read_text() == "a"
+
+
+def test_what_a_late_task_wrote_is_removed(tmp_path):
+    """A thread of a run that failed may write once more after its folder has been removed."""
+    path = tmp_path / "out"
+    late = tmp_path / f"{scratch_prefix(path)}0123abcd"
+    (late / "new" / "c").mkdir(parents=True)
+    (late / "new" / "c" / "0").write_bytes(b"late")
+    with scratch_for(path) as alive:
+        (alive / "new").write_bytes(b"alive")
+        clean_up(path)
+        assert not late.exists()
+        assert (alive / "new").read_bytes() == b"alive"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_a_lock_may_belong_to_a_writer(tmp_path, monkeypatch):
+    """If another writer takes it for a leftover at this moment, the first one makes another."""
+    path = tmp_path / "out"
+    made = []
+    mkdir = Path.mkdir
+
+    def mkdir_slowly(folder, *args, **kwargs):
+        mkdir(folder, *args, **kwargs)
+        made.append(folder)
+        if len(made) == 1:
+            clean_up(path)  # as another process would between these two steps
+            assert not folder.exists()
+
+    monkeypatch.setattr(Path, "mkdir", mkdir_slowly)
+    with scratch_for(path) as folder:
+        assert made == [made[0], folder]
+        assert folder.is_dir()
+    assert list(tmp_path.iterdir()) == []

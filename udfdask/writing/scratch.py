@@ -88,9 +88,9 @@ def _make(target: Path) -> tuple[Path, int]:
         folder = target.with_name(f"{scratch_prefix(target)}{uuid.uuid4().hex[:8]}")
         folder.mkdir()
         try:
-            lock = os.open(folder / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-        except FileNotFoundError:
-            continue  # another writer removed it as a leftover
+            lock = _new_lock(folder)
+        except (FileNotFoundError, FileExistsError):
+            continue  # another writer took it for a leftover
         except OSError:
             folder.rmdir()
             raise
@@ -103,6 +103,11 @@ def _make(target: Path) -> tuple[Path, int]:
         os.close(lock)
 
 
+def _new_lock(folder: Path) -> int:
+    """Make the lock file of a folder, and open it."""
+    return os.open(folder / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+
+
 def _entries(target: Path) -> list[Path]:
     """Return all hidden files and folders of writers to a target."""
     prefix = scratch_prefix(target)
@@ -111,14 +116,18 @@ def _entries(target: Path) -> list[Path]:
 
 
 def _lock_of_dead(folder: Path) -> int | None:
-    """Return the lock of a dead writer's folder; None if the writer is alive or left no lock."""
+    """Return the lock of a dead writer's folder; None if the writer is alive."""
     if fcntl is None:
         return None
     try:
-        lock = os.open(folder / _LOCK, os.O_RDWR)
+        try:
+            lock = os.open(folder / _LOCK, os.O_RDWR)
+        except FileNotFoundError:
+            # The writer died before it made the lock, or a task of a run that failed wrote once
+            # more after the folder had been removed. If the writer is about to make its lock, it
+            # finds this one, and makes another folder.
+            lock = _new_lock(folder)
     except OSError:
-        with contextlib.suppress(OSError):
-            folder.rmdir()  # the writer died before it wrote anything
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
