@@ -155,3 +155,10 @@ def worker_memory() -> int | None:
     if limit.exists() and (text := limit.read_text().strip()).isdigit():
         total = min(total, int(text))
     return int(total) // (os.cpu_count() or 1)
+
+
+def worker_threads_setting(number: int) -> str:
+    """Return the argument of `dask.config.set` with which `worker_threads` is this number."""
+    if _get("worker-threads") is not None:  # it has priority over num_workers
+        return repr({"udfdask.worker-threads": number})
+    return f"num_workers={number}"

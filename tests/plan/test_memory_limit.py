@@ -73,6 +73,12 @@ def refused(array, udfs, limit, **options):
     return str(caught.value)
 
 
+def remedies_of(message):
+    found = re.findall(r"with (.+?) \([\d.]+ \wiB\)", message.partition("it fits ")[2])
+    assert found, message
+    return found
+
+
 def follow(remedy, array, udfs, limit):
     """Do what a remedy says, word for word."""
     if found := re.fullmatch(r"dask\.config\.set\(num_workers=(\d+)\)", remedy):
@@ -102,10 +108,37 @@ def test_each_remedy_makes_the_run_fit(run):
     limit = int(share * needed(array, udfs))
     message = refused(array, udfs, limit)
     assert re.search(expected, message), message
-    remedies = re.findall(r"with (.+?) \([\d.]+ \wiB\)", message.partition("it fits ")[2])
-    assert remedies, message
-    for remedy in remedies:
+    for remedy in remedies_of(message):
         follow(remedy, array, udfs, limit)
+
+
+@pytest.mark.parametrize("merge_small", ["64 MiB", "16 MiB"])
+def test_small_chunks_would_be_joined_again(merge_small):
+    """Smaller chunks fit only without `merge_small`, and the message says both."""
+    array, udfs = data(8, 8), [in_float()]
+    limit = needed(array, udfs, merge_small=merge_small) // 4
+    remedies = remedies_of(refused(array, udfs, limit, merge_small=merge_small))
+    assert any("chunk" in remedy for remedy in remedies), remedies
+    for remedy in remedies:
+        free = remedy.removeprefix("no merge_small").removeprefix(" and ")
+        assert free != remedy or "chunk" not in remedy
+        if free and free != remedy:
+            follow(free, array, udfs, limit)
+
+
+def test_the_setting_of_threads_that_has_priority():
+    """With `udfdask.worker-threads`, another `num_workers` would change nothing."""
+    array, limit = data(16), int(0.6 * needed(data(16), SumUDF()))
+    with dask.config.set({"udfdask.worker-threads": 2}):
+        remedies = remedies_of(refused(array, SumUDF(), limit))
+        assert "dask.config.set({'udfdask.worker-threads': 1})" in remedies
+        with dask.config.set({"udfdask.worker-threads": 1}):
+            ud.run_udf(array, SumUDF(), max_memory=limit)
+
+
+def test_a_run_without_chunks_has_one_thread():
+    empty = np.zeros((32, 64), bool)
+    assert " in a process with 1 thread (" in refused(data(1, 32), SumUDF(), 1, roi=empty)
 
 
 def test_the_limit_is_what_explain_says():
@@ -150,6 +183,7 @@ def test_setting_of_the_threads_of_a_worker():
         ),
         (2.5, ud.ArgumentTypeError, "max_memory must be a number of bytes"),
         ("much", ud.ArgumentValueError, "max_memory='much' is not a size"),
+        (" ", ud.ArgumentValueError, "max_memory=' ' is not a size"),
         (0, ud.ArgumentValueError, "max_memory must be at least 1 byte, not 0"),
     ],
 )

@@ -48,7 +48,7 @@ def check_memory(
         return
     dense = ", if the sparse data were dense," if predicted.is_bound else ","
     raise MemoryLimitError(
-        f"the run needs {_needs(memory, min(threads, predicted.tasks))}{dense} more than "
+        f"the run needs {_needs(memory, max(1, min(threads, predicted.tasks)))}{dense} more than "
         f"max_memory={max_memory!r}: {search.advice(plan, predicted)}"
     )
 
@@ -115,7 +115,7 @@ class _Search:
         for threads in range(min(self.threads, predicted.tasks) - 1, 0, -1):
             size = predicted.in_process(threads).total
             if size <= self.limit:
-                yield f"dask.config.set(num_workers={threads})", size
+                yield f"dask.config.set({config.worker_threads_setting(threads)})", size
                 break
         fan_ins = [udf.merge.fan_in or math.inf for udf in plan.recipe.udfs if udf.has_reduced]
         for split_every in (4, 2):
@@ -142,15 +142,19 @@ class _Search:
             tried.add(nav)
             chunks = (*nav, *(-1 for _ in shape.sig))
             array = self.array.rechunk(chunks)
-            other = self.plan_other(array, self.udfs, merge_small=None)
+            other, also = self.plan_other(array, self.udfs), ""
+            if other.joined is not None:  # they would be joined again
+                other = self.plan_other(array, self.udfs, merge_small=None)
+                also = "no merge_small and "
             size = self.predict(other, array).in_process(self.threads).total
             if size <= self.limit:
-                yield f"array.rechunk({chunks})", size
+                yield f"{also}array.rechunk({chunks})", size
                 return
             # a rechunk loads the chunks as they are now, and cuts them
             made = predict_memory(other.recipe).in_process(self.threads).total
             if made <= self.limit:
-                yield f"chunks={chunks} where the array is made or the file is opened", made
+                text = f"chunks={chunks} where the array is made or the file is opened"
+                yield also + text, made
                 return
 
     def _fitting(self, text: str, array: GraphArray, **changes: Any) -> Iterator[Remedy]:

@@ -17,6 +17,8 @@ def parse_size(value: Any, name: str, example: str) -> int:
             f"{name} must be a number of bytes or a text such as {example!r}, not {value!r}"
         )
     try:
+        if isinstance(value, str) and not value.strip():
+            raise ValueError("an empty text")  # dask reads it as 1 byte
         size = parse_bytes(value if isinstance(value, str) else int(value))
     except (ValueError, OverflowError) as error:
         raise ArgumentValueError(
