@@ -6,6 +6,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from dask.array.core import Array as GraphArray
 
 import udfdask as ud
 from making import make
@@ -134,6 +135,22 @@ def test_the_setting_of_threads_that_has_priority():
         assert "dask.config.set({'udfdask.worker-threads': 1})" in remedies
         with dask.config.set({"udfdask.worker-threads": 1}):
             ud.run_udf(array, SumUDF(), max_memory=limit)
+
+
+def test_chunks_that_do_not_fit_are_not_made(monkeypatch):
+    """A rechunk lists a task for each frame of a scan; it took 8 s for a scan of 256 x 256."""
+    made, rechunk = [], GraphArray.rechunk
+
+    def counted(self, *args, **kwargs):
+        made.append(args)
+        return rechunk(self, *args, **kwargs)
+
+    monkeypatch.setattr(GraphArray, "rechunk", counted)
+    refused(data(16), SumUDF(), 1)
+    assert made == []
+    remedies = remedies_of(refused(data(), in_float(), int(0.3 * needed(data(), in_float()))))
+    assert any("chunk" in remedy for remedy in remedies)
+    assert len(made) == 1
 
 
 def test_a_run_without_chunks_has_one_thread():

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dask.array.core import Array as GraphArray
+from dask.array.core import normalize_chunks
+from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
 from udfdask import config
@@ -141,21 +143,30 @@ class _Search:
                 continue
             tried.add(nav)
             chunks = (*nav, *(-1 for _ in shape.sig))
-            array = self.array.rechunk(chunks)
+            array = self._with_chunks(chunks)
             other, also = self.plan_other(array, self.udfs), ""
             if other.joined is not None:  # they would be joined again
                 other = self.plan_other(array, self.udfs, merge_small=None)
                 also = "no merge_small and "
-            size = self.predict(other, array).in_process(self.threads).total
+            made = predict_memory(other.recipe).in_process(self.threads).total
+            if made > self.limit:
+                continue
+            # a rechunk loads the chunks as they are now, and cuts them
+            size = self.predict(other, self.array.rechunk(chunks)).in_process(self.threads).total
             if size <= self.limit:
                 yield f"{also}array.rechunk({chunks})", size
-                return
-            # a rechunk loads the chunks as they are now, and cuts them
-            made = predict_memory(other.recipe).in_process(self.threads).total
-            if made <= self.limit:
+            else:
                 text = f"chunks={chunks} where the array is made or the file is opened"
                 yield also + text, made
-                return
+            return
+
+    def _with_chunks(self, chunks: tuple[int, ...]) -> GraphArray:
+        """Return an array with other chunks and no tasks: a rechunk lists many."""
+        array = self.array
+        sizes = normalize_chunks(chunks, array.shape, dtype=array.dtype)
+        name = f"chunks-of-{array.name}"
+        graph = HighLevelGraph({name: {}}, {name: set()})
+        return GraphArray(graph, name, sizes, meta=array._meta)
 
     def _fitting(self, text: str, array: GraphArray, **changes: Any) -> Iterator[Remedy]:
         """Yield a remedy if the run fits with it."""
