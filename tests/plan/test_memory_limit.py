@@ -137,6 +137,30 @@ def test_the_setting_of_threads_that_has_priority():
             ud.run_udf(array, SumUDF(), max_memory=limit)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_chunks_of_the_source_with_copies_while_it_is_loaded(share):
+    """Data that are converted or decoded need more than their blocks, with any chunks."""
+
+    class File:
+        shape, dtype, ndim, chunks = (128, 64, 64, 64), np.dtype("uint16"), 4, (8, 64, 64, 64)
+
+        def __getitem__(self, index):
+            raise AssertionError("a plan reads no data")
+
+    def converted(rows):
+        return data(rows, 128 // rows).astype("float64") * 2
+
+    def read(rows):
+        return da.from_array(File(), chunks=(rows, 64, 64, 64), meta=np.empty((0,) * 4, "uint16"))
+
+    for make_array in (converted, read):
+        limit = int(share * needed(make_array(32), SumUDF()))
+        message = refused(make_array(32), SumUDF(), limit)
+        rows = re.search(r"chunks=\((\d+), 64, -1, -1\) where the array is made", message)
+        assert rows, message
+        ud.run_udf(make_array(int(rows[1])), SumUDF(), max_memory=limit)
+
+
 def test_chunks_that_do_not_fit_are_not_made(monkeypatch):
     """A rechunk lists a task for each frame of a scan; it took 8 s for a scan of 256 x 256."""
     made, rechunk = [], GraphArray.rechunk

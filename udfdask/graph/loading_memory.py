@@ -44,15 +44,18 @@ def loading_memory(array: GraphArray, plan: Plan) -> LoadingMemory:
     return LoadingMemory() if plan.joined else _from_tasks(array, plan.recipe)
 
 
-def loading_memory_of_layers(array: GraphArray) -> LoadingMemory | None:
-    """Return the same if the layers alone say it, which takes no time; else None."""
+def loading_memory_of_layers(array: GraphArray, share: float = 1) -> LoadingMemory | None:
+    """Return the same if the layers alone say it, which takes no time; else None.
+
+    With `share`, as if the array had been made with blocks of this share of their size.
+    """
     if blocks_in_memory(array) is not None:
         return LoadingMemory(in_memory=True)
     graph = array.dask
-    sizes = _sizes(graph)
+    sizes = {name: math.ceil(size * share) for name, size in _sizes(graph).items()}
     if all(described_layer(graph.layers[name]) for name in _arrays_below(graph, array.name, sizes)):
         depends = {name: [d for d in graph.dependencies[name] if sizes[d]] for name in sizes}
-        extras = {name: _source_bytes(graph, name) for name in sizes}
+        extras = {name: _source_bytes(graph, name, size) for name, size in sizes.items()}
         loads = _Loads(depends, sizes.__getitem__, extras.__getitem__, lambda name: False)
         block = sizes[array.name]
         # the blocks of a chunk are loaded one after another
@@ -145,8 +148,11 @@ class _Loads:
         return list(order)
 
 
-def _source_bytes(graph: HighLevelGraph, name: str) -> int:
-    """Return what a layer needs while it reads a block from a file or store, beyond the block."""
+def _source_bytes(graph: HighLevelGraph, name: str, block: int) -> int:
+    """Return what a layer needs while it reads a block from a file or store, beyond the block.
+
+    `block` is the size of the block in bytes.
+    """
     layer = described_layer(graph.layers[name])
     if layer is None:
         return 0
@@ -156,7 +162,6 @@ def _source_bytes(graph: HighLevelGraph, name: str) -> int:
             holder := graph.layers.get(key[0] if isinstance(key, tuple) else key)
         ):
             sources.extend(_values_of(holder))
-    block = _block_bytes(graph.layers[name])
     return max((decoding_bytes(source, block) for source in sources), default=0)
 
 
@@ -203,7 +208,8 @@ def _from_tasks(array: GraphArray, recipe: Recipe) -> LoadingMemory:
     # a slice of less than half a block is a copy; tasks of a layer without blocks are parts of one
     views = {n for n in sizes if not sizes[n] or sizes.get(slices.get(n, n), 0) < 2 * sizes[n]}
     views = {n for n in views if n in slices or not sizes[n]}
-    extras = {name: _source_bytes(array.dask, name) for name in sizes}
+    blocks = _sizes(array.dask)
+    extras = {name: _source_bytes(array.dask, name, size) for name, size in blocks.items()}
     loads = _Loads(
         depends,
         lambda key: sizes.get(_layer_of(key), 0),

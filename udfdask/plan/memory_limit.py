@@ -148,7 +148,7 @@ class _Search:
             if other.joined is not None:  # they would be joined again
                 other = self.plan_other(array, self.udfs, merge_small=None)
                 also = "no merge_small and "
-            made = predict_memory(other.recipe).in_process(self.threads).total
+            made = self._size_if_made(other, array)
             if made > self.limit:
                 continue
             # a rechunk loads the chunks as they are now, and cuts them
@@ -159,6 +159,13 @@ class _Search:
                 text = f"chunks={chunks} where the array is made or the file is opened"
                 yield also + text, made
             return
+
+    def _size_if_made(self, plan: Plan, array: GraphArray) -> int:
+        """Return the memory if the data had the chunks of `array` from the start."""
+        block, before = (math.prod(map(max, a.chunks)) for a in (array, self.array))
+        share = block / max(1, before)
+        loading = None if self.loading is None else self.loading(self.array, plan, share=share)
+        return predict_memory(plan.recipe, loading=loading).in_process(self.threads).total
 
     def _with_chunks(self, chunks: tuple[int, ...]) -> GraphArray:
         """Return an array with other chunks and no tasks: a rechunk lists many."""

@@ -7,9 +7,9 @@ prints its text.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from dask.array.core import Array as GraphArray
@@ -73,8 +73,15 @@ class Plan:
         return tokenize_value((self.array_name, self.recipe, self.aux, self.second_pass))
 
 
-FindLoading = Callable[[GraphArray, "Plan"], "LoadingMemory | None"]
-"""A function that returns what loading a chunk of an array needs."""
+class FindLoading(Protocol):
+    """A function that returns what loading a chunk of an array needs; None if it is not known.
+
+    With `share`, as if the array had been made with blocks of this share of their size.
+    """
+
+    def __call__(
+        self, array: GraphArray, plan: Plan, *, share: float | None = None
+    ) -> LoadingMemory | None: ...
 
 
 def make_plan(

@@ -198,10 +198,18 @@ def make_results(plan: Plan, array: da.Array) -> tuple[Result, ...]:
     )
 
 
-def _loading(array: da.Array, plan: Plan, *, quickly: bool = False) -> LoadingMemory | None:
-    """Return what loading a chunk needs; None if `quickly` and it takes time to find out."""
+def _loading(
+    array: da.Array, plan: Plan, *, quickly: bool = False, share: float | None = None
+) -> LoadingMemory | None:
+    """Return what loading a chunk needs; None if `quickly` and it takes time to find out.
+
+    With `share`, as if the array had been made with blocks of this share of their size; None if
+    that cannot be known.
+    """
     from udfdask.graph.loading_memory import loading_memory, loading_memory_of_layers
 
+    if share is not None:
+        return loading_memory_of_layers(array, share)
     if quickly and plan.recipe.grid.n_chunks > _FEW_CHUNKS:
         return loading_memory_of_layers(array)
     return loading_memory(array, plan)
