@@ -189,3 +189,18 @@ def test_a_computation_finds_out_what_takes_no_time():
     assert [("not counted" in r.explain().text) for r in done] == [False, True, False]
     assert done[2].explain().text == before
     assert done[0].explain().text == ud.run_udf(x + 1, SumUDF()).explain().text
+
+
+@pytest.mark.parametrize("kind", ["a region", "a rechunk"])
+def test_a_computation_of_few_chunks_does_not_list_many_blocks(kind, monkeypatch):
+    """Listing 10,000 blocks takes longer than dask needs to leave out all but one."""
+    x = da.zeros((100, 4, 4), chunks=(1, 4, 4))
+    roi = np.arange(100) == 3
+    array, roi = (x[:, 1:], roi) if kind == "a region" else (x.rechunk((50, 4, 4)), None)
+    result = ud.run_udf(array, SumUDF(), roi=roi)
+    asked = ud.run_udf(array, SumUDF(), roi=roi)
+    asked.explain()
+    monkeypatch.setattr("udfdask.graph.loading_memory._from_tasks", None)
+    done = result.compute(scheduler="synchronous")
+    assert "not counted: copies while data are loaded" in str(done.explain())
+    assert "not counted" not in str(asked.explain())

@@ -63,6 +63,13 @@ def loading_memory_of_layers(array: GraphArray, share: float = 1) -> LoadingMemo
     return None
 
 
+def blocks_of_layers(array: GraphArray) -> int:
+    """Return the number of blocks of the layer of an array that has most of them."""
+    about = (getattr(layer, "collection_annotations", None) for layer in array.dask.layers.values())
+    chunks = [found["chunks"] for found in about if found and found.get("chunks")]
+    return max((math.prod(map(len, one)) for one in (array.chunks, *chunks)), default=1)
+
+
 def _sizes(graph: HighLevelGraph) -> dict[str, int]:
     """Return the size of the largest block of each layer."""
     return {name: _block_bytes(layer) for name, layer in graph.layers.items()}

@@ -16,14 +16,15 @@ def parse_size(value: Any, name: str, example: str) -> int:
         raise ArgumentTypeError(
             f"{name} must be a number of bytes or a text such as {example!r}, not {value!r}"
         )
+    no_size = (
+        f"{name}={value!r} is not a size: write a number of bytes or a text such as {example!r}"
+    )
+    if isinstance(value, str) and not value.strip():  # dask reads it as 1 byte
+        raise ArgumentValueError(no_size)
     try:
-        if isinstance(value, str) and not value.strip():
-            raise ValueError("an empty text")  # dask reads it as 1 byte
         size = parse_bytes(value if isinstance(value, str) else int(value))
     except (ValueError, OverflowError) as error:
-        raise ArgumentValueError(
-            f"{name}={value!r} is not a size: write a number of bytes or a text such as {example!r}"
-        ) from error
+        raise ArgumentValueError(no_size) from error
     if size < 1:
         raise ArgumentValueError(f"{name} must be at least 1 byte, not {value!r}")
     return int(size)

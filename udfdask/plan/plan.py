@@ -81,7 +81,8 @@ class FindLoading(Protocol):
 
     def __call__(
         self, array: GraphArray, plan: Plan, *, share: float | None = None
-    ) -> LoadingMemory | None: ...
+    ) -> LoadingMemory | None:
+        """Return the memory in bytes."""
 
 
 def make_plan(

@@ -26,7 +26,7 @@ __all__ = ["compute", "explain", "persist", "run_udf"]
 if TYPE_CHECKING:
     from udfdask.plan.memory import LoadingMemory
 
-_FEW_CHUNKS = 64
+_FEW_BLOCKS = 64
 """Looking at the tasks that load this number of chunks takes a few milliseconds."""
 
 
@@ -206,11 +206,16 @@ def _loading(
     With `share`, as if the array had been made with blocks of this share of their size; None if
     that cannot be known.
     """
-    from udfdask.graph.loading_memory import loading_memory, loading_memory_of_layers
+    from udfdask.graph.loading_memory import (
+        blocks_of_layers,
+        loading_memory,
+        loading_memory_of_layers,
+    )
 
     if share is not None:
         return loading_memory_of_layers(array, share)
-    if quickly and plan.recipe.grid.n_chunks > _FEW_CHUNKS:
+    # with a region, or after a rechunk, few chunks can have many blocks below them
+    if quickly and blocks_of_layers(array) > _FEW_BLOCKS:
         return loading_memory_of_layers(array)
     return loading_memory(array, plan)
 
