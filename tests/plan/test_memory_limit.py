@@ -205,6 +205,18 @@ def test_results_that_are_too_large():
     )
 
 
+def test_a_udf_that_takes_only_the_full_scan():
+    """The user gets the message about memory, not an error about a scan that nobody has."""
+
+    def get_result_buffers(self):
+        if tuple(self.meta.dataset_shape.nav) != (32, 64):
+            raise ValueError("the reference has another shape than the scan")
+        return {"v": self.buffer(kind="nav", extra_shape=(5000,))}
+
+    udf = make({}, process_frame=lambda s, f: None, get_result_buffers=get_result_buffers)()
+    assert "and no smaller chunks would fit" in refused(data(1, 32), udf, "20 MB")
+
+
 def test_setting_of_the_threads_of_a_worker():
     x = data()
     limit = needed(x, SumUDF())

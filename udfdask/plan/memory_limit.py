@@ -103,7 +103,10 @@ class _Search:
             return None  # these have the shape of the scan
         rows = grid.shape[0] // 2
         while rows:
-            size = self._size(self.array[:rows], self.udfs)
+            try:
+                size = self._size(self.array[:rows], self.udfs)
+            except Exception:  # noqa: BLE001, a UDF of the user refuses this shape
+                return None
             if size <= self.limit:
                 return f"array[:{rows}]", size
             rows //= 2
