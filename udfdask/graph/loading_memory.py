@@ -205,7 +205,8 @@ def _from_tasks(array: GraphArray, recipe: Recipe) -> LoadingMemory:
     """Return the memory for loading, where some blocks may be needed by several chunks."""
     # the graph caches the answer; a new one, so that the user's graph does not keep it in memory
     graph = HighLevelGraph(array.dask.layers, array.dask.dependencies)
-    depends = graph.get_all_dependencies()
+    # a block that a cluster holds seems to need itself: its future has the same key
+    depends = {key: needs - {key} for key, needs in graph.get_all_dependencies().items()}
     slices = _slicing_layers(array.dask)
     # dask reads only the slice from a file or store
     sizes = {
