@@ -104,7 +104,8 @@ class JournalError(UDFError, ValueError):
     """A journal belongs to another run, is damaged, or is used by another process."""
 
 
-class MemoryLimitError(UDFError, MemoryError):
+# MemoryError comes first: it is made in its own way, which distributed needs to send the error
+class MemoryLimitError(MemoryError, UDFError):
     """A run would need more memory than its `max_memory=`; the message says what would fit."""
 
 
