@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import udf_zoo
 import udfdask as ud
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.graph.dask_internals import LazyLayer
+from udfdask.graph.dask_internals.layers import LazyLayer
 from udfdask.graph.task_keys import BlockKeys, MergedRowKeys, NumberedKeys, SameKeys
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, SumSigUDF, SumUDF

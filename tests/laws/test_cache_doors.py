@@ -11,6 +11,7 @@ import pytest
 
 import udf_zoo as zoo
 import udfdask as ud
+import udfdask.chunk.run_chunk as run_chunk_module
 from cache_cases import computed, records, without_cache
 from journal_cases import assert_equal, data, loads
 from udfdask.records import writer
@@ -210,13 +211,13 @@ def test_the_command_keeps_results(tmp_path, monkeypatch):
     from commands import call
 
     np.save(tmp_path / "a.npy", np.arange(960, dtype="u2").reshape(8, 10, 3, 4))
-    run_chunk, n_runs = ud.graph.chunk_layers.run_chunk, Counter()
+    run_chunk, n_runs = run_chunk_module.run_chunk, Counter()
 
     def counted(*args, **kwargs):
         n_runs["chunks"] += 1
         return run_chunk(*args, **kwargs)
 
-    monkeypatch.setattr(ud.graph.chunk_layers, "run_chunk", counted)
+    monkeypatch.setattr(run_chunk_module, "run_chunk", counted)
     command = ["run", tmp_path / "a.npy", "--chunks", "2,5,3,4", "--cache", tmp_path / "cache"]
     call(*command, "--udf", "sum", "--scheduler", "threads")
     assert n_runs["chunks"] == 8

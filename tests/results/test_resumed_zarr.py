@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+import udfdask.chunk.run_chunk as run_chunk_module
 from commands import call
 from journal_cases import data, loads, stop_after
 from udfdask.udfs import CoMUDF, StdDevUDF
@@ -68,7 +69,7 @@ def test_the_command_goes_on(tmp_path, monkeypatch):
     command = ["run", tmp_path / "a.npy", "--chunks", "2,5,3,4", "--udf", "sumsig", "--udf", "sum"]
     out, journal = tmp_path / "a.zarr", tmp_path / "a.zarr.journal"
     call(*command, "--out", tmp_path / "expected.zarr")
-    run_chunk, n_runs = ud.graph.chunk_layers.run_chunk, []
+    run_chunk, n_runs = run_chunk_module.run_chunk, []
 
     def failing(*args, **kwargs):
         n_runs.append(None)
@@ -76,7 +77,7 @@ def test_the_command_goes_on(tmp_path, monkeypatch):
             raise OSError("power failure")
         return run_chunk(*args, **kwargs)
 
-    monkeypatch.setattr(ud.graph.chunk_layers, "run_chunk", failing)
+    monkeypatch.setattr(run_chunk_module, "run_chunk", failing)
     resume = ["--out", out, "--resume", "--scheduler", "synchronous"]
     assert "power failure" in call(*command, *resume, code=1)
     assert journal.is_dir()

@@ -31,6 +31,10 @@ class Partial:
         return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.aux.values()))
 
 
+Partials = tuple[Partial | None, ...]
+"""The partial result of each UDF of a run over one chunk; None if another group of UDFs has it."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Finalized:
     """The results of one UDF after `get_results`."""

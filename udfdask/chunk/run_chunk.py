@@ -9,10 +9,10 @@ from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.convert import in_backend
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.table import backend_of
-from udfdask.chunk.device_context import chunk_device, merge_device
+from udfdask.chunk.device_context import chunk_device
 from udfdask.chunk.frames.open_source import source_of
 from udfdask.chunk.frames.source import FrameSource, signal_windows
-from udfdask.chunk.partial_result import Partial
+from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.chunk.process import process, process_signal_chunk
 from udfdask.chunk.udf_instance import Instance, limit_threads
 from udfdask.errors import ArgumentTypeError, UDFError
@@ -23,9 +23,6 @@ from udfdask.types import AnyArray
 from udfdask.udf.aux_data import block_of, rows_of_block
 from udfdask.udf.base import overrides
 from udfdask.udf.params import TaskData
-
-Partials = tuple[Partial | None, ...]
-"""The partial result of each UDF of a run over one chunk; None if another group of UDFs has it."""
 
 _shared = OncePerProcess(16)
 """What `get_shared_task_data` returned, by run, number of the UDF and array backend."""
@@ -102,51 +99,6 @@ def _run(
         work(instances, source)
         partials = {instance.number: _end(instance) for instance in instances}
         return tuple(partials.get(number) for number in range(len(recipe.udfs)))
-
-
-def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Partials]) -> Partials:
-    """Return the partial results over a whole chunk from those over its signal chunks, in order.
-
-    Nav and single buffers are added up, sig buffers are put next to each other. This is right for
-    UDFs that promise `adds_signal_parts`.
-    """
-    recipe = recipe.now
-    with merge_device(recipe):
-        return tuple(
-            _join(recipe, number, chunk, [part[number] for part in parts])
-            for number in range(len(recipe.udfs))
-        )
-
-
-def _join(
-    recipe: Recipe, number: int, chunk: int, parts: Sequence[Partial | None]
-) -> Partial | None:
-    """Return the partial result of a UDF over a whole chunk; None if another group has it."""
-    from udfdask.kernels.overflow import add_exactly  # few runs have a task per signal chunk
-
-    ours = [part for part in parts if part is not None]
-    if not ours:
-        return None
-    n_rows, sig = recipe.grid.count(chunk), recipe.shape.sig
-    arrays = {}
-    for name, spec in recipe.udfs[number].allocated.items():
-        joined = spec.allocate(n_rows, sig, recipe.merge_backend(number))
-        for window, part in zip(signal_windows(recipe.sig_chunks), ours, strict=True):
-            if spec.kind == "sig":
-                joined[window] = part.arrays[name]
-            else:
-                add_exactly(joined, part.arrays[name])
-        arrays[name] = joined
-    looked_beyond = any(part.looked_beyond for part in ours)
-    return Partial(arrays, chunk, chunk + 1, ours[0].aux, looked_beyond)
-
-
-def join_groups(groups: Sequence[Partials]) -> Partials:
-    """Return the partial results of all UDFs over a chunk from those of each group."""
-    return tuple(
-        next((partial for partial in partials if partial is not None), None)
-        for partials in zip(*groups, strict=True)
-    )
 
 
 def _aux_rows(

@@ -32,7 +32,8 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.chunk.partial_result import Partial
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkTasks
 from udfdask.graph.chunk_tasks import add_chunks, add_chunks_of_all_groups
-from udfdask.graph.dask_internals import OutputTask, Task, TaskRef, optimized
+from udfdask.graph.dask_internals.running import optimized
+from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.merge_tasks import add_finalize, add_merges, add_parts
 from udfdask.graph.result_tasks import ResultTasks, layers_of

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
-from udfdask.chunk.run_chunk import Partials, run_chunk, run_part
-from udfdask.graph.dask_internals import BlockLayer, ListedTasks, OutputTask, Task, TaskRef
+from udfdask.chunk.partial_result import Partials
+from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks
+from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
 from udfdask.graph.task_keys import BlockKeys, Key
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
@@ -135,6 +136,8 @@ def _run_block(
     The chunk and its bounds follow from the index and the runs of equal chunks in `recipe.grid`:
     neither tasks nor recipe grow with the scan.
     """
+    from udfdask.chunk.run_chunk import run_chunk, run_part  # clients of clusters run no chunk
+
     recipe = recipe.now
     n_nav = len(recipe.grid.shape)
     chunk = recipe.grid.chunk_at(index[:n_nav])
@@ -158,6 +161,7 @@ def run_blocks(
     records: ChunkRecords | None = None,
 ) -> Any:
     """Run a chunk of several blocks, one per signal chunk."""
+    from udfdask.chunk.run_chunk import run_chunk
 
     def run(group: Group | None) -> Partials:
         return run_chunk(recipe, chunk, blocks, aux, group)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from udfdask.chunk.run_chunk import join_groups, join_parts
+from udfdask.chunk.join_parts import join_groups, join_parts
 from udfdask.graph.chunk_layers import (
     ChunkBlockwise,
     ChunkLayerInfo,
@@ -15,14 +15,8 @@ from udfdask.graph.chunk_layers import (
     optional_arguments,
     run_blocks,
 )
-from udfdask.graph.dask_internals import (
-    GraphArray,
-    List,
-    OutputTask,
-    Task,
-    TaskRef,
-    blocks_in_memory,
-)
+from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
+from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.task_keys import Key, NumberedKeys, layers_of_keys
 from udfdask.plan.device_groups import Group

@@ -18,11 +18,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentValueError
-from udfdask.graph.dask_internals import (
-    described_layer,
-    described_task,
-    listed_tasks,
-)
+from udfdask.graph.dask_internals.contents import described_layer, described_task, listed_tasks
 from udfdask.graph.file_status import FileStatus, status_of
 from udfdask.graph.input_files import named_file
 from udfdask.graph.packed_recipe import PackedRecipe

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.graph.dask_internals import task_contents
+from udfdask.graph.dask_internals.contents import task_contents
 
 MAX_DEPTH = 12
 """Depth to which objects inside of objects are searched: xarray wraps a file name six times."""

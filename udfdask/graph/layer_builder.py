@@ -8,7 +8,9 @@ from typing import Any
 
 import dask.array as da
 
-from udfdask.graph.dask_internals import LazyLayer, Task, TaskRef, loaded_again
+from udfdask.graph.dask_internals.arrays import loaded_again
+from udfdask.graph.dask_internals.layers import LazyLayer
+from udfdask.graph.dask_internals.tasks import Task, TaskRef
 from udfdask.graph.packed_recipe import pack_if_small
 from udfdask.graph.shared_recipe import shared_recipe
 from udfdask.graph.task_keys import Key

@@ -15,9 +15,8 @@ from typing import Any
 
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.graph.dask_internals import (
-    GraphArray,
-    blocks_in_memory,
+from udfdask.graph.dask_internals.arrays import GraphArray, blocks_in_memory
+from udfdask.graph.dask_internals.contents import (
     described_layer,
     described_task,
     reads_slices,

@@ -8,9 +8,8 @@ from typing import Any
 
 from dask.sizeof import sizeof
 
-from udfdask.chunk.partial_result import Finalized, Partial
-from udfdask.chunk.run_chunk import Partials
-from udfdask.graph.dask_internals import List, OutputTask, Task, TaskRef
+from udfdask.chunk.partial_result import Finalized, Partial, Partials
+from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.task_keys import Key, MergedRowKeys, NumberedKeys, SameKeys, layers_of_keys
 from udfdask.merge.finalize import finalize

@@ -13,18 +13,13 @@ from typing import Any
 
 from dask.highlevelgraph import HighLevelGraph
 
-from udfdask.chunk.partial_result import Partial
-from udfdask.chunk.run_chunk import Partials, join_parts
+from udfdask.chunk.join_parts import join_parts
+from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.graph.chunk_layers import ChunkBlockwise, ChunkLayerInfo, ChunkTasks
-from udfdask.graph.dask_internals import (
-    GraphArray,
-    OutputTask,
-    PerBlock,
-    TaskLayer,
-    in_one_layer,
-    needed_tasks,
-    optimized_together,
-)
+from udfdask.graph.dask_internals.arrays import GraphArray
+from udfdask.graph.dask_internals.layers import PerBlock, TaskLayer, in_one_layer
+from udfdask.graph.dask_internals.running import optimized_together
+from udfdask.graph.dask_internals.tasks import OutputTask, needed_tasks
 from udfdask.graph.layer_builder import layer_name
 from udfdask.graph.result_tasks import layers_of
 from udfdask.graph.task_keys import Key

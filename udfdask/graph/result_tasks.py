@@ -18,7 +18,9 @@ from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.tiling import without_caches
 from udfdask.graph.block_tasks import NavBlocks, list_nav_blocks, list_only_block
-from udfdask.graph.dask_internals import LazyLayer, TaskLayer, TaskRef, make_array
+from udfdask.graph.dask_internals.arrays import make_array
+from udfdask.graph.dask_internals.layers import LazyLayer, TaskLayer
+from udfdask.graph.dask_internals.tasks import TaskRef
 from udfdask.graph.task_keys import Key, layers_of_keys
 from udfdask.merge.result_blocks import (
     assemble,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from udfdask.graph.dask_internals import graph_array
+from udfdask.graph.dask_internals.arrays import graph_array
 from udfdask.graph.input_files import data_files
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF

@@ -24,7 +24,9 @@ from dask.sizeof import sizeof
 from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.backends.table import backend_of
-from udfdask.graph.dask_internals import List, ListedTasks, OutputTask, Task, TaskRef, graph_array
+from udfdask.graph.dask_internals.arrays import graph_array
+from udfdask.graph.dask_internals.layers import ListedTasks
+from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
 from udfdask.graph.task_keys import Key
 from udfdask.plan.recipe import CORRECTIONS, Recipe, Slot
 

@@ -19,14 +19,10 @@ from dask.highlevelgraph import HighLevelGraph
 from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.graph.chunk_layers import PLACED_LAYER
-from udfdask.graph.dask_internals import (
-    GraphArray,
-    ListedTasks,
-    in_one_task,
-    join_blocks,
-    optimized,
-    with_other_inputs,
-)
+from udfdask.graph.dask_internals.arrays import GraphArray, join_blocks
+from udfdask.graph.dask_internals.layers import ListedTasks
+from udfdask.graph.dask_internals.running import optimized
+from udfdask.graph.dask_internals.tasks import in_one_task, with_other_inputs
 from udfdask.graph.task_keys import Key
 from udfdask.plan.small_chunks import Chunks
 

@@ -15,7 +15,7 @@ import dask.array as da
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
-from udfdask.graph.dask_internals import compute_here
+from udfdask.graph.dask_internals.running import compute_here
 from udfdask.io.check_length import check_after, check_before
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.file_identity import FileIdentity

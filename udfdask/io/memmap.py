@@ -16,7 +16,7 @@ import numpy as np
 
 from udfdask.config import map_files
 from udfdask.errors import FileFormatError
-from udfdask.graph.dask_internals import normalize_index
+from udfdask.graph.dask_internals.arrays import normalize_index
 from udfdask.io.lazy_source import FileArray
 
 Values = np.ndarray[Any, Any]

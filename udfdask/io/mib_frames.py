@@ -9,7 +9,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.graph.dask_internals import compute_here
+from udfdask.graph.dask_internals.running import compute_here
 from udfdask.io.damaged_files import reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.memmap import MappedArray, c_strides

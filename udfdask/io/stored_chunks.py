@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.graph.dask_internals import normalize_index
+from udfdask.graph.dask_internals.arrays import normalize_index
 from udfdask.io.chunk_decoders import DamagedChunk, Decode
 
 Values = np.ndarray[Any, Any]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from udfdask.arrays.backends.convert import in_backend, to_host
-from udfdask.chunk.partial_result import Partial
-from udfdask.chunk.run_chunk import Partials
+from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.merge.merge import merge_partials
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe

@@ -19,7 +19,7 @@ from dask.utils import format_bytes
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.errors import UDFError
-from udfdask.graph.dask_internals import GraphArray
+from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import NamedResults, ResultInfo
 from udfdask.scheduling.compute import compute as compute_with_progress

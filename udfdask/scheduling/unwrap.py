@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from udfdask.graph.dask_internals import as_user_has_it, graph_array
+from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array
 
 
 @functools.singledispatch

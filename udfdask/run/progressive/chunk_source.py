@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import dask.array as da
 from dask.base import is_dask_collection
 
-from udfdask.chunk.run_chunk import Partials
+from udfdask.chunk.partial_result import Partials
 from udfdask.graph.build import Tasks, build_chunks, build_parameters
 from udfdask.plan.plan import Plan
 from udfdask.run.progressive.live_recipe import LiveRecipe

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError
 from typing import Any, NoReturn
 
-from udfdask.chunk.run_chunk import Partials
+from udfdask.chunk.partial_result import Partials
 from udfdask.graph.build import Tasks
 from udfdask.graph.packed_recipe import pack_if_small
 from udfdask.plan.device_groups import groups_of

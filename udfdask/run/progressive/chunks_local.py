@@ -19,7 +19,7 @@ from typing import Any
 from dask import config, threaded
 from dask.callbacks import Callback
 
-from udfdask.chunk.run_chunk import Partials
+from udfdask.chunk.partial_result import Partials
 from udfdask.graph.build import Tasks
 from udfdask.run.progressive.chunk_source import Arrivals, Closed, Job
 from udfdask.scheduling.time_limit.deadline import Deadline

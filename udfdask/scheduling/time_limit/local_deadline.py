@@ -19,7 +19,7 @@ from dask.callbacks import Callback
 from dask.system import CPU_COUNT
 
 from udfdask.errors import ArgumentValueError
-from udfdask.graph.dask_internals import process_pool, submitted_keys
+from udfdask.graph.dask_internals.running import process_pool, submitted_keys
 from udfdask.scheduling.time_limit.daemon_threads import DaemonThreads
 from udfdask.scheduling.time_limit.deadline import Deadline, innermost_user_line
 from udfdask.scheduling.time_limit.task_names import TaskNames

@@ -18,7 +18,8 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.chunk_layers import PLACED_LAYER
-from udfdask.graph.dask_internals import BlockLayer, PerBlock, graph_array, make_array
+from udfdask.graph.dask_internals.arrays import graph_array, make_array
+from udfdask.graph.dask_internals.layers import BlockLayer, PerBlock
 
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]

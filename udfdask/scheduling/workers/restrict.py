@@ -14,7 +14,9 @@ from typing import Any
 
 from dask import base
 
-from udfdask.graph.dask_internals import in_one_layer, never_fused, optimized_together
+from udfdask.graph.dask_internals.layers import in_one_layer
+from udfdask.graph.dask_internals.running import optimized_together
+from udfdask.graph.dask_internals.tasks import never_fused
 from udfdask.scheduling.workers.find_restrictions import (
     Restrictions,
     find_restrictions,

@@ -1,0 +1,150 @@
+"""Arrays over graphs, expression arrays, and blocks of arrays.
+
+- `GraphArray`: an array over a `HighLevelGraph`, which is what `dask.array.Array` is unless dask's
+  expression arrays are switched on. `graph_array(array)` makes one of an expression array, with
+  equal tasks for equal expressions; `as_user_has_it(array)` is the way back; `make_array` makes
+  arrays of the kind that the user has.
+- `loaded_again(array, seed)`: the same array from tasks with other names.
+- `blocks_in_memory(array)`: the blocks of an array that are in its graph as data.
+- `join_blocks(blocks)`: one array from nested lists of blocks of any type.
+- `normalize_index(index, shape)`: an index as dask passes it to sources, one part for each axis.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask._task_spec import DataNode, GraphNode
+from dask.array.core import Array as GraphArray
+from dask.array.core import concatenate3
+from dask.array.slicing import normalize_index
+from dask.base import clone_key
+from dask.graph_manipulation import clone
+from dask.highlevelgraph import HighLevelGraph
+from dask.highlevelgraph import MaterializedLayer as TaskLayer
+
+__all__ = [
+    "GraphArray",
+    "as_user_has_it",
+    "blocks_in_memory",
+    "graph_array",
+    "join_blocks",
+    "loaded_again",
+    "make_array",
+    "normalize_index",
+]
+
+
+def graph_array(value: Any) -> Any:
+    """Lower an expression array to an array over a graph; return anything else as it is.
+
+    It is not simplified or fused, so that two arrays from the same expression share its tasks.
+    """
+    if da.Array is GraphArray or not isinstance(value, da.Array):
+        return value
+    lowered: Any = value.expr.lower_completely()  # type: ignore[attr-defined]
+    layers: dict[str, Any] = {}
+    dependencies: dict[str, set[str]] = {}
+    for node in lowered.walk():
+        graph = getattr(node, "graph_of_udfdask", None)
+        if graph is None:
+            layers[node._name] = TaskLayer(node._layer())
+            dependencies[node._name] = {needed._name for needed in node.dependencies()}
+        else:
+            layers.update(graph.layers)
+            dependencies.update(graph.dependencies)
+    graph = HighLevelGraph(layers, dependencies)
+    return GraphArray(graph, lowered._name, value.chunks, meta=value._meta)
+
+
+def as_user_has_it(value: Any) -> Any:
+    """Return an array over a graph as an expression array, if dask uses those."""
+    if da.Array is GraphArray or not isinstance(value, GraphArray):
+        return value
+    kind: Any = da.Array
+    return kind(_graph_expression()(value))
+
+
+def make_array(graph: HighLevelGraph, name: str, chunks: Any, meta: Any) -> Any:
+    """Return an array whose blocks are tasks of a graph, of the kind that dask uses."""
+    return as_user_has_it(GraphArray(graph, name, chunks, meta=meta))
+
+
+@functools.cache
+def _graph_expression() -> Any:
+    """Return the class of expressions that stand for an array over a graph."""
+    from dask.array._array_expr._expr import ArrayExpr  # loads all of expression arrays
+
+    class GraphExpression(ArrayExpr):
+        """An array over a graph, whose tasks keep their names."""
+
+        _parameters = ["array"]  # noqa: RUF012
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            # A class without __init__ is cached by name: dask would return the array that has not
+            # been persisted, whose name is the same.
+            pass
+
+        _name = property(lambda self: self.operand("array").name)
+        chunks = property(lambda self: self.operand("array").chunks)
+        _meta = property(lambda self: self.operand("array")._meta)
+        graph_of_udfdask = property(lambda self: self.operand("array").dask)
+
+        def _layer(self) -> dict[Any, Any]:
+            return dict(self.graph_of_udfdask)
+
+    GraphExpression.__qualname__ = "GraphExpression"
+    return GraphExpression
+
+
+def __getattr__(name: str) -> Any:
+    """Return `GraphExpression`, which pickle imports by name; most processes never need it."""
+    if name == "GraphExpression":
+        return _graph_expression()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def loaded_again(array: Any, seed: str) -> GraphArray:
+    """Return the same data from tasks with other names, which follow from the seed.
+
+    dask's `clone` does not rename the inputs of tasks that are listed one by one, such as those of
+    slices and of a rechunk. They would be read in the first pass, or be missing if that does not
+    need them.
+    """
+    twin = clone(array, seed=seed)
+    layers = {
+        name: _with_cloned_inputs(layer, seed) if type(layer) is TaskLayer else layer
+        for name, layer in twin.dask.layers.items()
+    }
+    graph = HighLevelGraph(layers, twin.dask.dependencies)
+    return GraphArray(graph, twin.name, twin.chunks, meta=twin._meta)
+
+
+def _with_cloned_inputs(layer: Mapping[Any, Any], seed: str) -> TaskLayer:
+    """Return a cloned layer whose tasks have their new key and read cloned tasks."""
+    tasks = {
+        key: task.substitute({need: clone_key(need, seed) for need in task.dependencies}, key)
+        if isinstance(task, GraphNode)
+        else task
+        for key, task in layer.items()
+    }
+    return TaskLayer(tasks)
+
+
+def blocks_in_memory(array: Any) -> Mapping[Any, Any] | None:
+    """Return the blocks of an array if they are in its graph as data; else None."""
+    layer: Any = array.dask.layers[array.name]
+    if not isinstance(layer, TaskLayer):
+        return None
+    # the layer of random numbers, for example, has data and tasks that read them
+    all_data = all(isinstance(block, (np.ndarray, DataNode)) for block in layer.values())
+    return layer.mapping if all_data else None
+
+
+def join_blocks(blocks: Any) -> Any:
+    """Return one array from nested lists of blocks, of any array type that dask knows."""
+    return concatenate3(blocks)
