@@ -6,7 +6,6 @@ import pytest
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError
 from udfdask.io.opened_file import (
-    axis_from_coordinate,
     choose_sig_dims,
     default_axis_names,
     name_axes,
@@ -54,7 +53,7 @@ def test_names_are_all_there_and_different():
 
 
 def test_an_even_coordinate_gives_scale_and_offset():
-    axis = axis_from_coordinate("t", np.array([4.0, 3.5, 3.0]), "s")
+    axis = axis_of_values("t", np.array([4.0, 3.5, 3.0]), "s")
     assert axis == Axis(name="t", unit="s", scale=-0.5, offset=4.0)
 
 
@@ -62,4 +61,4 @@ def test_an_even_coordinate_gives_scale_and_offset():
     "values", [[1.0, 2.0, 4.0], [3.0], [2, 2, 2], ["a", "b"], [[1, 2], [3, 4]], [1, np.nan, 3]]
 )
 def test_any_other_coordinate_counts_pixels(values):
-    assert axis_from_coordinate("t", np.array(values), "s") == Axis(name="t")
+    assert axis_of_values("t", np.array(values), "s") == Axis(name="t")

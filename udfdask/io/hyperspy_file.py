@@ -13,7 +13,7 @@ from typing import Any
 
 import dask.array as da
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.graph.dask_internals.running import compute_here
 from udfdask.io.check_length import check_after, check_before
@@ -198,5 +198,5 @@ def _axis(axis: Any) -> Axis:
     name = axis.name if isinstance(axis.name, str) else ""
     unit = axis.units if isinstance(axis.units, str) and axis.units else None
     if not axis.is_uniform:
-        return Axis(name=name)
+        return axis_of_values(name, axis.axis, unit)
     return Axis(name=name, unit=unit, scale=float(axis.scale), offset=float(axis.offset))

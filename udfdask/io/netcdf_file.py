@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.memmap import MappedArray
-from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, open_source
+from udfdask.io.opened_file import OpenedFile, open_source
 
 SIGNATURES = (b"CDF\x01", b"CDF\x02")
 """First bytes of the files; NetCDF 4 files are HDF5 files."""
@@ -57,7 +57,7 @@ def _variables(
             if variable.dimensions == (name,):
                 unit = getattr(variable, "units", b"")
                 unit = unit.decode(errors="replace") if isinstance(unit, bytes) else ""
-                coordinates[name] = axis_from_coordinate(name, variable.data, unit or None)
+                coordinates[name] = axis_of_values(name, variable.data, unit or None)
             else:
                 sources[name] = _mapped(variable.data, identity)
                 dims[name] = variable.dimensions

@@ -88,6 +88,7 @@ def declare(
         has_get_results=has_get_results,
         elementwise=has_get_results and bool(asked.elementwise_results) and not gathers_nav,
         axes=_axes(asked, buffers),
+        units=_units(asked, buffers),
         backends=allowed,
         contiguous_nav=bool(udf.contiguous_nav),
         promises=promises_in_force(asked, method, buffers),
@@ -105,10 +106,11 @@ def check_same_declaration(recipe: Recipe, number: int, kwargs: dict[str, Any]) 
         dataset_dtype=recipe.dtype,
         threads=recipe.threads,
         corrections=recipe.corrections,
+        calibration=recipe.calibration,
     )
     fan_in = old.merge.fan_in or False
     new, _ = declare(old.cls(**kwargs), meta, recipe.grid, (), fan_in, old.backends)
-    for name in ("buffers", "input_dtype", "method", "merge", "axes", "promises"):
+    for name in ("buffers", "input_dtype", "method", "merge", "axes", "units", "promises"):
         before, after = getattr(old, name), getattr(new, name)
         if name == "promises":  # an instance that declines shared sums gets the tile
             before, after = (replace(one, processes_sums=False) for one in (before, after))
@@ -216,6 +218,27 @@ def _axes_of(key: str, extra: tuple[int, ...], given: Any, who: str) -> tuple[Ax
                 "positions"
             )
     return axes
+
+
+def _units(udf: UDF, buffers: Mapping[str, BufferSpec]) -> dict[str, str | None]:
+    """Return the unit of each result, after checks."""
+    given = udf.get_result_units()
+    name = f"{type(udf).__name__}.get_result_units()"
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(
+            f"{name} must return a dictionary of texts, not {type(given).__name__}"
+        )
+    outputs = [k for k, s in buffers.items() if s.use != "private"]
+    for key, unit in given.items():
+        if key not in outputs and key not in udf.keeps_units:
+            raise UndeclaredBufferError(
+                f"{name} names {key!r}, which is no result; results are {sorted(outputs)}"
+            )
+        if not (unit is None or isinstance(unit, str)):
+            raise ArgumentTypeError(
+                f"{name} gives {key!r} the unit {unit!r}: a text such as 'mrad' is needed, or None"
+            )
+    return {key: given.get(key) for key in outputs}
 
 
 def _input_dtype(udf: UDF) -> np.dtype[Any]:

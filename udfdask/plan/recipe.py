@@ -16,7 +16,7 @@ import numpy as np
 from udfdask.arrays.backends.backend import Backend, DenseBackend
 from udfdask.arrays.backends.choose import choose_backends
 from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.tiling import TilingScheme, without_caches
@@ -65,6 +65,8 @@ class UDFRecipe:
     """Whether `get_results` runs chunk by chunk."""
     axes: dict[str, tuple[Axis, ...]]
     """The extra dimensions of each result."""
+    units: dict[str, str | None]
+    """Unit of each result; None if it is not known."""
     backends: tuple[Backend, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
     contiguous_nav: bool
@@ -147,6 +149,8 @@ class Recipe:
     """Numbers of the UDFs that get the sums of each dense tile in place of the tile."""
     corrections: CorrectionSet | None = None
     """Corrections of the data before UDFs see them; excluded pixels as coordinates."""
+    calibration: Calibration | None = None
+    """Axes of the data and unit of the values; None for pixels."""
     native: Backend = NUMPY
     """Array backend of the chunks, from the dask array's meta."""
     token: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,11 @@ def _unit(axis: Axis) -> str:
     return axis.unit or ("pixels" if axis.labels is None else "index")
 
 
+def _numbered(axis: Axis) -> Axis:
+    """Return an axis itself, or with numbers if its positions are not evenly spaced."""
+    return axis if axis.values is None else Axis(name=axis.name, unit="index")
+
+
 def _drawable(panel: Panel) -> np.ndarray[Any, Any]:
     """Take a panel; return real float values, infinite ones and those no log can show as NaN."""
     values = np.abs(panel.values) if panel.values.dtype.kind == "c" else panel.values
@@ -61,7 +67,10 @@ def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
     _dress(axes, panel)
     if panel.style == "lines" or panel.values.ndim == 1:
         _draw_lines(axes, panel)
-    elif panel.style == "vector":
+        return
+    # an image has pixels of equal size
+    panel = replace(panel, axes=tuple(map(_numbered, panel.axes)))
+    if panel.style == "vector":
         _draw_vectors(axes, panel)
     else:
         _draw_image(figure, axes, panel)
@@ -71,7 +80,7 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
     """Take a matplotlib axes and a panel of one dimension, or of several lines; draw them."""
     axis, *others = panel.axes
     values = _drawable(panel)
-    positions = axis.offset + axis.scale * np.arange(len(values))
+    positions = axis.positions(len(values))
     lines = values.reshape(len(values), -1).T
     for number, line in enumerate(lines):
         axes.plot(
@@ -82,10 +91,11 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             marker="." if len(line) <= _FEW_POINTS else "",
             label=_line_name(others[0], number) if others else None,
         )
-    _shade_missing(axes, axis, np.isnan(lines).all(axis=0))
+    _shade_missing(axes, _edges(positions, axis), np.isnan(lines).all(axis=0))
     if panel.log and np.nanmax(values, initial=0) > 0:
         axes.set_yscale("log")
-    axes.set_xlim(positions[0] - 0.5 * axis.scale, positions[-1] + 0.5 * axis.scale)
+    edges = _edges(positions, axis)
+    axes.set_xlim(edges[0], edges[-1])
     axes.set_box_aspect(0.68)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9", lw=0.7)
@@ -100,12 +110,20 @@ def _line_name(axis: Axis, number: int) -> str:
     return axis.labels[number] if axis.labels else f"{axis.name} {number}"
 
 
-def _shade_missing(axes: Any, axis: Axis, missing: np.ndarray[Any, Any]) -> None:
+def _edges(positions: np.ndarray[Any, Any], axis: Axis) -> np.ndarray[Any, Any]:
+    """Return the values halfway between positions, and beyond the first and the last one."""
+    if axis.values is None or len(positions) < 2:
+        return np.append(positions - 0.5 * axis.scale, positions[-1] + 0.5 * axis.scale)
+    middles = (positions[1:] + positions[:-1]) / 2
+    first, last = 2 * positions[0] - middles[0], 2 * positions[-1] - middles[-1]
+    return np.concatenate([[first], middles, [last]])
+
+
+def _shade_missing(axes: Any, edges: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> None:
     """Shade the positions where no line has a value; `missing` has the shape (n,)."""
-    edges = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0))
-    for first, stop in edges.reshape(-1, 2):
-        ends = (axis.offset + axis.scale * (end - 0.5) for end in (first, stop))
-        axes.axvspan(*ends, facecolor=MISSING, edgecolor="none", zorder=0)
+    ends = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0))
+    for first, stop in ends.reshape(-1, 2):
+        axes.axvspan(edges[first], edges[stop], facecolor=MISSING, edgecolor="none", zorder=0)
 
 
 def _value_label(panel: Panel) -> str:

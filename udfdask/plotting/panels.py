@@ -221,7 +221,7 @@ def _place(axis: Axis, position: int) -> str:
         return axis.labels[position]
     if axis.unit in (None, "index"):
         return str(position)
-    return f"{axis.offset + axis.scale * position:g} {axis.unit}"
+    return f"{axis.positions(position + 1)[position]:g} {axis.unit}"
 
 
 def _drawn_dims(shape: tuple[int, ...], leading: int) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from dask.base import is_dask_collection, tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.errors import UDFError
 from udfdask.graph.dask_internals.arrays import GraphArray
@@ -130,8 +130,27 @@ class Result(NamedResults):
 
     @property
     def axes(self) -> dict[str, tuple[Axis, ...]]:
+        """One axis for each dimension of each result: names, scales and units.
+
+        Axes of the scan or of a frame are those of the data, pixel numbers by default. Extra
+        dimensions come after them.
+        """
+        return self._info.axes
+
+    @property
+    def extra_axes(self) -> dict[str, tuple[Axis, ...]]:
         """The extra dimensions of each result, from `UDF.get_result_axes`."""
-        return dict(self._info.axes)
+        return dict(self._info.extra_axes)
+
+    @property
+    def units(self) -> dict[str, str | None]:
+        """The unit of each result, such as "mrad"; None if it is not known."""
+        return dict(self._info.units)
+
+    @property
+    def calibration(self) -> Calibration:
+        """The axes of the data of the run, and the unit of their values."""
+        return self._info.calibration
 
     @property
     def nav_shape(self) -> tuple[int, ...]:
@@ -426,11 +445,12 @@ class Result(NamedResults):
 
     def _default_layout(self, rename: Mapping[str, Hashable] | None) -> Layout:
         """Return the layout of the results in a Dataset with default names."""
-        from udfdask.results.labels.labels import default_labels
+        from udfdask.results.labels.labels import labels_of_axes
         from udfdask.results.labels.layout import check_rename, make_layout
 
         check_rename(rename, self)
-        labels = default_labels(len(self._info.grid.shape), len(self._info.sig_shape))
+        shape = (*self._info.nav_shape, *self._info.sig_shape)
+        labels = labels_of_axes(self._info.calibration.axes, shape, len(self._info.nav_shape))
         return make_layout(self._info, labels, rename)
 
     def _make_dataset(self, layout: Layout, valid_masks: bool) -> Any:

@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from udfdask.arrays.geometry.axes import in_pixels
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.packed_recipe import PackedRecipe
+from udfdask.plan.calibrate import parameters_in_pixels
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration
 from udfdask.plan.recipe import Recipe, UDFRecipe
@@ -61,7 +63,9 @@ class LiveRecipe:
             recipe = self._recipe
             given, udfs = [], []
             for k, change in enumerate(_check_changes(recipe, changes)):
-                udf, kwargs = recipe.udfs[k], {**self._given[k], **change}
+                udf = recipe.udfs[k]
+                change = _in_pixels(recipe, udf, change)  # noqa: PLW2901
+                kwargs = {**self._given[k], **change}
                 if change:
                     check_same_declaration(recipe, k, kwargs)
                 lazy = tuple(name for name in udf.lazy_params if name not in change)
@@ -70,6 +74,13 @@ class LiveRecipe:
                 udfs.append(replace(udf, kwargs={**udf.kwargs, **change}, lazy_params=lazy))
             self._given = given
             self._recipe = _with_new_token(replace(recipe, udfs=tuple(udfs)))
+
+
+def _in_pixels(recipe: Recipe, udf: UDFRecipe, change: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return changed parameters of a UDF in pixels."""
+    shape = recipe.shape
+    calibration = recipe.calibration or in_pixels(len(shape), shape.sig_dims)
+    return parameters_in_pixels(udf.cls, change, calibration, shape.sig_dims)
 
 
 def _with_new_token(recipe: Recipe) -> Recipe:
