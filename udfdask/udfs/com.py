@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from operator import index
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class CoMUDF(UDF):
     [5.  2.5] [ 1.  -1.5]
     """
 
-    calibrated = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,7 +62,11 @@ class FEMUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    calibrated = {"center": "position", "rad_in": "length", "rad_out": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "center": "position",
+        "rad_in": "length",
+        "rad_out": "length",
+    }
     promises = Promises(declares_once=True, starts_no_threads=True)
 
     def __init__(self, center: Any, rad_in: float, rad_out: float) -> None:

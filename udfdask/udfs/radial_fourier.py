@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from operator import index
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class RadialFourierUDF(UDF):
     [1.  0.  0.5 0.  0. ]
     """
 
-    calibrated = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
     promises = Promises(adds_signal_parts=True, declares_once=True, takes_any_byte_order=True)
 
     def __init__(

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class RadialProfileUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    calibrated = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
 
     elementwise_results = True
     promises = Promises(

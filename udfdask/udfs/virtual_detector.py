@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class VirtualDetectorUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    calibrated = {
+    calibrated: ClassVar[Mapping[str, str]] = {
         "cx": "x",
         "cy": "y",
         "r": "length",

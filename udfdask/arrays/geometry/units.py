@@ -43,12 +43,12 @@ def read_quantity(given: Any) -> Any:
     if isinstance(given, str):
         found = _NUMBER.fullmatch(given)
         if found is None:
-            raise ValueError(f"{given!r} is no number with a unit, such as '10 mrad'")
+            raise _no_quantity(given, "'10 mrad'")
         value, unit = float(found[1]), found[2]
     elif isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
         number, unit = given
         if isinstance(number, bool) or not isinstance(number, (int, float, np.number)):
-            raise ValueError(f"{given!r} is no number with a unit, such as (10, 'mrad')")
+            raise _no_quantity(given, "(10, 'mrad')")
         value = float(number)
     else:
         return given
@@ -57,6 +57,10 @@ def read_quantity(given: Any) -> Any:
     if unit.startswith("/"):  # 0.5/nm
         unit = f"1{unit}"
     return value if unit in PIXELS else Quantity(value, unit)
+
+
+def _no_quantity(given: Any, example: str) -> ValueError:
+    return ValueError(f"{given!r} is no number with a unit, such as {example}")
 
 
 def same_unit(one: str | None, other: str | None) -> bool:
