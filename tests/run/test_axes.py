@@ -92,8 +92,8 @@ def test_an_opened_file_brings_its_axes(tmp_path):
         strict=True,
     ):
         axis.name, axis.units, axis.scale, axis.offset = name, unit, scale, 1.0
-    signal.save(tmp_path / "scan.zspy")
-    opened = open_file(tmp_path / "scan.zspy")
+    signal.save(tmp_path / "scan.hspy")
+    opened = open_file(tmp_path / "scan.hspy")
     result = ud.run_udf(opened, VirtualDetectorUDF("disk", cy="5 mrad", cx=(5, "mrad"), r="2 mrad"))
     assert [axis.unit for axis in result.axes["intensity"]] == ["nm", "nm"]
     expected = ud.run_udf(scan(), VirtualDetectorUDF("disk", cy=8, cx=8, r=4))

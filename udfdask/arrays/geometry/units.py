@@ -15,7 +15,9 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 PIXELS = frozenset({"px", "pixel", "pixels"})
 """Names of the unit of an axis without calibration."""
 
-_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*\S)\s*")
+_NUMBER = re.compile(
+    r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*((?:1\s*/\s*)?[^\s\d.+\-].*?)\s*"
+)
 _SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _POWER = re.compile(r"(?<=[^\W\d_])\s*(?:\^|\*\*)?\s*\{?(-?\d+)\}?")
 _ANGSTROM = re.compile(r"(?<![^\W\d_])(?:A|Å|\u212b)(?![^\W\d_])")
