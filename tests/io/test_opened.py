@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from udfdask.arrays.geometry.axes import Axis, axis_of_values
-from udfdask.errors import ArgumentValueError
-from udfdask.io.opened_file import (
-    choose_sig_dims,
+from udfdask.arrays.geometry.axes import (
+    Axis,
+    axis_of_values,
     default_axis_names,
+    with_different_names,
 )
+from udfdask.errors import ArgumentValueError
+from udfdask.io.opened_file import choose_sig_dims
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,9 @@ def test_signal_dimensions_that_cannot_be(asked):
 
 
 def test_names_are_all_there_and_different():
-    axes = with_different_names([Axis(name="x", unit="nm", scale=2.0), None, Axis(name=""), Axis(name="x")], 2)
+    axes = with_different_names(
+        [Axis(name="x", unit="nm", scale=2.0), None, Axis(name=""), Axis(name="x")], 2
+    )
     assert [axis.name for axis in axes] == ["x", "x_", "sig_y", "x__"]
     assert (axes[0].unit, axes[0].scale) == ("nm", 2.0)
 

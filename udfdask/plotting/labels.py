@@ -79,6 +79,8 @@ class Labels:
     """One axis per dimension."""
     n_leading: int
     """Number of dimensions that belong to the scan or the frame; the others are extra."""
+    unit: str | None = None
+    """Unit of the values; None if it is not known."""
 
     @property
     def obstacle(self) -> str:
@@ -107,6 +109,7 @@ def label_results(
             spec.dtype,
             leading.get(str(spec.kind), ()),
             described.extra_axes.get(name, ()),
+            described.units.get(name),
         )
         for name, spec in described.buffers.items()
     }
@@ -119,6 +122,7 @@ def label(
     dtype: np.dtype[Any],
     leading: tuple[Axis, ...],
     extra: Sequence[Axis] = (),
+    unit: str | None = None,
 ) -> Labels:
     """Return the labels of a result; extra dimensions without axes are numbered."""
     n_extra = len(shape) - len(leading)
@@ -133,6 +137,7 @@ def label(
         dtype=dtype,
         axes=(*leading, *counted),
         n_leading=len(leading),
+        unit=unit,
     )
 
 

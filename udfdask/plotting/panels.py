@@ -115,11 +115,18 @@ def panels_of(
     # several lines, or the components of vectors, share one panel
     together = None if is_complex else _together(labels, values, log=bool(log))
     if together is not None:
-        return (together,)
+        return (_with_unit(together, labels),)
     chosen = itertools.islice(_planes(labels, values), _MOST_OF_ONE_BUFFER)
     return tuple(
-        panel for title, plane, axes in chosen for panel in _drawn(labels, title, plane, axes, log)
+        _with_unit(panel, labels)
+        for title, plane, axes in chosen
+        for panel in _drawn(labels, title, plane, axes, log)
     )
+
+
+def _with_unit(panel: Panel, labels: Labels) -> Panel:
+    """Return a panel that tells the unit of its values, if it is known."""
+    return panel if panel.label or labels.unit is None else replace(panel, label=labels.unit)
 
 
 def _together(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel | None:

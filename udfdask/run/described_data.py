@@ -46,7 +46,7 @@ def take_apart(
         if chosen.get("axes") is None:
             chosen["axes"] = data
     source = chosen.get("axes")
-    described = getattr(source, "calibration", source)
+    described: Any = getattr(source, "calibration", source)
     if hasattr(described, "axes") and hasattr(described, "unit"):
         chosen["axes"] = described.axes
         if chosen.get("unit") is None:

@@ -79,7 +79,7 @@ def factor(unit: str, target: str) -> float:
         return 1.0
     import pint  # equal units need no package, and it takes a while to import
 
-    registry = pint.get_application_registry()
+    registry = pint.get_application_registry()  # type: ignore[no-untyped-call]
     try:
         one, other = (registry.Unit(_plain(name)) for name in (unit, target))
         # pint takes angles for plain numbers; they are not counts
