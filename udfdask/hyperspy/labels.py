@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from udfdask.arrays.geometry.axes import (
     axis_of_values,
     with_different_names,
 )
+from udfdask.arrays.geometry.units import unit_of_quantity
 
 AxisDict = dict[str, Any]
 """An axis as a dictionary of HyperSpy: uniform, functional, or one value per position."""
@@ -68,12 +68,8 @@ def read_calibration(signal: Any) -> Calibration:
     manager = signal.axes_manager
     sig = manager.signal_axes[::-1]
     axes = [_read_axis(axis) for axis in (*manager.navigation_axes[::-1], *sig)]
-    quantity = signal.metadata.get_item("Signal.quantity", default="")
-    # HyperSpy's form is "Electrons (Counts)"
-    found = re.search(r"\(([^()]+)\)\s*$", quantity) if isinstance(quantity, str) else None
-    return Calibration(
-        axes=with_different_names(axes, len(sig)), unit=None if found is None else found[1]
-    )
+    unit = unit_of_quantity(signal.metadata.get_item("Signal.quantity", default=None))
+    return Calibration(axes=with_different_names(axes, len(sig)), unit=unit)
 
 
 def _read_axis(axis: Any) -> Axis:

@@ -171,6 +171,7 @@ def open_hdf5(
         source = _source(h5_dataset, name, identity)
         axes = [_axis(h5_dataset, dim) for dim in range(h5_dataset.ndim)]
         stored = h5_dataset.chunks
+        unit = h5_dataset.attrs.get("units")
         format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
     check_values(file, source.shape, source.dtype, part=f"dataset {name!r}")
     return open_source(
@@ -182,6 +183,7 @@ def open_hdf5(
         reader=f"{format_name}, dataset {name}",
         title=file.stem,
         axes=axes,
+        unit=unit,
     )
 
 

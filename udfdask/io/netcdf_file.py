@@ -24,7 +24,7 @@ def open_netcdf(
 ) -> OpenedFile:
     """Open a variable of a NetCDF file, by default the one that contains the frames."""
     identity = FileIdentity.of(file)  # before the header is read, so that a change is noticed
-    sources, dims, coordinates = _variables(identity)
+    sources, dims, coordinates, units = _variables(identity)
     candidates = [Candidate(name=n, shape=s.shape, dtype=s.dtype) for n, s in sources.items()]
     name = choose_dataset(candidates, file=str(file)).name if dataset is None else str(dataset)
     if name not in sources:
@@ -39,30 +39,32 @@ def open_netcdf(
         reader=f"NetCDF, variable {name}",
         title=file.stem,
         axes=[coordinates.get(dim, Axis(name=dim)) for dim in dims[name]],
+        unit=units[name],
     )
 
 
 def _variables(
     identity: FileIdentity,
-) -> tuple[dict[str, MappedArray], dict[str, tuple[str, ...]], dict[str, Axis]]:
-    """Return the variables of a NetCDF file and their dimensions, and the axes it describes.
+) -> tuple[dict[str, MappedArray], dict[str, tuple[str, ...]], dict[str, Axis], dict[str, str]]:
+    """Return the variables of a NetCDF file, their dimensions, its axes, and the variables' units.
 
     An axis is described by a variable with the name of its dimension.
     """
     from scipy.io import netcdf_file
 
-    sources, dims, coordinates = {}, {}, {}
+    sources, dims, coordinates, units = {}, {}, {}, {}
     with reading(identity.path, "NetCDF"), netcdf_file(identity.path, "r", mmap=True) as opened:
         for name, variable in opened.variables.items():
+            unit = getattr(variable, "units", b"")
+            unit = unit.decode(errors="replace") if isinstance(unit, bytes) else ""
             if variable.dimensions == (name,):
-                unit = getattr(variable, "units", b"")
-                unit = unit.decode(errors="replace") if isinstance(unit, bytes) else ""
-                coordinates[name] = axis_of_values(name, variable.data, unit or None)
+                coordinates[name] = axis_of_values(name, variable.data, unit)
             else:
+                units[name] = unit
                 sources[name] = _mapped(variable.data, identity)
                 dims[name] = variable.dimensions
         variable = None  # SciPy cannot close a file that is mapped and in use
-    return sources, dims, coordinates
+    return sources, dims, coordinates, units
 
 
 def _mapped(values: np.ndarray[Any, Any], identity: FileIdentity) -> MappedArray:

@@ -154,6 +154,7 @@ def open_zarr(
         reader=f"zarr, array {name}" if name else "zarr",
         title=folder.stem,
         axes=_axes(inside, metadata),
+        unit=metadata.unit,
     )
 
 

@@ -180,9 +180,7 @@ def _draw_vectors(axes: Any, panel: Panel) -> None:
     wheel.imshow(color_wheel(), interpolation="bilinear", extent=(-1, 1, 1, -1))
     wheel.set_axis_off()
     text = {"fontsize": 8, "color": INK, "transform": wheel.transAxes, "ha": "center", "va": "top"}
-    wheel.text(0.5, -0.06, f"rim: {longest:.3g}", **text)
-    if panel.label:
-        wheel.text(0.5, -0.36, panel.label, **text)
+    wheel.text(0.5, -0.06, f"rim: {longest:.3g} {panel.label}".rstrip(), **text)
 
 
 def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colors: Any) -> Any:

@@ -61,6 +61,12 @@ def read_quantity(given: Any) -> Any:
     return value if unit in PIXELS else Quantity(value, unit)
 
 
+def unit_of_quantity(text: Any) -> str | None:
+    """Return the unit in HyperSpy's texts such as "Electrons (Counts)"; None if there is none."""
+    found = re.search(r"\(([^()]+)\)\s*$", text) if isinstance(text, str) else None
+    return None if found is None else found[1]
+
+
 def _no_quantity(given: Any, example: str) -> ValueError:
     return ValueError(f"{given!r} is no number with a unit, such as {example}")
 
