@@ -60,17 +60,18 @@ def test_an_even_coordinate_gives_scale_and_offset():
     assert axis == Axis(name="t", unit="s", scale=-0.5, offset=4.0)
 
 
-@pytest.mark.parametrize("values", [[1.0, 2.0, 4.0], [4, 2, 1]])
+@pytest.mark.parametrize("values", [[1.0, 2.0, 4.0], [4, 2, 1], [3.0]])
 def test_an_uneven_coordinate_keeps_its_values(values):
     axis = axis_of_values("t", np.array(values), "s")
     assert axis == Axis(name="t", unit="s", values=tuple(map(float, values)))
-    np.testing.assert_array_equal(axis.positions(3), values)
+    np.testing.assert_array_equal(axis.positions(len(values)), values)
     with pytest.raises(ValueError, match="not evenly spaced"):
         axis.to_pixels(2.0)
 
 
 @pytest.mark.parametrize(
-    "values", [[1.0, 4.0, 2.0], [3.0], [2, 2, 2], ["a", "b"], [[1, 2], [3, 4]], [1, np.nan, 3]]
+    "values",
+    [[1.0, 4.0, 2.0], [np.inf], [], [2, 2, 2], ["a", "b"], [[1, 2], [3, 4]], [1, np.nan, 3]],
 )
 def test_any_other_coordinate_counts_pixels(values):
     assert axis_of_values("t", np.array(values), "s") == Axis(name="t")

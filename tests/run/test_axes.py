@@ -212,6 +212,21 @@ def test_a_udf_of_a_user_gets_pixels():
     np.testing.assert_array_equal(found["width"].compute(), 4.0)
 
 
+def test_tasks_of_other_udfs_do_not_know_the_axes():
+    class Curious(ud.UDF):
+        def get_result_buffers(self):
+            return {"width": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            self.results.width[:] = self.meta.axes[-1].scale
+
+    with pytest.raises(ud.NotAvailableError, match="only if the UDF has its own get_result_units"):
+        ud.run_udf(scan(), Curious(), axes=calibrated()).compute(scheduler="synchronous")
+    # the same tasks, so that both are computed once
+    plain, labeled = ud.run_udf(scan(), SumUDF()), ud.run_udf(scan(), SumUDF(), axes=calibrated())
+    assert plain["intensity"].name == labeled["intensity"].name
+
+
 def test_parameters_in_units_change_during_a_run():
     snapshots = ud.run_udf_iter(
         scan((1, 5, 16, 18)), WidestUDF("0.4 mrad"), axes=calibrated(), scheduler="synchronous"

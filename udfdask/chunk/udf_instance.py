@@ -78,7 +78,7 @@ class Instance:
             threads=recipe.threads,
             cursor=self.cursor,
             corrections=recipe.corrections,
-            calibration=recipe.calibration,
+            calibration=declared.calibration,
             backend=backend,
         )
         self.udf = udf

@@ -16,7 +16,7 @@ import numpy as np
 
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.axes import Calibration
+from udfdask.arrays.geometry.axes import Calibration, in_pixels
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.tiling import (
@@ -79,7 +79,7 @@ def make_recipe(
         dataset_dtype=data_dtype,
         threads=threads,
         corrections=corrections,
-        calibration=calibration,
+        calibration=calibration or in_pixels(len(full), sig_dims),
     )
     lazy = [()] * len(udfs) if lazy_params is None else lazy_params
     declared = [
@@ -109,7 +109,6 @@ def make_recipe(
         udfs=tuple(udf_recipes),
         summed=summed,
         corrections=corrections,
-        calibration=calibration,
         native=native,
     )
 

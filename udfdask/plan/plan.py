@@ -30,7 +30,7 @@ from udfdask.plan.check_input import (
 )
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.cost_warnings import cost_warnings
-from udfdask.plan.declarations import known_backends, new_instance
+from udfdask.plan.declarations import known_backends, new_instance, result_units
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.merge_tree import check_split_every
 from udfdask.plan.recipe import Recipe
@@ -55,6 +55,8 @@ class Plan:
     """Parameters of each UDF, with all values of aux data: copies that only this run has."""
     calibration: Calibration
     """Axes of the data and unit of the values; pixel numbers by default."""
+    units: tuple[dict[str, str | None], ...]
+    """Units of the results of each UDF by name."""
     array_name: str
     """Name of the dask array that is processed."""
     aux: tuple[Any, ...]
@@ -178,7 +180,7 @@ def _make_plan(
         lazy_params=[_params_computed_first(udf) for udf in udfs],
         max_task_bytes=task_limit,
         corrections=corrections,
-        calibration=None if axes is None and unit is None else calibration,
+        calibration=calibration,
         backends=None if backends is None else known_backends(backends, f"backends={backends!r}"),
         native=backend_of(array._meta),
     )
@@ -196,6 +198,9 @@ def _make_plan(
         recipe=recipe,
         parameters=tuple(udf._kwargs for udf in udfs),
         calibration=calibration,
+        units=tuple(
+            result_units(recipe, number, udf, calibration) for number, udf in enumerate(udfs)
+        ),
         array_name=array.name,
         aux=aux,
         joined=joined,

@@ -65,8 +65,8 @@ class UDFRecipe:
     """Whether `get_results` runs chunk by chunk."""
     axes: dict[str, tuple[Axis, ...]]
     """The extra dimensions of each result."""
-    units: dict[str, str | None]
-    """Unit of each result; None if it is not known."""
+    calibration: Calibration | None = None
+    """Axes of the data and unit of the values; None if the UDF does not use them in its tasks."""
     backends: tuple[Backend, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
     contiguous_nav: bool
@@ -149,8 +149,6 @@ class Recipe:
     """Numbers of the UDFs that get the sums of each dense tile in place of the tile."""
     corrections: CorrectionSet | None = None
     """Corrections of the data before UDFs see them; excluded pixels as coordinates."""
-    calibration: Calibration | None = None
-    """Axes of the data and unit of the values; None for pixels."""
     native: Backend = NUMPY
     """Array backend of the chunks, from the dask array's meta."""
     token: str = ""

@@ -250,11 +250,11 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
             explanation=explanation,
             extra_axes=u.axes,
             calibration=plan.calibration,
-            units=u.units,
+            units=units,
             in_units=frozenset(u.cls.keeps_units),
             files=plan.files,
         )
-        for u in plan.recipe.udfs
+        for u, units in zip(plan.recipe.udfs, plan.units, strict=True)
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.device import device_number
-from udfdask.arrays.geometry.axes import Axis, Calibration, in_pixels
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid, as_index, as_range
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
@@ -149,18 +149,22 @@ class UDFMeta:
     @property
     def axes(self) -> tuple[Axis, ...]:
         """One axis for each dimension of the data, (*nav, *sig); pixel numbers by default."""
-        return self._known_calibration.axes
+        return self.calibration.axes
 
     @property
     def unit(self) -> str | None:
         """Unit of the values, such as "counts"; None if it is not known."""
-        return self._known_calibration.unit
+        return self.calibration.unit
 
     @property
-    def _known_calibration(self) -> Calibration:
+    def calibration(self) -> Calibration:
+        """`axes` and `unit` together."""
         if self._calibration is None:
-            shape = self.dataset_shape
-            return in_pixels(len(shape), shape.sig_dims)
+            raise self._missing(
+                "axes",
+                "in declarations; in tasks only if the UDF has its own get_result_units, because "
+                "the unit of its results then depends on the axes",
+            )
         return self._calibration
 
     @property

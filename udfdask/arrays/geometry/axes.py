@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -144,8 +145,13 @@ def axis_of_values(name: str, values: Any, unit: Any) -> Axis:
     """
     unit = unit if isinstance(unit, str) and unit else None
     found = np.asarray(values)
-    if found.dtype.kind not in "iuf" or found.ndim != 1 or found.size < 2:
+    if found.dtype.kind not in "iuf" or found.ndim != 1 or not found.size:
         return Axis(name=name)
+    if found.size == 1:  # the distance between positions is not known
+        value = float(found[0])
+        return (
+            Axis(name=name, unit=unit, values=(value,)) if math.isfinite(value) else Axis(name=name)
+        )
     with np.errstate(all="ignore"):  # damaged values can be anything, such as 1e308 and NaN
         positions = found.astype(np.float64)
         step = float(positions[-1] - positions[0]) / (positions.size - 1)

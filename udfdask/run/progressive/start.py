@@ -74,7 +74,7 @@ def prepare_run(
     )
     show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe
-    live = LiveRecipe(recipe, plan.parameters)
+    live = LiveRecipe(recipe, plan.parameters, plan.calibration)
     infos = make_infos(plan, array, lambda: recipe.grid.n_chunks)
     watch = None if plots is None else _live_plot_update(plots, infos)
     aux_values: list[dict[str, Any]] = [{} for _ in recipe.udfs]
