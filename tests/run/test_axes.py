@@ -256,6 +256,7 @@ OBLONG = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
         (UNEVEN, CoMUDF(cx="1 mrad"), "'kx' are not evenly spaced"),
         (OBLONG, CoMUDF(r="1 mrad"), r"pixels are not square \(ky 0.1 mrad, kx 0.2 mrad\)"),
         (calibrated(), VirtualDetectorUDF("disk", cy="3 mrad", r=1), "no pixel of a frame"),
+        (None, CoMUDF(cy=500), r"the center \(cy, cx\) = \(500, 9\) lies outside of frames"),
         (calibrated()[:3], SumUDF(), "one Axis per dimension of the data"),
         ((*calibrated()[:3], "kx"), SumUDF(), "axes must contain udfdask.Axis"),
         ("yx", SumUDF(), "axes must be a list of udfdask.Axis"),
@@ -274,7 +275,9 @@ def test_axes_and_units_that_do_not_fit(axes, udf, message):
         ud.run_udf(data, udf, axes=axes)
 
 
-@pytest.mark.parametrize("given", ["10", "mrad", "ten mrad", (10, 20), "inf mrad", (True, "mrad")])
+@pytest.mark.parametrize(
+    "given", ["10", "mrad", "ten mrad", (10, 20), "inf mrad", "1e999 nm", (True, "mrad")]
+)
 def test_texts_that_are_no_quantity(given):
     with pytest.raises((TypeError, ValueError), match="r must be a number"):
         CoMUDF(r=given)

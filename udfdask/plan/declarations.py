@@ -165,11 +165,12 @@ def _check_switches(udf: UDF) -> None:
             raise ArgumentTypeError(
                 f"{type(udf).__name__}.{name} must be True or False, not {value!r}"
             )
-    named: Any = udf.keeps_units
-    if not isinstance(named, (tuple, list)) or not all(isinstance(n, str) for n in named):
-        raise ArgumentTypeError(
-            f"{type(udf).__name__}.keeps_units must be a tuple of names of results, not {named!r}"
-        )
+    for name in ("keeps_units", "default_plots"):
+        named: Any = getattr(udf, name)
+        if not isinstance(named, (tuple, list)) or not all(isinstance(n, str) for n in named):
+            raise ArgumentTypeError(
+                f"{type(udf).__name__}.{name} must be a tuple of names of results, not {named!r}"
+            )
 
 
 def _with_all_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:

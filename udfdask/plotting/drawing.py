@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import replace
 from typing import Any
@@ -65,6 +66,9 @@ def _drawable(panel: Panel) -> np.ndarray[Any, Any]:
 def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
     """Take a figure, an empty matplotlib axes in it and a panel; draw the panel there."""
     _dress(axes, panel)
+    if panel.style == "profile":
+        _draw_profile(axes, panel)
+        return
     if panel.style == "lines" or panel.values.ndim == 1:
         _draw_lines(axes, panel)
         return
@@ -103,6 +107,16 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
     axes.set_ylabel(_value_label(panel), fontsize=9, color=INK)
     if others:
         axes.legend(fontsize=8, labelcolor=INK, framealpha=0.8)
+
+
+def _draw_profile(axes: Any, panel: Panel) -> None:
+    """Draw a curve and a band of one standard deviation above and below it."""
+    mean = replace(panel, values=panel.values[:, 0], axes=panel.axes[:1], style="lines")
+    _draw_lines(axes, mean)
+    middle, spread = _drawable(panel).T
+    positions = panel.axes[0].positions(len(middle))
+    band = {"color": _LINE_COLORS[0], "alpha": 0.25, "linewidth": 0}
+    axes.fill_between(positions, middle - spread, middle + spread, **band)
 
 
 def _line_name(axis: Axis, number: int) -> str:
@@ -197,7 +211,38 @@ def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colors: Any) 
     axes.set_facecolor(MISSING)
     _describe(axes.yaxis, panel.axes[0])
     _describe(axes.xaxis, panel.axes[1])
+    if is_isotropic(panel) and panel.axes[1].is_calibrated:
+        _add_scale_bar(axes, panel)
     return image
+
+
+def _add_scale_bar(axes: Any, panel: Panel) -> None:
+    """Add a bar of a round length, at most a third of the width, with its length in words."""
+    from matplotlib.font_manager import FontProperties
+    from mpl_toolkits.axes_grid1.anchored_artists import AnchoredSizeBar
+
+    left, right, _, _ = extent(panel)
+    length = round_length(abs(right - left) / 3)
+    bar = AnchoredSizeBar(
+        axes.transData,
+        length,
+        f"{length:g} {panel.axes[1].unit}",
+        loc="lower left",
+        pad=0.25,
+        borderpad=0.4,
+        sep=2,
+        color=INK,
+        size_vertical=abs(right - left) / 150,
+        fontproperties=FontProperties(size=7),
+    )
+    bar.patch.set(alpha=0.75, linewidth=0)
+    axes.add_artist(bar)
+
+
+def round_length(most: float) -> float:
+    """Return the largest of 1, 2 and 5 times a power of ten that is not above a length."""
+    power = 10.0 ** math.floor(math.log10(most))
+    return max(factor * power for factor in (1, 2, 5) if factor * power <= most * (1 + 1e-9))
 
 
 def _color_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:

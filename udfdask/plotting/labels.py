@@ -55,6 +55,10 @@ class Described(Protocol):
         """Unit of each result; None if it is not known."""
 
     @property
+    def default_plots(self) -> Sequence[str]:
+        """Names of the results that are drawn if none is named; empty for all."""
+
+    @property
     def nav_shape(self) -> tuple[int, ...]:
         """Shape of the scan."""
 

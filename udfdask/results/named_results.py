@@ -37,6 +37,8 @@ class ResultInfo:
     """Unit of each result; None if it is not known."""
     in_units: frozenset[str] = frozenset()
     """Names of the results in the unit of the data."""
+    default_plots: tuple[str, ...] = ()
+    """Names of the results that are drawn if none is named; empty for all."""
     files: tuple[str, ...] = ()
     """Files and stores that the data are known to be read from."""
 

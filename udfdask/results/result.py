@@ -148,6 +148,11 @@ class Result(NamedResults):
         return dict(self._info.units)
 
     @property
+    def default_plots(self) -> tuple[str, ...]:
+        """Names of the results that `plot` draws if none is named; empty for all."""
+        return self._info.default_plots
+
+    @property
     def calibration(self) -> Calibration:
         """The axes of the data of the run, and the unit of their values."""
         return self._info.calibration
@@ -251,7 +256,9 @@ class Result(NamedResults):
         Nav results are drawn as images of the scan, or as lines along a scan of one dimension. Sig
         results are drawn as images or spectra, complex results as amplitude and phase. Vectors,
         such as those of `CoMUDF`, are drawn as colors of their directions with a color wheel as the
-        legend. The figure shows the first four positions along an extra dimension, and the middle
+        legend. Profiles, whose extra dimension has a unit, are drawn as a curve with its standard
+        deviation over the scan, and as an image over the first scan axis. The figure shows the
+        first four positions along any other extra dimension, and the middle
         position along a third navigation dimension. Values that are not valid or NaN have a light
         color of their own. y points down.
 
@@ -260,10 +267,11 @@ class Result(NamedResults):
         names : str, tuple or list, optional
             The results to draw: a name; a pair ``(name, function)``, where the function takes an
             array in data set shape with NaN at positions that are not valid; or a list of names and
-            pairs. By default all results that are images or lines.
+            pairs. By default the `default_plots` of the UDF, or else all results that are images or
+            lines.
         axes : sequence of Axis, optional
             Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By
-            default positions are pixel numbers.
+            default those of the run.
         log : bool, optional
             Logarithmic scale for all results, where zero and negative values are dark, or for none.
             By default for images of kind sig.

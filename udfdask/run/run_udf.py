@@ -252,6 +252,7 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
             calibration=plan.calibration,
             units=units,
             in_units=frozenset(u.cls.keeps_units),
+            default_plots=tuple(n for n in u.cls.default_plots if n in u.outputs),
             files=plan.files,
         )
         for u, units in zip(plan.recipe.udfs, plan.units, strict=True)

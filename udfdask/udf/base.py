@@ -85,6 +85,8 @@ class UDF(BackendNames):
         Ask for tiles that hold whole frames.
     keeps_units : tuple of str
         Promise that these results have the unit of the data, which labeled results then show.
+    default_plots : tuple of str
+        Names of the results that pictures show if none is named; by default all.
     calibrated : mapping of str to str
         Parameters in pixels, which users may also give in the unit of the signal axes, such as
         "10 mrad": `"length"` for a distance in any direction; `"y"` and `"x"` for a position along
@@ -121,6 +123,7 @@ class UDF(BackendNames):
     writable_input: ClassVar[bool] = False
     whole_frames: ClassVar[bool] = False
     keeps_units: ClassVar[tuple[str, ...]] = ()
+    default_plots: ClassVar[tuple[str, ...]] = ()
     calibrated: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     promises: ClassVar[Promises] = Promises()

@@ -108,6 +108,7 @@ class CoMUDF(UDF):
     [5.  2.5] [ 1.  -1.5]
     """
 
+    default_plots = ("field", "magnitude")
     calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
     promises = Promises(
         adds_signal_parts=True,
@@ -241,6 +242,12 @@ class CoMUDF(UDF):
         if any(map(is_lazy, (cy, cx, r))):
             return
         sig = tuple(self.meta.dataset_shape.sig)
+        if r == math.inf and nearest_distance((cy, cx), sig) > 1:
+            raise ArgumentValueError(
+                f"the center (cy, cx) = ({cy!r}, {cx!r}) lies outside of frames of shape {sig}: "
+                "correct it; numbers are in pixels. If the beam is there, pass r, the radius of "
+                "the mask"
+            )
         if nearest_distance((cy, cx), sig) > r:
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} lies within r={r!r} pixels of "

@@ -317,6 +317,20 @@ def test_promises(values):
 
 
 @pytest.mark.point(32)
+def test_default_plots_are_drawn(x):
+    pytest.importorskip("matplotlib")
+    buffers = {"a": {"kind": "nav"}, "b": {"kind": "nav"}}
+    methods = {"process_frame": lambda self, frame: None}
+    for shown, titles in (((), ["a", "b"]), (("b",), ["b"])):
+        figure = ud.run_udf(x, make(buffers, default_plots=shown, **methods)()).plot()
+        assert [t for axes in figure.axes if (t := axes.get_title("left"))] == titles
+    figure = ud.run_udf(x, make(buffers, default_plots=("b",), **methods)()).plot("a")
+    assert figure.axes[0].get_title("left") == "a"
+    with pytest.raises(ud.ArgumentTypeError, match="default_plots must be a tuple of names"):
+        ud.run_udf(x, make(buffers, default_plots="b", **methods)())
+
+
+@pytest.mark.point(32)
 def test_calibrated_parameters_are_in_pixels(x):
     class Spot(ud.UDF):
         calibrated = {"r": "length", "place": "position", "down": "height"}

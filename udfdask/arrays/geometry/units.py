@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError
 
 PIXELS = frozenset({"px", "pixel", "pixels"})
 """Names of the unit of an axis without calibration."""
@@ -128,24 +128,13 @@ def as_quantity(name: str, given: Any) -> Any:
 
     Raises
     ------
-    ArgumentTypeError, ArgumentValueError
-        If a text or pair is no number with a unit; also a TypeError or a ValueError.
+    ArgumentTypeError
+        If a text or pair is no number with a unit; also a TypeError.
     """
     try:
         return read_quantity(given)
-    except ValueError as error:
-        plain = isinstance(given, str) and _is_number(given)
-        kind = ArgumentTypeError if plain else ArgumentValueError
-        raise kind(
-            f"{name} must be a number of pixels, or a number with the unit of the axis such as "
-            f"'10 mrad' or (10, 'mrad'): {error}"
-        ) from None
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text is a number without unit."""
-    try:
-        float(text)
     except ValueError:
-        return False
-    return True
+        raise ArgumentTypeError(
+            f"{name} must be a number of pixels, not {given!r} of type {type(given).__name__}; or a "
+            "number with the unit of the axis, such as '10 mrad' or (10, 'mrad')"
+        ) from None
