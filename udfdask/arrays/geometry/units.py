@@ -85,7 +85,7 @@ def factor(unit: str, target: str) -> float:
         return 1.0
     import pint  # equal units need no package, and it takes a while to import
 
-    registry = pint.get_application_registry()  # type: ignore[no-untyped-call]
+    registry = pint.get_application_registry()
     try:
         one, other = (registry.Unit(_plain(name)) for name in (unit, target))
         # pint takes angles for plain numbers; they are not counts
@@ -135,6 +135,6 @@ def as_quantity(name: str, given: Any) -> Any:
         return read_quantity(given)
     except ValueError:
         raise ArgumentTypeError(
-            f"{name} must be a number of pixels, not {given!r} of type {type(given).__name__}; or a "
-            "number with the unit of the axis, such as '10 mrad' or (10, 'mrad')"
+            f"{name} must be a number of pixels, not {given!r} of type {type(given).__name__}; or "
+            "a number with the unit of the axis, such as '10 mrad' or (10, 'mrad')"
         ) from None
