@@ -70,7 +70,7 @@ def result_variables(
             variable = variable_name(udf, buffer, alone=len(results) == 1)
             extra = (f"{variable}_dim_{index}" for index in range(values.ndim - len(dims)))
             attrs = {"kind": kind, "udf": udf}
-            unit = result.units[buffer]
+            unit = result.units.get(buffer)
             if unit is not None:
                 attrs["units"] = unit
             dims = (*dims, *extra)
