@@ -109,9 +109,11 @@ class SignalResult(NamedResults):
 
     def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
         """Return a result, or its mask, as a signal; always the same object."""
-        self._check_name(name)
+        place = self._info.place_of(name)
         if (what, name) not in self._signals:
-            self._signals[what, name] = make_signal(arrays[name], self._info, name, self._labels)
+            self._signals[what, name] = make_signal(
+                arrays[name], self._info, place, name, self._labels
+            )
         return self._signals[what, name]
 
     # The dask collection protocol.

@@ -17,7 +17,7 @@ from dask.array.core import Array as GraphArray
 from udfdask import config
 from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.roi import normalize_roi
+from udfdask.arrays.geometry.roi import empty_roi_warning, normalize_roi
 from udfdask.plan.check_input import (
     check_array,
     check_dtypes,
@@ -151,6 +151,7 @@ def _make_plan(
     selected = normalize_roi(roi, array.shape[:n_nav])
     memory = config.worker_memory()
     task_limit = math.inf if memory is None else memory / 4
+    no_position = empty_roi_warning(roi, selected)
     recipe = make_recipe(
         udfs,
         shape=array.shape,
@@ -188,7 +189,7 @@ def _make_plan(
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=second_pass,
         files=files,
-        warnings=cost_warnings(recipe, task_limit),
+        warnings=(*([no_position] if no_position else []), *cost_warnings(recipe, task_limit)),
     )
 
 
