@@ -238,7 +238,7 @@ class UDFAccessor:
         )
         return make_mapped(result["result"], result.axes["result"], read_labels(self._signal))
 
-    @forwards(DetectorOptions, run_udf, VirtualDetectorUDF, run_on_array)
+    @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)
     def virtual_image(
         self,
         detector: Any = "disk",

@@ -26,9 +26,7 @@ def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
             )
 
 
-def make_signal(
-    array: Any, info: ResultInfo, place: Place, name: str, labels: SignalLabels
-) -> Any:
+def make_signal(array: Any, info: ResultInfo, place: Place, name: str, labels: SignalLabels) -> Any:
     """Return a result in data set shape, or its valid mask, as a signal; `place` is that of it."""
     kind, extra = info.buffers[place.result].kind, place.axes
     first = array.ndim - len(extra)

@@ -11,7 +11,9 @@ from udfdask.run.run_udf import as_list
 from udfdask.udf import UDF
 
 
-def get_resources(udfs: UDF | Sequence[UDF] | Mapping[str, UDF], backends: Any = None) -> dict[str, float]:
+def get_resources(
+    udfs: UDF | Sequence[UDF] | Mapping[str, UDF], backends: Any = None
+) -> dict[str, float]:
     """Return the resources that the workers of a cluster must have to run UDFs together.
 
     Pass them to `dask.compute`, `dask.persist` or a method of a client, which restrict all tasks of

@@ -75,15 +75,17 @@ class ApplyMasksUDF(UDF):
     -----
     Buffer `intensity`, kind nav, shape (*nav, n_masks), in the unit of the data times the unit of
     the masks. If the masks have names, they are the labels of its axis `mask`, and
-    ``result["BF"]`` is the image of one mask, shape `nav`. Its dtype is the dtype of the product of data and masks. Integer data with integer
-    or boolean masks are added up exactly in int64 or uint64, as `array.sum()` does; float16 gives
-    float32. A sum that does not fit 64 bits stops the run with a `SumOverflowError`: floating
-    masks, or ``preferred_dtype="float64"``, give products in double precision.
+    ``result["BF"]`` is the image of one mask, shape `nav`.
+
+    The dtype is that of the product of data and masks. Integer data with integer or boolean masks
+    are added up exactly in int64 or uint64, as `array.sum()` does; float16 gives float32. A sum
+    that does not fit 64 bits stops the run with a `SumOverflowError`: floating masks, or
+    ``preferred_dtype="float64"``, give products in double precision.
 
     Large arrays are sent to each worker once, not with each task. Functions are called once in the
     plan, unless `mask_dtype` and `mask_count` are given, and once in each other process that needs
-    the masks. Masks must have exactly the shape of a frame. If the plan
-    does not compute them, the first chunk checks their shape.
+    the masks. Masks must have exactly the shape of a frame. If the plan does not compute them, the
+    first chunk checks their shape.
 
     If masks are multiplied as sparse matrices, pixels where a mask is 0 are not read: NaN in these
     pixels has no effect, but with ``use_sparse=False`` it makes the product NaN. In sparse data,
@@ -167,9 +169,7 @@ class ApplyMasksUDF(UDF):
             check_masks(masks, sig, self.params.mask_dtype)
         dtype = product_dtype(self.meta.input_dtype, masks.dtype)
         return {
-            _RESULT: self.buffer(
-                kind="nav", extra_shape=(len(masks),), dtype=dtype, where="device"
-            )
+            _RESULT: self.buffer(kind="nav", extra_shape=(len(masks),), dtype=dtype, where="device")
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:

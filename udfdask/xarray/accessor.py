@@ -234,7 +234,7 @@ class _Runs:
             keep_attrs = xr.get_options()["keep_attrs"]
         return mapped.assign_attrs(array.attrs) if keep_attrs is True else mapped
 
-    @forwards(DetectorOptions, run_udf, VirtualDetectorUDF, run_on_array)
+    @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)
     def virtual_image(
         self,
         detector: Any = "disk",

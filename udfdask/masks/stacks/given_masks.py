@@ -22,6 +22,7 @@ class GivenMask:
     """A mask or a stack of masks."""
 
     def __call__(self) -> Any:
+        """Return the array."""
         return self.array
 
 
@@ -60,7 +61,14 @@ def factories_of(given: Any, sig: Shape | None) -> Callable[[], Any] | Sequence[
         named = given if isinstance(given, Mapping) else dict(enumerate(given))
         return [_factory(f"mask_factories[{key!r}]", mask, sig) for key, mask in named.items()]
     factory = _factory("mask_factories", given, sig)
-    if sig is None or given.ndim == len(sig) + 1:
+    if sig is None:
+        return factory
+    if given.ndim == len(sig) + 1:
+        if not given.shape[0]:
+            raise ArgumentValueError(
+                f"there is no mask in an array of shape {tuple(given.shape)}: expected a stack of "
+                "at least one"
+            )
         return factory
     if given.ndim != len(sig):
         raise ArgumentValueError(
