@@ -50,17 +50,12 @@ def _from_roi(signal: Any, roi: Any) -> AnyArray:
 
 
 def _from_signal(signal: Any, mask: Any) -> AnyArray:
-    """Return the values of a signal over the pixels of a frame, such as ``signal.mean() > 5``.
-
-    Its axes may be signal axes or navigation axes: an image and its transpose give the same array.
-    """
-    manager = mask.axes_manager
-    sig = signal.axes_manager.signal_shape
-    both = manager.navigation_shape and manager.signal_shape
-    if both or (manager.signal_shape or manager.navigation_shape) != sig:
+    """Return the values of a signal over the pixels of a frame, such as ``signal.mean() > 5``."""
+    manager, sig = mask.axes_manager, signal.axes_manager.signal_shape
+    if manager.navigation_dimension or manager.signal_shape != sig:
         raise ArgumentValueError(
             f"the mask is {mask!r}, but the frames have signal axes of sizes {sig}: pass a signal "
-            "with these axes only, such as signal.mean() > 5"
+            "with these signal axes only, such as signal.mean() > 5"
         )
     if isinstance(mask.data, da.Array):
         raise ArgumentTypeError("the mask is a lazy signal: call its .compute() first")
