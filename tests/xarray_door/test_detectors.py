@@ -100,9 +100,17 @@ def test_a_window_of_spectra():
     [
         (lambda m: m.chunk(), ArgumentTypeError, r"the mask is lazy: pass mask\.compute\(\)"),
         (lambda m: m.to_dataset(name="a"), ArgumentTypeError, r"one of its variables, \['a'\]"),
-        (lambda m: m.rename(kx="qx"), ArgumentValueError, r"dimensions \('ky', 'qx'\), but the sig"),
+        (
+            lambda m: m.rename(kx="qx"),
+            ArgumentValueError,
+            r"dimensions \('ky', 'qx'\), but the sig",
+        ),
         (lambda m: m[0], ArgumentValueError, r"dimensions \('kx',\), but the signal"),
-        (lambda m: m[:, 1:], ArgumentValueError, "mask has 9 positions along 'kx', the data have 10"),
+        (
+            lambda m: m[:, 1:],
+            ArgumentValueError,
+            "mask has 9 positions along 'kx', the data have 10",
+        ),
         (lambda m: m.assign_coords(kx=m["kx"] + 1), ArgumentValueError, "different coordinates"),
         (lambda m: m * 2, ArgumentValueError, r"no weights: use ApplyMasksUDF\(mask\)"),
         (lambda m: [m], ArgumentTypeError, "or a boolean mask .* not a list"),

@@ -106,10 +106,10 @@ def test_booleans_along_a_dimension(array):
         ({"kx": slice(1, 2)}, r"names 'kx', which is a signal dimension .* are \('y', 'x'\)"),
         ({"thickness": 3}, "names 'thickness', which is no dimension"),
         ({"y": 0.7}, "0.7 along 'y' cannot be found: the coordinates along 'y' go from 0.0 to 1.5"),
-        ({"y": slice("a", "b")}, "along 'y' cannot be found"),
+        ({"y": [0.5, 0.6]}, "one of them; a slice selects all labels between its ends"),
         ({"y": xr.DataArray([0.5], dims="p")}, r"DataArray with the dimensions \('p',\)"),
     ],
-    ids="unknown signal coordinate label texts foreign".split(),
+    ids="unknown signal coordinate label list foreign".split(),
 )
 def test_what_cannot_be_found(array, roi, match, method):
     args = ("disk",) if method == "virtual_image" else (SumSigUDF(),)
@@ -135,3 +135,10 @@ def test_without_names(array):
     match = r"dictionary of names, and only a DataArray has names.*np\.s_\[3:7, 9:12\]"
     with pytest.raises(ArgumentTypeError, match=match):
         ud.run_udf(array.data, SumSigUDF(), roi={"y": slice(1, 2)})
+
+
+def test_a_slice_of_coordinates_without_order(array):
+    with pytest.raises(
+        ArgumentValueError, match=r"roi slice\(0.1, 1.2, None\) along 'y' cannot be"
+    ):
+        selected(array.assign_coords(y=[1.0, 0.0, 2.0, 0.5]), {"y": slice(0.1, 1.2)})

@@ -125,23 +125,28 @@ def _positions(label: Any, array: xr.DataArray, dim: Hashable) -> Any:
             )
         label = label.values
     others = [other for other in array.dims if other != dim]
-    coords = array.coords.to_dataset().drop_dims(others)
+    coords = array.coords.to_dataset().drop_dims(others, errors="ignore")
     numbers = np.arange(array.sizes[dim])
     try:
         found = coords.assign({_POSITIONS: (dim, numbers)})[_POSITIONS].sel({dim: label})
         return np.ravel(found.values)
     except (IndexError, KeyError, TypeError, ValueError) as error:
         index = array.indexes.get(dim)
-        there = (
-            f"there are no coordinates along {dim!r}, so that it must be positions, integers from "
-            f"0 to {len(numbers) - 1}"
-            if index is None
-            else f"the coordinates along {dim!r} go from {_first_to_last(index)}, and "
-            "DataArray.sel must find what the roi names"
-        )
+        if index is None:
+            there = (
+                f"there are no coordinates along {dim!r}, so that it must be positions, integers "
+                f"from 0 to {len(numbers) - 1}"
+            )
+        elif isinstance(label, slice):
+            there = str(error)  # such as coordinates that neither ascend nor descend
+        else:
+            there = (
+                f"the coordinates along {dim!r} go from {_first_to_last(index)}, and a label must "
+                "be one of them; a slice selects all labels between its ends"
+            )
         raise ArgumentValueError(
-            f"the roi {label!r} along {dim!r} cannot be found: {there} ({error})"
-        ) from None
+            f"the roi {label!r} along {dim!r} cannot be found: {there}"
+        ) from error
 
 
 def _first_to_last(index: Any) -> str:
