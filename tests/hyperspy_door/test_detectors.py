@@ -16,7 +16,7 @@ import udfdask.hyperspy  # noqa: E402
 
 few = settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 NAV, SIG = (3, 4), (9, 12)
-DATA = np.random.default_rng(6).integers(0, 99, NAV + SIG)
+DATA = np.random.default_rng(6).integers(1, 99, NAV + SIG)
 QUIET = {"show_progressbar": False}
 
 
@@ -78,15 +78,12 @@ def test_the_picture_is_that_of_hyperspy(roi, lazy):
     try:
         wanted = image_by_hyperspy(scan, roi)
     except (IndexError, ValueError):  # HyperSpy cannot slice: the ROI lies outside
-        with pytest.raises(ud.ArgumentValueError, match="cannot select|no pixel of a frame"):
+        wanted = np.zeros(NAV)
+    if not wanted.any():  # all data are positive
+        with pytest.raises(ud.ArgumentValueError, match=r"cannot select|no pixel of a frame"):
             scan.udf.virtual_image(roi)
         return
-    try:
-        image = scan.udf.virtual_image(roi, lazy_output=False, **QUIET)
-    except ud.ArgumentValueError as error:
-        assert "no pixel of a frame" in str(error)
-        assert not wanted.any()
-        return
+    image = scan.udf.virtual_image(roi, lazy_output=False, **QUIET)
     np.testing.assert_array_equal(image.data, wanted)
 
 
@@ -218,7 +215,7 @@ class TestWidgets:
             ud.ArgumentTypeError,
             "does not select pixels but interpolates",
         ),
-        (lambda: hs.roi.CircleROI(), ud.ArgumentValueError, "signal axes .*not yet been set"),
+        (hs.roi.CircleROI, ud.ArgumentValueError, r"signal axes .*not yet been set"),
         (lambda: hs.roi.Point2DROI(99, 0), ud.ArgumentValueError, "cannot select from the signal"),
         (
             lambda: hs.signals.Signal2D(np.ones((12, 9), bool)),
@@ -248,7 +245,7 @@ def test_detectors_that_are_none(make, error, match):
 
 def test_a_roi_of_two_axes_on_spectra():
     spectra = make_scan(DATA[:, 0], scale=(0.5,), offset=(0.0,))
-    with pytest.raises(ud.ArgumentValueError, match="needs 2 signal axes, but .* has 1"):
+    with pytest.raises(ud.ArgumentValueError, match=r"needs 2 signal axes, but .* has 1"):
         spectra.udf.virtual_image(hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.0))
 
 

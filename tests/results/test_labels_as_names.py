@@ -72,7 +72,7 @@ def test_a_mapping_has_the_names_of_results_only():
 
 def test_signals_of_labels():
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    import udfdask.hyperspy
+    import udfdask.hyperspy  # noqa: F401
 
     signal = hs.signals.Signal2D(X).as_lazy()
     signal.metadata.General.title = "scan"

@@ -30,7 +30,7 @@ def on_dataset(udfs, method="run_udf", **options):
 
 def on_signal(udfs, method="run_udf", **options):
     hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
-    import udfdask.hyperspy
+    import udfdask.hyperspy  # noqa: F401
 
     return getattr(hs.signals.Signal2D(X).as_lazy().udf, method)(udfs, **options)
 

@@ -1,4 +1,4 @@
-"""Masks as users hold them: arrays, stacks, lists, names; in ApplyMasksUDF and VirtualDetectorUDF."""
+"""Masks as users hold them: arrays, stacks, lists, names; as weights and as detectors."""
 
 from functools import partial
 
@@ -159,7 +159,7 @@ class TestNames:
         np.testing.assert_array_equal(last.buffers[0]["ADF"], self.WANT[..., 1])
 
     def test_names_that_are_none(self):
-        with pytest.raises(ud.ArgumentTypeError, match="name of a mask must be a text.*not 3"):
+        with pytest.raises(ud.ArgumentTypeError, match=r"name of a mask must be a text.*not 3"):
             ApplyMasksUDF({3: STACK[0]})
         with pytest.raises(ud.ArgumentValueError, match="cannot be called 'intensity'"):
             ApplyMasksUDF({"intensity": STACK[0]})
