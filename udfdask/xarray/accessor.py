@@ -117,10 +117,9 @@ class _Runs:
         -------
         xarray.Dataset, tuple of xarray.Dataset or dict of xarray.Dataset
             A Dataset for a UDF, a tuple of them for a list, a dictionary of them with the same
-            names for a dictionary. Variables of kind nav have the
-            navigation dimensions, variables of kind sig the signal dimensions.
-            `UDF.get_result_axes` gives the names and coordinates of extra dimensions. Coordinates
-            are kept if the result has all their dimensions.
+            names for a dictionary. Variables of kind nav have the navigation dimensions, variables
+            of kind sig the signal dimensions. `UDF.get_result_axes` gives the names and coordinates
+            of extra dimensions. Coordinates are kept if the result has all their dimensions.
 
         Raises
         ------
