@@ -14,8 +14,8 @@ import udfdask.dask
 from udfdask.plan.plan import make_plan
 from udfdask.run.options import IterOptions, RunOptions
 from udfdask.run.progressive.start import prepare_run
-from udfdask.scheduling.scheduler_options import OPTIONS
 from udfdask.run.virtual_image import NUMBERS
+from udfdask.scheduling.scheduler_options import OPTIONS
 from udfdask.udfs import SumUDF, VirtualDetectorUDF
 
 X = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
@@ -111,7 +111,7 @@ def test_a_virtual_image_shows_the_numbers_of_detectors(door):
     for option in {*keywords(VirtualDetectorUDF), *RunOptions.__annotations__} - {"shape"}:
         assert shown[option].default is None
         assert re.search(rf"^ *{option} : .+\n +[A-Z]", text, re.MULTILINE), option
-    assert NUMBERS == set(keywords(VirtualDetectorUDF)) - {"shape"}
+    assert set(keywords(VirtualDetectorUDF)) - {"shape"} == NUMBERS
 
 
 def test_options_are_those_of_the_plan():

@@ -21,12 +21,12 @@ SIG = ("ky", "kx")
 def selected(array, roi, method="run_udf"):
     """Return which positions are processed, from the result of a sum of ones."""
     ones = xr.ones_like(array, dtype="float64")
-    with raise_if_dask_computes():
-        found = getattr(ones.udf, method)(SumSigUDF(), sig_dims=SIG, roi=roi)
     if method == "run_udf_iter":
-        *_, last = found
-        found = last.buffers[0]
-    return np.isfinite(found["intensity"].values)
+        *_, last = ones.udf.run_udf_iter(SumSigUDF(), sig_dims=SIG, roi=roi)
+        return last.buffers[0]["intensity"].values > 0
+    with raise_if_dask_computes():
+        found = ones.udf.run_udf(SumSigUDF(), sig_dims=SIG, roi=roi)
+    return found["intensity"].values > 0
 
 
 def as_xarray_selects(array, roi):
@@ -78,11 +78,13 @@ def test_dates_texts_and_several_levels():
     times = np.arange("2026-11-20", "2026-11-24", dtype="M8[D]")
     names = ["a", "b", "c", "a", "e", "f"]
     array = xr.DataArray(
-        np.ones((4, 6, 2, 2)), dims=("t", "name", *SIG), coords={"t": times, "name": names}
+        da.ones((4, 6, 2, 2)), dims=("t", "name", *SIG), coords={"t": times, "name": names}
     )
-    found = selected(array, {"t": slice("2026-11-21", "2026-11-22"), "name": ["e", "b"]})
-    assert np.argwhere(found).tolist() == [[1, 1], [1, 4], [2, 1], [2, 4]]
-    assert selected(array, {"name": "a"}).sum(axis=0).tolist() == [4, 0, 0, 4, 0, 0]
+    found = selected(array, {"t": slice("2026-11-21", "2026-11-22"), "name": "a"})
+    assert np.argwhere(found).tolist() == [[1, 0], [1, 3], [2, 0], [2, 3]]
+    assert selected(array, {"t": times[[3, 1]], "name": "e"}).sum(axis=1).tolist() == [0, 1, 0, 1]
+    with pytest.raises(ArgumentValueError, match="along 'name' cannot be found"):
+        selected(array, {"name": ["a", "e"]})  # xarray takes lists only of labels that are unique
     stacked = array.drop_vars("name").stack(p=("t", "name"))
     assert selected(stacked, {"p": (times[1], 2)}).sum() == 1
 

@@ -267,7 +267,7 @@ def as_list(udf: Any) -> list[UDF]:
     return [udf]
 
 
-def in_form_of(udf: Any, results: tuple[T, ...]) -> Any:
+def in_form_of(udf: Any, results: tuple[T, ...]) -> T | tuple[T, ...] | dict[str, T]:
     """Return the results of UDFs: one for a UDF, a dictionary for one of UDFs, else the tuple."""
     if isinstance(udf, UDF):
         return results[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
 import xarray as xr
 
@@ -35,7 +35,7 @@ def run_udf(
     rename: Mapping[str, Hashable] | None,
     valid_masks: bool,
     **options: Unpack[RunOptions],
-) -> Any:
+) -> xr.Dataset | tuple[xr.Dataset, ...] | dict[str, xr.Dataset]:
     """Return the Dataset of one UDF, or a tuple or dictionary with a Dataset for each UDF."""
 
     def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:

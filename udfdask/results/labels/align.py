@@ -130,7 +130,7 @@ def _positions(label: Any, array: xr.DataArray, dim: Hashable) -> Any:
     try:
         found = coords.assign({_POSITIONS: (dim, numbers)})[_POSITIONS].sel({dim: label})
         return np.ravel(found.values)
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except Exception as error:  # xarray and pandas raise errors of many kinds
         index = array.indexes.get(dim)
         if index is None:
             there = (
