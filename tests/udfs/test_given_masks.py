@@ -225,8 +225,8 @@ class TestDetectors:
 
     @pytest.mark.full
     def test_laws(self):
-        check_udf(VirtualDetectorUDF(self.MASK))
-        check_udf(ApplyMasksUDF({"a": STACK[0], "b": STACK[1]}))
+        check_udf(VirtualDetectorUDF(self.MASK), X)
+        check_udf(ApplyMasksUDF({"a": STACK[0], "b": STACK[1]}), X)
 
     @pytest.mark.parametrize(
         ("mask", "error", "message"),
