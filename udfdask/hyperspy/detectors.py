@@ -41,12 +41,27 @@ def _from_roi(signal: Any, roi: Any) -> AnyArray:
                     f"{roi!r} lies in the navigation axes of {signal!r}, but a detector selects "
                     "pixels of the frames: for a region of the scan pass it as roi="
                 )
-            return pixels_of_roi(roi, tuple(chosen), axes, navigate=False)
+            return _some_pixels(roi, tuple(chosen), axes)
     if len(axes) < roi.ndim:
         raise ArgumentValueError(
             f"{roi!r} needs {roi.ndim} signal axes, but {signal!r} has {len(axes)}"
         )
-    return pixels_of_roi(roi, tuple(axes[: roi.ndim]), axes, navigate=False)
+    return _some_pixels(roi, tuple(axes[: roi.ndim]), axes)
+
+
+def _some_pixels(roi: Any, chosen: tuple[Any, ...], axes: tuple[Any, ...]) -> AnyArray:
+    """Return the pixels that a ROI selects along some of the signal axes; raise if there is none.
+
+    `chosen` are the axes of the ROI, `axes` all signal axes.
+    """
+    mask = pixels_of_roi(roi, chosen, axes, navigate=False)
+    if not mask.any():
+        ranges = [f"{axis.low_value:g} to {axis.high_value:g}" for axis in chosen]
+        raise ArgumentValueError(
+            f"{roi!r} selects no pixel of the frames, whose signal axes go from "
+            f"{' and '.join(ranges)} ({', '.join(map(str, chosen))})"
+        )
+    return mask
 
 
 def _from_signal(signal: Any, mask: Any) -> AnyArray:

@@ -21,6 +21,7 @@ from udfdask.arrays.geometry.roi import empty_roi_warning, normalize_roi
 from udfdask.plan.check_input import (
     check_array,
     check_dtypes,
+    check_masks,
     check_matrix_rows,
     check_sig_dims,
     check_targets,
@@ -140,6 +141,7 @@ def _make_plan(
     check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
+    check_masks(udfs)
     check_targets(udfs, files)
     check_matrix_rows(array, sig_dims)
     udfs = _with_copied_parameters([udf._for_run() for udf in udfs])

@@ -268,7 +268,7 @@ def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
     if not (hasattr(mask, "shape") or is_held_elsewhere(mask)):
         raise ArgumentTypeError(
             f"the shape of a virtual detector is one of {known}, or a boolean mask of the shape of "
-            f"a frame, not a {type(mask).__name__}"
+            f"a frame, but its type is {type(mask).__name__}"
         )
     if not is_held_elsewhere(mask):
         check_is_mask("the mask of a virtual detector", mask)

@@ -106,12 +106,27 @@ def check_is_mask(what: str, mask: Any) -> None:
             f"{what} must be a mask, which is an array, or a function that returns one, not "
             f"{type(mask).__name__}: convert it with numpy.asarray"
         )
+    if mask.dtype.kind not in "biufc":
+        raise ArgumentTypeError(
+            f"{what} is an array of dtype {mask.dtype}, expected booleans or numbers"
+        )
 
 
 def is_held_elsewhere(mask: Any) -> bool:
     """Return whether only an accessor can read a mask: HyperSpy's ROIs and signals, DataArrays."""
     packages = {cls.__module__.partition(".")[0] for cls in type(mask).__mro__}
     return not packages.isdisjoint(("hyperspy", "xarray"))
+
+
+def check_is_read(given: Any) -> None:
+    """Raise if one of the masks is of a kind that only an accessor can read."""
+    if isinstance(given, (list, tuple)):
+        masks = list(given)
+    else:
+        masks = list(given.values()) if type(given) is dict else [given]
+    for mask in masks:
+        if is_held_elsewhere(mask):
+            raise ArgumentTypeError(needs_accessor(mask))
 
 
 def needs_accessor(mask: Any) -> str:
@@ -143,10 +158,6 @@ def detector_pixels(mask: Any, sig: Shape) -> AnyArray:
         )
     if array.dtype == bool:
         return array
-    if array.dtype.kind not in "iufc":
-        raise ArgumentTypeError(
-            f"the mask of the virtual detector has the dtype {array.dtype}, expected booleans"
-        )
     if not np.isin(array, (0, 1)).all():
         raise ArgumentValueError(
             "the mask of the virtual detector has other values than 0 and 1, but a virtual "
