@@ -15,6 +15,7 @@ from udfdask.masks.stacks.cuda_product import DeviceMaskProduct
 from udfdask.masks.stacks.dense_product import MaskProduct, check_masks, product_dtype
 from udfdask.masks.stacks.given_masks import factories_of, mask_names
 from udfdask.masks.stacks.sparse_product import EntryProduct
+from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
@@ -121,7 +122,7 @@ class ApplyMasksUDF(UDF):
 
     def __init__(
         self,
-        mask_factories: Any,
+        mask_factories: Callable[[], Any] | AnyArray | Sequence[Any] | Mapping[str, Any],
         *,
         use_torch: bool = False,
         use_sparse: bool | str | None = None,
