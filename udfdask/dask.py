@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack, overload
 
 import dask.array as da
@@ -15,7 +15,9 @@ from udfdask.run.progressive import UDFIterator
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
+from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
 from udfdask.udf import UDF
+from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 __all__ = ["ArrayAccessor"]
 
@@ -57,15 +59,24 @@ class ArrayAccessor:
         roi: Any = ...,
         **options: Unpack[RunOptions],
     ) -> tuple[Result, ...]: ...
+    @overload
+    def run_udf(
+        self,
+        udf: Mapping[str, UDF],
+        *,
+        sig_dims: int = ...,
+        roi: Any = ...,
+        **options: Unpack[RunOptions],
+    ) -> dict[str, Result]: ...
     @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
-        udf: UDF | Sequence[UDF],
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         sig_dims: int = 2,
         roi: Any = None,
         **options: Unpack[RunOptions],
-    ) -> Result | tuple[Result, ...]:
+    ) -> Result | tuple[Result, ...] | dict[str, Result]:
         """Run one UDF, or several in one pass, over the array; nothing is computed yet.
 
         Parameters
@@ -75,8 +86,8 @@ class ArrayAccessor:
 
         Returns
         -------
-        Result or tuple of Result
-            A `Result` for a UDF, a tuple of them for a list.
+        Result, tuple of Result or dict of Result
+            A `Result` for a UDF, a tuple of them for a list, a dictionary for a dictionary.
 
         Examples
         --------
@@ -89,6 +100,51 @@ class ArrayAccessor:
                [1., 1.]])
         """
         return run_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **options)
+
+    @forwards(DetectorOptions, VirtualDetectorUDF, run_on_array)
+    def virtual_image(
+        self,
+        detector: Any = "disk",
+        *,
+        sig_dims: int = 2,
+        roi: Any = None,
+        **options: Unpack[DetectorOptions],
+    ) -> da.Array:
+        """Return the image of a virtual detector, lazily: the sum of its pixels in each frame.
+
+        Parameters
+        ----------
+        detector : {"disk", "ring", "rect", "point", "window"} or array of bool, shape `sig`
+            Shape of the detector, or a mask, as in `udfdask.udfs.VirtualDetectorUDF`.
+        sig_dims, roi, **options
+            As in `udfdask.run_udf`.
+
+        Returns
+        -------
+        dask.array.Array, shape nav
+            The image.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If the detector or an option is invalid.
+
+        See Also
+        --------
+        udfdask.udfs.ApplyMasksUDF : Several detectors in one pass, by name.
+
+        Examples
+        --------
+        >>> import dask.array as da
+        >>> import udfdask.dask
+        >>> x = da.ones((2, 3, 16, 16), chunks=(1, 3, 16, 16), dtype="uint16")
+        >>> x.udf.virtual_image("ring", ri=4, ro=7).compute()
+        array([[100, 100, 100],
+               [100, 100, 100]], dtype=uint64)
+        """
+        udf, run = make_detector(self.virtual_image, detector, options)
+        image: da.Array = run_on_array(self._array, udf, sig_dims=sig_dims, roi=roi, **run)[IMAGE]
+        return image
 
     @documented_by(map_on_array)
     def map_frames(
@@ -136,7 +192,7 @@ class ArrayAccessor:
     @forwards(IterOptions, iterate_on_array)
     def run_udf_iter(
         self,
-        udf: UDF | Sequence[UDF],
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         sig_dims: int = 2,
         roi: Any = None,
@@ -171,7 +227,7 @@ class ArrayAccessor:
     @forwards(RunOptions, explain_on_array)
     def explain(
         self,
-        udf: UDF | Sequence[UDF],
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         sig_dims: int = 2,
         roi: Any = None,

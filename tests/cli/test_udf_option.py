@@ -101,6 +101,14 @@ def test_a_function_out_of_a_file(folder, values):
     np.testing.assert_array_equal(got["result"], values.max(axis=(2, 3)))
 
 
+def test_one_mask_out_of_a_file(folder, values):
+    np.save(folder / "one.npy", np.eye(16))
+    got = found(folder, "--udf", "apply-masks:mask_factories=one.npy")
+    np.testing.assert_array_equal(
+        got["intensity"][..., 0], values.trace(axis1=2, axis2=3, dtype="f8")
+    )
+
+
 def test_masks_out_of_a_function(folder, values):
     (folder / "mine.py").write_text(
         "import numpy\ndef all():\n    return numpy.ones((1, 16, 16))\n"

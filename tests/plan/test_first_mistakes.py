@@ -225,8 +225,9 @@ def test_a_result_as_an_attribute():
 def test_a_method_of_an_array_on_a_dataset(tmp_path):
     scan = dataset(tmp_path)
     pytest.importorskip("udfdask.xarray")
-    with pytest.raises(AttributeError, match=r"write dataset\.udf\['scan'\]\.run_udf\(\.\.\.\)"):
-        scan.udf.run_udf(SumUDF())
+    assert "intensity" in scan.udf.run_udf(SumUDF())
+    with pytest.raises(ud.ArgumentValueError, match=r"choose one, dataset\.udf\['scan'\]"):
+        scan.assign(again=scan["scan"]).udf.run_udf(SumUDF())
     with pytest.raises(AttributeError, match="has no attribute 'runudf'"):
         scan.udf.runudf(SumUDF())
 

@@ -14,8 +14,9 @@ import udfdask.dask
 from udfdask.plan.plan import make_plan
 from udfdask.run.options import IterOptions, RunOptions
 from udfdask.run.progressive.start import prepare_run
+from udfdask.run.virtual_image import NUMBERS
 from udfdask.scheduling.scheduler_options import OPTIONS
-from udfdask.udfs import SumUDF
+from udfdask.udfs import SumUDF, VirtualDetectorUDF
 
 X = da.ones((2, 3, 4, 4), chunks=(1, 3, 4, 4))
 NAMES = ("run_udf", "explain", "run_udf_iter")
@@ -99,6 +100,18 @@ def test_each_option_arrives(door, name):
         call(SumUDF(), backends="abacus")
     with pytest.raises(ud.ArgumentValueError, match="split_every"):
         call(SumUDF(), split_every=1)
+
+
+@pytest.mark.parametrize("door", ["dask", "xarray", "hyperspy"])
+def test_a_virtual_image_shows_the_numbers_of_detectors(door):
+    function, _ = DOORS[door]("virtual_image")
+    shown = inspect.signature(function).parameters
+    text = pydoc.render_doc(function, renderer=pydoc.plaintext)
+    assert "As in `" not in text.partition("Returns\n")[0].replace("as in `", "")
+    for option in {*keywords(VirtualDetectorUDF), *RunOptions.__annotations__} - {"shape"}:
+        assert shown[option].default is None
+        assert re.search(rf"^ *{option} : .+\n +[A-Z]", text, re.MULTILINE), option
+    assert set(keywords(VirtualDetectorUDF)) - {"shape"} == NUMBERS
 
 
 def test_options_are_those_of_the_plan():

@@ -11,6 +11,8 @@ _BY_REASON = {
         udfs/test_correlation::test_wrong_parameters
         udfs/test_crystallinity::test_wrong_parameters
         udfs/test_fem::test_wrong_rings
+        udfs/test_given_masks::test_a_mask_takes_no_numbers
+        udfs/test_given_masks::test_masks_that_are_none
         udfs/test_radial_fourier::test_wrong_parameters_are_named
         udfs/test_radial_profile::test_wrong_parameters_are_named
         udfs/test_stddev::test_bad_dtypes
@@ -74,6 +76,7 @@ _NOT_ON_STAND_IN = {
         interface/test_hooks::test_mixins_and_lambdas_made_in_a_function
         interface/test_mapping::test_mixins_and_lambdas_made_in_a_function
         udfs/test_apply_masks::test_on_a_cluster
+        udfs/test_given_masks::test_on_a_scheduler
         udfs/test_record::test_a_cluster
         udfs/test_record::test_processes
     """,

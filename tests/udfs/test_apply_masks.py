@@ -362,7 +362,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("how", "error", "message"),
         [
-            ({"mask_factories": np.ones(SIG)}, TypeError, "for an array, write lambda: array"),
+            ({"mask_factories": 3}, TypeError, "must be a mask, which is an array, or a function"),
             ({"mask_factories": []}, ValueError, "mask_factories is empty"),
             ({"mask_factories": partial(np.ones, SIG)}, ValueError, "For one mask, write mask_f"),
             ({"mask_count": 3}, ValueError, "count=3 was given, but there are 1"),

@@ -105,9 +105,11 @@ def test_nothing_is_computed_before_it_is_asked_for():
 @pytest.mark.parametrize("dtype", ["u2", "f4", "c8"])
 def test_no_frame_gives_nan_without_a_warning(dtype):
     x = da.from_array(sample(dtype, SHAPE), chunks=(2, 6, 7, 9))
+    with pytest.warns(ud.UDFWarning, match="selects no position"):
+        lazy = ud.run_udf(x, StdDevUDF(), roi=np.zeros((4, 6), dtype=bool))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = computed(x, roi=np.zeros((4, 6), dtype=bool))
+        found = lazy.compute(scheduler="sync")
     assert found["num_frames"] == 0
     assert not found["sum"].any()
     for name in ("mean", "var", "std"):

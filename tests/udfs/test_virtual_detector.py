@@ -70,7 +70,12 @@ def test_a_region():
     ("args", "numbers", "error", "message"),
     [
         (("circle",), {"r": 3}, ValueError, "one of disk, ring, rect, point, window, not 'circle'"),
-        ((np.ones((12, 15)),), {}, TypeError, "not a ndarray: for a mask of your own, use Apply"),
+        (
+            ([[True]],),
+            {},
+            TypeError,
+            "or a boolean mask of the shape of a frame, but its type is list",
+        ),
         (("disk",), {}, TypeError, "a disk takes r and optionally cx, cy, but r is missing"),
         (("ring",), {"ri": 2}, TypeError, "a ring takes ri, ro and .* but ro is missing"),
         (("disk",), {"ri": 2, "ro": 3}, TypeError, "but ri, ro was given and r is missing"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import functools
 import importlib.util
 import inspect
 import pkgutil
@@ -147,8 +146,7 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
     if "PathLike" in annotation:
         return text
     if text.endswith(".npy"):
-        array = _load(text)
-        return functools.partial(np.asarray, array) if "Callable" in annotation else array
+        return _load(text)
     if "Callable" in annotation:
         return _function(text)
     value = _literal(text)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Unpack, overload
 
 from hyperspy.api import signals
 
 from udfdask.hyperspy.data import read_frames, read_parameters
+from udfdask.hyperspy.detectors import mask_reader
 from udfdask.hyperspy.labels import read_labels
 from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
@@ -28,10 +29,14 @@ from udfdask.run.options import (
 )
 from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.read_masks import read_masks
 from udfdask.run.run_udf import explain as explain_on_array
+from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
+from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
 from udfdask.scheduling.unwrap import unwrap
 from udfdask.udf import UDF
+from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
 
 class SignalOptions(RunOptions, total=False):
@@ -79,23 +84,27 @@ class UDFAccessor:
     def run_udf(
         self, udf: Sequence[UDF], **options: Unpack[SignalOptions]
     ) -> tuple[SignalResult, ...]: ...
+    @overload
+    def run_udf(
+        self, udf: Mapping[str, UDF], **options: Unpack[SignalOptions]
+    ) -> dict[str, SignalResult]: ...
     @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
-        udf: UDF | Sequence[UDF],
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         roi: Any = None,
         navigation_mask: Any = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **options: Unpack[RunOptions],
-    ) -> SignalResult | tuple[SignalResult, ...]:
+    ) -> SignalResult | tuple[SignalResult, ...] | dict[str, SignalResult]:
         """Run one UDF, or several in one pass, over the signal.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            The UDFs to run. All UDFs of a list share one pass over the data.
+        udf : UDF, or list, tuple or dict of UDF
+            The UDFs to run. All UDFs of a list or dictionary share one pass over the data.
         roi : BaseSignal of bool, HyperSpy ROI, or array-like, optional
             The positions to process, True = processed: a signal with the navigation axes, such as
             ``s.sum("sig") > 5``; a ROI such as `hyperspy.api.roi.RectangularROI` in the units of
@@ -113,8 +122,9 @@ class UDFAccessor:
 
         Returns
         -------
-        SignalResult or tuple of SignalResult
-            A mapping from result names to signals for one UDF, a tuple of mappings for a list.
+        SignalResult, tuple of SignalResult or dict of SignalResult
+            A mapping from result names to signals for one UDF, a tuple of mappings for a list, a
+            dictionary of mappings with the same names for a dictionary.
             Results of kind nav have the navigation axes, and their extra dimensions as signal axes.
             Results of kind sig have the signal axes and the class of the signal, and their extra
             dimensions as navigation axes. Results of dtype object are ragged signals.
@@ -132,7 +142,8 @@ class UDFAccessor:
         Warns
         -----
         UDFWarning
-            If a task needs much memory, or the data of the signal are very large.
+            If a task needs much memory, the data of the signal are very large, or no position is
+            selected.
 
         Examples
         --------
@@ -153,8 +164,7 @@ class UDFAccessor:
             **options,
         )
         labels = read_labels(self._signal)
-        made = tuple(SignalResult(result, labels) for result in results)
-        return made[0] if isinstance(udf, UDF) else made
+        return in_form_of(udf, tuple(SignalResult(result, labels) for result in results))
 
     @documented_by(run_udf, map_on_array)
     def map_frames(
@@ -228,10 +238,81 @@ class UDFAccessor:
         )
         return make_mapped(result["result"], result.extra_axes["result"], read_labels(self._signal))
 
+    @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)
+    def virtual_image(
+        self,
+        detector: Any = "disk",
+        *,
+        roi: Any = None,
+        navigation_mask: Any = None,
+        lazy_output: bool | None = None,
+        show_progressbar: bool | None = None,
+        **options: Unpack[DetectorOptions],
+    ) -> Any:
+        """Return the image of a virtual detector: the sum of its pixels in each frame.
+
+        Parameters
+        ----------
+        detector : HyperSpy ROI, BaseSignal, array of bool, or str
+            The pixels of the detector: a ROI such as `hyperspy.api.roi.CircleROI` in the units of
+            the signal axes; a mask of the shape of a frame, True for its pixels, an array in the
+            order of ``s.data`` or a signal such as ``s.mean() > 5``; or the name of a shape with
+            its numbers, in pixels, as in `udfdask.udfs.VirtualDetectorUDF`.
+        roi, navigation_mask, lazy_output, show_progressbar
+            As in `run_udf`.
+        **options
+            As in `udfdask.run_udf`.
+
+        Returns
+        -------
+        BaseSignal
+            The image, whose first two navigation axes are signal axes: a Signal2D for a scan of two
+            dimensions.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If the detector or another argument is invalid.
+
+        Warns
+        -----
+        UDFWarning
+            As in `run_udf`.
+
+        See Also
+        --------
+        udfdask.udfs.ApplyMasksUDF : Several detectors in one pass, by name.
+
+        Notes
+        -----
+        A ROI selects the pixels that HyperSpy itself selects, as in ``roi(s, axes=signal_axes)``. A
+        `Line2DROI` is refused, because it interpolates between pixels.
+
+        Examples
+        --------
+        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+        >>> s = hs.signals.Signal2D(np.ones((2, 3, 16, 16), dtype="uint16")).as_lazy()
+        >>> s.axes_manager[2].scale = s.axes_manager[3].scale = 0.5
+        >>> s.udf.virtual_image(hs.roi.CircleROI(cx=4, cy=4, r=2))
+        <LazySignal2D, title: intensity, dimensions: (|3, 2)>
+        """
+        udf, run = make_detector(self.virtual_image, detector, options)
+        results = run_on_signal(
+            self._signal,
+            udf,
+            read_roi(self._signal, roi, navigation_mask),
+            lazy_output=lazy_output,
+            show_progressbar=show_progressbar,
+            **run,
+        )
+        image = SignalResult(results[0], read_labels(self._signal))[IMAGE]
+        n_axes = image.axes_manager.navigation_dimension
+        return image.transpose(signal_axes=min(2, n_axes)) if n_axes else image
+
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
         self,
-        udf: UDF | Sequence[UDF],
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         roi: Any = None,
         navigation_mask: Any = None,
@@ -269,6 +350,7 @@ class UDFAccessor:
         check_iter_options(self.run_udf_iter, options)
         array, sig_dims = read_frames(self._signal, named=False)
         region = read_roi(self._signal, roi, navigation_mask)
+        udf = read_masks(udf, mask_reader(self._signal))
         chosen = with_axes(self._signal, options)
         run = prepare_run(array, udf, sig_dims=sig_dims, roi=region, **chosen)
         for info in run.infos:
@@ -278,7 +360,7 @@ class UDFAccessor:
     @forwards(RunOptions, run_udf)
     def explain(
         self,
-        udf: UDF | Sequence[UDF],
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
         roi: Any = None,
         navigation_mask: Any = None,
@@ -311,6 +393,7 @@ class UDFAccessor:
         check_names(self.explain, options)
         array, sig_dims = read_frames(self._signal, named=False)
         region = read_roi(self._signal, roi, navigation_mask)
+        udf = read_masks(udf, mask_reader(self._signal))
         chosen = with_axes(self._signal, options)
         return explain_on_array(array, udf, sig_dims=sig_dims, roi=region, **chosen)
 

@@ -11,7 +11,7 @@ import dask.array as da
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
 from udfdask.hyperspy.labels import AxisDict, SignalLabels, copied_axes, extra_axis_dicts
-from udfdask.results.named_results import ResultInfo
+from udfdask.results.named_results import Place, ResultInfo
 from udfdask.udf.buffers import BufferSpec
 
 
@@ -26,9 +26,9 @@ def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
             )
 
 
-def make_signal(array: Any, info: ResultInfo, name: str, labels: SignalLabels) -> Any:
-    """Return a result in data set shape, or its valid mask, as a signal."""
-    kind, extra = info.buffers[name].kind, info.extra_axes[name]
+def make_signal(array: Any, info: ResultInfo, place: Place, name: str, labels: SignalLabels) -> Any:
+    """Return a result in data set shape, or its valid mask, as a signal; `place` is that of it."""
+    kind, extra = info.buffers[place.result].kind, place.axes
     first = array.ndim - len(extra)
     others = extra_axis_dicts(extra, array.shape[first:])
     nav, sig = (labels.nav_axes if kind == "nav" else ()), others

@@ -98,41 +98,53 @@ def _read_mask(signal: Any, mask: Any, nav: tuple[int, ...]) -> BoolArray:
 
 
 def _from_hyperspy_roi(signal: Any, roi: Any) -> BoolArray:
-    """Return the mask of navigation positions that a ROI of HyperSpy selects.
+    """Return the mask of navigation positions that a ROI of HyperSpy selects."""
+    check_selects(roi, "positions", "a boolean array")
+    nav_axes = signal.axes_manager.navigation_axes
+    return pixels_of_roi(roi, _axes_of(signal, roi), nav_axes, navigate=True)
 
+
+def check_selects(roi: Any, what: str, other: str) -> None:
+    """Raise if a ROI of HyperSpy does not select positions or pixels but interpolates."""
+    from hyperspy.roi import Line2DROI
+
+    if isinstance(roi, Line2DROI):
+        raise ArgumentTypeError(
+            f"{roi!r} does not select {what} but interpolates between them: use a "
+            f"RectangularROI, CircleROI or PolygonROI, or {other}"
+        )
+
+
+def pixels_of_roi(
+    roi: Any, axes: tuple[Any, ...], every: tuple[Any, ...], *, navigate: bool
+) -> BoolArray:
+    """Return the mask that a ROI of HyperSpy selects, in the order of the array.
+
+    `axes` are the axes of the ROI, x first; `every` are all navigation axes or all signal axes.
     HyperSpy itself slices a signal that holds the number of each position: its own rounding counts.
     """
     from hyperspy.api import signals
-    from hyperspy.roi import Line2DROI
 
-    manager = signal.axes_manager
-    if isinstance(roi, Line2DROI):
-        raise ArgumentTypeError(
-            f"{roi!r} does not select positions but interpolates between them: use a "
-            "RectangularROI, CircleROI or PolygonROI, or a boolean array"
-        )
-    axes = _axes_of(signal, roi)
     order = sorted(axes, key=lambda axis: axis.index_in_array)
     shape = tuple(axis.size for axis in order)
     numbers = signals.BaseSignal(
         np.arange(np.prod(shape), dtype=np.float64).reshape(shape),
-        axes=[{**axis.get_axis_dictionary(), "navigate": True} for axis in order],
+        axes=[{**axis.get_axis_dictionary(), "navigate": navigate} for axis in order],
     )
     own = numbers.axes_manager._axes
     try:
         picked = roi(numbers, axes=tuple(own[order.index(axis)] for axis in axes))
     except (ValueError, IndexError, NotImplementedError) as error:
+        kind = "navigation" if navigate else "signal"
         raise ArgumentValueError(
-            f"{roi!r} cannot select from the navigation axes {manager.navigation_axes}: {error}"
+            f"{roi!r} cannot select from the {kind} axes {every}: {error}"
         ) from error
     values = np.asarray(picked.data).ravel()
     mask = np.zeros(int(np.prod(shape)), dtype=bool)
     mask[values[np.isfinite(values)].astype(np.int64)] = True
     own_axes = {id(axis) for axis in axes}
-    nav_axes = manager.navigation_axes[::-1]
-    spread = tuple(axis.size if id(axis) in own_axes else 1 for axis in nav_axes)
-    nav = tuple(axis.size for axis in nav_axes)
-    return np.broadcast_to(mask.reshape(spread), nav)
+    spread = tuple(axis.size if id(axis) in own_axes else 1 for axis in every[::-1])
+    return np.broadcast_to(mask.reshape(spread), tuple(axis.size for axis in every[::-1]))
 
 
 def _axes_of(signal: Any, roi: Any) -> tuple[Any, ...]:
@@ -144,7 +156,7 @@ def _axes_of(signal: Any, roi: Any) -> tuple[Any, ...]:
                 return tuple(axes)
             raise ArgumentValueError(
                 f"{roi!r} lies in the signal axes of {signal!r}, but a roi selects scan positions: "
-                "for a region of the frames use VirtualDetectorUDF, or signal.isig"
+                "for a region of the frames use signal.udf.virtual_image(roi), or signal.isig"
             )
     if len(nav_axes) < roi.ndim:
         raise ArgumentValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dask.base import is_dask_collection, tokenize
@@ -69,8 +69,7 @@ class SignalResult(NamedResults):
     @property
     def valid_mask(self) -> Mapping[str, Any]:
         """A boolean signal for each result, True at valid values."""
-        masks = self._result.valid_mask
-        return {name: self._signal("valid_mask", name, masks) for name in self._result}
+        return _ValidMasks(self)
 
     def compute(self, show_progressbar: bool | None = None, **kwargs: Any) -> SignalResult:
         """Compute all results in one pass over the data.
@@ -109,9 +108,11 @@ class SignalResult(NamedResults):
 
     def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
         """Return a result, or its mask, as a signal; always the same object."""
-        self._check_name(name)
+        place = self._info.place_of(name)
         if (what, name) not in self._signals:
-            self._signals[what, name] = make_signal(arrays[name], self._info, name, self._labels)
+            self._signals[what, name] = make_signal(
+                arrays[name], self._info, place, name, self._labels
+            )
         return self._signals[what, name]
 
     # The dask collection protocol.
@@ -143,6 +144,24 @@ class SignalResult(NamedResults):
     def __dask_postpersist__(self) -> tuple[Callable[..., SignalResult], tuple[Any, ...]]:
         rebuild, state = self._result.__dask_postpersist__()
         return _persisted, (rebuild, state, self._labels)
+
+
+class _ValidMasks(Mapping[str, Any]):
+    """A mapping from the names of results to their valid masks, which are made on request."""
+
+    __slots__ = ("_signals",)
+
+    def __init__(self, signals: SignalResult) -> None:
+        self._signals = signals
+
+    def __getitem__(self, name: str) -> Any:
+        return self._signals._signal("valid_mask", name, self._signals.result.valid_mask)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._signals)
+
+    def __len__(self) -> int:
+        return len(self._signals)
 
 
 @unwrap.register

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 import dask.array as da
 
 from udfdask.hyperspy.data import read_frames, wants_progressbar
+from udfdask.hyperspy.detectors import mask_reader
 from udfdask.hyperspy.labels import read_calibration
 from udfdask.hyperspy.make_signal import check_dtypes
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions
+from udfdask.run.read_masks import read_masks
 from udfdask.run.run_udf import as_list, run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
@@ -45,7 +47,7 @@ def with_axes(signal: Any, options: RunOptions) -> RunOptions:
 
 def run_on_signal(
     signal: Any,
-    udf: UDF | Sequence[UDF],
+    udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     roi: Any,
     *,
     lazy_output: bool | None,
@@ -55,8 +57,9 @@ def run_on_signal(
     """Run UDFs over a signal; compute their results in one pass unless they stay lazy."""
     lazy = bool(signal._lazy if lazy_output is None else lazy_output)
     array, sig_dims = read_frames(signal, named=lazy)
+    udfs = read_masks(as_list(udf), mask_reader(signal))
     chosen = with_axes(signal, options)
-    results = run_udf(array, as_list(udf), sig_dims=sig_dims, roi=roi, **chosen)
+    results = run_udf(array, udfs, sig_dims=sig_dims, roi=roi, **chosen)
     for result in results:
         check_dtypes(result.udf_name, result.buffers)
     return results if lazy else compute(*results, progress=wants_progressbar(show_progressbar))

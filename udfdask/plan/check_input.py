@@ -148,6 +148,15 @@ def check_udfs(udfs: Any) -> None:
                 )
 
 
+def check_masks(udfs: Sequence[UDF]) -> None:
+    """Raise if a UDF has masks of a kind that only an accessor can read."""
+    for udf in udfs:
+        if udf._mask_parameter is not None:
+            from udfdask.masks.stacks.given_masks import check_is_read  # few UDFs have masks
+
+            check_is_read(udf._kwargs.get(udf._mask_parameter))
+
+
 def check_targets(udfs: Sequence[UDF], sources: Sequence[str]) -> None:
     """Raise if a file that a UDF writes must not be written, such as a file of the data."""
     targets = [target for udf in udfs for target in udf._targets(sources)]

@@ -18,11 +18,12 @@ from udfdask import config
 from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.roi import normalize_roi
+from udfdask.arrays.geometry.roi import empty_roi_warning, normalize_roi
 from udfdask.plan.calibrate import read_calibration, with_pixels
 from udfdask.plan.check_input import (
     check_array,
     check_dtypes,
+    check_masks,
     check_matrix_rows,
     check_sig_dims,
     check_targets,
@@ -152,6 +153,7 @@ def _make_plan(
     check_array(array)
     check_sig_dims(sig_dims, array.ndim)
     check_udfs(udfs)
+    check_masks(udfs)
     check_targets(udfs, files)
     check_matrix_rows(array, sig_dims)
     calibration = read_calibration(axes, unit, array.shape, sig_dims)
@@ -165,6 +167,7 @@ def _make_plan(
     selected = normalize_roi(roi, array.shape[:n_nav])
     memory = config.worker_memory()
     task_limit = math.inf if memory is None else memory / 4
+    no_position = empty_roi_warning(roi, selected)
     recipe = make_recipe(
         udfs,
         shape=array.shape,
@@ -207,7 +210,7 @@ def _make_plan(
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=second_pass,
         files=files,
-        warnings=cost_warnings(recipe, task_limit),
+        warnings=(*([no_position] if no_position else []), *cost_warnings(recipe, task_limit)),
     )
 
 

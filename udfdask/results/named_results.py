@@ -57,6 +57,50 @@ class ResultInfo:
         """Shape of the scan."""
         return self.grid.shape
 
+    def place_of(self, name: object) -> Place:
+        """Return where the values of a result, or of a label such as the name of a mask, are.
+
+        A label is a name if only one result has it. Raise if the name is unknown.
+        """
+        if isinstance(name, str) and name in self.buffers:
+            return Place(result=name, index=None, axes=self.axes[name])
+        place = self._labels.get(name) if isinstance(name, str) else None
+        if place is None:
+            labels = [label for label, place in self._labels.items() if place is not None]
+            also = f"; they have the labels {labels}" if labels else ""
+            raise UndeclaredBufferError(
+                f"{self.udf_name} has no result {name!r}; there are {sorted(self.buffers)}{also}"
+            )
+        return place
+
+    @property
+    def _labels(self) -> dict[str, Place | None]:
+        """The place of each label along an extra dimension; None if several results have it."""
+        places: dict[str, Place | None] = {}
+        for result, axes in self.axes.items():
+            for k, axis in enumerate(axes):
+                rest, after = (*axes[:k], *axes[k + 1 :]), (slice(None),) * (len(axes) - k - 1)
+                for position, label in enumerate(axis.labels or ()):
+                    place = Place(result=result, index=(..., position, *after), axes=rest)
+                    places[label] = None if label in places else place
+        return places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the values of a name are: a result, or one position along an extra dimension of it."""
+
+    result: str
+    """Name of the result."""
+    index: tuple[Any, ...] | None
+    """Index of the position; None for the whole result."""
+    axes: tuple[Axis, ...]
+    """Extra dimensions of the values."""
+
+    def of(self, values: Any) -> Any:
+        """Return the values of the name from those of the result."""
+        return values if self.index is None else values[self.index]
+
 
 class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
     """A mapping from the names of results to values; a dask collection while they are lazy."""
@@ -73,7 +117,11 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         return len(self._info.buffers)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._info.buffers  # Mapping's own method would make the value
+        try:  # Mapping's own method would make the value
+            self._info.place_of(name)
+        except UndeclaredBufferError:
+            return False
+        return True
 
     def __bool__(self) -> bool:
         return True  # even without results there is a graph to compute
@@ -83,13 +131,6 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         # Mapping would compare lazy arrays, and these have no truth value
         return self is other
-
-    def _check_name(self, name: str) -> None:
-        """Raise if the UDF has no result of this name."""
-        if name not in self:
-            raise UndeclaredBufferError(
-                f"{self._info.udf_name} has no result {name!r}; there are {sorted(self)}"
-            )
 
     def explain(self) -> Explanation:
         """Describe the run: chunks, tasks, bytes, memory, tiles, merges.

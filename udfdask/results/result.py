@@ -40,6 +40,9 @@ class Result(NamedResults):
     `dask.persist`, `dask.visualize` and `client.compute` take it. A computed result holds NumPy
     arrays. `run_udf` returns results.
 
+    If an extra dimension has labels, such as the names of masks, ``result["BF"]`` is the part of
+    the only result with this label. Iteration gives the names of results only.
+
     Parameters
     ----------
     info : ResultInfo
@@ -82,10 +85,11 @@ class Result(NamedResults):
         self._tasks = tasks
 
     def __getitem__(self, name: str) -> Any:
-        self._check_name(name)
+        place = self._info.place_of(name)
+        name = place.result
         if self._tasks is not None and name not in self._arrays:
             self._arrays[name] = self._tasks.array(name)
-        return self._arrays[name]
+        return place.of(self._arrays[name])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Result, (self._info, self._arrays, self._masks, self._tasks))
@@ -583,7 +587,8 @@ class _Lookup(Mapping[str, Any]):
         self._make = make
 
     def __getitem__(self, name: str) -> Any:
-        return self._make(name)
+        place = self._result._info.place_of(name)
+        return place.of(self._make(place.result))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._result)

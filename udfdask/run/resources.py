@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from udfdask.plan.check_input import check_udfs
@@ -11,7 +11,9 @@ from udfdask.run.run_udf import as_list
 from udfdask.udf import UDF
 
 
-def get_resources(udfs: UDF | Sequence[UDF], backends: Any = None) -> dict[str, float]:
+def get_resources(
+    udfs: UDF | Sequence[UDF] | Mapping[str, UDF], backends: Any = None
+) -> dict[str, float]:
     """Return the resources that the workers of a cluster must have to run UDFs together.
 
     Pass them to `dask.compute`, `dask.persist` or a method of a client, which restrict all tasks of
@@ -20,7 +22,7 @@ def get_resources(udfs: UDF | Sequence[UDF], backends: Any = None) -> dict[str, 
 
     Parameters
     ----------
-    udfs : UDF, or list or tuple of UDF
+    udfs : UDF, or list, tuple or dict of UDF
         The UDFs to run.
     backends : str or sequence of str, optional
         The array backends that the run is restricted to, as in `run_udf`.

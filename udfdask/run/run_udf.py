@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import dask.array as da
 
@@ -21,6 +21,8 @@ from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import RunOptions, check_names, forwards
 from udfdask.scheduling.compute import compute, persist
 from udfdask.udf import UDF
+
+T = TypeVar("T")
 
 __all__ = ["compute", "explain", "persist", "run_udf"]
 
@@ -49,15 +51,24 @@ def run_udf(
     roi: Any = ...,
     **options: Unpack[RunOptions],
 ) -> tuple[Result, ...]: ...
+@overload
+def run_udf(
+    array: da.Array | DescribedData,
+    udf: Mapping[str, UDF],
+    *,
+    sig_dims: int | None = ...,
+    roi: Any = ...,
+    **options: Unpack[RunOptions],
+) -> dict[str, Result]: ...
 @forwards(RunOptions, make_plan)
 def run_udf(
     array: da.Array | DescribedData,
-    udf: UDF | Sequence[UDF],
+    udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
     sig_dims: int | None = None,
     roi: Any = None,
     **options: Unpack[RunOptions],
-) -> Result | tuple[Result, ...]:
+) -> Result | tuple[Result, ...] | dict[str, Result]:
     """Run one UDF, or several in one pass, over a dask array; nothing is computed yet.
 
     Parameters
@@ -65,8 +76,8 @@ def run_udf(
     array : dask.array.Array or OpenedFile, shape (*nav, *sig)
         The data; any chunks will do. Signal axes are the last ones. An opened file brings its axes
         and its number of signal axes along.
-    udf : UDF, or list or tuple of UDF
-        The UDFs to run. All UDFs of a list share one pass over the data.
+    udf : UDF, or list, tuple or dict of UDF
+        The UDFs to run. All UDFs of a list or dictionary share one pass over the data.
     sig_dims : int, optional
         Number of signal axes; by default those of an opened file, otherwise 2.
     roi : array-like, optional
@@ -101,8 +112,9 @@ def run_udf(
 
     Returns
     -------
-    Result or tuple of Result
-        A `Result` for a UDF, a tuple of them for a list.
+    Result, tuple of Result or dict of Result
+        A `Result` for a UDF, a tuple of them for a list, a dictionary of them with the same names
+        for a dictionary.
 
     Raises
     ------
@@ -119,7 +131,7 @@ def run_udf(
     -----
     UDFWarning
         If a task needs much memory, or there are many small blocks. The warning has numbers and the
-        change that helps.
+        change that helps. If `roi` selects no position.
 
     Examples
     --------
@@ -137,13 +149,13 @@ def run_udf(
     plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
     show_warnings(plan, stacklevel=2)
     results = make_results(plan, graph_array)
-    return results[0] if isinstance(udf, UDF) else results
+    return in_form_of(udf, results)
 
 
 @forwards(RunOptions, run_udf)
 def explain(
     array: da.Array | DescribedData,
-    udf: UDF | Sequence[UDF],
+    udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
     sig_dims: int | None = None,
     roi: Any = None,
@@ -260,15 +272,24 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
 
 
 def as_list(udf: Any) -> list[UDF]:
-    """Return one UDF, or a sequence of UDFs, as a list."""
+    """Return one UDF, or a sequence or dictionary of UDFs, as a list."""
     if isinstance(udf, (list, tuple)):
         return list(udf)
-    if isinstance(udf, (set, frozenset, dict)) or hasattr(udf, "__next__"):
+    if isinstance(udf, dict):
+        return list(udf.values())
+    if isinstance(udf, (set, frozenset)) or hasattr(udf, "__next__"):
         raise ArgumentTypeError(
             f"expected a UDF, or a list or tuple of UDFs, got a {type(udf).__name__}: the order of "
-            "the UDFs is the order of the results, so pass a list"
+            "the UDFs is the order of the results, so pass a list, or a dictionary with names"
         )
     return [udf]
+
+
+def in_form_of(udf: Any, results: tuple[T, ...]) -> T | tuple[T, ...] | dict[str, T]:
+    """Return the results of UDFs: one for a UDF, a dictionary for one of UDFs, else the tuple."""
+    if isinstance(udf, UDF):
+        return results[0]
+    return dict(zip(udf, results, strict=True)) if isinstance(udf, dict) else results
 
 
 def _count_tasks(every: Sequence[ResultTasks], array: da.Array) -> int:

@@ -128,6 +128,9 @@ class UDF(BackendNames):
 
     promises: ClassVar[Promises] = Promises()
 
+    _mask_parameter: ClassVar[str | None] = None
+    """Parameter with masks of a frame. Accessors convert the kinds of masks that only they know."""
+
     params: Params
     meta: UDFMeta
     results: Results

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from numpy.typing import DTypeLike
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.shapes import Shape
 from udfdask.masks.stacks.container import MaskContainer
 from udfdask.masks.stacks.cuda_product import DeviceMaskProduct
 from udfdask.masks.stacks.dense_product import MaskProduct, check_masks, product_dtype
+from udfdask.masks.stacks.given_masks import factories_of, mask_names
 from udfdask.masks.stacks.sparse_product import EntryProduct
+from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.kernel_backends import tile_backends
 from udfdask.udfs.shared.mask_shifts import as_shifts, check_axes, check_finite, whole_pixels
+
+_RESULT = "intensity"
+"""Name of the result."""
 
 
 class ApplyMasksUDF(UDF):
@@ -29,10 +35,13 @@ class ApplyMasksUDF(UDF):
 
     Parameters
     ----------
-    mask_factories : callable, or list or tuple of callables
-        One callable for each mask, without arguments, that returns the mask, shape `sig`; or one
-        callable that returns a whole stack, shape (n_masks, *sig). They return NumPy arrays, or
-        sparse arrays of SciPy or of the package `sparse`.
+    mask_factories : array or callable, or list, tuple or dict of them
+        The masks: NumPy arrays, or sparse arrays of SciPy or of the package `sparse`, or functions
+        without arguments that return such arrays. An array is one mask, shape `sig`, or a stack of
+        masks, shape (n_masks, *sig). A function returns a whole stack. A list or tuple has one mask
+        of shape `sig`, or a function that returns it, for each mask. A dictionary has names as
+        well: ``{"BF": disk, "ADF": ring}``. The accessors of DataArrays and signals also take
+        masks that are DataArrays, signals or ROIs of HyperSpy.
     use_torch : bool
         Ignored; accepted for code that was written for LiberTEM.
     use_sparse : bool or str, optional
@@ -57,22 +66,27 @@ class ApplyMasksUDF(UDF):
     Raises
     ------
     ArgumentTypeError
-        If a factory is not callable, a dtype is not a dtype, or `shifts` are not numbers.
+        If a mask is neither an array in memory nor a function, a name is not a text, a dtype is not
+        a dtype, or `shifts` are not numbers.
     ArgumentValueError
-        If there is no factory, `mask_count` is not the number of factories, a format is unknown,
-        or `shifts` are not finite or have a wrong shape.
+        If there is no mask, `mask_count` is not the number of masks, a format is unknown, or
+        `shifts` are not finite or have a wrong shape.
 
     Notes
     -----
     Buffer `intensity`, kind nav, shape (*nav, n_masks), in the unit of the data times the unit of
-    the masks. Its dtype is the dtype of the product of data and masks. Integer data with integer
-    or boolean masks are added up exactly in int64 or uint64, as `array.sum()` does; float16 gives
-    float32. A sum that does not fit 64 bits stops the run with a `SumOverflowError`: floating
-    masks, or ``preferred_dtype="float64"``, give products in double precision.
+    the masks. If the masks have names, they are the labels of its axis `mask`, and
+    ``result["BF"]`` is the image of one mask, shape `nav`.
 
-    Masks are computed once in the plan, unless `mask_dtype` and `mask_count` are given, and once
-    in each other process that needs them. They must have exactly the shape of a frame. If the plan
-    does not compute them, the first chunk checks their shape.
+    The dtype is that of the product of data and masks. Integer data with integer or boolean masks
+    are added up exactly in int64 or uint64, as `array.sum()` does; float16 gives float32. A sum
+    that does not fit 64 bits stops the run with a `SumOverflowError`: floating masks, or
+    ``preferred_dtype="float64"``, give products in double precision.
+
+    Large arrays are sent to each worker once, not with each task. Functions are called once in the
+    plan, unless `mask_dtype` and `mask_count` are given, and once in each other process that needs
+    the masks. Masks must have exactly the shape of a frame. If the plan does not compute them, the
+    first chunk checks their shape.
 
     If masks are multiplied as sparse matrices, pixels where a mask is 0 are not read: NaN in these
     pixels has no effect, but with ``use_sparse=False`` it makes the product NaN. In sparse data,
@@ -81,7 +95,7 @@ class ApplyMasksUDF(UDF):
 
     Examples
     --------
-    >>> import functools, dask.array as da, udfdask as ud
+    >>> import functools, dask.array as da, numpy as np, udfdask as ud
     >>> from udfdask.masks import circular, ring
     >>> from udfdask.udfs import ApplyMasksUDF
     >>> x = da.ones((4, 6, 16, 16), dtype="uint16", chunks=(2, 6, 16, 16))
@@ -93,15 +107,22 @@ class ApplyMasksUDF(UDF):
     >>> res = ud.run_udf(x, ApplyMasksUDF(detectors))
     >>> print(res["intensity"].dtype, res["intensity"][3, 5].compute())
     uint64 [29 68]
+    >>> stripe = np.zeros((16, 16), bool)
+    >>> stripe[:, 4:6] = True
+    >>> res = ud.run_udf(x, ApplyMasksUDF({"stripe": stripe, "rest": ~stripe}))
+    >>> print(res["stripe"][3, 5].compute(), res["rest"][3, 5].compute())
+    32 224
     """
 
     promises = Promises(
         adds_signal_parts=True, declares_once=True, takes_any_byte_order=True, streams_tiles=True
     )
 
+    _mask_parameter = "mask_factories"
+
     def __init__(
         self,
-        mask_factories: Callable[[], Any] | Sequence[Callable[[], Any]],
+        mask_factories: Callable[[], Any] | AnyArray | Sequence[Any] | Mapping[str, Any],
         *,
         use_torch: bool = False,
         use_sparse: bool | str | None = None,
@@ -121,9 +142,8 @@ class ApplyMasksUDF(UDF):
             backends=backends,
             shifts=shifts,
         )
-        self._container = MaskContainer(
-            mask_factories, dtype=mask_dtype, use_sparse=use_sparse, count=mask_count
-        )
+        self._names = mask_names(mask_factories, _RESULT)
+        self._make_container(None)  # raises if an argument is invalid
         if isinstance(shifts, AuxData):  # each frame is multiplied with other pixels of the masks
             vars(self)["whole_frames"] = True
 
@@ -143,32 +163,30 @@ class ApplyMasksUDF(UDF):
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the products; compute the masks if their dtype or number is unknown."""
-        masks, sig = self._container, self.meta.dataset_shape.sig
+        masks, sig = self._masks, self.meta.dataset_shape.sig
         check_axes(self._kwargs["shifts"], sig)
         check_finite(self._kwargs["shifts"], self.meta.dataset_shape.nav, self.meta.roi)
         if self.params.mask_dtype is None or self.params.mask_count is None:
             check_masks(masks, sig, self.params.mask_dtype)
         dtype = product_dtype(self.meta.input_dtype, masks.dtype)
         return {
-            "intensity": self.buffer(
-                kind="nav", extra_shape=(len(masks),), dtype=dtype, where="device"
-            )
+            _RESULT: self.buffer(kind="nav", extra_shape=(len(masks),), dtype=dtype, where="device")
         }
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Name the extra dimension."""
-        return {"intensity": (Axis(name="mask"),)}
+        """Name the extra dimension, and the masks if they have names."""
+        return {_RESULT: (Axis(name="mask", labels=self._names),)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute and check the masks, and choose the algorithm of the multiplication."""
-        check_masks(self._container, self.meta.dataset_shape.sig, self.params.mask_dtype)
+        check_masks(self._masks, self.meta.dataset_shape.sig, self.params.mask_dtype)
         data = self.meta.input_dtype
         kind: Callable[..., MaskProduct] = MaskProduct
         if self.meta._backend.on_device:
             kind = partial(DeviceMaskProduct, self.meta._backend.dense)
         elif self.meta._backend.is_sparse:
             kind = EntryProduct
-        return {"product": kind(self._container, data, product_dtype(data, self._container.dtype))}
+        return {"product": kind(self._masks, data, product_dtype(data, self._masks.dtype))}
 
     def process_tile(self, tile: Any) -> None:
         """Add the products of a tile with the masks."""
@@ -179,3 +197,18 @@ class ApplyMasksUDF(UDF):
             product.add_shifted(tile, self.meta.sig_slice, shifts, self.results.intensity)
         else:
             product.add_moved(tile, whole_pixels(shifts), self.results.intensity)
+
+    @cached_property
+    def _masks(self) -> MaskContainer:
+        """The masks, once the shape of a frame is known: it says whether an array is a stack."""
+        return self._make_container(self.meta.dataset_shape.sig)
+
+    def _make_container(self, sig: Shape | None) -> MaskContainer:
+        """Return the masks for frames of this shape."""
+        given = self._kwargs
+        return MaskContainer(
+            factories_of(given["mask_factories"], sig),
+            dtype=given["mask_dtype"],
+            use_sparse=given["use_sparse"],
+            count=given["mask_count"],
+        )

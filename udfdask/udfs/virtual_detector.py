@@ -1,4 +1,4 @@
-"""Sum the pixels in a virtual detector of a simple shape."""
+"""Sum the pixels in a virtual detector: a simple shape, or a mask."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from udfdask.kernels.overflow import add_exactly
 from udfdask.masks.disks import circular, ring
 from udfdask.masks.rectangles import rectangular, window
 from udfdask.masks.stacks.dense_product import product_dtype
+from udfdask.masks.stacks.given_masks import check_is_mask, detector_pixels, is_held_elsewhere
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -41,8 +42,11 @@ class VirtualDetectorUDF(UDF):
 
     Parameters
     ----------
-    shape : {"disk", "ring", "rect", "point", "window"}
-        Shape of the detector. A window is for spectra, which have one signal axis.
+    shape : {"disk", "ring", "rect", "point", "window"} or array of bool, shape `sig`
+        Shape of the detector. A window is for spectra, which have one signal axis. A mask is True
+        for the pixels of the detector, dense or sparse; the numbers 0 and 1 will do as well. The
+        accessors of DataArrays and signals also take masks that are DataArrays, signals or ROIs of
+        HyperSpy.
     cx, cy : float, optional
         Center of a disk or ring, in pixels; by default half the size of a frame, rounded down.
     r : float, optional
@@ -61,12 +65,12 @@ class VirtualDetectorUDF(UDF):
     ArgumentTypeError
         If a parameter of the shape is missing, or a parameter does not belong to the shape.
     ArgumentValueError
-        If the shape is unknown; in `run_udf`, if a value is invalid or no pixel of the frame is in
-        the detector.
+        If the shape is unknown; in `run_udf`, if a value is invalid, no pixel of the frame is in
+        the detector, or a mask has not the shape of a frame or has weights.
 
     See Also
     --------
-    ApplyMasksUDF : Applies any number of arbitrary masks.
+    ApplyMasksUDF : Applies any number of masks, also with weights.
 
     Notes
     -----
@@ -76,7 +80,7 @@ class VirtualDetectorUDF(UDF):
 
     Examples
     --------
-    >>> import dask.array as da, udfdask as ud
+    >>> import dask.array as da, numpy as np, udfdask as ud
     >>> from udfdask.udfs import VirtualDetectorUDF
     >>> x = da.ones((2, 3, 16, 16), dtype="uint16", chunks=(1, 3, 16, 16))
     >>> bright = VirtualDetectorUDF("disk", r=3)
@@ -84,6 +88,10 @@ class VirtualDetectorUDF(UDF):
     >>> bright_field, dark_field = ud.compute(*ud.run_udf(x, [bright, dark]))
     >>> print(bright_field["intensity"][1, 2], dark_field["intensity"][1, 2])
     29 76
+    >>> mask = np.zeros((16, 16), bool)
+    >>> mask[2:4] = True
+    >>> print(ud.run_udf(x, VirtualDetectorUDF(mask))["intensity"][0, 0].compute())
+    32
     """
 
     keeps_units = ("intensity",)
@@ -107,10 +115,11 @@ class VirtualDetectorUDF(UDF):
         streams_tiles=True,
         takes_any_byte_order=True,
     )
+    _mask_parameter = "shape"
 
     def __init__(
         self,
-        shape: DetectorShape = "disk",
+        shape: DetectorShape | Any = "disk",
         *,
         cx: float | None = None,
         cy: float | None = None,
@@ -158,7 +167,7 @@ class VirtualDetectorUDF(UDF):
         if not detector_mask(shape, sig, **numbers).any():
             raise ArgumentValueError(
                 f"no pixel of a frame of shape {tuple(sig)} lies in the detector "
-                f"{_text(shape, numbers)}: numbers are in pixels, x to the right and y down"
+                f"{_text(shape, numbers)}"
             )
         dtype = product_dtype(self.meta.input_dtype, np.dtype(bool))
         return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
@@ -206,14 +215,21 @@ class VirtualDetectorUDF(UDF):
         sums = sum_detector(tile, inside, groups)
         add_exactly(self.results.intensity, sums.astype(self.results.intensity.dtype))
 
-    def _detector(self) -> tuple[DetectorShape, dict[str, float]]:
-        """Return the shape of the detector and its numbers."""
+    def _detector(self) -> tuple[Any, dict[str, float]]:
+        """Return the shape of the detector, or its mask, and its numbers."""
         numbers = dict(self._kwargs)
         return numbers.pop("shape"), numbers
 
 
-def detector_mask(shape: DetectorShape, sig: Shape, **numbers: Any) -> AnyArray:
-    """Return the mask of a detector for frames of shape `sig`, bool."""
+def detector_mask(shape: Any, sig: Shape, **numbers: Any) -> AnyArray:
+    """Return the mask of a detector for frames of shape `sig`, bool; `shape` may be a mask."""
+    if not isinstance(shape, str):
+        if len(sig) > 2:
+            raise ArgumentValueError(
+                f"a virtual detector is for frames of one or two axes, but frames have the shape "
+                f"{tuple(sig)}: use ApplyMasksUDF(mask)"
+            )
+        return detector_pixels(shape, sig)
     axes = 1 if shape == "window" else 2
     if len(sig) != axes:
         fitting = {1: "a window", 2: "a disk, ring, rect or point"}.get(len(sig), "ApplyMasksUDF")
@@ -242,10 +258,8 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
     """Raise unless the shape exists and these are its numbers."""
     known = ", ".join(get_args(DetectorShape))
     if not isinstance(shape, str):
-        raise ArgumentTypeError(
-            f"the shape of a virtual detector is one of {known}, not a {type(shape).__name__}: for "
-            "a mask of your own, use ApplyMasksUDF"
-        )
+        _check_mask(shape, given, known)
+        return
     if shape not in get_args(DetectorShape):
         raise ArgumentValueError(f"a virtual detector is one of {known}, not {shape!r}")
     needed = _NEEDED[shape]
@@ -265,6 +279,24 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
             )
 
 
-def _text(shape: str, numbers: Mapping[str, Any]) -> str:
+def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
+    """Raise unless this can be a mask, which has no numbers."""
+    if not (hasattr(mask, "shape") or is_held_elsewhere(mask)):
+        raise ArgumentTypeError(
+            f"the shape of a virtual detector is one of {known}, or a boolean mask of the shape of "
+            f"a frame, but its type is {type(mask).__name__}"
+        )
+    if not is_held_elsewhere(mask):
+        check_is_mask("the mask of a virtual detector", mask)
+    if given:
+        raise ArgumentTypeError(
+            f"a virtual detector that is a mask takes no numbers, but {', '.join(given)} was given"
+        )
+
+
+def _text(shape: Any, numbers: Mapping[str, Any]) -> str:
     """Return a detector in words."""
-    return ", ".join([shape, *(f"{name}={value}" for name, value in numbers.items())])
+    if not isinstance(shape, str):
+        return "mask: it is False everywhere"
+    detector = ", ".join([shape, *(f"{name}={value}" for name, value in numbers.items())])
+    return f"{detector}: numbers are in pixels, x to the right and y down"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import Any, Unpack, overload
 
 import xarray as xr
 
 from udfdask.errors import ArgumentValueError
 from udfdask.results.explanation import Explanation
-from udfdask.results.labels.from_dataarray import arrange
+from udfdask.results.labels.from_dataarray import arrange, choose_variable
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
@@ -23,9 +23,12 @@ from udfdask.run.options import (
 )
 from udfdask.run.progressive.start import prepare_run
 from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
+from udfdask.run.read_masks import read_masks
 from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
+from udfdask.run.virtual_image import DetectorOptions, make_detector
 from udfdask.udf import UDF
+from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray import run as running
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
@@ -41,37 +44,12 @@ class DatasetOptions(RunOptions, total=False):
     valid_masks: bool
 
 
-@xr.register_dataarray_accessor("udf")
-class DataArrayUDF:
-    """Runs UDFs over a DataArray, as ``array.udf``, after ``import udfdask.xarray``.
+class _Runs:
+    """The methods of both accessors; `_variable` chooses the data."""
 
-    ``sig_dims=("ky", "kx")`` names the signal dimensions; all others are navigation dimensions. If
-    signal dimensions are not the last ones, axes are moved, lazily.
-
-    Results are lazy if the DataArray has chunks. Otherwise the data get chunks and are processed
-    immediately, as in xarray's own functions.
-
-    Parameters
-    ----------
-    array : xarray.DataArray
-        The data.
-
-    Examples
-    --------
-    >>> import dask.array as da, udfdask.xarray, xarray as xr
-    >>> from udfdask.udfs import SumUDF
-    >>> array = xr.DataArray(
-    ...     da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8)),
-    ...     dims=("y", "x", "ky", "kx"),
-    ...     coords={"kx": ("kx", range(-4, 4), {"units": "mrad"})},
-    ... )
-    >>> dataset = array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
-    >>> dataset["intensity"].sel(kx=-2, ky=0).compute().item()
-    24.0
-    """
-
-    def __init__(self, array: xr.DataArray) -> None:
-        self._array = array
+    def _variable(self, sig_dims: SigDims) -> xr.DataArray:
+        """Return the data of a run with these signal dimensions."""
+        raise NotImplementedError
 
     @overload
     def run_udf(
@@ -89,10 +67,18 @@ class DataArrayUDF:
         roi: Any = ...,
         **options: Unpack[DatasetOptions],
     ) -> tuple[xr.Dataset, ...]: ...
+    @overload
+    def run_udf(
+        self,
+        udf: Mapping[str, UDF],
+        sig_dims: SigDims = ...,
+        roi: Any = ...,
+        **options: Unpack[DatasetOptions],
+    ) -> dict[str, xr.Dataset]: ...
     @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
-        udf: UDF | Sequence[UDF],
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         sig_dims: SigDims = 2,
         roi: Any = None,
         *,
@@ -100,20 +86,22 @@ class DataArrayUDF:
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
         **options: Unpack[RunOptions],
-    ) -> xr.Dataset | tuple[xr.Dataset, ...]:
+    ) -> xr.Dataset | tuple[xr.Dataset, ...] | dict[str, xr.Dataset]:
         """Run one UDF, or several in one pass, and return labeled results.
 
         Parameters
         ----------
-        udf : UDF, or list or tuple of UDF
-            The UDFs to run. All UDFs of a list share one pass over the data.
+        udf : UDF, or list, tuple or dict of UDF
+            The UDFs to run. All UDFs of a list or dictionary share one pass over the data.
         sig_dims : str, sequence of hashable, or int
             Names of the signal dimensions, in the order of the axes of a frame, or their number if
             they are the last dimensions.
-        roi : xarray.DataArray or array-like, optional
+        roi : xarray.DataArray, dict or array-like, optional
             The scan positions to process. A boolean DataArray is aligned by its coordinates, and
-            repeated along navigation dimensions that it does not have. All other forms are as in
-            `udfdask.run_udf`, in the order of the navigation dimensions.
+            repeated along navigation dimensions that it does not have. A dictionary selects as
+            `DataArray.sel` does: ``{"y": slice(1.5, 3.0)}`` is the labels from 1.5 to 3.0, both
+            included; along a dimension without coordinates, integers are positions. All other forms
+            are as in `udfdask.run_udf`, in the order of the navigation dimensions.
         rename : dict, optional
             New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
         keep_attrs : bool, optional
@@ -127,24 +115,26 @@ class DataArrayUDF:
 
         Returns
         -------
-        xarray.Dataset or tuple of xarray.Dataset
-            A Dataset for a UDF, a tuple of them for a list. Variables of kind nav have the
-            navigation dimensions, variables of kind sig the signal dimensions.
-            `UDF.get_result_axes` gives the names and coordinates of extra dimensions. Coordinates
-            are kept if the result has all their dimensions.
+        xarray.Dataset, tuple of xarray.Dataset or dict of xarray.Dataset
+            A Dataset for a UDF, a tuple of them for a list, a dictionary of them with the same
+            names for a dictionary. Variables of kind nav have the navigation dimensions, variables
+            of kind sig the signal dimensions. `UDF.get_result_axes` gives the names and coordinates
+            of extra dimensions. Coordinates are kept if the result has all their dimensions.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
             If an argument or a UDF's declaration is invalid: a dimension is unknown, the ROI cannot
-            be aligned, or a result has the name of a dimension.
+            be aligned, a result has the name of a dimension, or not exactly one variable of a
+            Dataset fits the signal dimensions.
         UDFError
             As in `udfdask.run_udf`.
 
         Warns
         -----
         UDFWarning
-            If a task needs much memory, or large data without chunks are processed at once.
+            If a task needs much memory, large data without chunks are processed at once, or `roi`
+            selects no position.
 
         See Also
         --------
@@ -160,7 +150,7 @@ class DataArrayUDF:
         (('ky', 'kx'), ('time',))
         """
         check_names(self.run_udf, options)
-        data = arrange(self._array, sig_dims, roi, keep_attrs)
+        data = arrange(self._variable(sig_dims), sig_dims, roi, keep_attrs)
         return running.run_udf(data, udf, rename=rename, valid_masks=valid_masks, **options)
 
     @documented_by(run_udf, map_on_array)
@@ -236,16 +226,73 @@ class DataArrayUDF:
             output_dtype=output_dtype,
             ragged=ragged,
         )
-        data = arrange(self._array, sig_dims, roi, keep_attrs)
-        mapped = running.map_frames(data, udf, output_dims).rename(self._array.name)
+        array = self._variable(sig_dims)
+        data = arrange(array, sig_dims, roi, keep_attrs)
+        mapped = running.map_frames(data, udf, output_dims).rename(array.name)
         if keep_attrs is None:
             keep_attrs = xr.get_options()["keep_attrs"]
-        return mapped.assign_attrs(self._array.attrs) if keep_attrs is True else mapped
+        return mapped.assign_attrs(array.attrs) if keep_attrs is True else mapped
+
+    @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)
+    def virtual_image(
+        self,
+        detector: Any = "disk",
+        sig_dims: SigDims = 2,
+        roi: Any = None,
+        *,
+        keep_attrs: bool | None = None,
+        **options: Unpack[DetectorOptions],
+    ) -> xr.DataArray:
+        """Return the image of a virtual detector: the sum of its pixels in each frame.
+
+        Parameters
+        ----------
+        detector : {"disk", "ring", "rect", "point", "window"}, DataArray or array of bool
+            Shape of the detector, as in `udfdask.udfs.VirtualDetectorUDF`, or a mask: a DataArray
+            with the signal dimensions, which is aligned by its coordinates, or an array in the
+            order of `sig_dims`.
+        sig_dims, roi, keep_attrs
+            As in `run_udf`.
+        **options
+            As in `udfdask.run_udf`.
+
+        Returns
+        -------
+        xarray.DataArray
+            The image, with the navigation dimensions and the name of the data.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If the detector or another argument is invalid.
+
+        Warns
+        -----
+        UDFWarning
+            As in `run_udf`.
+
+        See Also
+        --------
+        udfdask.udfs.ApplyMasksUDF : Several detectors in one pass, by name.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask.xarray, xarray as xr
+        >>> data = da.ones((2, 3, 16, 16), chunks=(1, 3, 16, 16), dtype="uint16")
+        >>> array = xr.DataArray(data, dims=("y", "x", "ky", "kx"))
+        >>> image = array.udf.virtual_image("ring", sig_dims=("ky", "kx"), ri=4, ro=7)
+        >>> image.dims, image.max().compute().item()
+        (('y', 'x'), 100)
+        """
+        udf, run = make_detector(self.virtual_image, detector, options)
+        array = self._variable(sig_dims)
+        data = arrange(array, sig_dims, roi, keep_attrs)
+        return running.virtual_image(data, udf, array.name, **run)
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
         self,
-        udf: UDF | Sequence[UDF],
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         sig_dims: SigDims = 2,
         roi: Any = None,
         *,
@@ -296,7 +343,8 @@ class DataArrayUDF:
         6.0
         """
         check_iter_options(self.run_udf_iter, options)
-        data = arrange(self._array, sig_dims, roi, keep_attrs)
+        data = arrange(self._variable(sig_dims), sig_dims, roi, keep_attrs)
+        udf = read_masks(udf, data.read_mask)
         chosen = running.with_axes(data, options)
         run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
         layouts = running.make_layouts(run.infos, data.labels, rename)
@@ -308,7 +356,7 @@ class DataArrayUDF:
     @forwards(RunOptions, run_udf)
     def explain(
         self,
-        udf: UDF | Sequence[UDF],
+        udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         sig_dims: SigDims = 2,
         roi: Any = None,
         **options: Unpack[RunOptions],
@@ -340,14 +388,55 @@ class DataArrayUDF:
         8
         """
         check_names(self.explain, options)
-        data = arrange(self._array, sig_dims, roi)
+        data = arrange(self._variable(sig_dims), sig_dims, roi)
+        udf = read_masks(udf, data.read_mask)
         chosen = running.with_axes(data, options)
         return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
 
 
+@xr.register_dataarray_accessor("udf")
+class DataArrayUDF(_Runs):
+    """Runs UDFs over a DataArray, as ``array.udf``, after ``import udfdask.xarray``.
+
+    ``sig_dims=("ky", "kx")`` names the signal dimensions; all others are navigation dimensions. If
+    signal dimensions are not the last ones, axes are moved, lazily.
+
+    Results are lazy if the DataArray has chunks. Otherwise the data get chunks and are processed
+    immediately, as in xarray's own functions.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        The data.
+
+    Examples
+    --------
+    >>> import dask.array as da, udfdask.xarray, xarray as xr
+    >>> from udfdask.udfs import SumUDF
+    >>> array = xr.DataArray(
+    ...     da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8)),
+    ...     dims=("y", "x", "ky", "kx"),
+    ...     coords={"kx": ("kx", range(-4, 4), {"units": "mrad"})},
+    ... )
+    >>> dataset = array.udf.run_udf(SumUDF(), sig_dims=("ky", "kx"))
+    >>> dataset["intensity"].sel(kx=-2, ky=0).compute().item()
+    24.0
+    """
+
+    def __init__(self, array: xr.DataArray) -> None:
+        self._array = array
+
+    def _variable(self, sig_dims: SigDims) -> xr.DataArray:
+        return self._array
+
+
 @xr.register_dataset_accessor("udf")
-class DatasetUDF:
-    """Selects the variable of a Dataset that UDFs run over, as ``dataset.udf["name"]``.
+class DatasetUDF(_Runs):
+    """Runs UDFs over a variable of a Dataset, as ``dataset.udf``, after ``import udfdask.xarray``.
+
+    The methods are those of `DataArrayUDF`. They run over the variable that fits the signal
+    dimensions: it has all of them and at least one navigation dimension. If several variables fit,
+    choose one, ``dataset.udf["name"]``.
 
     Parameters
     ----------
@@ -359,6 +448,8 @@ class DatasetUDF:
     >>> import dask.array as da, udfdask.xarray, xarray as xr
     >>> from udfdask.udfs import SumSigUDF
     >>> dataset = xr.Dataset({"scan": (("y", "x", "ky", "kx"), da.ones((2, 3, 4, 4)))})
+    >>> dataset.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))["intensity"].shape
+    (2, 3)
     >>> dataset.udf["scan"].run_udf(SumSigUDF(), sig_dims=("ky", "kx"))["intensity"].shape
     (2, 3)
     """
@@ -373,14 +464,5 @@ class DatasetUDF:
             )
         return DataArrayUDF(self._dataset[name])
 
-    if not TYPE_CHECKING:  # type checkers know that Datasets have no such method
-
-        def __getattr__(self, name: str) -> Any:
-            if hasattr(DataArrayUDF, name) and not name.startswith("_"):
-                variables = list(self._dataset.data_vars)
-                first = variables[0] if variables else "name"
-                raise AttributeError(
-                    f"{name}() works on one variable of a Dataset, here one of {variables}: write "
-                    f"dataset.udf[{first!r}].{name}(...)"
-                )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def _variable(self, sig_dims: SigDims) -> xr.DataArray:
+        return choose_variable(self._dataset, sig_dims)

@@ -12,7 +12,9 @@ from udfdask.results.labels.labels import Labels
 from udfdask.results.labels.layout import Layout, check_rename, make_layout
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.options import RunOptions
-from udfdask.run.run_udf import make_infos, make_results, plan_run, show_warnings
+from udfdask.run.read_masks import read_masks
+from udfdask.run.run_udf import in_form_of, make_infos, make_results, plan_run, show_warnings
+from udfdask.run.virtual_image import IMAGE
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 
@@ -28,19 +30,30 @@ _STACKLEVEL = 4
 
 def run_udf(
     data: Arranged,
-    udf: UDF | Sequence[UDF],
+    udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
     rename: Mapping[str, Hashable] | None,
     valid_masks: bool,
     **options: Unpack[RunOptions],
-) -> xr.Dataset | tuple[xr.Dataset, ...]:
-    """Return the Dataset of one UDF, or a Dataset for each UDF of a list."""
+) -> xr.Dataset | tuple[xr.Dataset, ...] | dict[str, xr.Dataset]:
+    """Return the Dataset of one UDF, or a tuple or dictionary with a Dataset for each UDF."""
 
     def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
         return make_layouts(infos, data.labels, rename)
 
-    datasets = _run(data, udf, lay_out, valid_masks, options)
-    return datasets[0] if isinstance(udf, UDF) else datasets
+    return in_form_of(udf, _run(data, udf, lay_out, valid_masks, options))
+
+
+def virtual_image(
+    data: Arranged, udf: UDF, name: Hashable, **options: Unpack[RunOptions]
+) -> xr.DataArray:
+    """Return the labeled image of a virtual detector, with this name."""
+
+    def lay_out(infos: Sequence[ResultInfo]) -> list[Layout]:
+        return make_layouts(infos, data.labels, {IMAGE: _UNNAMED})
+
+    (dataset,) = _run(data, udf, lay_out, False, options)
+    return dataset[_UNNAMED].rename(name)
 
 
 def map_frames(data: Arranged, udf: UDF, output_dims: Sequence[Hashable] | None) -> xr.DataArray:
@@ -72,12 +85,13 @@ def make_layouts(
 
 def _run(
     data: Arranged,
-    udf: UDF | Sequence[UDF],
+    udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     lay_out: Callable[[Sequence[ResultInfo]], list[Layout]],
     valid_masks: bool,
     options: RunOptions,
 ) -> tuple[xr.Dataset, ...]:
     """Return a Dataset for each UDF, lazy if the data are lazy."""
+    udf = read_masks(udf, data.read_mask)
     plan, array = plan_run(
         data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **with_axes(data, options)
     )

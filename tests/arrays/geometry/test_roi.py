@@ -108,6 +108,43 @@ def test_what_is_no_roi(roi, error, match):
         ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=roi)
 
 
+@pytest.mark.point(22)
+@pytest.mark.parametrize(
+    ("roi", "match"),
+    [
+        (np.zeros(NAV, bool), "the roi selects no position"),
+        (np.zeros(20, bool), "the roi selects no position"),
+        (np.s_[4:9], r"the roi slice\(4, 9, None\) selects no position .* \(4, 5\)"),
+        (np.s_[:, 5:], r"the roi \(slice.*slice\(5, None, None\)\) selects no position"),
+        (np.s_[3:1, 2], "selects no position"),
+        ([((1, 2), True), ((1, 2), False)], "the roi selects no position"),
+    ],
+    ids="mask flat outside columns reversed entries".split(),
+)
+def test_a_roi_without_positions_warns(roi, match):
+    """Nothing is processed then: the results hold fill values, as those of other positions do."""
+    with pytest.warns(ud.UDFWarning, match=match):
+        result = ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=roi)
+    assert not result.compute()["sums"].any()
+    with pytest.warns(ud.UDFWarning, match=match):
+        list(ud.run_udf_iter(ARRAY, udf_zoo.NavSums(), roi=roi))
+    with pytest.warns(ud.UDFWarning, match=match):
+        ud.map_frames(ARRAY, np.sum, roi=roi)
+    assert "selects no position" in ud.explain(ARRAY, udf_zoo.NavSums(), roi=roi).text
+
+
+@pytest.mark.point(22)
+@pytest.mark.parametrize("roi", [np.s_[3:9], np.s_[-9:1, 4:99], np.eye(4, 5, dtype=bool), None])
+@pytest.mark.filterwarnings("error")
+def test_a_roi_with_positions_does_not_warn(roi):
+    ud.run_udf(ARRAY, udf_zoo.NavSums(), roi=roi)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_scan_without_positions_does_not_warn():
+    ud.run_udf(da.ones((0, 5, 2, 3)), udf_zoo.NavSums(), roi=np.zeros((0, 5), bool))
+
+
 def shapes_of_20():
     """Return all shapes with at most four axes and 20 positions, with axes of extent 1."""
     sizes = (1, 2, 4, 5, 10, 20)

@@ -26,6 +26,21 @@ def normalize_roi(roi: Any, nav: tuple[int, ...]) -> BoolArray | None:
     return mask
 
 
+def empty_roi_warning(roi: Any, mask: BoolArray | None) -> str:
+    """Return a warning if a ROI selects no position of a scan that has some; else an empty text.
+
+    `roi` is what the user passed, `mask` what it means.
+    """
+    if mask is None or not mask.size or mask.any():
+        return ""
+    shown = f" {roi}" if isinstance(roi, (tuple, slice)) else ""
+    return (
+        f"the roi{shown} selects no position of the scan, whose shape is {mask.shape}: no frame is "
+        "processed, and results hold only fill values. Correct it, or pass roi=None for all "
+        "positions"
+    )
+
+
 def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     """Return a ROI as a fresh boolean array of navigation shape."""
     if isinstance(roi, (slice, type(Ellipsis))):
@@ -37,6 +52,12 @@ def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     if hasattr(roi, "__dask_graph__"):
         raise ArgumentTypeError(
             f"the roi is a lazy dask collection: pass roi.compute() instead; {ADVICE}"
+        )
+    if isinstance(roi, dict):
+        raise ArgumentTypeError(
+            "the roi is a dictionary of names, and only a DataArray has names: import "
+            "udfdask.xarray, then data_array.udf.run_udf(udf, roi=...), or pass slices such as "
+            "np.s_[3:7, 9:12]"
         )
     if isinstance(roi, tuple) and roi and any(isinstance(r, (slice, type(Ellipsis))) for r in roi):
         return _from_index(roi, nav)

@@ -33,7 +33,7 @@ class MaskStack:
 
     def __init__(self, factories: Factories, as_sparse: bool | None) -> None:
         stacks = _call(factories)
-        self.is_sparse = all(map(_is_sparse, stacks)) if as_sparse is None else as_sparse
+        self.is_sparse = all(map(is_sparse, stacks)) if as_sparse is None else as_sparse
         self.masks = _join(stacks, self.is_sparse)
         self._matrices = OncePerProcess(MOST_REGIONS)
 
@@ -87,7 +87,7 @@ def _call(factories: Factories) -> list[Any]:
 
 def _as_array(mask: Any, source: str) -> Any:
     """Return a factory's mask as a NumPy array, or as a `sparse.COO` with the fill value 0."""
-    if _is_sparse(mask):
+    if is_sparse(mask):
         sparse = checks.needs_sparse("a sparse mask")
         mask = sparse.COO(mask)
         if mask.fill_value == 0:
@@ -105,7 +105,7 @@ def _as_array(mask: Any, source: str) -> Any:
     return array
 
 
-def _is_sparse(mask: Any) -> bool:
+def is_sparse(mask: Any) -> bool:
     """Return whether an array is a sparse array of the package `sparse` or of SciPy."""
     return type(mask).__module__.partition(".")[0] in ("scipy", "sparse")
 
@@ -113,12 +113,12 @@ def _is_sparse(mask: Any) -> bool:
 def _join(stacks: Sequence[Any], as_sparse: bool) -> Any:
     """Join several stacks into a new one: a read-only array or a `sparse.COO`."""
     if not as_sparse:
-        dense = [s.todense() if _is_sparse(s) else s for s in stacks]
+        dense = [s.todense() if is_sparse(s) else s for s in stacks]
         joined = np.concatenate(dense)  # a copy: later changes of a factory's array do not count
         joined.flags.writeable = False
         return joined
     sparse = checks.needs_sparse("a sparse stack of masks")
-    return sparse.concatenate([s if _is_sparse(s) else sparse.COO.from_numpy(s) for s in stacks])
+    return sparse.concatenate([s if is_sparse(s) else sparse.COO.from_numpy(s) for s in stacks])
 
 
 # few stacks, because they are large: 500 dense masks of 256 x 256 pixels are 125 MiB in float32

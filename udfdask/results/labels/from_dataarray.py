@@ -21,65 +21,9 @@ from udfdask.arrays.geometry.axes import (
     with_different_names,
 )
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.results.labels.align import align_mask, align_roi
 from udfdask.results.labels.labels import Labels, split_attributes, wants_attributes
 from udfdask.results.labels.layout import Layout
-
-ADVICE = "roi.reindex_like(data, fill_value=False) skips all positions that are not in the roi"
-
-
-def _align_roi(roi: Any, array: xr.DataArray, nav: tuple[Hashable, ...]) -> Any:
-    """Return a region of interest in the order of the data.
-
-    A DataArray is aligned by names and coordinates, and repeated along navigation dimensions that
-    it does not have. All other forms are returned unchanged.
-    """
-    if isinstance(roi, xr.Dataset):
-        raise ArgumentTypeError(
-            f"the roi is a Dataset: pass one of its variables, {list(roi.data_vars)}"
-        )
-    if not isinstance(roi, xr.DataArray):
-        return roi
-    if roi.chunks is not None:
-        raise ArgumentTypeError("the roi is lazy: pass roi.compute()")
-    foreign = [dim for dim in roi.dims if dim not in nav]
-    if foreign:
-        raise ArgumentValueError(
-            f"the roi has a dimension {foreign[0]!r}, but the navigation dimensions of the data "
-            f"are {nav}"
-        )
-    for dim in roi.dims:
-        roi = _aligned(roi, array, dim)
-    missing = {dim: array.sizes[dim] for dim in nav if dim not in roi.dims}
-    return roi.expand_dims(missing).transpose(*nav).data
-
-
-def _aligned(roi: xr.DataArray, array: xr.DataArray, dim: Hashable) -> xr.DataArray:
-    """Reorder a region along a dimension to match the coordinates of the data."""
-    if roi.sizes[dim] != array.sizes[dim]:
-        raise ArgumentValueError(
-            f"the roi has {roi.sizes[dim]} positions along {dim!r}, the data have "
-            f"{array.sizes[dim]}: {ADVICE}"
-        )
-    if dim not in roi.coords or dim not in array.coords:
-        return roi
-    of_roi, of_data = roi[dim].to_index(), array[dim].to_index()
-    if of_roi.equals(of_data):
-        return roi
-    unique = of_roi.is_unique and of_data.is_unique
-    order = of_roi.get_indexer(of_data) if unique else None
-    if order is None or (order < 0).any():
-        raise ArgumentValueError(
-            f"the roi and the data have different coordinates along {dim!r}: "
-            f"{_first_to_last(of_roi)} and {_first_to_last(of_data)}. {ADVICE}; if "
-            "they differ only by rounding, use roi.assign_coords"
-        )
-    return roi.isel({dim: order})
-
-
-def _first_to_last(index: Any) -> str:
-    """Describe the first and the last label of an index."""
-    plain = index.tolist()  # Python numbers, whose repr is just the number
-    return f"{plain[0]!r} to {plain[-1]!r}" if plain else "none"
 
 
 def name_output_dims(
@@ -143,6 +87,12 @@ class Arranged:
         """Number of signal axes."""
         return len(self.labels.sig)
 
+    def read_mask(self, mask: Any) -> Any:
+        """Return a mask of frames that is a DataArray as an array; other values unchanged."""
+        sig = self.labels.sig
+        sizes = dict(zip(sig, self.array.shape[len(self.labels.nav) :], strict=True))
+        return align_mask(mask, self.labels.coords, sig, sizes)
+
 
 def arrange(
     array: xr.DataArray, sig_dims: Any, roi: Any, keep_attrs: bool | None = None
@@ -167,7 +117,7 @@ def arrange(
     )
     return Arranged(
         array=chunked.data,
-        roi=_align_roi(roi, ordered, nav),
+        roi=align_roi(roi, ordered, nav),
         labels=labels,
         calibration=_calibration(ordered, len(sig)),
         was_lazy=was_lazy,
@@ -186,6 +136,34 @@ def _calibration(array: xr.DataArray, sig_dims: int) -> Calibration:
     return Calibration(
         axes=with_different_names(axes, sig_dims), unit=unit if isinstance(unit, str) else None
     )
+
+
+def choose_variable(dataset: xr.Dataset, sig_dims: Any) -> xr.DataArray:
+    """Return the variable of a Dataset that fits the signal dimensions; raise if not exactly one.
+
+    It has all of them, or more dimensions than their number, and at least one that is left for the
+    scan. Only if there is none, a variable that is one frame fits.
+    """
+    variables = dict(dataset.data_vars.items())
+    if not variables:
+        raise ArgumentValueError("the Dataset has no variables, so there are no data to process")
+    is_number = isinstance(sig_dims, (int, np.integer)) and not isinstance(sig_dims, bool)
+    sig = () if is_number else _names(sig_dims)
+    count = int(sig_dims) if is_number else len(sig)
+    fitting = [
+        name for name, v in variables.items() if v.ndim >= max(1, count) and set(sig) <= {*v.dims}
+    ]
+    chosen = [name for name in fitting if variables[name].ndim > count] or fitting
+    if len(chosen) == 1:
+        return variables[chosen[0]]
+    shapes = ", ".join(f"{name!r} {v.dims}" for name, v in variables.items())
+    found = f"{len(chosen)} variables of the Dataset fit" if chosen else "no variable fits"
+    remedy = (
+        f"choose one, dataset.udf[{chosen[0]!r}]"
+        if chosen
+        else "correct sig_dims, or choose one, dataset.udf['name']"
+    )
+    raise ArgumentValueError(f"{found} sig_dims={sig_dims!r}: {remedy}. There are {shapes}")
 
 
 def split_dims(

@@ -6,13 +6,21 @@ import contextlib
 import sys
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Hashable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from udfdask.errors import UDFError, UDFRunCancelled
+from udfdask.errors import ArgumentValueError, UDFError, UDFRunCancelled
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.progressive.accumulate import AuxRows, make_accumulator
 from udfdask.run.progressive.chunk_source import Chunks, Closed
@@ -41,6 +49,8 @@ class ProgressiveRun:
     """Counts the chunks as they are merged."""
     watch: Callable[[Snapshot], object] | None
     """Called with each snapshot before it is handed out, in the thread that iterates."""
+    names: tuple[Hashable, ...] = ()
+    """Names of the UDFs, if they came in a dictionary."""
 
 
 class SnapshotIterator(Iterator[T], AsyncIterator[T]):
@@ -84,7 +94,9 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         names = ", ".join(info.udf_name for info in self._run.infos)
         return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
 
-    def update_parameters(self, changes: Sequence[Mapping[str, Any]]) -> None:
+    def update_parameters(
+        self, changes: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
+    ) -> None:
         """Change parameters for all chunks that start later, and for all later merges.
 
         On a distributed cluster, chunks that have already been sent keep the old parameters: at
@@ -92,14 +104,15 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
 
         Parameters
         ----------
-        changes : sequence of dict
-            One dictionary of new values by name for each UDF; ``{}`` for a UDF without changes.
+        changes : sequence of dict, or dict of dict
+            One dictionary of new values by name for each UDF; ``{}`` for a UDF without changes. If
+            the UDFs came in a dictionary, also a dictionary with the names of the UDFs to change.
 
         Raises
         ------
         ArgumentValueError
-            If there are more or fewer dictionaries than UDFs, a parameter is unknown, or the
-            declaration of the UDF would change. Then no parameter changes.
+            If there are more or fewer dictionaries than UDFs, a parameter or the name of a UDF is
+            unknown, or the declaration of the UDF would change. Then no parameter changes.
         ArgumentTypeError
             If `changes` is not a sequence of dictionaries, or a value is a dask collection.
 
@@ -118,14 +131,24 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         >>> snapshot.buffers[0]["v"][0, 0], snapshot.buffers[0]["v"][-1, 0]
         (np.float64(4.0), np.float64(40.0))
         """
+        names = self._run.names
+        if names and isinstance(changes, Mapping):
+            unknown = [name for name in changes if name not in names]
+            if unknown:
+                raise ArgumentValueError(
+                    f"no UDF of the run is called {unknown[0]!r}; there are {list(names)}"
+                )
+            changes = [changes.get(name, {}) for name in names]  # type: ignore[call-overload]
         self._run.live.update(changes)
 
-    def update_parameters_experimental(self, changes: Sequence[Mapping[str, Any]]) -> None:
+    def update_parameters_experimental(
+        self, changes: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
+    ) -> None:
         """Change parameters, as `update_parameters` does; the name in LiberTEM.
 
         Parameters
         ----------
-        changes : sequence of dict
+        changes : sequence of dict, or dict of dict
             As in `update_parameters`.
         """
         self.update_parameters(changes)
@@ -276,6 +299,7 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
             aux=self._aux,
             merged_at=self._merged_at,
             n_merged=self.n_merged,
+            names=self._run.names,
         )
         return Snapshot(state)
 

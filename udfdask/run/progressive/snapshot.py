@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, overload
 
 import numpy as np
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
+from udfdask.errors import UndeclaredBufferError
 from udfdask.merge.finalize import finalize
 from udfdask.merge.result_blocks import Holder, assemble, in_nav_shape
 from udfdask.plan.recipe import Recipe
@@ -25,14 +26,19 @@ T_co = TypeVar("T_co", covariant=True)
 class LazySequence(Sequence[T_co]):
     """A sequence of `n` items; `make` returns the item of a number, and is called once for each.
 
+    With `names`, the name of an item works as well as its number.
+
     `make` must not refer to the owner of the sequence: such a reference cycle would keep large
     arrays in memory until the next garbage collection.
     """
 
-    __slots__ = ("_lock", "_make", "_n")
+    __slots__ = ("_lock", "_make", "_n", "_names")
 
-    def __init__(self, n: int, make: Callable[[int], T_co]) -> None:
+    def __init__(
+        self, n: int, make: Callable[[int], T_co], names: tuple[Hashable, ...] = ()
+    ) -> None:
         self._n = n
+        self._names = names
         self._make = functools.cache(make)
         self._lock = threading.RLock()
 
@@ -43,7 +49,17 @@ class LazySequence(Sequence[T_co]):
     def __getitem__(self, index: int) -> T_co: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[T_co]: ...
-    def __getitem__(self, index: int | slice) -> T_co | Sequence[T_co]:
+    @overload
+    def __getitem__(self, index: str) -> T_co: ...
+    def __getitem__(self, index: int | slice | str) -> T_co | Sequence[T_co]:
+        if isinstance(index, str):
+            if index not in self._names:
+                raise UndeclaredBufferError(
+                    f"no UDF of the run is called {index!r}; there are {list(self._names)}"
+                    if self._names
+                    else f"the UDFs of the run have no names: write a number instead of {index!r}"
+                )
+            index = self._names.index(index)
         numbers = range(self._n)[index]
         if isinstance(numbers, range):
             return tuple(self[number] for number in numbers)
@@ -70,6 +86,8 @@ class RunState:
     """
     n_merged: int
     """Number of chunks that have been merged."""
+    names: tuple[Hashable, ...] = ()
+    """Names of the UDFs, if they came in a dictionary."""
 
     @property
     def chunks(self) -> BoolArray:
@@ -115,7 +133,7 @@ class BaseSnapshot(Generic[T_co]):
 
     def __init__(self, state: RunState, make: Callable[[int], T_co]) -> None:
         self._state = state
-        self._made = LazySequence(len(state.infos), make)
+        self._made = LazySequence(len(state.infos), make, state.names)
 
     def __repr__(self) -> str:
         names = ", ".join(info.udf_name for info in self._state.infos)
@@ -132,8 +150,10 @@ class BaseSnapshot(Generic[T_co]):
         return self._state.recipe.grid.n_chunks
 
     @property
-    def buffers(self) -> Sequence[T_co]:
+    def buffers(self) -> LazySequence[T_co]:
         """The computed results of each UDF, in the order of the call.
+
+        If the UDFs came in a dictionary, ``buffers["BF"]`` works as well as a number.
 
         A result is computed when it is first read: only then, and only once, `get_results` runs.
         """

@@ -6,7 +6,7 @@ be read after each merge. `accumulate` explains why a snapshot copies nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 import dask.array as da
@@ -39,7 +39,7 @@ _STACKLEVEL = 3
 
 def prepare_run(
     array: da.Array,
-    udf: UDF | Sequence[UDF],
+    udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
     sig_dims: int = 2,
     roi: Any = None,
@@ -96,14 +96,20 @@ def prepare_run(
 
     tally = None if reporter is None else ProgressCounter(work_of_run(recipe), reporter)
     return ProgressiveRun(
-        live=live, infos=infos, aux_values=aux_values, start=start, tally=tally, watch=watch
+        live=live,
+        infos=infos,
+        aux_values=aux_values,
+        start=start,
+        tally=tally,
+        watch=watch,
+        names=tuple(udf) if isinstance(udf, dict) else (),
     )
 
 
 @forwards(IterOptions, prepare_run, run_udf)
 def run_udf_iter(
     array: da.Array | DescribedData,
-    udf: UDF | Sequence[UDF],
+    udf: UDF | Sequence[UDF] | Mapping[str, UDF],
     *,
     sig_dims: int | None = None,
     roi: Any = None,

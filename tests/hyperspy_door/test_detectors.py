@@ -1,0 +1,269 @@
+"""HyperSpy's ROIs and signals as detectors: pictures are those that HyperSpy itself sums up."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from suites import examples
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import ApplyMasksUDF, VirtualDetectorUDF
+
+hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+import udfdask.hyperspy  # noqa: E402
+
+few = settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
+NAV, SIG = (3, 4), (9, 12)
+DATA = np.random.default_rng(6).integers(1, 99, NAV + SIG)
+QUIET = {"show_progressbar": False}
+
+
+def make_scan(data=DATA, *, lazy=True, scale=(0.5, 0.25), offset=(-3.0, -1.0)):
+    """A scan in nm whose frames have axes in mrad, x and y with their own scale and offset."""
+    sig_dims = 1 if data.ndim == 3 else 2
+    cls = {1: hs.signals.Signal1D, 2: hs.signals.Signal2D}[sig_dims]
+    scan = cls(data)
+    scan.metadata.General.title = "scan"
+    for axis in scan.axes_manager.navigation_axes:
+        axis.scale, axis.units = 3.0, "nm"
+    for axis, *numbers in zip(scan.axes_manager.signal_axes, scale, offset, strict=False):
+        axis.scale, axis.offset = numbers
+        axis.units = "mrad"
+    return scan.as_lazy(chunks=(2, *data.shape[1:])) if lazy else scan
+
+
+def image_by_hyperspy(scan, roi, axes=None):
+    """The sum over the part of the frames that HyperSpy slices, as in pyxem's virtual images."""
+    scan = scan.deepcopy()
+    if scan._lazy:
+        scan.compute(show_progressbar=False)
+    axes = scan.axes_manager.signal_axes if axes is None else axes
+    part = roi(scan, axes=axes[: roi.ndim])
+    n_nav = scan.axes_manager.navigation_dimension
+    return np.nansum(part.data, axis=tuple(range(n_nav, part.data.ndim)))
+
+
+halves = st.integers(-14, 14).map(lambda n: n / 4)
+lengths = st.integers(1, 14).map(lambda n: n / 4)
+
+
+def boxes(x, y, width, height):
+    return hs.roi.RectangularROI(left=x, right=x + width, top=y, bottom=y + height)
+
+
+def rings(x, y, r, share):
+    return hs.roi.CircleROI(cx=x, cy=y, r=r, r_inner=r * share)
+
+
+REGIONS = st.one_of(
+    st.builds(boxes, halves, halves, lengths, lengths),
+    st.builds(rings, halves, halves, lengths, st.sampled_from([0, 0.5])),
+    st.builds(lambda x, width: hs.roi.SpanROI(x, x + width), halves, lengths),
+    st.builds(hs.roi.Point2DROI, halves, halves),
+    st.builds(
+        lambda x, y, size: hs.roi.PolygonROI([(x, y), (x + size, y), (x, y + size)]),
+        halves,
+        halves,
+        lengths,
+    ),
+)
+
+
+@few
+@given(roi=REGIONS, lazy=st.booleans())
+def test_the_picture_is_that_of_hyperspy(roi, lazy):
+    scan = make_scan(lazy=lazy)
+    try:
+        wanted = image_by_hyperspy(scan, roi)
+    except (IndexError, ValueError):  # HyperSpy cannot slice: the ROI lies outside
+        wanted = np.zeros(NAV)
+    if not wanted.any():  # all data are positive
+        with pytest.raises(
+            ud.ArgumentValueError, match=r"cannot select|selects no pixel of the frames"
+        ):
+            scan.udf.virtual_image(roi)
+        return
+    image = scan.udf.virtual_image(roi, lazy_output=False, **QUIET)
+    np.testing.assert_array_equal(image.data, wanted)
+
+
+def test_the_image_is_an_image():
+    scan = make_scan()
+    with raise_if_dask_computes():
+        image = scan.udf.virtual_image(hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.0))
+    assert repr(image) == "<LazySignal2D, title: intensity of scan, dimensions: (|4, 3)>"
+    assert [axis.units for axis in image.axes_manager.signal_axes] == ["nm", "nm"]
+    at_once = make_scan(lazy=False).udf.virtual_image("disk", r=2, **QUIET)
+    assert repr(at_once) == "<Signal2D, title: intensity of scan, dimensions: (|4, 3)>"
+
+
+@pytest.mark.parametrize(
+    ("nav", "shown"),
+    [((), "(|1)"), ((5,), "(|5)"), ((2, 3), "(|3, 2)"), ((4, 2, 3), "(4|3, 2)")],
+    ids=str,
+)
+def test_scans_of_any_dimensions(nav, shown):
+    data = np.random.default_rng(1).integers(0, 9, (*nav, 4, 5))
+    scan = hs.signals.Signal2D(data)
+    image = scan.udf.virtual_image("disk", r=1, **QUIET)
+    assert f"dimensions: {shown}" in repr(image).replace("(3, 2|4)", "")
+    wanted = ud.run_udf(da.from_array(data), VirtualDetectorUDF(r=1))["intensity"].compute()
+    np.testing.assert_array_equal(np.squeeze(image.data), wanted)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_span_of_spectra(lazy):
+    spectra = make_scan(DATA[:, 0], lazy=lazy, scale=(0.5,), offset=(-3.0,))
+    roi = hs.roi.SpanROI(left=-2.0, right=1.5)
+    image = spectra.udf.virtual_image(roi, lazy_output=False, **QUIET)
+    np.testing.assert_array_equal(image.data, image_by_hyperspy(spectra, roi))
+    assert 0 < image.data.sum() < DATA[:, 0].sum()
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_rois_by_name_in_one_pass(lazy):
+    scan = make_scan(lazy=lazy)
+    rois = {
+        "BF": hs.roi.CircleROI(cx=0.0, cy=0.0, r=0.8),
+        "ADF": hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.9, r_inner=1.0),
+        "box": hs.roi.RectangularROI(left=-2, right=0, top=-1, bottom=0),
+    }
+    for masks, name in ((rois, "ADF"), (list(rois.values()), None), (tuple(rois.values()), None)):
+        found = scan.udf.run_udf(ApplyMasksUDF(masks), lazy_output=False, **QUIET)
+        for k, roi in enumerate(rois.values()):
+            wanted = image_by_hyperspy(scan, roi)
+            np.testing.assert_array_equal(found["intensity"].data[..., k], wanted)
+            if name is not None:
+                np.testing.assert_array_equal(found[list(rois)[k]].data, wanted)
+    udfs = {name: VirtualDetectorUDF(roi) for name, roi in rois.items()}
+    several = scan.udf.run_udf(udfs, lazy_output=False, **QUIET)
+    for name, roi in rois.items():
+        wanted = image_by_hyperspy(scan, roi)
+        np.testing.assert_array_equal(several[name]["intensity"].data, wanted)
+    *_, last = scan.udf.run_udf_iter(udfs)
+    np.testing.assert_array_equal(
+        last.buffers["box"]["intensity"].data, several["box"]["intensity"].data
+    )
+    assert scan.udf.explain(udfs).n_chunks > 0
+
+
+def test_a_roi_counts_as_it_is_at_the_call():
+    scan, roi = make_scan(), hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.0)
+    udf = VirtualDetectorUDF(roi)
+    first = scan.udf.run_udf(udf)["intensity"]
+    wanted = image_by_hyperspy(scan, roi)
+    roi.r = 1.6
+    second = scan.udf.run_udf(udf)["intensity"]
+    np.testing.assert_array_equal(first.data, wanted)
+    np.testing.assert_array_equal(second.data, image_by_hyperspy(scan, roi))
+    assert (second.data > first.data).all().compute()
+
+
+def test_equal_rois_give_equal_names():
+    scan = make_scan()
+    names = {
+        scan.udf.virtual_image(hs.roi.CircleROI(cx=0.0, cy=0.0, r=r)).data.name for r in (1, 1, 1.5)
+    }
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize("change", [lambda mask: mask, lambda mask: mask.data])
+def test_signals_as_masks(change):
+    scan = make_scan(lazy=False)
+    mean = scan.mean()
+    mask = mean > mean.data.mean()
+    wanted = DATA[..., mask.data].sum(axis=-1)
+    image = scan.udf.virtual_image(change(mask), **QUIET)
+    np.testing.assert_array_equal(image.data, wanted)
+    weights = scan.udf.run_udf(ApplyMasksUDF([change(mask)]), **QUIET)["intensity"]
+    np.testing.assert_array_equal(weights.data[..., 0], wanted)
+
+
+class TestWidgets:
+    """A ROI that was put on a plot has the axes of that plot."""
+
+    @pytest.fixture(autouse=True)
+    def plots(self):
+        plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
+        with plt.rc_context({"backend": "agg"}):
+            yield
+            plt.close("all")
+
+    def test_on_the_frames(self):
+        scan = make_scan(lazy=False)
+        roi = hs.roi.SpanROI(left=-0.5, right=0.5)
+        scan.plot()
+        roi.add_widget(scan, axes=(scan.axes_manager.signal_axes[1],))
+        image = scan.udf.virtual_image(roi, **QUIET)
+        wanted = image_by_hyperspy(make_scan(lazy=False), roi, axes=(3,))
+        np.testing.assert_array_equal(image.data, wanted)
+
+    def test_on_the_scan(self):
+        scan = make_scan(lazy=False)
+        roi = hs.roi.RectangularROI(left=0, right=3, top=0, bottom=3)
+        scan.plot()
+        roi.add_widget(scan, axes=scan.axes_manager.navigation_axes)
+        with pytest.raises(ud.ArgumentValueError, match=r"navigation axes.*pass it as roi="):
+            scan.udf.virtual_image(roi, **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (
+            lambda: hs.roi.Line2DROI(0, 0, 1, 1, 1),
+            ud.ArgumentTypeError,
+            "does not select pixels but interpolates",
+        ),
+        (hs.roi.CircleROI, ud.ArgumentValueError, r"signal axes .*not yet been set"),
+        (lambda: hs.roi.Point2DROI(99, 0), ud.ArgumentValueError, "cannot select from the signal"),
+        (
+            lambda: hs.signals.Signal2D(np.ones((12, 9), bool)),
+            ud.ArgumentValueError,
+            r"signal axes of sizes \(12, 9\)",
+        ),
+        (
+            lambda: hs.signals.Signal2D(np.ones(NAV + SIG, bool)),
+            ud.ArgumentValueError,
+            r"signal axes of sizes \(12, 9\)",
+        ),
+        (
+            lambda: hs.signals.Signal2D(np.ones(SIG, bool)).as_lazy(),
+            ud.ArgumentTypeError,
+            r"lazy signal: call its \.compute\(\)",
+        ),
+        (lambda: np.ones((12, 9), bool), ud.ArgumentValueError, r"shape \(12, 9\), but a frame"),
+        (lambda: "circle", ud.ArgumentValueError, "one of disk, ring"),
+    ],
+    ids="line unset outside turned scan lazy array shape".split(),
+)
+def test_detectors_that_are_none(make, error, match):
+    scan = make_scan()
+    with raise_if_dask_computes(), pytest.raises(error, match=match):
+        scan.udf.virtual_image(make())
+
+
+def test_a_roi_of_two_axes_on_spectra():
+    spectra = make_scan(DATA[:, 0], scale=(0.5,), offset=(0.0,))
+    with pytest.raises(ud.ArgumentValueError, match=r"needs 2 signal axes, but .* has 1"):
+        spectra.udf.virtual_image(hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.0))
+
+
+@pytest.mark.parametrize("udf", [ApplyMasksUDF, VirtualDetectorUDF])
+def test_without_a_signal(udf):
+    roi = hs.roi.CircleROI(cx=0.0, cy=0.0, r=1.0)
+    match = r"a CircleROI needs the axes of a signal: .*signal\.udf\.run_udf"
+    for held in (roi, [roi], {"BF": roi}) if udf is ApplyMasksUDF else (roi,):
+        with pytest.raises(ud.ArgumentTypeError, match=match):
+            ud.run_udf(da.ones(NAV + SIG), udf(held))
+
+
+def test_nothing_selected_warns():
+    scan = make_scan()
+    nothing = np.zeros(NAV, bool)
+    with pytest.warns(ud.UDFWarning, match=r"selects no position of the scan, .* \(3, 4\)"):
+        scan.udf.virtual_image("disk", r=2, roi=nothing)
+    with pytest.warns(ud.UDFWarning, match="selects no position"):
+        scan.udf.run_udf(VirtualDetectorUDF(r=2), navigation_mask=~nothing.T)

@@ -1,0 +1,138 @@
+"""A dictionary of UDFs gives a dictionary of results, through every entry point and in one pass."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+import udfdask.dask
+from counting import CountedData, counts
+from udfdask.testing import assert_eq, raise_if_dask_computes
+from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
+
+DATA = np.random.default_rng(0).integers(0, 99, (4, 5, 6, 7))
+X = da.from_array(DATA, chunks=(2, 5, 6, 7))
+UDFS = {"BF": VirtualDetectorUDF("disk", r=2), "ADF": VirtualDetectorUDF("ring", ri=2, ro=3)}
+
+
+def on_data_array(udfs, method="run_udf", **options):
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    pytest.importorskip("udfdask.xarray")
+    return getattr(xr.DataArray(X).udf, method)(udfs, **options)
+
+
+def on_dataset(udfs, method="run_udf", **options):
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    pytest.importorskip("udfdask.xarray")
+    return getattr(xr.Dataset({"scan": xr.DataArray(X)}).udf, method)(udfs, **options)
+
+
+def on_signal(udfs, method="run_udf", **options):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    import udfdask.hyperspy  # noqa: F401
+
+    return getattr(hs.signals.Signal2D(X).as_lazy().udf, method)(udfs, **options)
+
+
+DOORS = {
+    "function": lambda udfs, method="run_udf", **options: getattr(ud, method)(X, udfs, **options),
+    "dask": lambda udfs, method="run_udf", **options: getattr(X.udf, method)(udfs, **options),
+    "xarray": on_data_array,
+    "dataset": on_dataset,
+    "hyperspy": on_signal,
+}
+EVERY = pytest.mark.parametrize("door", DOORS)
+
+
+@EVERY
+def test_results_bear_the_names(door):
+    run = DOORS[door]
+    with raise_if_dask_computes():
+        named, listed = run(UDFS), run(list(UDFS.values()))
+    assert type(named) is dict
+    assert list(named) == ["BF", "ADF"]
+    for result, other in zip(named.values(), listed, strict=True):
+        assert type(result) is type(other)
+        first, second = ud.compute(result["intensity"], other["intensity"])
+        np.testing.assert_array_equal(first, second)
+    (done,) = ud.compute(named)
+    assert list(done) == ["BF", "ADF"]
+    yy, xx = np.indices((6, 7))
+    inside = (yy - 3) ** 2 + (xx - 3) ** 2 <= 4
+    found = done["BF"]["intensity"]
+    values = found.data if door == "hyperspy" else np.asarray(found)
+    np.testing.assert_array_equal(values, DATA[..., inside].sum(axis=-1))
+
+
+@EVERY
+def test_snapshots_and_descriptions(door):
+    run = DOORS[door]
+    *_, last = run(UDFS, "run_udf_iter", scheduler="synchronous")
+    for number, name in enumerate(UDFS):
+        assert last.buffers[name] is last.buffers[number]
+    with pytest.raises(KeyError, match=r"no UDF .* 'HAADF'; there are \['BF', 'ADF'\]"):
+        last.buffers["HAADF"]
+    assert run(UDFS, "explain").text == run(list(UDFS.values()), "explain").text
+
+
+def test_names_of_udfs_without_names():
+    *_, last = ud.run_udf_iter(X, [SumUDF()], scheduler="synchronous")
+    with pytest.raises(KeyError, match="have no names: write a number instead of 'BF'"):
+        last.buffers["BF"]
+
+
+def test_the_data_are_loaded_once(tmp_path):
+    x = da.from_array(CountedData(DATA, tmp_path), chunks=(2, 5, 6, 7), meta=DATA[:0])
+    udfs = {"total": SumUDF(), "spread": StdDevUDF(), "sums": SumSigUDF()}
+    for compute in (ud.compute, dask.compute):
+        (done,) = compute(ud.run_udf(x, udfs), scheduler="synchronous")
+        assert set(counts(tmp_path).values()) == {1}
+        np.testing.assert_array_equal(done["sums"]["intensity"], DATA.sum(axis=(2, 3)))
+    (kept,) = ud.persist(ud.run_udf(x, udfs), scheduler="synchronous")
+    assert set(counts(tmp_path).values()) == {1}
+    assert_eq(kept["total"]["intensity"], DATA.sum(axis=(0, 1)))
+
+
+def test_parameters_change_by_name():
+    class Scaled(ud.UDF):
+        def get_result_buffers(self):
+            return {"v": self.buffer(kind="nav", dtype="float64")}
+
+        def process_frame(self, frame):
+            self.results.v[:] = self.params.factor
+
+    udfs = {"a": Scaled(factor=1), "b": Scaled(factor=2)}
+    with ud.run_udf_iter(X, udfs, scheduler="synchronous") as snapshots:
+        next(snapshots)
+        with pytest.raises(ud.ArgumentValueError, match=r"called 'c'; there are \['a', 'b'\]"):
+            snapshots.update_parameters({"c": {"factor": 3}})
+        snapshots.update_parameters({"b": {"factor": 20}})
+        last = next(snapshots)
+    np.testing.assert_array_equal(last.buffers["a"]["v"], np.ones((4, 5)))
+    np.testing.assert_array_equal(last.buffers["b"]["v"][:, 0], [2, 2, 20, 20])
+
+
+def test_resources():
+    class OnDevice(ud.UDF):
+        def get_backends(self):
+            return (self.BACKEND_CUPY,)
+
+    assert ud.get_resources({"sum": SumUDF(), "there": OnDevice()}) == {"CUDA": 1}
+
+
+@pytest.mark.parametrize(
+    ("udfs", "error", "match"),
+    [
+        ({}, ValueError, "expected a UDF or a list of UDFs, got an empty list"),
+        ({"sum": SumUDF}, TypeError, r"got the class SumUDF: write SumUDF\(...\)"),
+        ({"sum": np.sum}, TypeError, "expected a UDF or a list of UDFs"),
+        ({SumUDF()}, TypeError, "got a set.* or a dictionary with names"),
+    ],
+    ids=["empty", "class", "function", "set"],
+)
+@EVERY
+def test_mistakes(door, udfs, error, match):
+    for method in ("run_udf", "run_udf_iter", "explain"):
+        with pytest.raises(error, match=match):
+            DOORS[door](udfs, method)

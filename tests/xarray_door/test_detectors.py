@@ -1,0 +1,132 @@
+"""Images of virtual detectors of DataArrays and dask arrays; masks that are DataArrays."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask.dask
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.testing import assert_eq, raise_if_dask_computes
+from udfdask.udfs import ApplyMasksUDF, VirtualDetectorUDF
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+pytest.importorskip("udfdask.xarray")
+
+SIG = ("ky", "kx")
+
+
+@pytest.fixture
+def mask(array):
+    """A mask with the coordinates of kx, which is not symmetric."""
+    values = np.random.default_rng(1).random((8, 10)) < 0.3
+    return xr.DataArray(values, dims=SIG, coords={"kx": array["kx"]})
+
+
+def image_of(array, mask):
+    """What xarray itself sums."""
+    return array.where(mask).sum(SIG)
+
+
+CHANGES = {
+    "as it is": lambda mask: mask,
+    "transposed": lambda mask: mask.T,
+    "backwards": lambda mask: mask.isel(kx=slice(None, None, -1)),
+    "without coordinates": lambda mask: mask.drop_vars("kx"),
+    "numbers": lambda mask: mask.astype("float32"),
+    "array": lambda mask: mask.values,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_mask_is_aligned(array, mask, change, moved):
+    data = array.transpose("kx", "y", "ky", "x") if moved else array
+    with raise_if_dask_computes():
+        image = data.udf.virtual_image(CHANGES[change](mask), sig_dims=SIG)
+        assert image.dims == ("y", "x")
+    np.testing.assert_array_equal(image, image_of(array, mask))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_masks_by_name_are_aligned(array, mask, change):
+    udfs = {
+        "masks": ApplyMasksUDF({"BF": CHANGES[change](mask), "ADF": ~mask}),
+        "list": ApplyMasksUDF([CHANGES[change](mask)]),
+        "one": VirtualDetectorUDF(CHANGES[change](mask)),
+    }
+    (found,) = udfdask.compute(array.udf.run_udf(udfs, sig_dims=SIG))
+    wanted = image_of(array, mask)
+    np.testing.assert_array_equal(found["masks"]["intensity"].sel(mask="BF"), wanted)
+    rest = array.sum(SIG) - wanted
+    np.testing.assert_array_equal(found["masks"]["intensity"].sel(mask="ADF"), rest)
+    np.testing.assert_array_equal(found["list"]["intensity"][..., 0], wanted)
+    np.testing.assert_array_equal(found["one"]["intensity"], wanted)
+    *_, last = array.udf.run_udf_iter(udfs, sig_dims=SIG)
+    np.testing.assert_array_equal(last.buffers["one"]["intensity"], wanted)
+    assert array.udf.explain(udfs, sig_dims=SIG).n_chunks == 4
+
+
+@pytest.mark.parametrize(
+    ("detector", "numbers"),
+    [("disk", {"r": 3}), ("ring", {"ri": 1, "ro": 3, "cx": 4.5}), ("point", {"x": 9, "y": 0})],
+)
+def test_shapes_are_those_of_virtual_detectors(array, detector, numbers):
+    image = array.udf.virtual_image(detector, sig_dims=SIG, roi=np.s_[1:], **numbers)
+    whole = array.udf.run_udf(VirtualDetectorUDF(detector, **numbers), sig_dims=SIG, roi=np.s_[1:])
+    xr.testing.assert_identical(image, whole["intensity"].rename("scan"))
+    plain = array.data.udf.virtual_image(detector, roi=np.s_[1:], **numbers)
+    assert_eq(plain, image.data)
+    assert image.attrs == {"beam": 200, "units": "counts", "long_name": "electrons"}
+    assert not array.udf.virtual_image(detector, SIG, keep_attrs=False, **numbers).attrs
+
+
+def test_a_coordinate_may_have_the_name_of_the_result(array):
+    data = array.assign_coords(intensity=("y", np.arange(4)))
+    assert data.udf.virtual_image(r=2).coords["intensity"].shape == (4,)
+
+
+def test_data_in_memory_are_processed_at_once(array):
+    assert array.compute().udf.virtual_image(r=2).chunks is None
+
+
+def test_a_window_of_spectra():
+    x = da.arange(24, chunks=6).reshape(2, 3, 4)
+    image = x.udf.virtual_image("window", sig_dims=1, start=1, stop=3)
+    np.testing.assert_array_equal(image, np.arange(24).reshape(2, 3, 4)[..., 1:3].sum(axis=-1))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        (lambda m: m.chunk(), ArgumentTypeError, r"the mask is lazy: pass mask\.compute\(\)"),
+        (lambda m: m.to_dataset(name="a"), ArgumentTypeError, r"one of its variables, \['a'\]"),
+        (
+            lambda m: m.rename(kx="qx"),
+            ArgumentValueError,
+            r"dimensions \('ky', 'qx'\), but the sig",
+        ),
+        (lambda m: m[0], ArgumentValueError, r"dimensions \('kx',\), but the signal"),
+        (
+            lambda m: m[:, 1:],
+            ArgumentValueError,
+            "mask has 9 positions along 'kx', the data have 10",
+        ),
+        (lambda m: m.assign_coords(kx=m["kx"] + 1), ArgumentValueError, "different coordinates"),
+        (lambda m: m * 2, ArgumentValueError, r"no weights: use ApplyMasksUDF\(mask\)"),
+        (lambda m: [m], ArgumentTypeError, "or a boolean mask .* its type is list"),
+    ],
+    ids="lazy dataset renamed row cropped shifted weights list".split(),
+)
+def test_masks_that_do_not_fit(array, mask, change, error, match):
+    with raise_if_dask_computes(), pytest.raises(error, match=match):
+        array.udf.virtual_image(change(mask), sig_dims=SIG)
+
+
+@pytest.mark.parametrize("of", [lambda a: a.udf, lambda a: a.data.udf], ids=["xarray", "dask"])
+def test_unknown_options_are_named(array, of):
+    with pytest.raises(TypeError, match=r"no argument 'radius'"):
+        of(array).virtual_image("disk", radius=3)
+    with pytest.raises(TypeError, match=r"'correction'; did you mean 'corrections'"):
+        of(array).virtual_image("disk", r=3, correction=None)
+    with pytest.raises(TypeError, match="a disk takes r and optionally"):
+        of(array).virtual_image()

@@ -1,0 +1,146 @@
+"""A dictionary as a region selects what `DataArray.sel` selects."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import udfdask as ud
+from suites import examples
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumSigUDF
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+pytest.importorskip("udfdask.xarray")
+
+SIG = ("ky", "kx")
+
+
+def selected(array, roi, method="run_udf"):
+    """Return which positions are processed, from the result of a sum of ones."""
+    ones = xr.ones_like(array, dtype="float64")
+    if method == "run_udf_iter":
+        *_, last = ones.udf.run_udf_iter(SumSigUDF(), sig_dims=SIG, roi=roi)
+        return last.buffers[0]["intensity"].values > 0
+    with raise_if_dask_computes():
+        found = ones.udf.run_udf(SumSigUDF(), sig_dims=SIG, roi=roi)
+    return found["intensity"].values > 0
+
+
+def as_xarray_selects(array, roi):
+    """Return which positions xarray keeps of an array of the numbers of positions."""
+    nav = array.isel(ky=0, kx=0)
+    numbers = nav.copy(data=np.arange(nav.size).reshape(nav.shape))
+    mask = np.zeros(nav.shape, dtype=bool)
+    mask.flat[np.ravel(numbers.sel(roi).values)] = True
+    return mask
+
+
+ends = st.none() | st.sampled_from([-1.0, 0.0, 0.5, 0.7, 1.5, 2.0, 9.0])
+places = st.none() | st.integers(-6, 7)
+steps = st.sampled_from([None, 1, 2])
+
+
+@settings(max_examples=examples(60))
+@given(
+    y=st.none() | st.builds(slice, ends, ends, steps) | st.lists(st.sampled_from([0.0, 0.5, 1.5])),
+    x=st.none() | st.builds(slice, places, places, steps) | st.integers(-6, 5),
+    turned=st.booleans(),
+)
+@pytest.mark.filterwarnings("ignore:the roi .*selects no position")
+def test_it_selects_what_xarray_selects(y, x, turned):
+    """Labels along y, whose coordinates may descend; positions along x, which has none."""
+    array = xr.DataArray(
+        da.ones((4, 6, 2, 2), chunks=(2, 3, 2, 2)), dims=("y", "x", *SIG), coords={"y": HALVES}
+    )
+    array = array.isel(y=slice(None, None, -1)) if turned else array
+    roi = {name: label for name, label in (("y", y), ("x", x)) if label is not None}
+    np.testing.assert_array_equal(selected(array, roi), as_xarray_selects(array, roi))
+
+
+HALVES = np.arange(4) * 0.5
+
+
+@pytest.mark.parametrize("method", ["run_udf", "run_udf_iter"])
+def test_both_ends_of_labels_are_included(array, method):
+    found = selected(array, {"y": slice(0.5, 1.0), "x": slice(4, 5)}, method)
+    assert np.argwhere(found).tolist() == [[1, 4], [1, 5], [2, 4], [2, 5]]
+
+
+def test_positions_where_there_are_no_coordinates(array):
+    found = selected(array.drop_vars("y"), {"y": slice(0, 2)})
+    assert np.flatnonzero(found.all(axis=1)).tolist() == [0, 1]
+
+
+def test_dates_texts_and_several_levels():
+    times = np.arange("2026-11-20", "2026-11-24", dtype="M8[D]")
+    names = ["a", "b", "c", "a", "e", "f"]
+    array = xr.DataArray(
+        da.ones((4, 6, 2, 2)), dims=("t", "name", *SIG), coords={"t": times, "name": names}
+    )
+    found = selected(array, {"t": slice("2026-11-21", "2026-11-22"), "name": "a"})
+    assert np.argwhere(found).tolist() == [[1, 0], [1, 3], [2, 0], [2, 3]]
+    assert selected(array, {"t": times[[3, 1]], "name": "e"}).sum(axis=1).tolist() == [0, 1, 0, 1]
+    with pytest.raises(ArgumentValueError, match="along 'name' cannot be found"):
+        selected(array, {"name": ["a", "e"]})  # xarray takes lists only of labels that are unique
+    stacked = array.drop_vars("name").stack(p=("t", "name"))
+    assert selected(stacked, {"p": (times[1], 2)}).sum() == 1
+
+
+def test_a_dictionary_of_nothing_is_everything(array):
+    assert selected(array, {}).all()
+
+
+def test_booleans_along_a_dimension(array):
+    roi = {"y": (array["y"] > 0.7).values}
+    assert selected(array, roi).all(axis=1).tolist() == [False, False, True, True]
+    roi = {"y": array["y"] > 0.7}
+    assert selected(array, roi).all(axis=1).tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize("method", ["run_udf", "run_udf_iter", "virtual_image", "map_frames"])
+@pytest.mark.parametrize(
+    ("roi", "match"),
+    [
+        ({"z": slice(1, 2)}, r"names 'z', which is no dimension .* are \('y', 'x'\)"),
+        ({"kx": slice(1, 2)}, r"names 'kx', which is a signal dimension .* are \('y', 'x'\)"),
+        ({"thickness": 3}, "names 'thickness', which is no dimension"),
+        ({"y": 0.7}, "0.7 along 'y' cannot be found: the coordinates along 'y' go from 0.0 to 1.5"),
+        ({"y": [0.5, 0.6]}, "one of them; a slice selects all labels between its ends"),
+        ({"y": xr.DataArray([0.5], dims="p")}, r"DataArray with the dimensions \('p',\)"),
+    ],
+    ids="unknown signal coordinate label list foreign".split(),
+)
+def test_what_cannot_be_found(array, roi, match, method):
+    args = ("disk",) if method == "virtual_image" else (SumSigUDF(),)
+    args = (np.sum,) if method == "map_frames" else args
+    numbers = {"r": 2} if method == "virtual_image" else {}
+    with raise_if_dask_computes(), pytest.raises(ArgumentValueError, match=match):
+        getattr(array.udf, method)(*args, sig_dims=SIG, roi=roi, **numbers)
+
+
+@pytest.mark.parametrize("label", [9, slice(0.5, 2.5), "a"])
+def test_positions_that_there_are_not(array, label):
+    match = "no coordinates along 'y', so that it must be positions, integers from 0 to 3"
+    with pytest.raises(ArgumentValueError, match=match):
+        selected(array.drop_vars("y"), {"y": label})
+
+
+def test_labels_that_select_nothing_warn(array):
+    with pytest.warns(UDFWarning, match=r"selects no position of the scan, .* \(4, 6\)"):
+        assert not selected(array, {"y": slice(7, 9)}).any()
+
+
+def test_without_names(array):
+    match = r"dictionary of names, and only a DataArray has names.*np\.s_\[3:7, 9:12\]"
+    with pytest.raises(ArgumentTypeError, match=match):
+        ud.run_udf(array.data, SumSigUDF(), roi={"y": slice(1, 2)})
+
+
+def test_a_slice_of_coordinates_without_order(array):
+    with pytest.raises(
+        ArgumentValueError, match=r"roi slice\(0.1, 1.2, None\) along 'y' cannot be"
+    ):
+        selected(array.assign_coords(y=[1.0, 0.0, 2.0, 0.5]), {"y": slice(0.1, 1.2)})

@@ -1,0 +1,166 @@
+"""Take masks as users hold them: arrays, stacks of arrays, functions, and masks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks.stacks.stack import is_sparse
+from udfdask.types import AnyArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenMask:
+    """An array as a function that returns it, which is what a `MaskContainer` takes."""
+
+    array: Any
+    """A mask or a stack of masks."""
+
+    def __call__(self) -> Any:
+        """Return the array."""
+        return self.array
+
+
+def mask_names(given: Any, taken: str) -> tuple[str, ...] | None:
+    """Return the names of masks in a dictionary; None for masks without names.
+
+    `taken` is the name of the result, which a mask cannot have.
+    """
+    if not isinstance(given, Mapping):
+        return None
+    for name in given:
+        if not isinstance(name, str):
+            raise ArgumentTypeError(
+                f"the name of a mask must be a text such as 'BF', not {name!r} of type "
+                f"{type(name).__name__}"
+            )
+        if name == taken:
+            raise ArgumentValueError(
+                f"a mask cannot be called {taken!r}, which is the name of the result with all "
+                "masks: choose another name"
+            )
+    return tuple(given)
+
+
+def factories_of(given: Any, sig: Shape | None) -> Callable[[], Any] | Sequence[Callable[[], Any]]:
+    """Return masks as the functions that a `MaskContainer` takes.
+
+    An array with the axes of a frame is one mask; with one axis more it is a stack. `sig` is the
+    shape of a frame; without it, nothing is said about shapes, and masks that only an accessor can
+    read are accepted.
+    """
+    if callable(given) and not is_held_elsewhere(given):
+        function: Callable[[], Any] = given
+        return function
+    if isinstance(given, (Mapping, list, tuple)):
+        named = given if isinstance(given, Mapping) else dict(enumerate(given))
+        return [_factory(f"mask_factories[{key!r}]", mask, sig) for key, mask in named.items()]
+    factory = _factory("mask_factories", given, sig)
+    if sig is None:
+        return factory
+    if given.ndim == len(sig) + 1:
+        if not given.shape[0]:
+            raise ArgumentValueError(
+                f"there is no mask in an array of shape {tuple(given.shape)}: expected a stack of "
+                "at least one"
+            )
+        return factory
+    if given.ndim != len(sig):
+        raise ArgumentValueError(
+            f"the array of masks has the shape {tuple(given.shape)}, but frames have the shape "
+            f"{tuple(sig)}: expected one mask of that shape, or a stack of shape "
+            f"(n, {', '.join(map(str, sig))})"
+        )
+    return [factory]
+
+
+def _factory(what: str, mask: Any, sig: Shape | None) -> Callable[[], Any]:
+    """Return a mask as a function; raise if it is neither an array nor a function."""
+    if is_held_elsewhere(mask):
+        if sig is not None:
+            raise ArgumentTypeError(needs_accessor(mask))
+        return GivenMask(mask)
+    if callable(mask):
+        function: Callable[[], Any] = mask
+        return function
+    check_is_mask(what, mask)
+    return GivenMask(mask)
+
+
+def check_is_mask(what: str, mask: Any) -> None:
+    """Raise unless a value is an array in memory, dense or sparse."""
+    if hasattr(mask, "__dask_graph__"):
+        raise ArgumentTypeError(f"{what} is a lazy dask collection: pass its .compute() instead")
+    if isinstance(mask, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"{what} is a masked array, but which values are masked would be lost: pass its "
+            ".filled(0)"
+        )
+    if not isinstance(mask, np.ndarray) and not is_sparse(mask):
+        raise ArgumentTypeError(
+            f"{what} must be a mask, which is an array, or a function that returns one, not "
+            f"{type(mask).__name__}: convert it with numpy.asarray"
+        )
+    if mask.dtype.kind not in "biufc":
+        raise ArgumentTypeError(
+            f"{what} is an array of dtype {mask.dtype}, expected booleans or numbers"
+        )
+
+
+def is_held_elsewhere(mask: Any) -> bool:
+    """Return whether only an accessor can read a mask: HyperSpy's ROIs and signals, DataArrays."""
+    packages = {cls.__module__.partition(".")[0] for cls in type(mask).__mro__}
+    return not packages.isdisjoint(("hyperspy", "xarray"))
+
+
+def check_is_read(given: Any) -> None:
+    """Raise if one of the masks is of a kind that only an accessor can read."""
+    if isinstance(given, (list, tuple)):
+        masks = list(given)
+    else:
+        masks = list(given.values()) if type(given) is dict else [given]
+    for mask in masks:
+        if is_held_elsewhere(mask):
+            raise ArgumentTypeError(needs_accessor(mask))
+
+
+def needs_accessor(mask: Any) -> str:
+    """Return a message about a mask that only an accessor can read."""
+    kind = type(mask).__name__
+    if any(cls.__module__.startswith("xarray") for cls in type(mask).__mro__):
+        return (
+            f"a mask that is a {kind} is aligned by the names of dimensions: run the UDF with "
+            "data_array.udf.run_udf(...) after import udfdask.xarray, or pass mask.values"
+        )
+    return (
+        f"a mask that is a {kind} needs the axes of a signal: run the UDF with "
+        "signal.udf.run_udf(...) after import udfdask.hyperspy, or pass a boolean array of the "
+        "shape of a frame"
+    )
+
+
+def detector_pixels(mask: Any, sig: Shape) -> AnyArray:
+    """Return a mask as a boolean array of the shape of a frame; raise if it has weights."""
+    if is_held_elsewhere(mask):
+        raise ArgumentTypeError(needs_accessor(mask))
+    # SciPy's todense returns a np.matrix: its toarray comes first
+    dense = getattr(mask, "toarray", getattr(mask, "todense", None))
+    array = np.asarray(mask if dense is None else dense())
+    if array.shape != tuple(sig):
+        raise ArgumentValueError(
+            f"the mask of the virtual detector has the shape {array.shape}, but a frame has the "
+            f"shape {tuple(sig)}: make the mask in the shape of a frame"
+        )
+    if array.dtype == bool:
+        return array
+    if not np.isin(array, (0, 1)).all():
+        raise ArgumentValueError(
+            "the mask of the virtual detector has other values than 0 and 1, but a virtual "
+            "detector has no weights: use ApplyMasksUDF(mask), or pass mask > 0"
+        )
+    return array.astype(bool)

@@ -1,0 +1,155 @@
+"""Align regions of interest and masks by the names and coordinates of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+
+Dims = tuple[Hashable, ...]
+
+_POSITIONS = "__udfdask_positions__"
+"""Temporary name of the numbers of positions, which no coordinate has."""
+
+
+def align_roi(roi: Any, array: xr.DataArray, nav: Dims) -> Any:
+    """Return a region of interest in the order of the data.
+
+    A DataArray is aligned by names and coordinates, and repeated along navigation dimensions that
+    it does not have. A dictionary selects as `DataArray.sel` does. All other forms are returned
+    unchanged.
+    """
+    if isinstance(roi, xr.Dataset):
+        raise ArgumentTypeError(
+            f"the roi is a Dataset: pass one of its variables, {list(roi.data_vars)}"
+        )
+    if isinstance(roi, Mapping):
+        return _select(roi, array, nav)
+    if not isinstance(roi, xr.DataArray):
+        return roi
+    if roi.chunks is not None:
+        raise ArgumentTypeError("the roi is lazy: pass roi.compute()")
+    foreign = [dim for dim in roi.dims if dim not in nav]
+    if foreign:
+        raise ArgumentValueError(
+            f"the roi has a dimension {foreign[0]!r}, but the navigation dimensions of the data "
+            f"are {nav}"
+        )
+    for dim in roi.dims:
+        roi = _aligned("roi", roi, array.coords, dim, array.sizes[dim])
+    missing = {dim: array.sizes[dim] for dim in nav if dim not in roi.dims}
+    return roi.expand_dims(missing).transpose(*nav).data
+
+
+def align_mask(mask: Any, coords: xr.Dataset, sig: Dims, sizes: Mapping[Hashable, int]) -> Any:
+    """Return a mask of frames that is a DataArray as an array in the order of the signal axes.
+
+    `coords` are the coordinates of the data, `sizes` the sizes of the signal dimensions. Other
+    values are returned unchanged.
+    """
+    if isinstance(mask, xr.Dataset):
+        raise ArgumentTypeError(
+            f"the mask is a Dataset: pass one of its variables, {list(mask.data_vars)}"
+        )
+    if not isinstance(mask, xr.DataArray):
+        return mask
+    if mask.chunks is not None:
+        raise ArgumentTypeError("the mask is lazy: pass mask.compute()")
+    if set(mask.dims) != set(sig):
+        raise ArgumentValueError(
+            f"the mask has the dimensions {mask.dims}, but the signal dimensions of the data are "
+            f"{sig}: a DataArray is one mask, with these dimensions in any order"
+        )
+    for dim in sig:
+        mask = _aligned("mask", mask, coords.coords, dim, sizes[dim])
+    return mask.transpose(*sig).data
+
+
+def _aligned(what: str, region: xr.DataArray, coords: Any, dim: Hashable, size: int) -> Any:
+    """Reorder a region along a dimension of this size to match the coordinates of the data."""
+    advice = f"{what}.reindex_like(data, fill_value=False) is False wherever the {what} is missing"
+    if region.sizes[dim] != size:
+        raise ArgumentValueError(
+            f"the {what} has {region.sizes[dim]} positions along {dim!r}, the data have {size}: "
+            f"{advice}"
+        )
+    if dim not in region.coords or dim not in coords:
+        return region
+    of_region, of_data = region[dim].to_index(), coords[dim].to_index()
+    if of_region.equals(of_data):
+        return region
+    unique = of_region.is_unique and of_data.is_unique
+    order = of_region.get_indexer(of_data) if unique else None
+    if order is None or (order < 0).any():
+        raise ArgumentValueError(
+            f"the {what} and the data have different coordinates along {dim!r}: "
+            f"{_first_to_last(of_region)} and {_first_to_last(of_data)}. {advice}; if "
+            f"they differ only by rounding, use {what}.assign_coords"
+        )
+    return region.isel({dim: order})
+
+
+def _select(labels: Mapping[Any, Any], array: xr.DataArray, nav: Dims) -> BoolArray:
+    """Return the mask of the positions that labels along navigation dimensions select."""
+    for dim in labels:
+        if dim not in nav:
+            kind = "a signal dimension" if dim in array.dims else "no dimension"
+            raise ArgumentValueError(
+                f"the roi names {dim!r}, which is {kind} of the data: their navigation dimensions "
+                f"are {nav}"
+            )
+    mask = np.ones([array.sizes[dim] for dim in nav], dtype=bool)
+    for axis, dim in enumerate(nav):
+        if dim in labels:
+            along = np.zeros(array.sizes[dim], dtype=bool)
+            along[_positions(labels[dim], array, dim)] = True
+            mask &= along.reshape([-1 if k == axis else 1 for k in range(len(nav))])
+    return mask
+
+
+def _positions(label: Any, array: xr.DataArray, dim: Hashable) -> Any:
+    """Return the positions of a label, a list or a slice of labels; without coordinates, of ints.
+
+    xarray itself selects from the numbers of the positions, so that its rules are ours.
+    """
+    if isinstance(label, xr.DataArray):
+        if label.dims != (dim,):
+            raise ArgumentValueError(
+                f"the roi along {dim!r} is a DataArray with the dimensions {label.dims}: pass a "
+                "label, a list or a slice of labels, or a boolean DataArray as roi="
+            )
+        label = label.values
+    others = [other for other in array.dims if other != dim]
+    coords = array.coords.to_dataset().drop_dims(others, errors="ignore")
+    numbers = np.arange(array.sizes[dim])
+    try:
+        found = coords.assign({_POSITIONS: (dim, numbers)})[_POSITIONS].sel({dim: label})
+        return np.ravel(found.values)
+    except Exception as error:  # xarray and pandas raise errors of many kinds
+        index = array.indexes.get(dim)
+        if index is None:
+            there = (
+                f"there are no coordinates along {dim!r}, so that it must be positions, integers "
+                f"from 0 to {len(numbers) - 1}"
+            )
+        elif isinstance(label, slice):
+            there = str(error)  # such as coordinates that neither ascend nor descend
+        else:
+            there = (
+                f"the coordinates along {dim!r} go from {_first_to_last(index)}, and a label must "
+                "be one of them; a slice selects all labels between its ends"
+            )
+        raise ArgumentValueError(
+            f"the roi {label!r} along {dim!r} cannot be found: {there}"
+        ) from error
+
+
+def _first_to_last(index: Any) -> str:
+    """Describe the first and the last label of an index."""
+    plain = index.tolist()  # Python numbers, whose repr is just the number
+    return f"{plain[0]!r} to {plain[-1]!r}" if plain else "none"
