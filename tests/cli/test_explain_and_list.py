@@ -40,7 +40,7 @@ def test_the_plan_of_a_run(file):
 def test_a_run_prints_the_same_plan(file):
     options = [file, "--udf", "radialprofile:r=3", "--detector", "disk,r=2"]
     plan = call("explain", *options)
-    assert plan in call("run", *options, "--no-progress")
+    assert plan in call("run", *options, "--no-progress", "--verbose")
 
 
 def test_warnings_of_a_plan_are_told_once(file):
@@ -94,5 +94,5 @@ def test_a_limit_on_memory(file):
     assert plan == call("explain", file)
     for command in (["explain"], ["run", "--no-progress"]):
         message = call(command[0], file, *command[1:], "--max-memory", "10 kB", code=1)
-        assert "more than max_memory='10 kB': " in message
+        assert "more than --max-memory '10 kB': " in message
     assert "is not a size" in call("explain", file, "--max-memory", "much", code=2)

@@ -205,7 +205,8 @@ def _extra_coords(
 def _positions(axis: Axis, n: int) -> np.ndarray[Any, Any] | None:
     """Return the labels or the values along an axis; None if the axis is just pixel numbers."""
     if axis.labels is not None:
-        return np.array(axis.labels)
+        # as objects: zarr warns about text of fixed length, which its format 3 does not specify
+        return np.array(axis.labels, dtype=object)
     if axis.unit is None and axis.scale == 1 and axis.offset == 0:
         return None
     return axis.offset + axis.scale * np.arange(n)
