@@ -39,8 +39,9 @@ _REPLACED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"--chunks {_sizes(m)}",
     ),
     (r"array\[:(\d+)\]", r"--roi 0:\1"),
+    (r"dask\.config\.set\(num_workers=(\d+)\)", r"DASK_NUM_WORKERS=\1 in the environment"),
     (
-        r"dask\.config\.set\((?:num_workers=|\{'udfdask.worker-threads': )(\d+)\}?\)",
+        r"dask\.config\.set\(\{'udfdask\.worker-threads': (\d+)\}\)",
         r"DASK_UDFDASK__WORKER_THREADS=\1 in the environment",
     ),
     (r"split_every=(\d+)", r"DASK_UDFDASK__SPLIT_EVERY=\1 in the environment"),
