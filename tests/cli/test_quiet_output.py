@@ -22,8 +22,8 @@ def file(tmp_path_factory):
 
 def names(output):
     """The names of UDFs in a table, each once."""
-    lines = output[output.index("udf ") :].splitlines()[1:]
-    return list(dict.fromkeys(line.split()[0] for line in lines if line))
+    table = output[output.index("udf ") :].partition("\n\n")[0]
+    return list(dict.fromkeys(line.split()[0] for line in table.splitlines()[1:]))
 
 
 def test_three_lines_of_plan(file):

@@ -19,7 +19,8 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that is typed first, or raise UsageError."""
-        if args[0] not in self.commands and (Path(args[0]).suffix or Path(args[0]).exists()):
+        path = Path(args[0])
+        if path.name not in self.commands and (path.suffix or path.name != args[0]):
             ctx.fail(f"there is no command {args[0]!r}; did you mean: udfdask run {args[0]}")
         return super().resolve_command(ctx, args)
 
