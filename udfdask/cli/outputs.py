@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def to_picture(text: str) -> Path:
     return _with_suffix(text, PICTURES, PICTURES)
 
 
-def _with_suffix(text: str, known: Sequence[str], named: Sequence[str]) -> Path:
+def _with_suffix(text: str, known: Collection[str], named: Iterable[str]) -> Path:
     """Return a path; raise BadParameter if its suffix is not a known one."""
     path = to_path(text)
     if "://" in text:

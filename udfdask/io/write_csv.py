@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,30 +36,15 @@ def write_csv(
     """
     target = check_target(path, CSV, overwrite=overwrite, sources=sources)
     variables = variables_by_name(results)
-    masks = {f"{name}_valid" for name in variables} & set(variables)
-    columns = {name: variable for name, variable in variables.items() if name not in masks}
-    first = max(columns.values(), key=lambda variable: variable.values.ndim)
-    shape, known = first.values.shape, {axis.name: axis for axis in axes}
-    header, lines = [], []
-    for dim, size in zip(first.dims, shape, strict=True):
-        axis = known.get(dim, Axis(name=dim))
-        header.append(f"{dim} ({axis.unit})" if axis.unit else dim)
-        others = [n for n in range(len(shape)) if n != len(lines)]
-        lines.append(np.expand_dims(_positions(axis, size), others))
-    for name, variable in columns.items():
-        header.append(name)
-        texts = _texts(variable.values)
-        if f"{name}_valid" in masks:
-            texts = np.where(variables[f"{name}_valid"].values, texts, "")
-        lines.append(texts)
-    table = [np.broadcast_to(line, shape).reshape(-1) for line in lines]
+    header, columns = zip(*_columns(variables, axes), strict=True)
+    cells = [column.reshape(-1) for column in np.broadcast_arrays(*columns)]
     with (
         replacing(target) as unfinished,
         unfinished.open("w", encoding="utf-8", newline="") as stream,
     ):
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
-        writer.writerows(zip(*table, strict=True))
+        writer.writerows(zip(*cells, strict=True))
     return target.named
 
 
@@ -82,12 +67,32 @@ def csv_obstacle(variables: Mapping[str, Variable]) -> str:
     return ""
 
 
-def _positions(axis: Axis, size: int) -> Texts:
-    """Return the positions along an axis as texts, shape (size,)."""
+def _columns(
+    variables: Mapping[str, Variable], axes: Sequence[Axis]
+) -> Iterator[tuple[str, Texts]]:
+    """Yield the header and the cells of each column, in shapes that NumPy broadcasts."""
+    masks = {f"{name}_valid" for name in variables} & set(variables)
+    results = {name: variable for name, variable in variables.items() if name not in masks}
+    largest = max(results.values(), key=lambda variable: variable.values.ndim)
+    known = {axis.name: axis for axis in axes}
+    grid = np.ogrid[tuple(slice(size) for size in largest.values.shape)]
+    for dim, indices in zip(largest.dims, grid, strict=True):
+        axis = known.get(dim, Axis(name=dim))
+        yield f"{dim} ({axis.unit})" if axis.unit else dim, _positions(axis, indices)
+    for name, variable in results.items():
+        texts = _texts(variable.values)
+        if f"{name}_valid" in masks:
+            texts = np.where(variables[f"{name}_valid"].values, texts, "")
+        yield name, texts
+
+
+def _positions(axis: Axis, indices: np.ndarray[Any, Any]) -> Texts:
+    """Return positions along an axis as texts, in the shape of the indices."""
     if axis.unit is None and axis.scale == 1 and axis.offset == 0:
-        return np.arange(size).astype(str)
-    # not more digits than the scale has: 0.1 * 3 is not 0.3
-    return np.array([f"{axis.offset + axis.scale * index:.12g}" for index in range(size)])
+        return indices.astype(str)
+    positions = axis.offset + axis.scale * indices
+    # not more digits than the scale has: 3 * 0.1 is not 0.3
+    return np.array([f"{x:.12g}" for x in positions.flat]).reshape(indices.shape)
 
 
 def _texts(values: np.ndarray[Any, Any]) -> Texts:
