@@ -39,9 +39,26 @@ class Kind:
         return not self.first_bytes and self.contained is None
 
     def recognizes(self, begin: bytes) -> bool:
-        """Return whether a file that begins with these bytes is of this kind."""
+        """Return whether a file is of this kind.
+
+        Parameters
+        ----------
+        begin : bytes
+            The first bytes of the file, 1024 of them if there are as many.
+
+        Returns
+        -------
+        bool
+            True if it is; False for folders.
+
+        Examples
+        --------
+        >>> from udfdask.writing import PNG, SVG
+        >>> PNG.recognizes(b"notes"), SVG.recognizes(b"<?xml version='1.0'?><svg>")
+        (False, True)
+        """
         if self.contained is None:
-            return begin.startswith(self.first_bytes)
+            return begin.startswith(self.first_bytes)  # False for the empty tuple of a folder
         return b"\0" not in begin and self.contained in begin
 
 
