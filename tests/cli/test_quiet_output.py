@@ -211,7 +211,7 @@ def test_errors_in_typed_words(file, options, words):
 
 def test_small_chunks_are_joined(file):
     plan = call("explain", file, "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
-    assert "small chunks are joined" in plan
+    assert "small chunks are joined by --merge-small" in plan
     plain = call("run", file, "--no-progress")
     merged = call("run", file, "--no-progress", "--chunks", "1,1,-1,-1", "--merge-small", "1MB")
     assert merged[merged.index("udf ") :] == plain[plain.index("udf ") :]

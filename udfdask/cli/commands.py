@@ -97,9 +97,9 @@ def _plan(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> Planned
 
 
 def _full_plan(run: PlannedRun) -> str:
-    """Return the description of a run, with its remedies in the words of the command line."""
+    """Return the description of a run, with its options in the words of the command line."""
     return "\n".join(
-        in_typed_words(line) if line.startswith(("warning ", "note ")) else line
+        in_typed_words(line) if line.startswith(("chunks ", "warning ", "note ")) else line
         for line in run.plan.text.splitlines()
     )
 
