@@ -153,7 +153,10 @@ REFUSED = [
     (["--out", "notes.tif", "--overwrite"], "notes.tif already exists and is not a TIFF file"),
     (["--out", "binary.csv", "--overwrite"], "binary.csv already exists and is not a CSV file"),
     (["--plot", "old.png"], "old.png already exists: choose another name"),
-    (["--udf", "record:old.npy"], "old.npy already exists: choose another name"),
+    (
+        ["--udf", "record:old.npy", "--overwrite"],
+        "choose another name, or overwrite it (overwrite=true as a parameter of the UDF)",
+    ),
     (["--out", "a.npz", "--out", "a.npz"], "cannot both be written"),
     (["--out", "a.npz", "--out", "sub/../A.npz"], "cannot both be written"),
     (["--out", "a.zarr", "--plot", "a.zarr/a.png"], "no folder"),

@@ -223,6 +223,7 @@ REFUSED = [
     (["--out", "a.tif", "--udf", "radialfourier"], "values, and a pixel is a real number"),
     (["--out", "a.tif", "--udf", "auto:mine.py:squares"], "three, and auto_result has 4"),
     (["--out", "a.npz", "--out", "b.tif", "--udf", "noop"], "one result, but there are 0: none"),
+    (["--out", "a.hspy", "--udf", "auto:mine.py:nothing"], "auto_result is empty"),
     (["--plot", "a.png", "--udf", "noop"], "no result can be drawn (there is no result)"),
     (["--plot", "a.png", "--udf", "auto:mine.py:texts"], "(result: it contains <U3 values"),
     (["--out", "a.zarr", "--udf", "auto:mine.py:texts"], "auto_result contains <U3 values"),
@@ -238,6 +239,8 @@ def texts(frame):
     return np.array("abc")
 def times(frame):
     return np.array("2026-01-01", "M8[s]")
+def nothing(frame):
+    return np.zeros(0)
 def squares(frame):
     return np.eye(2)
 def lists(frame):
@@ -263,7 +266,7 @@ def test_results_that_do_not_fit(file, tmp_path, monkeypatch, options, words):
 
 def test_a_refusal_names_the_formats_that_fit(file, tmp_path):
     output = call("run", file, "--udf", "radialfourier", "--out", tmp_path / "a.csv", code=2)
-    assert output.endswith("these can: .npz, .zarr, .h5, .hspy")
+    assert output.endswith("These formats can: .npz, .zarr, .h5, .hspy")
     output = call("run", file, "--udf", "sumsig", "--udf", "noop", "--out", tmp_path / "a.csv")
     assert "wrote" in output
 

@@ -81,7 +81,12 @@ class Outputs:
 
     def own_targets(self, udfs: Mapping[str, UDF]) -> list[Target]:
         """Return the files that UDFs write themselves; raise if they cannot be written."""
-        return [target for udf in udfs.values() for target in udf._targets(self.sources)]
+        try:
+            return [target for udf in udfs.values() for target in udf._targets(self.sources)]
+        except FileExistsError as error:
+            own = "on the command line overwrite=true as a parameter of the UDF"
+            text = str(error).replace("on the command line --overwrite", own)
+            raise FileExistsError(text) from error
 
     def check_results(self, results: Mapping[str, Result], opened: OpenedFile) -> None:
         """Raise BadParameter if an output cannot hold these lazy results."""
@@ -90,7 +95,7 @@ class Outputs:
             obstacle = output_format(out).obstacle(variables)
             if obstacle:
                 fitting = fitting_suffixes(variables)
-                others = f": these can: {', '.join(fitting)}" if fitting else ""
+                others = f". These formats can: {', '.join(fitting)}" if fitting else ""
                 raise click.BadParameter(
                     f"{out} cannot hold the results: {obstacle}{others}", param_hint="'--out'"
                 )

@@ -59,6 +59,8 @@ def hspy_obstacle(variables: Mapping[str, Variable]) -> str:
     for name, variable in variables.items():
         if variable.values.dtype.kind not in "biufc":
             return f"{name} contains {variable.values.dtype} values, not numbers"
+        if not variable.values.size:
+            return f"{name} is empty"
     return ""
 
 
