@@ -26,7 +26,7 @@ from udfdask.cli.outputs import Outputs, to_out, to_picture
 from udfdask.cli.run_and_report import Live, PlannedRun, plan_run, run_in_one_pass
 from udfdask.cli.scheduler_option import check_scheduler
 from udfdask.cli.stopping import ending_when_asked
-from udfdask.cli.udf_option import CATALOGUE, Entry, find_entry, unknown
+from udfdask.cli.udf_option import CATALOGUE, DETECTOR, Entry, find_entry, unknown
 from udfdask.cli.words import in_typed_words
 from udfdask.graph.input_files import data_files
 from udfdask.io.open_file import open_file
@@ -58,7 +58,10 @@ def udfs(name: str | None) -> None:
 
 def _description(entry: Entry) -> str:
     """Return a description of a UDF for its users."""
-    parts = [f"{entry.name}: {entry.summary}", f"--udf {entry.usage}"]
+    usage = f"--udf {entry.usage}"
+    if entry.name == DETECTOR:
+        usage += "\n--detector disk,r=5\n--detector ring,ri=10,ro=20"
+    parts = [f"{entry.name}: {entry.summary}", usage]
     for title, heading in (("Parameters", "Parameters"), ("Notes", "Results")):
         text = entry.section(title)
         if text:
@@ -104,7 +107,9 @@ def _full_plan(run: PlannedRun) -> str:
     )
 
 
-def _show_plan(common: CommandOptions, opened: OpenedFile, run: PlannedRun, verbose: bool) -> None:
+def _show_plan(
+    common: CommandOptions, opened: OpenedFile, run: PlannedRun, *, verbose: bool
+) -> None:
     """Print three lines about a run, or all of its description, and its warnings."""
     headline = common.headline(opened)
     echo(f"{headline}\n\n{_full_plan(run)}" if verbose else f"{headline}\n{run.plan.summary}")
@@ -232,7 +237,7 @@ def run(
         names = list(inputs.udfs)
         writes = bool(outs or plot or outputs.own_targets(inputs.udfs))
         with going_on(writes):
-            _show_plan(common, opened, planned, verbose)
+            _show_plan(common, opened, planned, verbose=verbose)
         picture = outputs.picture(names, opened)
         results = run_in_one_pass(
             planned,
