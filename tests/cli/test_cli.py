@@ -65,13 +65,14 @@ def test_run_sums_up_what_it_found(file, values):
 
 def test_the_plan_comes_before_the_results(file):
     output = call("run", file, "--udf", "sum", "--chunks", "2,4,-1,-1")
-    assert "6 of 6" in output
-    assert output.index("6 of 6") < output.index("intensity  sig")
+    assert "in 6 chunks" in output
+    assert output.index("in 6 chunks") < output.index("intensity  sig")
 
 
-def test_only_the_udfs_asked_for_run_and_each_once(file):
+def test_only_the_udfs_asked_for_run_and_each_has_a_row(file):
     output = call("run", file, "--udf", "sumsig", "--udf", "noop", "--udf", "sumsig")
-    assert line_of(output, "sumsig", "intensity")
+    first, second = (line_of(output, name, "intensity") for name in ("sumsig", "sumsig_2"))
+    assert first[1:] == second[1:]
     assert line_of(output, "noop", "-")
     assert "\nsum " not in output
 
@@ -91,15 +92,20 @@ def test_virtual_detectors(file, values):
     ("text", "message"),
     [
         ("disk", "a disk takes r and optionally cx, cy, but r is missing"),
-        ("disk,r=x", "'disk,r=x' is not a detector: write a shape and its numbers"),
-        ("disk,radius=3", "'disk,radius=3' is not a detector: one of its numbers is unknown"),
-        ("blob,r=3", "not 'blob'"),
+        ("disk,r=x", "'disk,r=x': r of a disk must be a number of pixels, not 'x'"),
+        ("disk,radius=3", "'disk,radius=3': there is no parameter 'radius'"),
+        ("disk,3", "'disk,3': '3' has no name: write parameter=value"),
+        ("blob,r=3", "'blob,r=3' is not a detector: write disk, ring, rect, point or window"),
+        ("rnig,ri=3,ro=4", "did you mean 'ring'?"),
+        ("sum", "'sum' is not a detector"),
         ("disk,r=3,cx=99", "no pixel of a frame of shape (10, 12) lies in the detector disk"),
     ],
 )
 def test_a_detector_that_is_none(file, text, message):
     code = 1 if "cx" in text else 2
     assert message in call("run", file, "--detector", text, code=code)
+    if code == 2:
+        assert "Invalid value for '--detector'" in call("run", "no.npy", "--detector", text, code=2)
 
 
 def test_results_are_written(file, values, tmp_path):
@@ -122,9 +128,9 @@ def test_what_is_there_is_only_replaced_if_asked(file, tmp_path):
     call("run", file, "--out", store)
     assert "out.zarr already exists" in call("run", file, "--out", store, code=1)
     call("run", file, "--out", store, "--overwrite")
-    (tmp_path / "plots").mkdir()
+    (tmp_path / "plots.zarr").mkdir()
     assert "not a zarr store, so it is not replaced" in call(
-        "run", file, "--out", tmp_path / "plots", "--overwrite", code=1
+        "run", file, "--out", tmp_path / "plots.zarr", "--overwrite", code=1
     )
 
 
@@ -133,24 +139,31 @@ def no_computing(*args, **kwargs):
 
 
 REFUSED = [
-    (["--plot", "scan.npy", "--overwrite"], "is the source of the data"),
     (["--plot", "link.png", "--overwrite"], "is the source of the data"),
     (["--out", "link.npz", "--overwrite"], "is the source of the data"),
     (["--udf", "record:scan.npy,overwrite=true"], "is the source of the data"),
     (["--udf", "record:link.npz,overwrite=true"], "is the source of the data"),
-    (["--plot", "notes.txt"], "notes.txt already exists and is not a PNG file"),
-    (["--plot", "notes.txt", "--overwrite"], "notes.txt already exists and is not a PNG file"),
+    (["--plot", "notes.png"], "notes.png already exists and is not a PNG file"),
+    (["--plot", "notes.png", "--overwrite"], "notes.png already exists and is not a PNG file"),
+    (["--plot", "notes.pdf", "--overwrite"], "notes.pdf already exists and is not a PDF file"),
+    (["--plot", "notes.svg", "--overwrite"], "notes.svg already exists and is not an SVG file"),
     (["--out", "notes.npz", "--overwrite"], "notes.npz already exists and is not an .npz file"),
+    (["--out", "notes.h5", "--overwrite"], "notes.h5 already exists and is not an HDF5 file"),
+    (["--out", "notes.hspy", "--overwrite"], "notes.hspy already exists and is not an HDF5 file"),
+    (["--out", "notes.tif", "--overwrite"], "notes.tif already exists and is not a TIFF file"),
+    (["--out", "binary.csv", "--overwrite"], "binary.csv already exists and is not a CSV file"),
     (["--plot", "old.png"], "old.png already exists: choose another name"),
-    (["--udf", "record:old.npy"], "old.npy already exists: choose another name"),
+    (
+        ["--udf", "record:old.npy", "--overwrite"],
+        "choose another name, or overwrite it (overwrite=true as a parameter of the UDF)",
+    ),
     (["--out", "a.npz", "--out", "a.npz"], "cannot both be written"),
     (["--out", "a.npz", "--out", "sub/../A.npz"], "cannot both be written"),
-    (["--out", "a.zarr", "--plot", "a.zarr"], "cannot both be written"),
+    (["--out", "a.zarr", "--plot", "a.zarr/a.png"], "no folder"),
     (["--out", "a.npz", "--udf", "record:a.npz"], "cannot both be written"),
-    (["--out", "."], "contains the source of the data"),
-    (["--out", "sub", "--overwrite"], "not a zarr store, so it is not replaced"),
-    (["--out", "s3://bucket/a.zarr"], "no folder"),
-    (["--plot", "x" * 300], "File name too long"),
+    (["--out", "above.zarr"], "contains the source of the data"),
+    (["--out", "sub.zarr", "--overwrite"], "not a zarr store, so it is not replaced"),
+    (["--plot", "x" * 300 + ".png"], "File name too long"),
 ]
 
 
@@ -159,12 +172,15 @@ def test_what_is_refused_before_anything_runs(file, values, monkeypatch, options
     monkeypatch.chdir(file.parent)
     (file.parent / "link.png").symlink_to("scan.npy")
     (file.parent / "link.npz").hardlink_to("scan.npy")
-    (file.parent / "notes.txt").write_text("mine")
-    (file.parent / "notes.npz").write_text("mine")
+    for suffix in ("png", "pdf", "svg", "npz", "h5", "hspy", "tif"):
+        (file.parent / f"notes.{suffix}").write_text("mine")
+    (file.parent / "binary.csv").write_bytes(b"mine\0")
+    (file.parent / "above.zarr").symlink_to(".")
     (file.parent / "old.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     np.save("old.npy", values[0])
     (file.parent / "sub").mkdir()
-    (file.parent / "sub" / "zarr.json").write_text("{}")
+    (file.parent / "sub.zarr").mkdir()
+    (file.parent / "sub.zarr" / "zarr.json").write_text("{}")
     before = {path: path.read_bytes() for path in file.parent.rglob("*") if path.is_file()}
     with dask.config.set(scheduler=no_computing):
         output = call("run", "scan.npy", *options, code=1)
@@ -187,7 +203,8 @@ def test_one_output_that_fails_keeps_no_other_from_being_written(file, tmp_path,
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("udfdask.cli.outputs.write_zarr", fail)
+    pytest.importorskip("xarray", reason="xarray is in the io extra")
+    monkeypatch.setattr("xarray.Dataset.to_zarr", fail)
     outputs = ["--out", tmp_path / "a.zarr", "--out", tmp_path / "b.npz"]
     assert "No space left" in call("run", file, *outputs, "--plot", tmp_path / "c.png", code=1)
     assert {path.name for path in tmp_path.iterdir()} == {"scan.npy", "b.npz", "c.png"}
@@ -205,30 +222,37 @@ def test_the_demo_replaces_nothing(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("option", "path"),
-    [("--out", "nowhere/a.zarr"), ("--plot", "nowhere/a.png"), ("--out", "."), ("--plot", ".")],
+    [
+        ("--out", "nowhere/a.zarr"),
+        ("--plot", "nowhere/a.png"),
+        ("--out", "folder.npz"),
+        ("--plot", "folder.png"),
+    ],
 )
 def test_outputs_are_checked_before_anything_runs(file, tmp_path, option, path):
-    def no_computing(*args, **kwargs):
-        raise AssertionError("something was computed")
-
+    for folder in ("folder.npz", "folder.png"):
+        (tmp_path / folder).mkdir()
     with dask.config.set(scheduler=no_computing):
         output = call("run", file, option, tmp_path / path, code=1)
     assert output.startswith("Error: ")
 
 
 @pytest.mark.parametrize(
-    ("option", "package", "extra"), [("--out", "zarr", "io"), ("--plot", "matplotlib", "plot")]
+    ("option", "name", "package", "extra"),
+    [
+        ("--out", "a.zarr", "zarr", "io"),
+        ("--out", "a.h5", "h5py", "io"),
+        ("--out", "a.hspy", "rsciio.hspy", "io"),
+        ("--out", "a.tif", "tifffile", "io"),
+        ("--plot", "a.png", "matplotlib.figure", "plot"),
+    ],
 )
 def test_packages_are_checked_before_anything_runs(
-    file, tmp_path, monkeypatch, option, package, extra
+    file, tmp_path, monkeypatch, option, name, package, extra
 ):
-    def no_computing(*args, **kwargs):
-        raise AssertionError("something was computed")
-
-    for module in (package, f"{package}.figure"):
-        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, package, None)
     with dask.config.set(scheduler=no_computing):
-        output = call("run", file, option, tmp_path / "result", code=1)
+        output = call("run", file, option, tmp_path / name, code=1)
     assert f'pip install "udfdask[{extra}]"' in output
 
 
@@ -330,17 +354,23 @@ def test_a_cluster(file, values):
             2,
             "a size is positive, or -1 for the whole dimension",
         ),
-        (["{}/scan.npy", "--chunks", "4,4"], 1, "Chunks and shape must be of the same length"),
+        (
+            ["{}/scan.npy", "--chunks", "4,4"],
+            1,
+            "Error: --chunks 4,4 do not fit the shape (6, 8, 10, 12): Chunks and shape must be",
+        ),
         (["{}/scan.npy", "--nav-shape", "4,x"], 2, "'4,x' is not a shape: write positive sizes"),
-        (["{}/scan.npy", "--nav-shape", "6,8"], 1, "sig_shape and dtype are missing"),
+        (["{}/scan.npy", "--nav-shape", "6,8"], 2, "--sig-shape and --dtype are missing"),
+        (["{}/scan.npy", "--offset", "8"], 2, "--sig-shape and --dtype are missing"),
+        (["{}/scan.npy", "--dtype", "uint15"], 2, "write a type of NumPy, such as uint16"),
         (["{}/scan.npy", "--offset", "-4"], 2, "Invalid value for '--offset'"),
         (
             ["{}/scan.npy", "--scheduler", "treads"],
             2,
             "is not one of threads, processes, sync",
         ),
-        (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: sig_dims must be from 1 to 4"),
-        (["{}/scan.npy", "--sig-dims", "-1"], 1, "Error: sig_dims must be from 1 to 4"),
+        (["{}/scan.npy", "--sig-dims", "7"], 1, "Error: --sig-dims must be from 1 to 4"),
+        (["{}/scan.npy", "--sig-dims", "-1"], 2, "Invalid value for '--sig-dims'"),
         (["{}/scan.npy", "--sig-dims", "4", "--roi", "0"], 2, "--roi has 1 part"),
         ([], 2, "Missing argument 'FILE'"),
     ],
@@ -399,13 +429,13 @@ def test_warnings_are_told_in_a_line(file, monkeypatch):
 
 def test_warnings_of_the_plan_are_told_once(file):
     output = call("run", file, "--udf", "pick", "--chunks", "6,8,2,-1")
-    assert output.count("array.rechunk(") == 1
+    assert output.count("--chunks 6,8,-1,-1 would do better") == 1
 
 
 def test_warnings_of_a_udf_are_told(file, monkeypatch):
     monkeypatch.setattr("udfdask.udfs.pick.LARGE", 100)
     output = call("run", file, "--udf", "pick")
-    assert output.count("warning: PickUDF holds 48 frames") == 1
+    assert output.count("warning: pick holds 48 frames") == 1
 
 
 @pytest.mark.full

@@ -59,7 +59,7 @@ def test_a_bar_goes_to_standard_error_and_results_to_standard_output(file, tmp_p
     assert "frame/s" not in done.stdout
     assert tables(done.stdout)[0][:3] == ["com", "raw_com", "nav"]
     with np.load(tmp_path / "a.npz") as arrays:
-        assert arrays["field"].shape == (6, 8, 2)
+        assert arrays["com_field"].shape == (6, 8, 2)
 
 
 def test_no_bar(file):

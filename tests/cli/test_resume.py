@@ -72,7 +72,7 @@ def test_a_killed_run_goes_on(scan):
     assert again.returncode == 0, again.stderr
     assert DONE in again.stdout
     frames = np.load(scan / "scan.npy")
-    np.testing.assert_array_equal(np.load(scan / "a.npz")["result"], frames.sum(axis=(2, 3)))
+    np.testing.assert_array_equal(np.load(scan / "a.npz")["auto_result"], frames.sum(axis=(2, 3)))
     assert not (scan / "a.npz.journal").exists()
 
 

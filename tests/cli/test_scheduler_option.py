@@ -96,7 +96,7 @@ def test_a_time_limit(scan, tmp_path):
         for more in ((), ("--live", "--every", "0")):
             outcome = run(scan, "--udf", slow, "--timeout", "2", "--scheduler", "threads", *more)
             assert outcome.exit_code == 1
-            assert "did not end within timeout=2 s" in outcome.output
+            assert "did not end within --timeout 2 s" in outcome.output
             assert "Traceback" not in outcome.output
     finally:
         go.touch()  # the threads end

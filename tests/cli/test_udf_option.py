@@ -30,11 +30,11 @@ def folder(tmp_path, values, monkeypatch):
 
 
 def made(text):
-    return to_udf(text).udf
+    return to_udf(text).make()
 
 
 def found(folder, *options):
-    """The results of a run with one UDF, by name."""
+    """The results of a run, by their names in a file."""
     call("run", "scan.npy", *options, "--chunks", "3,4,-1,-1", "--out", "out.npz", "--overwrite")
     with np.load(folder / "out.npz") as arrays:
         return dict(arrays)
@@ -84,9 +84,9 @@ def test_results_are_those_of_the_class(folder, values, name):
     expected = ud.run_udf(
         ud.io.open_file("scan.npy", chunks=(3, 4, -1, -1)).array, make()
     ).compute()
-    assert set(got) == set(expected)
+    assert set(got) == {f"{name}_{buffer}" for buffer in expected}
     for buffer, array in expected.items():
-        np.testing.assert_array_equal(got[buffer], array, err_msg=buffer)
+        np.testing.assert_array_equal(got[f"{name}_{buffer}"], array, err_msg=buffer)
 
 
 def test_frames_are_recorded(folder, values):
@@ -98,7 +98,7 @@ def test_frames_are_recorded(folder, values):
 def test_a_function_out_of_a_file(folder, values):
     (folder / "mine.py").write_text("def peak(frame):\n    return frame.max()\n")
     got = found(folder, "--udf", "auto:mine.py:peak", "--scheduler", "processes")
-    np.testing.assert_array_equal(got["result"], values.max(axis=(2, 3)))
+    np.testing.assert_array_equal(got["auto_result"], values.max(axis=(2, 3)))
 
 
 def test_one_mask_out_of_a_file(folder, values):
@@ -114,7 +114,7 @@ def test_masks_out_of_a_function(folder, values):
         "import numpy\ndef all():\n    return numpy.ones((1, 16, 16))\n"
     )
     got = found(folder, "--udf", "apply-masks:mask_factories=mine.py:all")
-    np.testing.assert_array_equal(got["intensity"][..., 0], values.sum(axis=(2, 3)))
+    np.testing.assert_array_equal(got["applymasks_intensity"][..., 0], values.sum(axis=(2, 3)))
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,9 @@ def test_other_spellings(name):
 
 def test_one_udf_twice(folder, values):
     got = found(folder, "--udf", "com:r=3", "--udf", "com:r=6", "--udf", "com:r=3")
-    assert {name.partition("_raw_com")[0] for name in got if "raw_com" in name} == {"com", "com_2"}
-    for name, r in (("com", 3), ("com_2", 6)):
+    names = {name.partition("_raw_com")[0] for name in got if "raw_com" in name}
+    assert names == {"com", "com_2", "com_3"}
+    for name, r in (("com", 3), ("com_2", 6), ("com_3", 3)):
         x = ud.io.open_file("scan.npy").array
         expected = ud.run_udf(x, udfs.CoMUDF(r=r)).compute()["raw_com"]
         np.testing.assert_array_equal(got[f"{name}_raw_com"], expected)
@@ -223,7 +224,7 @@ def test_masks_for_regions(folder, values):
     mask = np.random.default_rng(0).random(SHAPE[:2]) > 0.5
     np.save("mask.npy", mask)
     got = found(folder, "--udf", "sum", "--roi", "mask.npy")
-    np.testing.assert_array_equal(got["intensity"], values[mask].sum(axis=0))
+    np.testing.assert_array_equal(got["sum_intensity"], values[mask].sum(axis=0))
 
 
 @pytest.mark.parametrize(

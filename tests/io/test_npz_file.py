@@ -25,9 +25,15 @@ def test_what_is_written_is_read(tmp_path):
                 assert arrays[f"{udf}_{name}"].dtype == variable.values.dtype
 
 
-def test_names_that_numpy_uses_itself(tmp_path):
+def test_a_name_does_not_depend_on_other_udfs(tmp_path):
     with np.load(write_npz(tmp_path / "a.npz", {"one": RESULTS["one"]})) as arrays:
-        np.testing.assert_array_equal(arrays["file"], [0, 1, 2])
+        np.testing.assert_array_equal(arrays["one_file"], [0, 1, 2])
+
+
+def test_names_that_numpy_uses_itself(tmp_path):
+    results = {"allow": {"pickle": RESULTS["one"]["file"]}}
+    with np.load(write_npz(tmp_path / "a.npz", results)) as arrays:
+        np.testing.assert_array_equal(arrays["allow_pickle"], [0, 1, 2])
 
 
 def test_a_file_is_replaced_if_asked(tmp_path):
@@ -38,7 +44,7 @@ def test_a_file_is_replaced_if_asked(tmp_path):
     assert path.read_bytes() == before
     write_npz(path, {"one": RESULTS["one"]}, overwrite=True)
     with np.load(path) as arrays:
-        assert list(arrays) == ["file"]
+        assert list(arrays) == ["one_file"]
     assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
 
 
@@ -56,6 +62,6 @@ def test_where_nothing_can_be_written(tmp_path, name, error, message):
 
 def test_objects(tmp_path):
     lists = np.array([[1], [2, 3]], dtype=object)
-    with pytest.raises(ArgumentTypeError, match="'v' contains Python objects"):
+    with pytest.raises(ArgumentTypeError, match="'one_v' contains Python objects"):
         write_npz(tmp_path / "a.npz", {"one": {"v": Variable(dims=("x",), values=lists)}})
     assert not list(tmp_path.iterdir())

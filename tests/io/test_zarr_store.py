@@ -41,14 +41,14 @@ def read(path):
         return dataset.load()
 
 
-def test_one_udf_keeps_the_names_of_its_buffers(tmp_path):
+def test_a_name_is_that_of_the_udf_and_of_the_buffer(tmp_path):
     store = write_zarr(
         tmp_path / "a.zarr", {"sum": {"image": image()}}, axes=AXES, attrs={"a": "b"}
     )
     dataset = read(store)
-    assert list(dataset.data_vars) == ["image"]
-    np.testing.assert_array_equal(dataset["image"], np.arange(6).reshape(2, 3))
-    assert dataset["image"].attrs == {"kind": "nav"}
+    assert list(dataset.data_vars) == ["sum_image"]
+    np.testing.assert_array_equal(dataset["sum_image"], np.arange(6).reshape(2, 3))
+    assert dataset["sum_image"].attrs == {"kind": "nav"}
     assert dataset.attrs == {"a": "b"}
     np.testing.assert_array_equal(dataset["y"], [1.0, 1.5])
     assert dataset["y"].attrs == {"units": "nm"}
@@ -64,8 +64,8 @@ def test_several_udfs_are_told_apart(tmp_path):
 @pytest.mark.parametrize("dtype", ["bool", "u1", ">i4", "f2", "complex64", "M8[ns]"])
 def test_types_that_come_back(tmp_path, dtype):
     dataset = read(write_zarr(tmp_path / "a.zarr", {"sum": {"image": image(dtype)}}))
-    np.testing.assert_array_equal(dataset["image"].values, image(dtype).values)
-    assert dataset["image"].dtype == np.dtype(dtype).newbyteorder("=")
+    np.testing.assert_array_equal(dataset["sum_image"].values, image(dtype).values)
+    assert dataset["sum_image"].dtype == np.dtype(dtype).newbyteorder("=")
 
 
 def test_a_single_number_and_missing_values(tmp_path):
@@ -75,13 +75,13 @@ def test_a_single_number_and_missing_values(tmp_path):
         "v": Variable(dims=("t",), values=values),
     }
     dataset = read(write_zarr(tmp_path / "a.zarr", {"sum": variables}))
-    assert int(dataset["n"]) == 3
-    np.testing.assert_array_equal(dataset["v"], values)
+    assert int(dataset["sum_n"]) == 3
+    np.testing.assert_array_equal(dataset["sum_v"], values)
 
 
 def test_results_are_read_back_with_their_axes(tmp_path):
     store = write_zarr(tmp_path / "a.zarr", {"sum": {"image": image()}}, axes=AXES)
-    y, x = open_file(store, dataset="image").axes
+    y, x = open_file(store, dataset="sum_image").axes
     assert y == AXES[0]
     assert (x.name, x.scale, x.offset) == ("x", 1.0, 0.0)
 
@@ -99,7 +99,7 @@ def test_dimensions_of_results():
         ("y", "x"),
         ("E",),
         (),
-        ("y", "x", "many_dim_0"),
+        ("y", "x", "u_many_dim_0"),
     ]
     assert alone["s"].attrs == {"kind": "sig", "udf": "u"}
     both = result_variables({"u": result, "v": result}, AXES, 1)
@@ -120,9 +120,9 @@ def test_what_is_there_is_not_replaced_unless_asked(tmp_path):
     write_zarr(target, {"sum": {"image": image()}})
     with pytest.raises(FileExistsError, match=r"a\.zarr already exists: choose another name"):
         write_zarr(target, {"sum": {"other": image()}})
-    assert list(read(target).data_vars) == ["image"]
+    assert list(read(target).data_vars) == ["sum_image"]
     write_zarr(target, {"sum": {"other": image()}}, overwrite=True)
-    assert list(read(target).data_vars) == ["other"]
+    assert list(read(target).data_vars) == ["sum_other"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
 
 
@@ -156,7 +156,7 @@ def test_a_failure_leaves_everything_as_it_was(tmp_path, monkeypatch, there_befo
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"] * there_before
     if there_before:
-        assert list(read(target).data_vars) == ["image"]
+        assert list(read(target).data_vars) == ["sum_image"]
 
 
 def test_a_folder_that_is_not_there(tmp_path):
@@ -177,7 +177,7 @@ def test_one_name_for_two_sizes(tmp_path):
         "a": Variable(dims=("t",), values=np.zeros(2)),
         "b": Variable(dims=("t",), values=np.zeros(3)),
     }
-    with pytest.raises(ArgumentValueError, match="'t' of 'b' has 3 positions and elsewhere 2"):
+    with pytest.raises(ArgumentValueError, match="'t' of 'sum_b' has 3 positions and elsewhere 2"):
         write_zarr(tmp_path / "a.zarr", {"sum": variables})
 
 

@@ -12,12 +12,32 @@ import numpy as np
 import pytest
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.writing import NPY, NPZ, PNG, ZARR, check_apart, check_target
+from udfdask.writing import (
+    CSV,
+    HDF5,
+    NPY,
+    NPZ,
+    PDF,
+    PNG,
+    SVG,
+    TIFF,
+    ZARR,
+    check_apart,
+    check_target,
+)
 from udfdask.writing.stores import foreign_entry, store_root
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
 
-BEGINS = {PNG: b"\x89PNG\r\n\x1a\n...", NPZ: b"PK\x03\x04...", NPY: b"\x93NUMPY..."}
+BEGINS = {
+    PNG: b"\x89PNG\r\n\x1a\n...",
+    NPZ: b"PK\x03\x04...",
+    NPY: b"\x93NUMPY...",
+    PDF: b"%PDF-1.4...",
+    SVG: b'<?xml version="1.0"?>\n<!-- mine -->\n<svg ...',
+    HDF5: b"\x89HDF\r\n\x1a\n...",
+    TIFF: b"II*\0...",
+}
 FILES = pytest.mark.parametrize("kind", BEGINS, ids=lambda kind: kind.words)
 
 
@@ -39,6 +59,22 @@ def tree(folder):
         path.relative_to(folder): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
     }
+
+
+def test_a_table_replaces_only_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,x\n0,1\n")
+    check_target(path, CSV, overwrite=True)
+    for content in (BEGINS[PNG] + b"\0", BEGINS[TIFF], b"a,\0"):
+        path.write_bytes(content)
+        with pytest.raises(FileExistsError, match="not a CSV file, so it is not replaced"):
+            check_target(path, CSV, overwrite=True)
+
+
+@pytest.mark.parametrize("begin", [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"])
+def test_all_kinds_of_tiff_files(tmp_path, begin):
+    (tmp_path / "a.tif").write_bytes(begin + b"...")
+    check_target(tmp_path / "a.tif", TIFF, overwrite=True)
 
 
 @FILES

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
+from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
 from udfdask.cli.live import View, WindowView
-from udfdask.cli.options import CommandOptions, to_path, to_timeout, with_common_options
-from udfdask.cli.outputs import Outputs
-from udfdask.cli.run_and_report import Live, run_in_one_pass
+from udfdask.cli.options import (
+    CommandOptions,
+    Inputs,
+    RunCommand,
+    to_path,
+    to_timeout,
+    with_common_options,
+)
+from udfdask.cli.outputs import Outputs, to_out, to_picture
+from udfdask.cli.run_and_report import Live, PlannedRun, plan_run, run_in_one_pass
 from udfdask.cli.scheduler_option import check_scheduler
 from udfdask.cli.stopping import ending_when_asked
-from udfdask.cli.udf_option import CATALOGUE, Entry, plain_name, unknown
-from udfdask.errors import UDFWarning
+from udfdask.cli.udf_option import CATALOGUE, DETECTOR, Entry, find_entry, unknown
+from udfdask.cli.words import in_typed_words
 from udfdask.graph.input_files import data_files
 from udfdask.io.open_file import open_file
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.displays import has_windows
 from udfdask.records.journal import journal_beside, remove_journal
-from udfdask.run.run_udf import explain as explain_run
 from udfdask.scheduling.keep_results import cache as cache_results
 
 
@@ -41,17 +48,20 @@ def udfs(name: str | None) -> None:
     if name is None:
         width = max(map(len, CATALOGUE))
         for entry in CATALOGUE.values():
-            click.echo(f"{entry.name.ljust(width)}  {entry.summary}")
+            echo(f"{entry.name.ljust(width)}  {entry.summary}")
         return
-    selected = CATALOGUE.get(plain_name(name))
+    selected = find_entry(name)
     if selected is None:
         raise click.BadParameter(unknown(name), param_hint="NAME")
-    click.echo(_description(selected))
+    echo(_description(selected))
 
 
 def _description(entry: Entry) -> str:
     """Return a description of a UDF for its users."""
-    parts = [f"{entry.name}: {entry.summary}", f"--udf {entry.usage}"]
+    usage = f"--udf {entry.usage}"
+    if entry.name == DETECTOR:
+        usage += "\n--detector disk,r=5\n--detector ring,ri=10,ro=20"
+    parts = [f"{entry.name}: {entry.summary}", usage]
     for title, heading in (("Parameters", "Parameters"), ("Notes", "Results")):
         text = entry.section(title)
         if text:
@@ -59,7 +69,7 @@ def _description(entry: Entry) -> str:
     return "\n\n".join(parts)
 
 
-@click.command(short_help="Describe what a run would do, without running it.")
+@click.command(cls=RunCommand, short_help="Describe what a run would do, without running it.")
 @with_common_options
 def explain(common: CommandOptions) -> None:
     """Describe what `udfdask run` would do with FILE: chunks, tasks, bytes, memory, tiles, merges.
@@ -70,21 +80,46 @@ def explain(common: CommandOptions) -> None:
     udfdask explain scan.mib --udf com:r=20
     udfdask explain scan.mib --udf stddev --chunks 16,-1,-1,-1 --roi 0:64,0:64
     """  # noqa: D301, click wants the character
+    common.check_raw()
+    inputs = common.read_files()
     with plain_warnings(), plain_errors(PLANNING):
         opened = open_file(common.file, **common.opening)
-        click.echo(common.headline(opened))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UDFWarning)  # the plan contains the same text
-            plan = explain_run(
-                opened,
-                list(common.named_udfs.values()),
-                roi=common.region(opened),
-                max_memory=common.max_memory,
-            )
-        click.echo(plan)
+        run = _plan(common, inputs, opened)
+        echo(f"{common.headline(opened)}\n\n{_full_plan(run)}")
 
 
-@click.command(short_help="Run ready-made UDFs on a file.")
+def _plan(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> PlannedRun:
+    """Plan what the user asks for."""
+    return plan_run(
+        opened,
+        inputs.udfs,
+        roi=inputs.region(opened),
+        **common.planning,
+    )
+
+
+def _full_plan(run: PlannedRun) -> str:
+    """Return the description of a run, with its options in the words of the command line."""
+    return "\n".join(
+        in_typed_words(line) if line.startswith(("chunks ", "warning ", "note ")) else line
+        for line in run.plan.text.splitlines()
+    )
+
+
+def _show_plan(
+    common: CommandOptions, opened: OpenedFile, run: PlannedRun, *, verbose: bool
+) -> None:
+    """Print three lines about a run, or all of its description, and its warnings."""
+    headline = common.headline(opened)
+    echo(f"{headline}\n\n{_full_plan(run)}" if verbose else f"{headline}\n{run.plan.summary}")
+    in_plan = [*map(in_typed_words, run.plan.warnings)] if verbose else []
+    for text in run.warnings:
+        if text not in in_plan:
+            echo(f"warning: {text}", err=True)
+    echo()
+
+
+@click.command(cls=RunCommand, short_help="Run ready-made UDFs on a file.")
 @with_common_options
 @click.option(
     "--scheduler",
@@ -107,10 +142,10 @@ def explain(common: CommandOptions) -> None:
 @click.option(
     "--out",
     "outs",
-    type=to_path,
+    type=to_out,
     metavar="PATH",
     multiple=True,
-    help="Write the results to a zarr store, or to a NumPy file if it ends in .npz.",
+    help="Write the results. The suffix says how: .npz, .zarr, .h5, .hspy, .tif or .csv.",
 )
 @click.option(
     "--overwrite",
@@ -129,7 +164,13 @@ def explain(common: CommandOptions) -> None:
     metavar="FOLDER",
     help="Keep partial results in this folder, and read those that are there.",
 )
-@click.option("--plot", type=to_path, metavar="PATH", help="Draw the results into a PNG file.")
+@click.option(
+    "--plot",
+    type=to_picture,
+    metavar="PATH",
+    help="Draw the results. The suffix says how: .png, .pdf or .svg.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Print the whole plan, as `udfdask explain`.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
 @click.option(
     "--live",
@@ -154,6 +195,7 @@ def run(
     resume: bool,
     cache: Path | None,
     plot: Path | None,
+    verbose: bool,
     progress: bool,
     live: bool,
     every: float,
@@ -176,32 +218,34 @@ def run(
         raise click.UsageError("--resume needs --out, and does not work with --live")
     if cache and (live or resume):
         raise click.UsageError("--cache does not work with --live or --resume")
+    common.check_raw()
+    inputs = common.read_files()
     journal = journal_beside(outs[0]) if resume else None
     with ending_when_asked(), plain_warnings(), _keeping(cache):
         with plain_errors(PLANNING):
-            opened = open_file(common.file, **common.opening)
-            udfs = common.named_udfs
-            outputs = Outputs(
-                outs=outs,
-                plot=plot,
-                overwrite=overwrite,
-                sources=(str(common.file), *data_files(opened.array)),
-            )
             # Check now, so that a mistake does not cost hours of computing.
-            outputs.check(udfs)
-        click.echo(common.headline(opened))
-        picture = outputs.picture(list(udfs), opened)
-        views = _views(picture, list(udfs), opened) if live else []
+            outputs = Outputs(
+                outs=outs, plot=plot, overwrite=overwrite, sources=(str(common.file),)
+            )
+            outputs.check(inputs.udfs)
+            opened = open_file(common.file, **common.opening)
+            outputs = replace(outputs, sources=(str(common.file), *data_files(opened.array)))
+            outputs.check(inputs.udfs)
+        planned = _plan(common, inputs, opened)
+        outputs.check_results(planned.lazy, opened)
+        names = list(inputs.udfs)
+        writes = bool(outs or plot or outputs.own_targets(inputs.udfs))
+        with going_on(writes):
+            _show_plan(common, opened, planned, verbose=verbose)
+        picture = outputs.picture(names, opened)
         results = run_in_one_pass(
-            opened,
-            udfs,
-            roi=common.region(opened),
+            planned,
             scheduler=scheduler,
             timeout=timeout,
             progress=progress,
-            live=Live(every=every, views=views) if live else None,
+            live=Live(every=every, views=_views(picture, names, opened)) if live else None,
             journal=journal,
-            max_memory=common.max_memory,
+            goes_on=writes,
         )
         with plain_errors(PLANNING):
             outputs.write(results, opened, picture)

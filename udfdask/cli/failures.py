@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from udfdask.cli.echo import echo
+from udfdask.cli.words import in_typed_words
 from udfdask.errors import UDFError
 
 PLANNING: tuple[type[Exception], ...] = (
@@ -33,7 +35,7 @@ def plain_errors(expected: tuple[type[Exception], ...]) -> Iterator[None]:
     except expected as error:
         words = str(error) or type(error).__name__
         notes = getattr(error, "__notes__", [])
-        raise click.ClickException("\n".join([words, *notes])) from error
+        raise click.ClickException(in_typed_words("\n".join([words, *notes]))) from error
 
 
 @contextmanager
@@ -41,7 +43,7 @@ def plain_warnings() -> Iterator[None]:
     """Print each warning as one line, without its place in the code."""
 
     def _show(message: Warning | str, *_: Any, **__: Any) -> None:
-        click.echo(f"warning: {message}", err=True)
+        echo(f"warning: {in_typed_words(str(message))}", err=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = _show

@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 
-import click
-
+from udfdask.cli.echo import echo
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.live import LivePlot
 from udfdask.plotting.panels import Panel, result_panels
-from udfdask.plotting.static import save_png
+from udfdask.plotting.static import save_picture
 from udfdask.plotting.table import summary_table
 from udfdask.results.result import Result
 from udfdask.run.progressive import Snapshot, UDFIterator
@@ -66,12 +65,12 @@ class TableView:
             width, height = shutil.get_terminal_size()
             lines = [line[: width - 1] for line in lines[: height - 1]]
             self._height = len(lines)
-        click.echo("\n".join(lines) + ("" if self.in_place else "\n"))
+        echo("\n".join(lines) + ("" if self.in_place else "\n"))
 
     def clear(self) -> None:
         """Remove the last table from the terminal."""
         if self._height:
-            click.echo(f"\x1b[{self._height}F\x1b[J", nl=False, color=True)
+            echo(f"\x1b[{self._height}F\x1b[J", newline=False)
             self._height = 0
 
 
@@ -91,7 +90,7 @@ class WindowView:
 
 
 class PictureView:
-    """Draw the results so far into a PNG file, which an image viewer can reload."""
+    """Draw the results so far into a file, which an image viewer can reload."""
 
     def __init__(
         self,
@@ -121,11 +120,11 @@ class PictureView:
             self.save(panels, title)
         except OSError as error:  # for example a full disk: the run itself can go on
             self._has_failed = True
-            click.echo(f"warning: no picture is drawn during the run: {error}", err=True)
+            echo(f"warning: no picture is drawn during the run: {error}", err=True)
 
     def save(self, panels: Sequence[Panel], title: str) -> Path:
         """Draw panels into the file."""
-        saved = save_png(
+        saved = save_picture(
             self._path, panels, title=title, overwrite=self._overwrite, sources=self._sources
         )
         self._overwrite = True  # the existing file is now our own

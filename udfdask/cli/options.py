@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,15 @@ from typing import Any
 import click
 import numpy as np
 
-from udfdask.cli.udf_option import NamedUDF, to_udf
+from udfdask.cli.udf_option import TypedUDF, to_detector, to_udf
 from udfdask.errors import UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plan.parse_size import parse_size
 from udfdask.scheduling.time_limit.deadline import check_timeout
 from udfdask.udf import UDF
-from udfdask.udfs import VirtualDetectorUDF
+
+_ORDER = "udfdask.typed"
 
 Index = tuple[int | slice, ...]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -42,12 +43,27 @@ def to_timeout(text: str) -> str:
     return text
 
 
-def to_size(text: str) -> str:
-    """Check ``2 GB`` or a number of bytes."""
+def to_size(name: str, example: str) -> Callable[[str], str]:
+    """Return a function that checks sizes such as ``2 GB``, for the option `name`."""
+
+    def check(text: str) -> str:
+        try:
+            parse_size(text, name, example)
+        except UDFError as error:
+            raise click.BadParameter(str(error)) from None
+        return text
+
+    return check
+
+
+def to_dtype(text: str) -> str:
+    """Check ``uint16`` or ``>u2``."""
     try:
-        parse_size(text, "--max-memory", "2 GB")
-    except UDFError as error:
-        raise click.BadParameter(str(error)) from None
+        np.dtype(text)
+    except (TypeError, ValueError, SyntaxError):
+        text = ""
+    if not text:
+        raise click.BadParameter("write a type of NumPy, such as uint16, float32 or >u2")
     return text
 
 
@@ -81,16 +97,10 @@ def to_chunks(text: str) -> Any:
     return sizes[0] if len(sizes) == 1 else sizes
 
 
-def to_region(text: str) -> Index | Mask:
-    """Convert ``0:10,3`` to slices and ints, and ``mask.npy`` to the mask in that file."""
+def to_region(text: str) -> Index | Path:
+    """Convert ``0:10,3`` to slices and ints, and ``mask.npy`` to the path of that file."""
     if text.endswith(".npy"):
-        try:
-            mask = read_npy(text)
-        except (OSError, UDFError) as error:
-            raise click.BadParameter(f"{text!r} cannot be read: {error}") from error
-        if mask.dtype != np.bool_:
-            raise click.BadParameter(f"{text!r} contains {mask.dtype}, but a mask must be boolean")
-        return mask
+        return Path(text)
     try:
         return tuple(_one_index(part) for part in text.split(","))
     except ValueError:
@@ -100,26 +110,18 @@ def to_region(text: str) -> Index | Mask:
         ) from None
 
 
-def to_detector(text: str) -> VirtualDetectorUDF:
-    """Convert ``ring,ri=10,ro=20`` to a virtual detector."""
-    shape: Any  # the UDF checks it
-    shape, *settings = (part.strip() for part in text.split(","))
+def read_mask(path: Path) -> Mask:
+    """Return the mask in a file; raise BadParameter if there is none."""
+    hint = "'--roi'"
     try:
-        pairs = (setting.partition("=") for setting in settings)
-        numbers = {name.strip(): float(number) for name, _, number in pairs}
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not a detector: write a shape and its numbers in pixels, such as "
-            "disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20"
-        ) from None
-    try:
-        return VirtualDetectorUDF(shape, **numbers)
-    except UDFError as error:
-        raise click.BadParameter(str(error)) from error
-    except TypeError:
-        raise click.BadParameter(
-            f"{text!r} is not a detector: one of its numbers is unknown"
-        ) from None
+        mask = read_npy(path)
+    except (OSError, UDFError) as error:
+        text = f"'{path}' cannot be read: {error}"
+        raise click.BadParameter(text, param_hint=hint) from error
+    if mask.dtype != np.bool_:
+        text = f"'{path}' contains {mask.dtype}, but a mask must be boolean"
+        raise click.BadParameter(text, param_hint=hint)
+    return mask
 
 
 def _one_index(text: str) -> int | slice:
@@ -170,8 +172,7 @@ _OPTIONS = (
         type=to_udf,
         metavar="NAME[:PARAMETER=VALUE,...]",
         multiple=True,
-        default=("sum", "sumsig"),
-        show_default="sum and sumsig",
+        show_default="sum and sumsig, if there is no --detector",
         help="UDF to run, such as com:cy=64,cx=64. Can be given several times; all UDFs share one "
         "pass. `udfdask udfs` lists them.",
     ),
@@ -181,11 +182,12 @@ _OPTIONS = (
         type=to_detector,
         metavar="DETECTOR",
         multiple=True,
-        help="A virtual detector in the same pass: disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20 in "
-        "pixels.",
+        help="A virtual detector in the same pass: disk,r=5 or ring,cx=64,cy=60,ri=10,ro=20.",
     ),
     click.option(
-        "--sig-dims", type=int, help="Number of signal dimensions; by default as in the file."
+        "--sig-dims",
+        type=click.IntRange(min=1),
+        help="Number of signal dimensions; by default as in the file.",
     ),
     click.option(
         "--roi",
@@ -211,7 +213,12 @@ _OPTIONS = (
         metavar="SHAPE",
         help="Detector pixels of a raw file: 128,128.",
     ),
-    click.option("--dtype", help="Type of the values in a raw file: uint16, >u2."),
+    click.option(
+        "--dtype",
+        type=to_dtype,
+        metavar="TYPE",
+        help="Type of the values in a raw file: uint16, >u2.",
+    ),
     click.option(
         "--offset",
         type=click.IntRange(min=0),
@@ -219,8 +226,14 @@ _OPTIONS = (
         help="Bytes before the frames of a raw file.",
     ),
     click.option(
+        "--merge-small",
+        type=to_size("--merge-small", "64 MiB"),
+        metavar="SIZE",
+        help="Join neighboring small chunks into tasks of at least this size, such as 64MiB.",
+    ),
+    click.option(
         "--max-memory",
-        type=to_size,
+        type=to_size("--max-memory", "2 GB"),
         metavar="SIZE",
         help="Memory of one process, such as 2GB. A run that needs more is refused before it "
         "starts, and the message says what would fit.",
@@ -234,14 +247,14 @@ class CommandOptions:
 
     file: Path
     """The file to read."""
-    udfs: Sequence[NamedUDF]
+    udfs: Sequence[TypedUDF]
     """UDFs to run."""
-    detectors: Sequence[VirtualDetectorUDF]
+    detectors: Sequence[TypedUDF]
     """Virtual detectors to run in the same pass."""
     sig_dims: int | None
     """Number of signal dimensions; None to use the file's."""
-    roi: Index | Mask | None
-    """Part of the scan; None for all."""
+    roi: Index | Path | None
+    """Part of the scan, or the file of a mask; None for all."""
     chunks: Any
     """Chunks for reading; None to use the file's."""
     dataset: str | None
@@ -254,8 +267,12 @@ class CommandOptions:
     """Type of the values in a raw file."""
     offset: int
     """Bytes before the frames of a raw file."""
+    merge_small: str | None
+    """Size from which chunks are not joined; None to join none."""
     max_memory: str | None
     """Memory that one process may need; None for any."""
+    typed: Sequence[str]
+    """The names "udfs" and "detectors" in the order in which these options were typed."""
 
     @property
     def opening(self) -> dict[str, Any]:
@@ -264,24 +281,43 @@ class CommandOptions:
         return {name: getattr(self, name) for name in names}
 
     @property
-    def named_udfs(self) -> dict[str, UDF]:
-        """All UDFs to run, by name: a second disk is called ``disk_2``."""
-        once = {named.text: named for named in self.udfs}
-        pairs: list[tuple[str, UDF]] = [(named.name, named.udf) for named in once.values()]
-        pairs += [(str(detector.params.shape), detector) for detector in self.detectors]
-        by_name: dict[str, UDF] = {}
-        for plain, udf in pairs:
-            name, n = plain, 1
-            while name in by_name:
-                n += 1
-                name = f"{plain}_{n}"
-            by_name[name] = udf
-        return by_name
+    def planning(self) -> dict[str, Any]:
+        """Arguments for `run_udf`."""
+        return {"max_memory": self.max_memory, "merge_small": self.merge_small}
 
-    def region(self, opened: OpenedFile) -> Any:
-        """Return the region as a mask for the scan of an opened file; None for the whole scan."""
-        nav_dims = opened.array.ndim - opened.sig_dims
-        return None if self.roi is None else region_mask(self.roi, opened.array.shape[:nav_dims])
+    def check_raw(self) -> None:
+        """Raise UsageError if only a part of the description of a raw file was typed."""
+        raw = {
+            "--nav-shape": self.nav_shape,
+            "--sig-shape": self.sig_shape,
+            "--dtype": self.dtype,
+        }
+        missing = [name for name, value in raw.items() if value is None]
+        if missing and (len(missing) < len(raw) or self.offset):
+            raise click.UsageError(
+                "a raw file needs --nav-shape, --sig-shape and --dtype, but "
+                f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. For any "
+                "other file, leave out these options and --offset"
+            )
+
+    def read_files(self) -> Inputs:
+        """Return the UDFs and the region. This reads the files that the options name."""
+        udfs: dict[str, UDF] = {}
+        for typed in self._in_order():
+            name, n = typed.name, 1
+            while name in udfs:
+                n += 1
+                name = f"{typed.name}_{n}"
+            udfs[name] = typed.make()
+        roi = read_mask(self.roi) if isinstance(self.roi, Path) else self.roi
+        return Inputs(udfs=udfs, roi=roi)
+
+    def _in_order(self) -> list[TypedUDF]:
+        """Return all UDFs in the order in which they were typed."""
+        if not self.udfs and not self.detectors:
+            return [to_udf(name) for name in ("sum", "sumsig")]
+        by_option = {"udfs": iter(self.udfs), "detectors": iter(self.detectors)}
+        return [next(by_option[name]) for name in self.typed]
 
     def headline(self, opened: OpenedFile) -> str:
         """Return one line that describes the file."""
@@ -289,18 +325,44 @@ class CommandOptions:
         nav = " x ".join(map(str, array.shape[: array.ndim - sig])) or "1"
         frame = " x ".join(map(str, array.shape[array.ndim - sig :]))
         return (
-            f"{self.file.name}: {nav} positions of {frame} {array.dtype}, read by {opened.reader}\n"
+            f"{self.file.name}: {nav} positions of {frame} {array.dtype}, read by {opened.reader}"
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What the options say, after the files that they name have been read."""
+
+    udfs: Mapping[str, UDF]
+    """UDFs to run by the names of their results: a second ``sum`` is called ``sum_2``."""
+    roi: Index | Mask | None
+    """Part of the scan; None for all."""
+
+    def region(self, opened: OpenedFile) -> Mask | None:
+        """Return the region as a mask for the scan of an opened file; None for the whole scan."""
+        nav_dims = opened.array.ndim - opened.sig_dims
+        return None if self.roi is None else region_mask(self.roi, opened.array.shape[:nav_dims])
+
+
+class RunCommand(click.Command):
+    """A command that knows in which order the options for UDFs were typed."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, and remember the order."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        ctx.meta[_ORDER] = [p.name for p in order if p.name in ("udfs", "detectors")]
+        return super().parse_args(ctx, args)
+
+
 def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options above to a command, which gets them as one argument `common`."""
-    names = [field.name for field in dataclasses.fields(CommandOptions)]
+    """Add the options above to a `RunCommand`, which gets them as one argument `common`."""
+    names = [field.name for field in dataclasses.fields(CommandOptions) if field.name != "typed"]
 
     @functools.wraps(command)
     def with_one_argument(**options: Any) -> None:
-        given = CommandOptions(**{name: options.pop(name) for name in names})
-        command(given, **options)
+        values = {name: options.pop(name) for name in names}
+        typed = click.get_current_context().meta[_ORDER]
+        command(CommandOptions(**values, typed=typed), **options)
 
     decorated: Callable[..., None] = with_one_argument
     for option in reversed(_OPTIONS):

@@ -1,25 +1,27 @@
-"""Run UDFs in one pass, and print the plan, the progress and a table."""
+"""Plan a run of several UDFs; compute it in one pass, and print the progress and a table."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import dask.array as da
 
+from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, RUNNING, plain_errors
 from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.cli.scheduler_option import connected
+from udfdask.cli.words import in_typed_words
 from udfdask.errors import JournalError, UDFWarning
 from udfdask.plotting.table import summary_table
 from udfdask.records.journal import has_records
+from udfdask.results.explanation import Explanation
 from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData
-from udfdask.run.progressive import run_udf_iter
+from udfdask.run.progressive import Snapshot, run_udf_iter
 from udfdask.run.run_udf import compute, run_udf
 from udfdask.scheduling.progress.reporters import Bar
 from udfdask.scheduling.progress.state import ProgressState
@@ -50,7 +52,7 @@ def _explaining_resume(journal: str | None) -> Iterator[None]:
             if isinstance(error, Exception):
                 error.add_note(text)
             else:  # click prints nothing but "Aborted!"
-                click.echo(f"\n{text}", err=True)
+                echo(f"\n{text}", err=True)
         raise
 
 
@@ -63,7 +65,7 @@ class _Reporter:
     def start(self, state: ProgressState) -> None:
         """Print the number of chunks that are done already, and show the bar."""
         if state.num_part_complete:
-            click.echo(
+            echo(
                 f"{state.num_part_complete} of {state.num_part_total} chunks are done already: "
                 "their results were saved by an earlier run\n"
             )
@@ -81,68 +83,90 @@ class _Reporter:
             self._bar.end(state)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """A run that has been planned and not started."""
+
+    array: da.Array | DescribedData
+    """The data, shape (*nav, *sig)."""
+    arguments: dict[str, Any]
+    """Arguments of `run_udf` by name."""
+    lazy: dict[str, Result]
+    """Lazy results by the names of their UDFs."""
+    plan: Explanation
+    """Description of the run."""
+    warnings: tuple[str, ...]
+    """What a user should know, each text once."""
+
+
+def plan_run(
+    array: da.Array | DescribedData, udfs: Mapping[str, UDF], **options: Any
+) -> PlannedRun:
+    """Plan a run of named UDFs; `options` are arguments of `run_udf`."""
+    arguments = {"udf": list(udfs.values()), **options}
+    with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UDFWarning)
+        lazy = run_udf(array, **arguments)
+        plan = lazy[0].explain()
+    texts = [*plan.warnings, *(str(warning.message) for warning in caught)]
+    return PlannedRun(
+        array=array,
+        arguments=arguments,
+        lazy=dict(zip(udfs, lazy, strict=True)),
+        plan=plan,
+        warnings=tuple(map(in_typed_words, dict.fromkeys(texts))),
+    )
+
+
 def run_in_one_pass(
-    array: da.Array | DescribedData,
-    udfs: dict[str, UDF],
+    run: PlannedRun,
     *,
-    sig_dims: int | None = None,
-    roi: Any = None,
     scheduler: str | None = None,
     timeout: str | None = None,
     progress: bool = True,
     live: Live | None = None,
     journal: str | None = None,
-    max_memory: str | None = None,
+    goes_on: bool = False,
 ) -> dict[str, Result]:
-    """Run named UDFs; print the plan, progress and table, and return the computed results.
+    """Compute a planned run; print progress and a table, and return the computed results.
 
-    `journal` is the folder of the journal of this run.
+    `journal` is the folder of the journal of this run. If `goes_on`, the run does not end if nobody
+    reads its output.
     """
-    arguments = {
-        "udf": list(udfs.values()),
-        "sig_dims": sig_dims,
-        "roi": roi,
-        "max_memory": max_memory,
-    }
-    with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UDFWarning)
-        lazy = run_udf(array, **arguments)
-    plan = lazy[0].explain()
-    click.echo(f"{plan}\n")
-    # Print only warnings that the plan does not already contain.
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        if message not in plan.warnings:
-            click.echo(f"warning: {message}\n", err=True)
     with plain_errors(RUNNING), _explaining_resume(journal), connected(scheduler) as options:
         if live is None:
             reporter = _Reporter(Bar() if progress else None)
-            done = compute(*lazy, progress=reporter, timeout=timeout, journal=journal, **options)
-            results = dict(zip(udfs, done, strict=True))
+            done = compute(
+                *run.lazy.values(), progress=reporter, timeout=timeout, journal=journal, **options
+            )
+            results = dict(zip(run.lazy, done, strict=True))
         else:
             results = _run_live(
-                array, arguments, list(udfs), live, progress=progress, timeout=timeout, **options
+                run, live, goes_on=goes_on, progress=progress, timeout=timeout, **options
             )
-    click.echo(f"{summary_table(results)}\n")
+    with going_on(goes_on):
+        echo(summary_table(results))
     return results
 
 
 def _run_live(
-    array: da.Array | DescribedData,
-    arguments: dict[str, Any],
-    names: list[str],
-    live: Live,
-    *,
-    progress: bool,
-    **options: Any,
+    run: PlannedRun, live: Live, *, goes_on: bool, progress: bool, **options: Any
 ) -> dict[str, Result]:
     """Run and show results during the run; return the computed results."""
+    names = list(run.lazy)
     table = TableView(names)
+
+    def show_table(snapshot: Snapshot) -> None:
+        with going_on(goes_on):
+            table(snapshot)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UDFWarning)  # already printed
         # a table that is updated in place shows the progress; a bar would break its layout
         bar = progress and not table.in_place
-        snapshots = run_udf_iter(array, **arguments, progress=bar, **options)
+        snapshots = run_udf_iter(run.array, **run.arguments, progress=bar, **options)
     with snapshots:
-        last = last_snapshot(snapshots, [table, *live.views], every=live.every)
-    table.clear()
+        last = last_snapshot(snapshots, [show_table, *live.views], every=live.every)
+    with going_on(goes_on):
+        table.clear()
     return named_results(names, last)

@@ -10,15 +10,16 @@ import click
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
-from udfdask.cli.options import to_path
-from udfdask.cli.run_and_report import run_in_one_pass
+from udfdask.cli.outputs import to_picture
+from udfdask.cli.run_and_report import plan_run, run_in_one_pass
 from udfdask.demo import disk_center, make_recording
 from udfdask.plotting.panels import Panel
-from udfdask.plotting.static import figure_classes, save_png
+from udfdask.plotting.static import PICTURES, figure_classes, save_picture
 from udfdask.results.result import Result
 from udfdask.udfs import AutoUDF, SumSigUDF, SumUDF
-from udfdask.writing import PNG, check_target
+from udfdask.writing import check_target
 
 SAME_IN_PYTHON = """\
 import udfdask as ud
@@ -39,12 +40,12 @@ Next:
 @click.command(short_help="Make a 4D-STEM dataset and analyze it in one pass.")
 @click.option(
     "--plot",
-    type=to_path,
+    type=to_picture,
     metavar="PATH",
     show_default="udfdask-demo.png, with a number if this file already exists",
-    help="The PNG file to draw.",
+    help="The picture to draw: .png, .pdf or .svg.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the PNG file if it exists.")
+@click.option("--overwrite", is_flag=True, help="Replace the picture if it exists.")
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar (default).")
 def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
     """Make a small 4D-STEM dataset, run three UDFs over it in one pass, and draw the results.
@@ -58,16 +59,19 @@ def demo(plot: Path | None, overwrite: bool, progress: bool) -> None:
         with plain_errors(PLANNING):
             figure_classes()
             place = plot or _free_name(overwrite=overwrite)
-            check_target(place, PNG, overwrite=overwrite)
-        click.echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}.\n")
+            check_target(place, PICTURES[place.suffix.lower()], overwrite=overwrite)
         udfs = {"sum": SumUDF(), "sumsig": SumSigUDF(), "com": AutoUDF(f=disk_center)}
-        results = run_in_one_pass(recording, udfs, sig_dims=2, progress=progress)
+        run = plan_run(recording, udfs, sig_dims=2)
+        with going_on(True):
+            echo(f"A strained crystal with particles on it, {ny} x {nx} frames of {ky} x {kx}")
+            echo(f"{run.plan.summary}\n")
+        results = run_in_one_pass(run, progress=progress, goes_on=True)
         with plain_errors(PLANNING):
             title = f"udfdask demo: three UDFs, one pass over {ny * nx} frames"
-            save_png(place, _panels(results, ny * nx), title=title, overwrite=overwrite)
-    click.echo(f"wrote {place}\n\nThe same in Python:\n")
-    click.echo(textwrap.indent(SAME_IN_PYTHON, "  "))
-    click.echo(NEXT.rstrip())
+            save_picture(place, _panels(results, ny * nx), title=title, overwrite=overwrite)
+    echo(f"\nwrote {place}\n\nThe same in Python:\n")
+    echo(textwrap.indent(SAME_IN_PYTHON, "  "))
+    echo(NEXT.rstrip())
 
 
 def _free_name(*, overwrite: bool) -> Path:

@@ -1,4 +1,4 @@
-"""List the ready-made UDFs, and make one from the text after ``--udf``: ``com:cy=64,cx=64``."""
+"""List the ready-made UDFs, and make one from the text after ``--udf`` or ``--detector``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import importlib.util
 import inspect
 import pkgutil
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import numpy as np
@@ -20,6 +21,16 @@ from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.masks import DiskTemplate
 from udfdask.udf import UDF
+from udfdask.udfs.virtual_detector import DetectorShape
+
+DETECTOR = "virtualdetector"
+"""The UDF whose shapes can be typed like names of UDFs."""
+
+SHAPES: tuple[str, ...] = get_args(DetectorShape)
+"""The shapes of a virtual detector."""
+
+_OTHER_SHAPES = {"disc": "disk", "circle": "disk", "annulus": "ring", "rectangle": "rect"}
+"""Other words for these shapes."""
 
 _CONSTANTS = {
     "true": True,
@@ -155,6 +166,12 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
     return value
 
 
+def _is_elsewhere(parameter: inspect.Parameter, text: str) -> bool:
+    """Return whether the value of a parameter is in a file, or a function."""
+    annotation = str(parameter.annotation)
+    return "PathLike" not in annotation and (text.endswith(".npy") or "Callable" in annotation)
+
+
 def _literal(text: str) -> Any:
     """Convert a text to a number, a list or a constant; otherwise return the text itself."""
     if text.lower() in _CONSTANTS:
@@ -210,62 +227,135 @@ def _run_file(place: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedUDF:
-    """A UDF from the command line."""
+class TypedUDF:
+    """A UDF as typed after an option. Its parameters are known, but not all of its values."""
 
+    option: str
+    """The option, with its dashes."""
     text: str
     """The typed text."""
     name: str
-    """The name of its results."""
-    udf: UDF
+    """The name of its results: that of the UDF, or the shape of a detector."""
+    entry: Entry
     """The UDF."""
+    settings: Mapping[str, str]
+    """Texts of its parameters."""
+
+    @property
+    def needs_files(self) -> bool:
+        """Whether a value is in a file, or a function of the user."""
+        parameters = self.entry.parameters
+        return any(_is_elsewhere(parameters[name], text) for name, text in self.settings.items())
+
+    def make(self) -> UDF:
+        """Return the UDF; raise BadParameter if a value is invalid. This can read files."""
+        parameters = self.entry.parameters
+        try:
+            values = {n: read_value(parameters[n], text) for n, text in self.settings.items()}
+            return self.entry.udf(**values)
+        except (UDFError, ValueError) as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: Exception) -> click.BadParameter:
+        """Return the message about a text that is no UDF."""
+        help_with = self.name if self.name in SHAPES else self.entry.name
+        names = ", ".join(self.entry.parameters)
+        takes = f"{help_with} takes {names or 'no parameters'}; "
+        more = f"{takes * (help_with == self.entry.name)}more with: udfdask udfs {help_with}"
+        return click.BadParameter(f"{self.text!r}: {error} ({more})", param_hint=f"'{self.option}'")
 
 
-def to_udf(text: str) -> NamedUDF:
-    """Convert ``com:cy=64,cx=64`` to a UDF."""
-    name, _, settings = text.partition(":")
-    entry = CATALOGUE.get(plain_name(name))
-    if entry is None:
-        raise click.BadParameter(unknown(name))
-    try:
-        udf = _make(entry, settings)
-    except (UDFError, ValueError) as error:
+def to_udf(text: str) -> TypedUDF:
+    """Convert the text after ``--udf``, such as ``com:cy=64,cx=64`` or ``disk:r=5``.
+
+    Files that the text names are not read yet.
+    """
+    return _typed("--udf", text)
+
+
+def to_detector(text: str) -> TypedUDF:
+    """Convert the text after ``--detector``, such as ``ring,ri=10,ro=20``."""
+    name = shape_name(_split_name(text)[0])
+    if name not in SHAPES:
+        near = _did_you_mean(name, (*SHAPES, *_OTHER_SHAPES))
         raise click.BadParameter(
-            f"{text!r}: {error} ({_allowed(entry)}; more with: udfdask udfs {entry.name})"
-        ) from error
-    return NamedUDF(text=text, name=entry.name, udf=udf)
+            f"{text!r} is not a detector: write {', '.join(SHAPES[:-1])} or {SHAPES[-1]} and its "
+            f"numbers, such as disk,r=5 or ring,ri=10,ro=20{near}"
+        )
+    return _typed("--detector", text)
+
+
+def find_entry(name: str) -> Entry | None:
+    """Return the UDF for a typed name, or for a shape of a detector; None if there is none."""
+    return CATALOGUE.get(DETECTOR if shape_name(name) in SHAPES else plain_name(name))
+
+
+def shape_name(name: str) -> str:
+    """Return the shape of a detector for ``Disk``, ``disc`` and the like."""
+    plain = name.strip().lower()
+    return _OTHER_SHAPES.get(plain, plain)
 
 
 def unknown(name: str) -> str:
     """Return the message for an unknown UDF, with all names and similar names."""
     names = ", ".join(map(repr, CATALOGUE))
-    near = difflib.get_close_matches(plain_name(name), CATALOGUE, n=2)
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"{name!r} is not one of {names}{hint}"
+    return f"{name!r} is not one of {names}{_did_you_mean(plain_name(name), (*CATALOGUE, *SHAPES))}"
 
 
-def _make(entry: Entry, settings: str) -> UDF:
-    """Return a UDF with the typed parameters; raise ValueError or UDFError if they are invalid."""
+def _did_you_mean(name: str, known: tuple[str, ...]) -> str:
+    """Return a question with the known names that are most similar to a name, if there are any."""
+    near = difflib.get_close_matches(name, known, n=2)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def _split_name(text: str) -> tuple[str, str]:
+    """Split ``com:r=5`` or ``disk,r=5`` into the name and the rest."""
+    found = re.match(r"\s*([^:,]*?)\s*(?:[:,]|$)", text)
+    assert found is not None  # the pattern matches every text
+    return found[1], text[found.end() :]
+
+
+def _typed(option: str, text: str) -> TypedUDF:
+    """Convert the text after an option; raise BadParameter if it can never be a UDF."""
+    name, rest = _split_name(text)
+    entry = find_entry(name)
+    if entry is None:
+        raise click.BadParameter(unknown(name))
+    shape = shape_name(name)
+    is_shape = shape in SHAPES
+    typed = TypedUDF(
+        option=option, text=text, name=shape if is_shape else entry.name, entry=entry, settings={}
+    )
+    try:
+        settings = _settings(entry, rest, {"shape": shape} if is_shape else {})
+    except ValueError as error:
+        raise typed._refused(error) from error
+    typed = replace(typed, settings=settings)
+    if not typed.needs_files:
+        typed.make()  # a wrong value is reported before any file is read
+    return typed
+
+
+def _settings(entry: Entry, text: str, known: dict[str, str]) -> dict[str, str]:
+    """Return the texts of all parameters by name; raise ValueError if the names are wrong."""
     parameters = entry.parameters
-    unnamed, named = split_settings(settings)
+    unnamed, named = split_settings(text)
     ordered = [p for p in parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    if len(unnamed) > len(ordered):
-        raise ValueError(f"{unnamed[len(ordered)]!r} has no name: write parameter=value")
-    typed = dict(zip([p.name for p in ordered], unnamed, strict=False))
+    free = [p.name for p in ordered if p.name not in known]
+    if len(unnamed) > len(free):
+        raise ValueError(f"{unnamed[len(free)]!r} has no name: write parameter=value")
+    typed = {**known, **dict(zip(free, unnamed, strict=False))}
     twice = sorted(set(typed) & set(named))
     if twice:
         raise ValueError(f"{twice[0]!r} is given twice, as {typed[twice[0]]!r} without its name")
     typed.update(named)
     for name in typed:
         if name not in parameters:
-            raise ValueError(f"there is no parameter {name!r}")
+            near = _did_you_mean(name, tuple(parameters))
+            raise ValueError(f"there is no parameter {name!r}{near}")
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in typed]
     if missing:
         raise ValueError(f"required parameters are missing: {', '.join(missing)}")
-    return entry.udf(**{name: read_value(parameters[name], text) for name, text in typed.items()})
-
-
-def _allowed(entry: Entry) -> str:
-    """Return a text that lists the parameters of a UDF."""
-    names = ", ".join(entry.parameters)
-    return f"{entry.name} takes {names}" if names else f"{entry.name} takes no parameters"
+    if entry.name == DETECTOR and "shape" in typed:
+        typed["shape"] = shape_name(typed["shape"])
+    return typed

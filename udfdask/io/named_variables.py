@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ class Variable:
 def result_variables(
     results: Mapping[str, Any], axes: Sequence[Axis], sig_dims: int
 ) -> dict[str, dict[str, Variable]]:
-    """Describe computed results for `write_zarr`.
+    """Describe computed results for `write_zarr` and `write_npz`.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def result_variables(
     dict of str to dict of str to Variable
         The buffers of each UDF. If a buffer is not valid everywhere, for example outside the region
         of interest, there is also a boolean variable ``{buffer}_valid``. Navigation and signal
-        dimensions have the names of the axes. Extra dimensions are named ``{buffer}_dim_0`` and so
-        on, or ``{udf}_{buffer}_dim_0`` if there are several UDFs.
+        dimensions have the names of the axes. Extra dimensions are named ``{udf}_{buffer}_dim_0``
+        and so on.
 
     Examples
     --------
@@ -57,39 +57,68 @@ def result_variables(
     >>> result_variables({"sumsig": done}, axes, 2)["sumsig"]["intensity"].dims
     ('time',)
     """
-    names = tuple(axis.name for axis in axes)
-    nav = len(names) - sig_dims
-    by_kind = {"nav": names[:nav], "sig": names[nav:]}
     described: dict[str, dict[str, Variable]] = {}
     for udf, result in results.items():
         described[udf] = {}
         for buffer, array in result.items():
-            values = np.asarray(array)
-            kind = str(result.buffers[buffer].kind)
-            dims = by_kind.get(kind, ())
-            variable = variable_name(udf, buffer, alone=len(results) == 1)
-            extra = (f"{variable}_dim_{index}" for index in range(values.ndim - len(dims)))
-            attrs = {"kind": kind, "udf": udf}
-            unit = result.units.get(buffer)
-            if unit is not None:
-                attrs["units"] = unit
-            dims = (*dims, *extra)
-            described[udf][buffer] = Variable(dims=dims, values=values, attrs=attrs)
+            variable = _variable(udf, buffer, result, np.asarray(array), axes, sig_dims)
+            described[udf][buffer] = variable
             valid = np.asarray(result.valid_mask[buffer])
             if not valid.all():
-                described[udf][f"{buffer}_valid"] = Variable(dims=dims, values=valid, attrs=attrs)
+                described[udf][f"{buffer}_valid"] = replace(variable, values=valid)
     return described
 
 
-def variable_name(udf: str, buffer: str, *, alone: bool) -> str:
-    """Return the name of a buffer in a file; `alone` if there are no other UDFs."""
-    return buffer if alone else f"{udf}_{buffer}"
+def planned_variables(
+    results: Mapping[str, Any], axes: Sequence[Axis], sig_dims: int
+) -> dict[str, Variable]:
+    """Describe lazy results by their names in a file: as in `result_variables`, but all values 0.
+
+    The values take no memory. Nothing is computed.
+    """
+    return {
+        variable_name(udf, buffer): _variable(
+            udf,
+            buffer,
+            result,
+            np.broadcast_to(np.zeros((), array.dtype), array.shape),
+            axes,
+            sig_dims,
+        )
+        for udf, result in results.items()
+        for buffer, array in result.items()
+    }
+
+
+def _variable(
+    udf: str,
+    buffer: str,
+    result: Any,
+    values: np.ndarray[Any, Any],
+    axes: Sequence[Axis],
+    sig_dims: int,
+) -> Variable:
+    """Return the variable of one result."""
+    names = tuple(axis.name for axis in axes)
+    nav = len(names) - sig_dims
+    kind = str(result.buffers[buffer].kind)
+    dims = {"nav": names[:nav], "sig": names[nav:]}.get(kind, ())
+    name = variable_name(udf, buffer)
+    extra = (f"{name}_dim_{index}" for index in range(values.ndim - len(dims)))
+    unit = result.units.get(buffer)
+    attrs = {"kind": kind, "udf": udf, **({} if unit is None else {"units": unit})}
+    return Variable(dims=(*dims, *extra), values=values, attrs=attrs)
+
+
+def variable_name(udf: str, buffer: str) -> str:
+    """Return the name of a buffer in a file, the same for any number of UDFs."""
+    return f"{udf}_{buffer}"
 
 
 def variables_by_name(results: Mapping[str, Mapping[str, Variable]]) -> dict[str, Variable]:
     """Return the variables of all UDFs by their names in a file."""
     return {
-        variable_name(udf, buffer, alone=len(results) == 1): variable
+        variable_name(udf, buffer): variable
         for udf, buffers in results.items()
         for buffer, variable in buffers.items()
     }

@@ -31,8 +31,8 @@ def write_npz(
     path : str or path-like
         Path of the file, usually with the suffix ``.npz``.
     results : mapping of str to mapping of str to Variable
-        The buffers of each UDF, from `result_variables`. The arrays in the file have the names of
-        the buffers, or ``{udf}_{buffer}`` if there are several UDFs.
+        The buffers of each UDF, from `result_variables`. An array in the file has the name
+        ``{udf}_{buffer}``.
     overwrite : bool
         Replace an existing .npz file. Other files are never replaced.
     sources : sequence of str or path-like
@@ -67,7 +67,7 @@ def write_npz(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     saved = write_npz(Path(folder) / "out.npz", {"sum": {"intensity": image}})
     ...     with np.load(saved) as arrays:
-    ...         print(arrays["intensity"][1])
+    ...         print(arrays["sum_intensity"][1])
     [3. 4. 5.]
     """
     target = check_target(path, NPZ, overwrite=overwrite, sources=sources)

@@ -41,8 +41,8 @@ def write_zarr(
     path : str or path-like
         Path of the store, usually with the suffix ``.zarr``.
     results : mapping of str to mapping of str to Variable
-        The buffers of each UDF, from `result_variables`. The variables in the store have the names
-        of the buffers, or ``{udf}_{buffer}`` if there are several UDFs.
+        The buffers of each UDF, from `result_variables`. A variable in the store has the name
+        ``{udf}_{buffer}``.
     axes : sequence of Axis
         Axes of the dimensions; they become coordinates with units.
     attrs : mapping of str to str, optional
@@ -85,7 +85,7 @@ def write_zarr(
     >>> axes = [Axis(name="y", unit="nm", scale=0.5), Axis(name="x", unit="nm", scale=0.5)]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = write_zarr(Path(folder) / "out.zarr", {"sum": {"image": image}}, axes=axes)
-    ...     again = open_file(store, dataset="image")
+    ...     again = open_file(store, dataset="sum_image")
     ...     print(again.array.compute()[1], again.axes[1].unit, again.axes[1].scale)
     [3. 4. 5.] nm 0.5
     """

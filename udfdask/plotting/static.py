@@ -1,4 +1,4 @@
-"""Draw figures with several panels, and save them as PNG files."""
+"""Draw figures with several panels, and save them as PNG, PDF or SVG files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from typing import Any
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting.drawing import INK, STRETCHED, draw_panel, extent, is_isotropic
 from udfdask.plotting.panels import Panel
-from udfdask.writing import PNG, check_target, replacing
+from udfdask.writing import PDF, PNG, SVG, Kind, check_target, replacing
+
+PICTURES: dict[str, Kind] = {".png": PNG, ".pdf": PDF, ".svg": SVG}
+"""The kinds of pictures by the suffix of a file."""
 
 _TITLE_WIDTH = 32  # characters above each column of panels
 
@@ -76,11 +79,37 @@ def save_png(
     ...     print(saved.name, saved.read_bytes()[1:4])
     ramp.png b'PNG'
     """
+    return _save(path, ".png", panels, title, dpi, overwrite=overwrite, sources=sources)
+
+
+def save_picture(
+    path: Path,
+    panels: Sequence[Panel],
+    *,
+    title: str = "",
+    overwrite: bool = False,
+    sources: Sequence[str | os.PathLike[str]] = (),
+) -> Path:
+    """Draw panels into a file whose suffix, one of `PICTURES`, says its kind; return its path."""
+    return _save(path, path.suffix.lower(), panels, title, overwrite=overwrite, sources=sources)
+
+
+def _save(
+    path: str | os.PathLike[str],
+    suffix: str,
+    panels: Sequence[Panel],
+    title: str,
+    dpi: int = 150,
+    *,
+    overwrite: bool,
+    sources: Sequence[str | os.PathLike[str]],
+) -> Path:
+    """Draw panels into a file of the kind of this suffix; return its path."""
     figure_classes()
-    target = check_target(path, PNG, overwrite=overwrite, sources=sources)
+    target = check_target(path, PICTURES[suffix], overwrite=overwrite, sources=sources)
     figure = draw(panels, title=title)
     with replacing(target) as unfinished:
-        figure.savefig(unfinished, dpi=dpi, format="png")
+        figure.savefig(unfinished, dpi=dpi, format=suffix.removeprefix("."))
     return target.named
 
 

@@ -27,6 +27,8 @@ class Explanation:
 
     text: str
     """The full description, several lines."""
+    summary: str
+    """Two lines: what the run reads, and the memory that it needs."""
     n_chunks: int
     """Chunks that are loaded and processed."""
     n_tasks: int
@@ -161,6 +163,7 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
     lines += [f"note      {n}" for n in _notes(plan)]
     return Explanation(
         text="\n".join(lines),
+        summary=f"reads     {_reads(plan, bytes_read, passes)}\nmemory    {_in_short(memory)}",
         n_chunks=grid.n_chunks,
         n_tasks=n_tasks,
         bytes_read=bytes_read,
@@ -204,16 +207,32 @@ def _converted(native: Backend, backend: Backend, corrected: bool) -> str:
     return f"{backend.name}, {' and '.join(steps) or 'converted'}"
 
 
+def _reads(plan: Plan, bytes_read: int, passes: int) -> str:
+    """Describe in short what a run reads."""
+    grid = plan.recipe.grid
+    total = math.prod(grid.numblocks)
+    text = f"{format_bytes(bytes_read)} in {total} chunk{'s' * (total > 1)}"
+    if grid.n_chunks != total:
+        text = f"{format_bytes(bytes_read)} in {grid.n_chunks} of {total} chunks"
+    if grid.roi is not None:
+        text += f", {grid.n_frames} of {grid.size} frames"
+    return text + (f", in {passes} passes" if passes > 1 else "")
+
+
+def _in_short(memory: PredictedMemory) -> str:
+    """Describe the memory of a process with all threads."""
+    threads = max(1, min(config.worker_threads(), memory.tasks))
+    total = format_bytes(memory.in_process(threads).total)
+    text = f"{total} in a process with {threads} thread{'s' * (threads > 1)}"
+    return f"{text}, or less: this is what dense data would need" if memory.is_bound else text
+
+
 def _memory(memory: PredictedMemory) -> str:
     """Describe the memory of a process: all of it, what for, and that with one thread."""
     from udfdask.plan.memory import describe_parts
 
     threads = max(1, min(config.worker_threads(), memory.tasks))
-    most = memory.in_process(threads)
-    text = f"{format_bytes(most.total)} in a process with {threads} thread{'s' * (threads > 1)}"
-    if memory.is_bound:
-        text += ", or less: this is what dense data would need"
-    text += f" ({describe_parts(most)})"
+    text = f"{_in_short(memory)} ({describe_parts(memory.in_process(threads))})"
     if threads > 1:
         text += f"; {format_bytes(memory.in_process(1).total)} with 1 thread"
     return text

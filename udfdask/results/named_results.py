@@ -63,7 +63,7 @@ class ResultInfo:
         A label is a name if only one result has it. Raise if the name is unknown.
         """
         if isinstance(name, str) and name in self.buffers:
-            return Place(result=name, index=None, axes=self.axes[name])
+            return Place(result=name, index=None, axes=self.extra_axes[name])
         place = self._labels.get(name) if isinstance(name, str) else None
         if place is None:
             labels = [label for label, place in self._labels.items() if place is not None]
@@ -77,7 +77,7 @@ class ResultInfo:
     def _labels(self) -> dict[str, Place | None]:
         """The place of each label along an extra dimension; None if several results have it."""
         places: dict[str, Place | None] = {}
-        for result, axes in self.axes.items():
+        for result, axes in self.extra_axes.items():
             for k, axis in enumerate(axes):
                 rest, after = (*axes[:k], *axes[k + 1 :]), (slice(None),) * (len(axes) - k - 1)
                 for position, label in enumerate(axis.labels or ()):

@@ -1,12 +1,31 @@
 """Write files and stores completely or not at all, and never over a user's data."""
 
 from udfdask.writing.replacing import replacing
-from udfdask.writing.targets import NPY, NPZ, PNG, ZARR, Kind, Target, check_apart, check_target
+from udfdask.writing.targets import (
+    CSV,
+    HDF5,
+    NPY,
+    NPZ,
+    PDF,
+    PNG,
+    SVG,
+    TIFF,
+    ZARR,
+    Kind,
+    Target,
+    check_apart,
+    check_target,
+)
 
 __all__ = [
+    "CSV",
+    "HDF5",
     "NPY",
     "NPZ",
+    "PDF",
     "PNG",
+    "SVG",
+    "TIFF",
     "ZARR",
     "Kind",
     "Target",

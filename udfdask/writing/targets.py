@@ -16,6 +16,9 @@ from udfdask.writing.stores import foreign_entry, store_root
 Identity = tuple[int, int]
 """Device and inode of a file or folder, which are equal for all its names."""
 
+_BEGIN = 1024
+"""Number of bytes at the beginning of a file that show its kind; "<svg" comes after comments."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
@@ -24,19 +27,50 @@ class Kind:
     words: str
     """Name of the kind in messages."""
     first_bytes: tuple[bytes, ...] = ()
-    """Possible first bytes of such a file; empty for folders."""
+    """Possible first bytes of such a file; empty for folders and texts."""
+    contained: bytes | None = None
+    """What the beginning of a text file contains; None for folders and other files."""
     elsewhere: str = ""
     """Text for messages: how to write this kind to a place that is not a local folder."""
 
     @property
     def is_folder(self) -> bool:
         """Whether this kind is a folder."""
-        return not self.first_bytes
+        return not self.first_bytes and self.contained is None
+
+    def recognizes(self, begin: bytes) -> bool:
+        """Return whether a file is of this kind.
+
+        Parameters
+        ----------
+        begin : bytes
+            The first bytes of the file, 1024 of them if there are as many.
+
+        Returns
+        -------
+        bool
+            True if it is; False for folders.
+
+        Examples
+        --------
+        >>> from udfdask.writing import PNG, SVG
+        >>> PNG.recognizes(b"notes"), SVG.recognizes(b"<?xml version='1.0'?><svg>")
+        (False, True)
+        """
+        if self.contained is None:
+            return begin.startswith(self.first_bytes)  # False for the empty tuple of a folder
+        return b"\0" not in begin and self.contained in begin
 
 
 NPY = Kind(words="an .npy file", first_bytes=(b"\x93NUMPY",))
 NPZ = Kind(words="an .npz file", first_bytes=(b"PK\x03\x04", b"PK\x05\x06"))
 PNG = Kind(words="a PNG file", first_bytes=(b"\x89PNG\r\n\x1a\n",))
+PDF = Kind(words="a PDF file", first_bytes=(b"%PDF-",))
+SVG = Kind(words="an SVG file", contained=b"<svg")
+CSV = Kind(words="a CSV file", contained=b"")
+HDF5 = Kind(words="an HDF5 file", first_bytes=(b"\x89HDF\r\n\x1a\n",))
+# little or big endian, each with 32-bit or 64-bit offsets
+TIFF = Kind(words="a TIFF file", first_bytes=(b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"))
 ZARR = Kind(
     words="a zarr store",
     elsewhere=": to write a store elsewhere, use xarray: result.to_xarray().to_zarr(...)",
@@ -119,13 +153,13 @@ class Target:
             raise _other_kind(self.named, "neither a file nor a folder, so it is not replaced")
         elif self.kind.is_folder:
             raise _other_kind(self.named, f"not a zarr store, so it is not replaced by {words}")
-        elif status.st_size and not self._first_bytes().startswith(self.kind.first_bytes):
+        elif status.st_size and not self.kind.recognizes(self._first_bytes()):
             raise _other_kind(self.named, f"not {words}, so it is not replaced by {words}")
 
     def _first_bytes(self) -> bytes:
         """Return the first bytes of the existing file."""
         with self.path.open("rb") as file:
-            return file.read(max(map(len, self.kind.first_bytes)))
+            return file.read(_BEGIN)
 
 
 def check_target(

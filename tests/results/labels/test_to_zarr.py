@@ -67,6 +67,24 @@ def test_formats(x, tmp_path, zarr_format, computed):
     assert float(found["field"].sel(component="y").isel(y=0, x=0)) == result["field"][0, 0, 0]
 
 
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("door", ["to_zarr", "to_xarray"])
+def test_labels_are_read_back_as_text(x, tmp_path, zarr_format, door):
+    """zarr warns about text of fixed length in format 3, and warnings are errors."""
+    result = ud.run_udf(x, CoMUDF())
+    if door == "to_zarr":
+        result.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, **SYNC)
+    else:
+        dataset = result.compute(**SYNC).to_xarray()
+        dataset.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, consolidated=False)
+    with xr.open_zarr(tmp_path / "a.zarr", consolidated=door == "to_zarr") as found:
+        labels = found["component"].values
+        assert [type(label) for label in labels.tolist()] == [str, str]
+        assert labels.tolist() == ["y", "x"]
+        field = found["field"].sel(component="x").load()
+    np.testing.assert_array_equal(field, result.compute(**SYNC)["field"][..., 1])
+
+
 def test_chunks_and_masks(x, tmp_path):
     class Masked(ud.UDF):
         def get_result_buffers(self):

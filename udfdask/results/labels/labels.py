@@ -77,7 +77,8 @@ def coordinate(dim: Hashable, axis: Axis, n: int) -> dict[Hashable, Any]:
     """Return the coordinate of a dimension; none if its axis is just pixel numbers."""
     attrs = {"units": axis.unit} if axis.unit else {}
     if axis.labels is not None:
-        return {dim: (dim, np.array(axis.labels), attrs)}
+        # as objects: zarr warns about text of fixed length, which its format 3 does not specify
+        return {dim: (dim, np.array(axis.labels, dtype=object), attrs)}
     numbered = axis.unit is None and axis.scale == 1 and axis.offset == 0
     if numbered and axis.values is None:
         return {}

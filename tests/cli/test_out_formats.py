@@ -1,0 +1,364 @@
+"""The suffix of `--out` says what is written: read back by other programs, or refused."""
+
+import csv
+
+import dask
+import matplotlib.image
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from commands import call
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.io import Variable, open_file
+from udfdask.io.output_formats import FORMATS
+from udfdask.io.write_csv import write_csv
+
+SHAPE = (6, 8, 10, 12)
+AXES = (
+    Axis(name="y", unit="nm", scale=0.5, offset=2.0),
+    Axis(name="x", unit="nm", scale=0.5),
+    Axis(name="ky", unit="mrad", scale=0.1, offset=-0.5),
+    Axis(name="kx", unit="mrad", scale=0.1, offset=-0.6),
+)
+
+
+@pytest.fixture(scope="module")
+def values():
+    return np.random.default_rng(5).integers(0, 1000, SHAPE).astype(np.uint16)
+
+
+@pytest.fixture
+def file(tmp_path, values):
+    """An HDF5 file with axes in nm and mrad."""
+    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+    path = tmp_path / "scan.h5"
+    with h5py.File(path, "w") as f:
+        data = f.create_dataset("data", data=values)
+        for place, axis, size in zip(data.dims, AXES, SHAPE, strict=True):
+            scale = f.create_dataset(axis.name, data=axis.offset + axis.scale * np.arange(size))
+            scale.make_scale(axis.name)
+            scale.attrs["units"] = axis.unit
+            place.label = axis.name
+            place.attach_scale(scale)
+    return path
+
+
+def read_csv(path):
+    """The header of a table, and its columns as texts."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        header, *lines = csv.reader(stream)
+    return header, [list(column) for column in zip(*lines, strict=True)]
+
+
+def close(axis, wanted):
+    """Compare two axes; positions in files are rounded."""
+    assert (axis.name, axis.unit) == (wanted.name, wanted.unit)
+    assert axis.scale == pytest.approx(wanted.scale)
+    assert axis.offset == pytest.approx(wanted.offset, abs=1e-9)
+
+
+def test_npz(file, values, tmp_path):
+    call("run", file, "--out", tmp_path / "a.NPZ")
+    with np.load(tmp_path / "a.NPZ") as arrays:
+        assert set(arrays) == {"sum_intensity", "sumsig_intensity"}
+        np.testing.assert_array_equal(arrays["sum_intensity"], values.sum((0, 1)))
+
+
+@pytest.mark.parametrize("suffix", ["zarr", "h5"])
+def test_stores_with_axes(file, values, tmp_path, suffix):
+    out = tmp_path / f"a.{suffix}"
+    call("run", file, "--out", out, "--udf", "sum", "--udf", "com:r=4", "--roi", "1:4,:")
+    found = open_file(out, dataset="sum_intensity")
+    np.testing.assert_array_equal(found.array.compute(), values[1:4].sum((0, 1)))
+    for axis, wanted in zip(found.axes, AXES[2:], strict=True):
+        close(axis, wanted)
+    valid = open_file(out, dataset="com_magnitude_valid").array.compute()
+    mask = np.zeros(SHAPE[:2], bool)
+    mask[1:4] = True
+    np.testing.assert_array_equal(valid, mask)
+    close(open_file(out, dataset="com_magnitude").axes[0], AXES[0])
+
+
+def test_hdf5_as_other_programs_see_it(file, values, tmp_path):
+    import h5py
+
+    call("run", file, "--out", tmp_path / "a.hdf5", "--udf", "sumsig", "--udf", "radialfourier")
+    with h5py.File(tmp_path / "a.hdf5") as f:
+        found = f["sumsig_intensity"]
+        np.testing.assert_array_equal(found, values.sum((2, 3)))
+        assert [place.label for place in found.dims] == ["y", "x"]
+        np.testing.assert_allclose(found.dims[0][0], AXES[0].offset + 0.5 * np.arange(6))
+        assert found.dims[0][0].attrs["units"] == "nm"
+        assert dict(found.attrs)["udf"] == "sumsig"
+        assert dict(f.attrs)["title"]
+        assert f["radialfourier_coefficients"].dtype == np.complex64
+
+
+@pytest.mark.parametrize(
+    ("udf", "shape", "nav", "sig"),
+    [
+        ("sumsig", (6, 8), ["y", "x"], []),
+        ("sum", (10, 12), [], ["ky", "kx"]),
+        ("radialprofile", None, ["y", "x"], ["radialprofile_intensity_dim_0"]),
+    ],
+)
+def test_one_signal(file, tmp_path, udf, shape, nav, sig):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
+    call("run", file, "--udf", udf, "--out", tmp_path / "a.hspy", "--out", tmp_path / "a.npz")
+    signal = hs.load(tmp_path / "a.hspy")
+    with np.load(tmp_path / "a.npz") as arrays:
+        ((name, expected),) = arrays.items()
+    np.testing.assert_array_equal(signal.data, expected)
+    assert signal.metadata.General.title == name
+    manager = signal.axes_manager
+    assert [axis.name for axis in manager.navigation_axes][::-1] == nav
+    assert [axis.name for axis in manager.signal_axes][::-1] == sig
+    known = {axis.name: axis for axis in AXES}
+    for axis in manager._axes:
+        if axis.name in known:
+            wanted = known[axis.name]
+            assert axis.units == wanted.unit
+            assert axis.scale == pytest.approx(wanted.scale)
+            assert axis.offset == pytest.approx(wanted.offset)
+    assert shape is None or expected.shape == shape
+
+
+def test_several_signals(file, values, tmp_path):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
+    options = ["--udf", "sum", "--udf", "sum", "--udf", "stddev", "--detector", "disk,r=2"]
+    call("run", file, *options, "--roi", "0:2", "--out", tmp_path / "a.hspy")
+    signals = {signal.metadata.General.title: signal for signal in hs.load(tmp_path / "a.hspy")}
+    assert {"sum_intensity", "sum_2_intensity", "disk_intensity"} < set(signals)
+    np.testing.assert_array_equal(signals["sum_2_intensity"].data, values[:2].sum((0, 1)))
+    assert signals["stddev_num_frames"].data.tolist() == [16]
+    assert signals["disk_intensity_valid"].data.sum() == 16
+    assert open_file(tmp_path / "a.hspy", dataset="sum_intensity").array.shape == (10, 12)
+
+
+@pytest.mark.parametrize("suffix", ["tif", "tiff"])
+def test_an_image(file, values, tmp_path, suffix):
+    tifffile = pytest.importorskip("tifffile", reason="tifffile is in the io extra")
+    path = tmp_path / f"a.{suffix}"
+    call("run", file, "--udf", "sumsig", "--out", path)
+    image = tifffile.imread(path)
+    np.testing.assert_array_equal(image, values.sum((2, 3)))
+    assert image.dtype == np.float64  # image programs do not read integers of 64 bits
+    with tifffile.TiffFile(path) as opened:
+        assert opened.imagej_metadata["unit"] == "nm"
+        assert opened.pages[0].tags["XResolution"].value == (2, 1)
+
+
+@pytest.mark.full
+def test_an_image_as_hyperspy_sees_it(file, values, tmp_path):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
+    call("run", file, "--udf", "sum", "--out", tmp_path / "a.tif")
+    signal = hs.load(tmp_path / "a.tif")
+    np.testing.assert_array_equal(signal.data, values.sum((0, 1)))
+    for axis, wanted in zip(signal.axes_manager._axes, AXES[2:], strict=True):
+        assert axis.units == "mrad"
+        assert axis.scale == pytest.approx(wanted.scale)
+        assert axis.offset == pytest.approx(wanted.offset)
+
+
+def test_a_stack_of_images(file, tmp_path):
+    tifffile = pytest.importorskip("tifffile", reason="tifffile is in the io extra")
+    outs = ["--out", tmp_path / "a.tif", "--out", tmp_path / "a.npz"]
+    call("run", file, "--udf", "radialprofile:n_bins=3", *outs)
+    with np.load(tmp_path / "a.npz") as arrays:
+        profile = arrays["radialprofile_intensity"]
+    assert profile.shape == (6, 8, 3)
+    with tifffile.TiffFile(tmp_path / "a.tif") as opened:
+        assert opened.imagej_metadata["images"] == 3
+        np.testing.assert_array_equal(opened.asarray(), np.moveaxis(profile, -1, 0))
+
+
+def test_a_table(file, values, tmp_path):
+    options = ["--udf", "sumsig", "--detector", "disk,r=3", "--out", tmp_path / "a.csv"]
+    call("run", file, *options, "--roi", "1:3,:")
+    header, columns = read_csv(tmp_path / "a.csv")
+    assert header == ["y (nm)", "x (nm)", "sumsig_intensity", "disk_intensity"]
+    assert columns[0] == [f"{2 + 0.5 * y:g}" for y in range(6) for _ in range(8)]
+    assert columns[1] == [f"{0.5 * x:g}" for _ in range(6) for x in range(8)]
+    sums = values.sum((2, 3))
+    wanted = [str(sums[y, x]) if 1 <= y < 3 else "" for y in range(6) for x in range(8)]
+    assert columns[2] == wanted
+
+
+def test_a_table_of_a_profile_and_a_number(tmp_path):
+    spectra = np.random.default_rng(1).random((4, 7)).astype(np.float32)
+    np.save(tmp_path / "spectra.npy", spectra)
+    call("run", tmp_path / "spectra.npy", "--udf", "stddev", "--out", tmp_path / "a.csv")
+    header, columns = read_csv(tmp_path / "a.csv")
+    assert header[0] == "sig_x"
+    assert columns[0] == [str(n) for n in range(7)]
+    table = dict(zip(header, columns, strict=True))
+    np.testing.assert_allclose([float(t) for t in table["stddev_mean"]], spectra.mean(0), rtol=1e-6)
+    assert table["stddev_num_frames"] == ["4"] * 7
+
+
+DTYPES = ["float16", "float32", "float64", "int64", "uint64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@given(data=st.data())
+def test_numbers_of_a_table_are_read_back(dtype, data, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / f"{dtype}.csv"
+    array = data.draw(arrays(dtype, st.integers(1, 9)))
+    write_csv(path, {"u": {"v": Variable(dims=("t",), values=array)}}, overwrite=True)
+    header, columns = read_csv(path)
+    assert header == ["t", "u_v"]
+    read = {"c": complex, "f": float}.get(array.dtype.kind, int)
+    np.testing.assert_array_equal(np.array([read(text) for text in columns[1]], dtype), array)
+
+
+REFUSED = [
+    (["--out", "a.csv"], "all results of a table have the same axes, but sum_intensity has ky, kx"),
+    (["--out", "a.csv", "--udf", "radialprofile"], "one or two axes, but radialprofile_intensity"),
+    (["--out", "a.csv", "--udf", "noop"], "there is no result to write"),
+    (["--out", "a.hspy", "--udf", "noop"], "there is no result to write"),
+    (["--out", "a.tif"], "holds one result, but there are 2: sum_intensity, sumsig_intensity"),
+    (["--out", "a.tif", "--udf", "radialfourier"], "values, and a pixel is a real number"),
+    (["--out", "a.tif", "--udf", "auto:mine.py:squares"], "three, and auto_result has 4"),
+    (["--out", "a.npz", "--out", "b.tif", "--udf", "noop"], "one result, but there are 0: none"),
+    (["--out", "a.hspy", "--udf", "auto:mine.py:nothing"], "auto_result is empty"),
+    (["--plot", "a.png", "--udf", "noop"], "no result can be drawn (there is no result)"),
+    (["--plot", "a.png", "--udf", "auto:mine.py:texts"], "(result: it contains <U3 values"),
+    (["--out", "a.zarr", "--udf", "auto:mine.py:texts"], "auto_result contains <U3 values"),
+    (["--out", "a.h5", "--udf", "auto:mine.py:times"], "auto_result contains datetime64[s]"),
+    (
+        ["--out", "a.npz", "--udf", "auto:mine.py:lists,ragged=true"],
+        "auto_result contains Python",
+    ),
+]
+FUNCTIONS = """
+import numpy as np
+def texts(frame):
+    return np.array("abc")
+def times(frame):
+    return np.array("2026-01-01", "M8[s]")
+def nothing(frame):
+    return np.zeros(0)
+def squares(frame):
+    return np.eye(2)
+def lists(frame):
+    return np.array([1, None], object)
+"""
+
+
+def no_computing(*args, **kwargs):
+    raise AssertionError("something was computed")
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED, ids=[" ".join(one) for one, _ in REFUSED])
+def test_results_that_do_not_fit(file, tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(FUNCTIONS)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with dask.config.set(scheduler=no_computing):
+        output = call("run", file, *options, code=2)
+    assert words in output
+    assert f"Invalid value for '{options[0]}'" in output
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_refusal_names_the_formats_that_fit(file, tmp_path):
+    output = call("run", file, "--udf", "radialfourier", "--out", tmp_path / "a.csv", code=2)
+    assert output.endswith("These formats can: .npz, .zarr, .h5, .hspy")
+    output = call("run", file, "--udf", "sumsig", "--udf", "noop", "--out", tmp_path / "a.csv")
+    assert "wrote" in output
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "words"),
+    [
+        ("--out", "a.pdf", "ends in '.pdf', but the suffix says what to write: .npz, .zarr,"),
+        ("--out", "a", "'a' has no suffix, but the suffix says what to write"),
+        ("--out", "a.hspi", ".csv; did you mean 'a.hspy'?"),
+        ("--out", "a.zarr.zip", "ends in '.zip'"),
+        ("--out", "s3://bucket/a.zarr", "is not a local path"),
+        ("--out", ".", "has no suffix"),
+        (
+            "--plot",
+            "a.jpg",
+            "but the suffix says what to write: .png, .pdf or .svg",
+        ),
+        ("--plot", "a", "has no suffix"),
+        ("--plot", "scan.npy", "ends in '.npy'"),
+        ("--plot", "a.pgn", "did you mean 'a.png'?"),
+    ],
+)
+def test_suffixes_that_say_nothing(option, name, words):
+    output = call("run", "there/is/no.npy", option, name, code=2)
+    assert words in output
+    assert f"Invalid value for '{option}'" in output
+
+
+@pytest.mark.parametrize("suffix", sorted(FORMATS))
+def test_an_output_is_replaced_only_if_asked(file, tmp_path, suffix):
+    out = tmp_path / f"a{suffix}"
+    command = ["run", file, "--udf", "sumsig", "--out", out]
+    call(*command)
+    assert "already exists: choose another name, or overwrite it (--overwrite)" in call(
+        *command, code=1
+    )
+    call(*command, "--overwrite")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"a{suffix}", "scan.h5"]
+
+
+@pytest.mark.parametrize("suffix", ["h5", "hspy"])
+def test_a_source_is_never_replaced(file, tmp_path, suffix):
+    link = tmp_path / f"link.{suffix}"
+    link.symlink_to(file)
+    before = file.read_bytes()
+    output = call("run", file, "--udf", "sumsig", "--out", link, "--overwrite", code=1)
+    assert "is the source of the data" in output
+    assert file.read_bytes() == before
+
+
+WRITERS = {
+    "h5": "h5py.Group.create_dataset",
+    "hspy": "rsciio.hspy.file_writer",
+    "tif": "tifffile.imwrite",
+    "csv": "csv.writer",
+}
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_write_that_fails_leaves_nothing(file, tmp_path, monkeypatch, suffix):
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    pytest.importorskip(WRITERS[suffix].partition(".")[0], reason="in the io extra")
+    monkeypatch.setattr(WRITERS[suffix], fail)
+    output = call("run", file, "--udf", "sumsig", "--out", tmp_path / f"a.{suffix}", code=1)
+    assert "No space left on device" in output
+    assert [path.name for path in tmp_path.iterdir()] == ["scan.h5"]
+
+
+PICTURES = {"png": b"\x89PNG", "pdf": b"%PDF-", "svg": b"<?xml"}
+
+
+@pytest.mark.parametrize("suffix", PICTURES)
+def test_pictures(file, tmp_path, suffix):
+    picture = tmp_path / f"a.{suffix}"
+    command = ["run", file, "--plot", picture]
+    call(*command)
+    assert picture.read_bytes().startswith(PICTURES[suffix])
+    assert "already exists" in call(*command, code=1)
+    call(*command, "--overwrite")
+    if suffix == "png":
+        assert matplotlib.image.imread(picture).ndim == 3
+    if suffix == "svg":
+        assert b"<svg" in picture.read_bytes()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("suffix", PICTURES)
+def test_pictures_during_a_run(file, tmp_path, suffix):
+    picture = tmp_path / f"a.{suffix}"
+    options = ["--chunks", "2,8,-1,-1", "--live", "--every", 0, "--scheduler", "synchronous"]
+    call("run", file, *options, "--plot", picture)
+    assert picture.read_bytes().startswith(PICTURES[suffix])

@@ -1,0 +1,107 @@
+"""The formats of result files by their suffixes, and what each of them can hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from udfdask.arrays.geometry.axes import Axis
+from udfdask.io.named_variables import Variable
+from udfdask.io.npz_file import write_npz
+from udfdask.io.write_csv import csv_obstacle, write_csv
+from udfdask.io.write_hdf5 import check_h5py, hdf5_obstacle, write_hdf5
+from udfdask.io.write_hspy import check_rosettasciio, hspy_obstacle, write_hspy
+from udfdask.io.write_tiff import check_tifffile, tiff_obstacle, write_tiff
+from udfdask.io.write_zarr import check_packages, write_zarr
+from udfdask.writing import CSV, HDF5, NPZ, TIFF, ZARR, Kind
+
+Variables = Mapping[str, Variable]
+"""Results by their names in a file."""
+
+
+def _no_package() -> None:
+    """Do nothing: the format needs no package."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFormat:
+    """A format of files or stores with results."""
+
+    kind: Kind
+    """The kind of file or folder."""
+    obstacle: Callable[[Variables], str]
+    """Returns why the format cannot hold some results, in words; empty if it can."""
+    write: Callable[..., Path]
+    """Writes results, with the arguments of `write_zarr`, all of them by name but the path."""
+    check_packages: Callable[[], Any] = _no_package
+    """Raises ImportError if a package is missing."""
+
+
+def _npz_obstacle(variables: Variables) -> str:
+    """Return why an .npz file cannot hold these results; empty if it can."""
+    for name, variable in variables.items():
+        if variable.values.dtype.hasobject:
+            return f"{name} contains Python objects"
+    return ""
+
+
+def _zarr_obstacle(variables: Variables) -> str:
+    """Return why a zarr store cannot hold these results; empty if it can."""
+    for name, variable in variables.items():
+        if variable.values.dtype.kind not in "biufcmM":
+            return f"{name} contains {variable.values.dtype} values, not numbers or times"
+    return ""
+
+
+def _write_npz(
+    path: str | os.PathLike[str],
+    results: Mapping[str, Mapping[str, Variable]],
+    *,
+    axes: Sequence[Axis] = (),
+    attrs: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+    sources: Sequence[str | os.PathLike[str]] = (),
+) -> Path:
+    """Write results to an .npz file, without axes and attributes."""
+    return write_npz(path, results, overwrite=overwrite, sources=sources)
+
+
+_NPZ = OutputFormat(kind=NPZ, obstacle=_npz_obstacle, write=_write_npz)
+_ZARR = OutputFormat(
+    kind=ZARR, obstacle=_zarr_obstacle, write=write_zarr, check_packages=check_packages
+)
+_HDF5 = OutputFormat(kind=HDF5, obstacle=hdf5_obstacle, write=write_hdf5, check_packages=check_h5py)
+_HSPY = OutputFormat(
+    kind=HDF5, obstacle=hspy_obstacle, write=write_hspy, check_packages=check_rosettasciio
+)
+_TIFF = OutputFormat(
+    kind=TIFF, obstacle=tiff_obstacle, write=write_tiff, check_packages=check_tifffile
+)
+_CSV = OutputFormat(kind=CSV, obstacle=csv_obstacle, write=write_csv)
+
+FORMATS: dict[str, OutputFormat] = {
+    ".npz": _NPZ,
+    ".zarr": _ZARR,
+    ".h5": _HDF5,
+    ".hspy": _HSPY,
+    ".tif": _TIFF,
+    ".csv": _CSV,
+}
+"""The formats by the suffixes that messages name."""
+
+SYNONYMS = {".hdf5": ".h5", ".tiff": ".tif"}
+"""Other suffixes of the same formats."""
+
+
+def output_format(path: Path) -> OutputFormat:
+    """Return the format of a file; its suffix must be a known one."""
+    suffix = path.suffix.lower()
+    return FORMATS[SYNONYMS.get(suffix, suffix)]
+
+
+def fitting_suffixes(variables: Variables) -> list[str]:
+    """Return the suffixes of the formats that can hold some results."""
+    return [suffix for suffix, each in FORMATS.items() if not each.obstacle(variables)]
