@@ -31,6 +31,7 @@ from udfdask.run.progressive.start import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.scheduling.unwrap import unwrap
+from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 
 
@@ -144,14 +145,15 @@ class UDFAccessor:
         np.float64(2.0)
         """
         check_names(self.run_udf, options)
-        results = run_on_signal(
-            self._signal,
-            udf,
-            read_roi(self._signal, roi, navigation_mask),
-            lazy_output=lazy_output,
-            show_progressbar=show_progressbar,
-            **options,
-        )
+        with own_lines_hidden:
+            results = run_on_signal(
+                self._signal,
+                udf,
+                read_roi(self._signal, roi, navigation_mask),
+                lazy_output=lazy_output,
+                show_progressbar=show_progressbar,
+                **options,
+            )
         labels = read_labels(self._signal)
         made = tuple(SignalResult(result, labels) for result in results)
         return made[0] if isinstance(udf, UDF) else made
@@ -166,6 +168,7 @@ class UDFAccessor:
         output_shape: tuple[int, ...] | None = None,
         output_dtype: Any = None,
         ragged: bool = False,
+        backends: str | Sequence[str] | None = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **kwargs: Any,
@@ -184,6 +187,8 @@ class UDFAccessor:
             As in `udfdask.map_frames`.
         ragged : bool
             Whether `func` may return a different shape for each frame: the result is ragged.
+        backends
+            As in `udfdask.map_frames`.
         lazy_output, show_progressbar
             As in `run_udf`.
         **kwargs
@@ -218,14 +223,16 @@ class UDFAccessor:
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
+            backends=backends,
         )
-        (result,) = run_on_signal(
-            self._signal,
-            udf,
-            read_roi(self._signal, roi, navigation_mask),
-            lazy_output=lazy_output,
-            show_progressbar=show_progressbar,
-        )
+        with own_lines_hidden:
+            (result,) = run_on_signal(
+                self._signal,
+                udf,
+                read_roi(self._signal, roi, navigation_mask),
+                lazy_output=lazy_output,
+                show_progressbar=show_progressbar,
+            )
         return make_mapped(result["result"], result.axes["result"], read_labels(self._signal))
 
     @forwards(IterOptions, run_udf, iterate_on_array)

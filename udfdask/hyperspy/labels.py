@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, default_axis_names
 
 AxisDict = dict[str, Any]
 """An axis as a dictionary of HyperSpy: uniform, functional, or one value per position."""
@@ -55,6 +55,24 @@ def read_labels(signal: Any) -> SignalLabels:
         signal=copy.deepcopy(signal_node),
         class_type=signal._signal_type,
     )
+
+
+def drawn_axes(labels: SignalLabels) -> tuple[Axis, ...]:
+    """Return the axes of a signal for plots, in the order of the array.
+
+    Positions without a unit, or that are not evenly spaced, are numbered.
+    """
+    given = (*labels.nav_axes, *labels.sig_axes)
+    names = default_axis_names(len(given), len(labels.sig_axes))
+    return tuple(_drawn_axis(axis, name) for axis, name in zip(given, names, strict=True))
+
+
+def _drawn_axis(axis: AxisDict, default_name: str) -> Axis:
+    """Return an axis for plots; `default_name` is for axes without a name."""
+    name, unit = str(axis["name"] or default_name), axis["units"]
+    if not unit or "scale" not in axis:
+        return Axis(name=name)
+    return Axis(name=name, unit=str(unit), scale=axis["scale"], offset=axis["offset"])
 
 
 def axis_size(axis: AxisDict) -> int:

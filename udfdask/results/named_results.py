@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from dask.base import DaskMethodsMixin
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.errors import UndeclaredBufferError
+from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.results.explanation import Explanation, LazyExplanation
 from udfdask.udf.buffers import BufferSpec
 
@@ -67,6 +67,16 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         # Mapping would compare lazy arrays, and these have no truth value
         return self is other
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        # without this, NumPy would make an array that holds one object
+        names = list(self)
+        if not names:
+            raise ArgumentTypeError(f"{self._info.udf_name} has no results to make an array of")
+        raise ArgumentTypeError(
+            f"the results of {self._info.udf_name} are arrays by name, not one array: write "
+            f"result[{names[0]!r}]" + (f", or another of {names}" if names[1:] else "")
+        )
 
     def _check_name(self, name: str) -> None:
         """Raise if the UDF has no result of this name."""
