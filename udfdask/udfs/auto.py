@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.convert import to_backend, to_host
 from udfdask.arrays.backends.table import backend_of, known_backends
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, DeviceError, UDFError
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
@@ -141,8 +142,16 @@ class AutoUDF(UDF):
         backends = known_backends(self.get_backends(), "backends")
         # the first one that needs no device, if there is one
         backend = min(backends, key=lambda one: one.device == "cuda")
-        with backend.dense.at_work(own_stream=False):
-            return self._called_with(self._frame_of_ones(backend))
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(backend.dense.at_work(own_stream=False))
+                frame = self._frame_of_ones(backend)
+            except DeviceError as error:
+                raise DeviceError(
+                    f"{error}. Or pass output_shape= and output_dtype=: without them, the plan "
+                    "calls the function with a frame of ones on the device"
+                ) from None
+            return self._called_with(frame)
 
     def _frame_of_ones(self, backend: Backend) -> Any:
         """Return a frame of ones as an array of a backend."""
