@@ -18,7 +18,7 @@ from udfdask.udfs import AutoUDF
 DATA = np.random.default_rng(3).integers(0, 200, (5, 6, 7, 8)).astype("float32")
 X = da.from_array(DATA, chunks=(2, 3, 7, 8))
 ROI = np.random.default_rng(4).random((5, 6)) > 0.4
-TO_NUMPY = ("numpy", "cupy")
+BOTH = ("numpy", "cupy")
 
 
 def on_host(value):
@@ -86,7 +86,7 @@ def test_a_function_for_both_gets_frames_as_they_are(cupy, native):
         return frame.sum()
 
     array = X if native == "numpy" else sent(cupy, X)
-    found = ud.map_frames(array, total, backends=TO_NUMPY, output_shape=(), output_dtype="float32")
+    found = ud.map_frames(array, total, backends=BOTH, output_shape=(), output_dtype="float32")
     np.testing.assert_allclose(on_host(found.compute()), DATA.sum(axis=(2, 3)), rtol=1e-6)
     assert kinds == {np.ndarray if native == "numpy" else cupy.ndarray}
 
