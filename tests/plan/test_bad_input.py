@@ -613,8 +613,7 @@ class ForgetsAsDataclass(Nav):
         (ForgetsEverything(), "add super().__init__() to it"),
         (
             ForgetsAsDataclass(1),
-            "write a method __post_init__(self) that calls super().__init__(level=self.level, "
-            "width=self.width)",
+            "__post_init__(self) that calls super().__init__(level=self.level, width=self.width)",
         ),
     ],
 )

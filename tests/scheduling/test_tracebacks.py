@@ -24,7 +24,7 @@ PACKAGE = Path(ud.__file__).parent
 CALLS = {
     "Result.compute": lambda result, **how: result.compute(**how),
     "udfdask.compute": lambda result, **how: ud.compute([result], **how),
-    "dask.compute": lambda result, **how: dask.compute(result, **how),
+    "dask.compute": dask.compute,
     "an array": lambda result, **how: result["mean"].compute(**how),
 }
 METHODS = ["preprocess", "process_frame", "postprocess", "merge", "get_results"]
@@ -63,7 +63,7 @@ def test_only_the_lines_of_the_user_are_shown(scheduler, call, method):
     assert [caller, check, last] == [method, "check", "raise_own_error"]
     assert not own_lines(error)
     if call in ("Result.compute", "udfdask.compute"):
-        assert between == ["<lambda>"]
+        assert between == ["<lambda>"]  # the one of this file
     (note,) = error.__notes__
     assert note.startswith(f"raised in Fails.{method} ")
 
@@ -153,7 +153,7 @@ def test_a_bug_of_udfdask_keeps_all_lines(monkeypatch):
 
 def test_an_error_of_loading_keeps_its_type_and_lines():
     lost = X.map_blocks(fail_to_load, meta=np.empty((0,) * 4))
-    with pytest.raises(FileNotFoundError, match="scan.raw") as caught:
+    with pytest.raises(FileNotFoundError, match=r"scan\.raw") as caught:
         ud.run_udf(lost, Fails("nothing")).compute(scheduler="synchronous")
     assert functions_of(caught.value)[-1] == "fail_to_load"
 

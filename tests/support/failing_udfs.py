@@ -9,7 +9,7 @@ class OwnError(Exception):
 
 def raise_own_error(method):
     try:
-        raise KeyError(method)
+        {}[method]
     except KeyError as error:
         raise OwnError(method) from error
 

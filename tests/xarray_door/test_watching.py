@@ -50,7 +50,9 @@ def test_generations_are_labelled_like_the_damage(array):
         if snapshot.n_merged == 1:
             iterator.update_parameters([{}])
     generations = snapshot.generations
-    xr.testing.assert_identical(generations.coords.to_dataset(), snapshot.damage.coords.to_dataset())
+    xr.testing.assert_identical(
+        generations.coords.to_dataset(), snapshot.damage.coords.to_dataset()
+    )
     assert int(generations[0, 0]) == 0
     assert int(generations.max()) == 1
     assert snapshot.parameters == (({},), ({},))

@@ -109,9 +109,7 @@ class SignalResult(NamedResults):
         assert isinstance(done, SignalResult)
         return done
 
-    def plot(
-        self, names: Any = None, *, log: bool | None = None, title: str | None = None
-    ) -> Any:
+    def plot(self, names: Any = None, *, log: bool | None = None, title: str | None = None) -> Any:
         """Draw results side by side, as `udfdask.Result.plot` does, over the axes of the signal.
 
         A lazy result is computed first, in one pass. Axes without a unit, and axes that are not

@@ -132,7 +132,7 @@ def test_a_wrong_shape_or_dtype_is_an_error(cupy):
     def count(frame):
         return frame.astype("int64").sum() if frame[0, 0] == 1 else frame.sum()
 
-    with pytest.raises(ud.UDFError, match="float32 for this frame, but int64.*output_dtype="):
+    with pytest.raises(ud.UDFError, match=r"float32 for this frame, but int64.*output_dtype="):
         ud.map_frames(X, count, backends="cupy").compute()
 
 
@@ -210,7 +210,9 @@ def test_sparse_frames(name):
         shapes.add(frame.shape)
         return frame.sum()
 
-    array = X.map_blocks(sparse.COO.from_numpy, meta=sparse.COO.from_numpy(np.empty((0,) * 4, "f4")))
+    array = X.map_blocks(
+        sparse.COO.from_numpy, meta=sparse.COO.from_numpy(np.empty((0,) * 4, "f4"))
+    )
     found = ud.map_frames(array, total, backends=name).compute(scheduler="synchronous")
     np.testing.assert_allclose(found, DATA.sum(axis=(2, 3)), rtol=1e-6)
     assert shapes == {(1, 56) if "matrix" in name else (7, 8)}

@@ -20,7 +20,6 @@ from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places
 
-
 Parameters = tuple[dict[str, Any], ...]
 """The parameters of each UDF by name, with all values of aux data."""
 
