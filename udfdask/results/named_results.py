@@ -68,14 +68,27 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         # Mapping would compare lazy arrays, and these have no truth value
         return self is other
 
+    # without these three, NumPy would make an array that holds one object, and Python's message
+    # would not say what to write
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        # without this, NumPy would make an array that holds one object
-        names = list(self)
+        raise self._no_array()
+
+    def __float__(self) -> NoReturn:
+        raise self._no_array()
+
+    def __int__(self) -> NoReturn:
+        raise self._no_array()
+
+    def _no_array(self) -> ArgumentTypeError:
+        """Return the error for a use as one array or as a number."""
+        names, udf = list(self), self._info.udf_name
         if not names:
-            raise ArgumentTypeError(f"{self._info.udf_name} has no results to make an array of")
-        raise ArgumentTypeError(
-            f"the results of {self._info.udf_name} are arrays by name, not one array: write "
-            f"result[{names[0]!r}]" + (f", or another of {names}" if names[1:] else "")
+            return ArgumentTypeError(f"{udf} has no results that could be an array")
+        others = f", or another of {names}" if names[1:] else ""
+        return ArgumentTypeError(
+            f"the results of {udf} are arrays by name, not one array: write "
+            f"result[{names[0]!r}]{others}"
         )
 
     def _check_name(self, name: str) -> None:
