@@ -219,8 +219,8 @@ def test_a_result_as_an_attribute():
     for result in (lazy, lazy.compute(scheduler="synchronous"), pickle.loads(pickle.dumps(lazy))):
         with pytest.raises(AttributeError, match=r"write result\['intensity'\] instead of"):
             _ = result.intensity
-        with pytest.raises(AttributeError, match=r"'Result' object has no attribute 'sum'$"):
-            _ = result.sum
+        with pytest.raises(AttributeError, match=r"'Result' object has no attribute 'total'$"):
+            _ = result.total
 
 
 def test_a_method_of_an_array_on_a_dataset(tmp_path):

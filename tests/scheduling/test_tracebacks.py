@@ -97,7 +97,7 @@ def test_of_a_function_and_of_other_ways_to_compute(tmp_path):
         lambda: ud.compute(mapped),
         lambda: ud.compute(total, journal=tmp_path / "journal"),
         lambda: total.to_zarr(tmp_path / "total.zarr"),
-        total.plot,
+        ud.run_udf(X, Fails("process_frame", size=9)).plot,
         total.persist,
     ):
         with pytest.raises(OwnError) as caught:

@@ -17,13 +17,14 @@ def raise_own_error(method):
 class Fails(ud.UDF):
     """Raises in the method of this name."""
 
-    def __init__(self, method):
-        super().__init__(method=method)
+    def __init__(self, method, size=()):
+        super().__init__(method=method, size=size)
 
     def get_result_buffers(self):
+        size = self.params.size
         return {
-            "total": self.buffer("single", dtype="float64"),
-            "mean": self.buffer("single", dtype="float64", use="result_only"),
+            "total": self.buffer("single", extra_shape=size, dtype="float64"),
+            "mean": self.buffer("single", extra_shape=size, dtype="float64", use="result_only"),
         }
 
     def check(self, method):

@@ -55,7 +55,7 @@ def test_generations_are_labelled_like_the_damage(array):
     )
     assert int(generations[0, 0]) == 0
     assert int(generations.max()) == 1
-    assert snapshot.parameters == (({},), ({},))
+    assert snapshot.parameters == (({"dtype": None},), ({"dtype": None},))
 
 
 def test_datasets_are_made_once_and_can_be_sliced(array):

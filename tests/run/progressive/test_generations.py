@@ -32,7 +32,7 @@ def test_every_snapshot_says_what_its_values_were_made_with(options):
         np.testing.assert_array_equal(factors(snapshot, 1), snapshot.buffers[1]["factor"])
         np.testing.assert_array_equal(snapshot.generations >= 0, snapshot.damage)
     assert [of_udfs[1]["factor"] for of_udfs in snapshot.parameters] == [1, 11, 21, 31]
-    assert snapshot.parameters[2][0] == {}
+    assert snapshot.parameters[2][0] == {"dtype": None}
     assert set(snapshot.generations.ravel()) >= {0, 1, 2}
 
 
