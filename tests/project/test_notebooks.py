@@ -123,7 +123,7 @@ sys.modules["ipywidgets"] = None  # as if it were not installed
 import udfdask as ud
 from udfdask.demo import make_recording
 from udfdask.udfs import SumUDF
-scan = make_recording(nav_shape=(4, 6), sig_shape=(8, 8))
+scan = make_recording(nav_shape=(4, 6), sig_shape=(32, 32))
 for _ in range(2):
     ud.run_udf(scan, SumUDF()).compute(progress=True)
 """
@@ -140,5 +140,7 @@ def test_a_kernel_without_ipywidgets_shows_a_line_of_text(tmp_path):
     assert run.returncode == 0, run.stderr
     (done,) = json.loads((tmp_path / "done.ipynb").read_text())["cells"]
     shown = texts(done["outputs"])
-    assert shown.count("24.0/24.0") == 2
+    bars = [line.split("\r")[-1] for line in shown.strip().split("\n")]
+    assert len(bars) == 2
+    assert all("24.0/24.0" in bar for bar in bars)
     assert "Warning" not in shown
