@@ -57,6 +57,11 @@ def fail_on_data(frame):
     return frame.sum()
 
 
+def fail_on_ones(frame):
+    """A function for `map_frames` that does not take the frame of ones of the plan."""
+    raise_own_error("function")
+
+
 def return_another_shape(frame):
     """A function for `map_frames` that returns what it should not."""
     return frame if frame[0, 0] != 1 else frame.sum()
