@@ -162,3 +162,8 @@ def worker_threads_setting(number: int) -> str:
     if _get("worker-threads") is not None:  # it has priority over num_workers
         return repr({"udfdask.worker-threads": number})
     return f"num_workers={number}"
+
+
+def hidden_paths() -> tuple[str, ...]:
+    """Return patterns of the files that dask leaves out of tracebacks; none to show all lines."""
+    return tuple(dask.config.get("admin.traceback.shorten", default=None) or ())

@@ -46,6 +46,9 @@ class ArrayAccessor:
     def __init__(self, array: da.Array) -> None:
         self._array = array
 
+    def __repr__(self) -> str:
+        return f"<ArrayAccessor of {self._array!r}>"
+
     @overload
     def run_udf(
         self, udf: UDF, *, sig_dims: int = ..., roi: Any = ..., **options: Unpack[RunOptions]
@@ -156,13 +159,14 @@ class ArrayAccessor:
         output_shape: tuple[int, ...] | None = None,
         output_dtype: Any = None,
         ragged: bool = False,
+        backends: str | Sequence[str] | None = None,
         **kwargs: Any,
     ) -> da.Array:
         """Call a function with every frame, lazily.
 
         Parameters
         ----------
-        func, sig_dims, roi, output_shape, output_dtype, ragged, **kwargs
+        func, sig_dims, roi, output_shape, output_dtype, ragged, backends, **kwargs
             As in `udfdask.map_frames`.
 
         Returns
@@ -186,6 +190,7 @@ class ArrayAccessor:
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
+            backends=backends,
             **kwargs,
         )
 

@@ -185,3 +185,8 @@ def test_mistakes_are_told_as_by_the_functions():
         x.udf.run_udf(SumUDF(), sig_dims=4)
     with pytest.raises(TypeError, match="no argument 'roy'"):
         x.udf.run_udf_iter(SumUDF(), roy=None)
+
+
+def test_the_accessor_says_what_it_belongs_to(array, folder):
+    with raise_if_dask_computes():
+        assert repr(array.udf) == f"<ArrayAccessor of {array!r}>"

@@ -398,3 +398,47 @@ def test_a_signal_type_that_is_not_installed_is_kept_without_complaints(data, ca
     assert total["intensity"].metadata.Signal.signal_type == "unheard of"
     assert image["intensity"].metadata.Signal.signal_type == ""
     assert not caplog.records
+
+
+class TestPlot:
+    @pytest.fixture(autouse=True)
+    def matplotlib(self):
+        pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
+
+    @pytest.fixture
+    def scan(self):
+        values = np.random.default_rng(5).integers(0, 9, size=(4, 3, 2, 5)).astype("float64")
+        signal = hs.signals.Signal2D(da.from_array(values, chunks=(1, 3, 2, 5))).as_lazy()
+        for number, (name, unit) in enumerate([("x", "nm"), ("y", "um"), ("kx", "mrad")]):
+            axis = signal.axes_manager[number]
+            axis.name, axis.units, axis.scale, axis.offset = name, unit, 0.5 + number, 7
+        return signal
+
+    @pytest.mark.parametrize("lazy", [True, False])
+    def test_axes_are_those_of_the_signal(self, scan, lazy):
+        total, sums = scan.udf.run_udf([SumUDF(), SumSigUDF()], lazy_output=lazy, **quiet)
+        (image,) = [axes for axes in sums.plot().axes if axes.images]
+        assert (image.get_xlabel(), image.get_ylabel()) == ("x (nm)", "y (um)")
+        # pixels of 0.5 nm whose first has its center at 7 nm, and of 1.5 um
+        np.testing.assert_allclose(image.images[0].get_extent(), [6.75, 8.25, 12.25, 6.25])
+        drawn = np.ma.filled(image.images[0].get_array(), np.nan)
+        np.testing.assert_allclose(drawn, data_of(scan).sum(axis=(2, 3)))
+        (pattern,) = [axes for axes in total.plot(log=False, title="T").axes if axes.images]
+        # an axis without a unit shows the numbers of pixels, whatever its scale
+        assert (pattern.get_xlabel(), pattern.get_ylabel()) == ("kx (mrad)", "sig_y (pixels)")
+        np.testing.assert_allclose(pattern.images[0].get_extent(), [5.75, 18.25, 1.5, -0.5])
+
+    def test_an_axis_that_is_not_uniform_has_pixel_numbers(self):
+        energies = {"axis": [1.0, 2.0, 4.0], "units": "eV", "name": "E"}
+        axes = [{"size": 2, "name": "x", "units": "nm"}, energies]
+        signal = hs.signals.Signal1D(np.ones((2, 3)), axes=axes)
+        figure = signal.udf.run_udf(SumUDF(), **quiet).plot()
+        assert figure.axes[0].get_xlabel() == "E (pixels)"
+
+    def test_as_a_result_does(self, scan):
+        results = scan.udf.run_udf(EveryKindUDF(), lazy_output=True)
+        with raise_if_dask_computes(), pytest.raises(ud.ArgumentValueError, match="'nothing'"):
+            results.plot("nothing")
+        one = results.plot(("image", np.sqrt), title="roots")
+        assert one.get_suptitle() == "roots"
+        assert one.axes[0].get_title("left") == "sqrt(image)"

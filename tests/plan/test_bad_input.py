@@ -1,5 +1,6 @@
 """A user's mistake is a clear error before anything runs: expected what, came what, do what."""
 
+import dataclasses
 import re
 
 import dask
@@ -583,13 +584,63 @@ def test_params_before_init():
         Early()
 
 
-def test_init_without_super(x):
-    class Forgets(Nav):
-        def __init__(self):
-            self.a = 1
+class Forgets(Nav):
+    def __init__(self, level, *more, width=3, **rest):
+        self.level = level
 
-    with pytest.raises(ud.NotAvailableError, match=r"after super\(\).__init__"):
-        ud.run_udf(x, Forgets())
+
+class InheritsForgets(Forgets):
+    pass
+
+
+class ForgetsEverything(Nav):
+    def __init__(self):
+        pass
+
+
+@dataclasses.dataclass
+class ForgetsAsDataclass(Nav):
+    level: int
+    width: int = 3
+
+
+@pytest.mark.parametrize(
+    ("udf", "message"),
+    [
+        (Forgets(1), "Forgets cannot run, because Forgets.__init__ does not call super().__init__"),
+        (Forgets(1), "add super().__init__(level=level, width=width, **rest) to it"),
+        (InheritsForgets(1), "InheritsForgets cannot run, because Forgets.__init__ does not call"),
+        (ForgetsEverything(), "add super().__init__() to it"),
+        (
+            ForgetsAsDataclass(1),
+            "__post_init__(self) that calls super().__init__(level=self.level, width=self.width)",
+        ),
+    ],
+)
+def test_init_without_super(x, udf, message):
+    for use in (ud.run_udf, ud.explain, ud.run_udf_iter):
+        with pytest.raises(ud.NotAvailableError, match=re.escape(message)):
+            use(x, udf)
+    if not dataclasses.is_dataclass(udf):
+        assert repr(udf) == f"{type(udf).__name__}()"
+
+
+def test_the_remedies_for_init_without_super_work(zeros):
+    class Remembers(Nav):
+        def __init__(self, level, *more, width=3, **rest):
+            super().__init__(level=level, width=width, **rest)
+
+    @dataclasses.dataclass
+    class RemembersAsDataclass(Nav):
+        level: int
+        width: int = 3
+
+        def __post_init__(self):
+            super().__init__(level=self.level, width=self.width)
+
+    for udf in (Remembers(1, a=2), RemembersAsDataclass(1)):
+        assert udf.params.level == 1
+        assert not ud.run_udf(zeros, udf).compute()["v"].any()
 
 
 @pytest.mark.point(19)

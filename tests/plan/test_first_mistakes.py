@@ -12,7 +12,8 @@ import pytest
 
 import udfdask as ud
 from udfdask.io import open_file
-from udfdask.udfs import ApplyMasksUDF, SumUDF
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, NoOpUDF, SumUDF
 
 DATA = np.arange(2 * 3 * 4 * 5, dtype="uint16").reshape(2, 3, 4, 5)
 LAZY = da.from_array(DATA, chunks=(1, 3, 4, 5))
@@ -218,8 +219,8 @@ def test_a_result_as_an_attribute():
     for result in (lazy, lazy.compute(scheduler="synchronous"), pickle.loads(pickle.dumps(lazy))):
         with pytest.raises(AttributeError, match=r"write result\['intensity'\] instead of"):
             _ = result.intensity
-        with pytest.raises(AttributeError, match=r"'Result' object has no attribute 'sum'$"):
-            _ = result.sum
+        with pytest.raises(AttributeError, match=r"'Result' object has no attribute 'total'$"):
+            _ = result.total
 
 
 def test_a_method_of_an_array_on_a_dataset(tmp_path):
@@ -245,3 +246,83 @@ def test_one_mask_where_several_are_expected(shape):
     masks = ApplyMasksUDF(mask_factories=lambda: np.ones(shape))
     with pytest.raises(ud.ArgumentValueError, match=r"write mask_factories=\[lambda: mask\]"):
         ud.run_udf(LAZY, masks).compute(scheduler="synchronous")
+
+
+class TestResultsAreNoArrays:
+    """A `Result` is a mapping: NumPy would make an array that holds one object."""
+
+    @pytest.fixture
+    def results(self):
+        return ud.run_udf(LAZY, [SumUDF(), CoMUDF(), NoOpUDF()])
+
+    @pytest.mark.parametrize(
+        "use",
+        [
+            np.asarray,
+            np.array,
+            np.sum,
+            np.sqrt,
+            float,
+            int,
+            da.asarray,
+            lambda result: np.asarray([result]),
+            lambda result: np.ones((4, 5)) + result,
+        ],
+    )
+    def test_numpy_says_what_to_write(self, results, use):
+        total, center, nothing = results
+        with raise_if_dask_computes():
+            with pytest.raises(ud.ArgumentTypeError, match=r"SumUDF .*result\['intensity'\]$"):
+                use(total)
+            with pytest.raises(ud.ArgumentTypeError, match=r"CoMUDF .*\['\w+'\], or another of"):
+                use(center)
+            with pytest.raises(ud.ArgumentTypeError, match=r"NoOpUDF has no results"):
+                use(nothing)
+        with pytest.raises(TypeError, match=r"result\['intensity'\]"):
+            use(total.compute())
+
+    def test_signals_say_the_same(self):
+        hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+        import udfdask.hyperspy  # noqa: F401
+
+        found = hs.signals.Signal2D(DATA).udf.run_udf(SumUDF(), show_progressbar=False)
+        with pytest.raises(ud.ArgumentTypeError, match=r"result\['intensity'\]"):
+            np.asarray(found)
+
+    def test_dask_still_takes_them(self, results):
+        """Lists, arrays of objects and dictionaries may hold results."""
+        total, *_ = results
+        box = np.empty(1, dtype=object)
+        box[0] = total
+        assert box[0] is total
+        (done,) = dask.compute({"a": [total]}, scheduler="synchronous")
+        np.testing.assert_array_equal(done["a"][0]["intensity"], DATA.sum(axis=(0, 1)))
+
+    @pytest.mark.parametrize("use", [lambda r: r + 1, lambda r: 2 * r, lambda r: r > 1])
+    def test_python_refuses_arithmetic(self, results, use):
+        with pytest.raises(TypeError, match="Result"):
+            use(results[0])
+
+    @pytest.mark.parametrize("name", ["sum", "shape", "dtype", "T", "max"])
+    def test_attributes_of_arrays(self, results, name):
+        with pytest.raises(AttributeError, match=rf"result\['intensity'\]\.{name}"):
+            getattr(results[0], name)
+
+
+@pytest.mark.parametrize("call", [ud.compute, ud.persist])
+@pytest.mark.parametrize(
+    "given",
+    [
+        (SumUDF(),),
+        (SumUDF,),
+        ([SumUDF()],),
+        ({"sum": SumUDF()},),
+        (ud.run_udf(LAZY, SumUDF()), SumUDF()),
+    ],
+)
+def test_a_udf_is_no_result(call, given):
+    with (
+        raise_if_dask_computes(),
+        pytest.raises(ud.ArgumentTypeError, match=r"the UDF SumUDF.*run_udf\(array, SumUDF\(...\)"),
+    ):
+        call(*given)

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "udfdask"
 # before it; the lines only group them for reading.
 ROOMS = """
 errors types
-once_per_process config
+once_per_process config tracebacks
 tokens writing
 arrays
 kernels plotting cluster

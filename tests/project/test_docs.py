@@ -1,8 +1,11 @@
 """The examples in the documentation pages run and print what they say; files they name exist."""
 
+import ast
 import doctest
+import importlib.util
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,3 +59,35 @@ def test_source_files_that_are_named_exist(page):
     named = re.findall(r"`(?:python )?([\w/]+/[\w/]*(?:\.py|/))[ `]", page.read_text("utf-8"))
     missing = [n for n in named if not (ROOT / n).exists() and not (ROOT / "udfdask" / n).exists()]
     assert not missing
+
+
+def requirements(extras):
+    """The names of the packages that udfdask with some extras installs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    optional = project["optional-dependencies"]
+    names, todo = set(), [*project["dependencies"], *(one for e in extras for one in optional[e])]
+    while todo:
+        name, _, more = re.match(r"([\w.-]+)(\[(.*?)\])?", todo.pop()).groups()
+        names.add(name.lower())
+        if name == "udfdask":
+            todo += [one for extra in more.split(",") for one in optional[extra]]
+    return names
+
+
+def test_the_docs_extra_has_what_documented_modules_import():
+    """Otherwise a build in a fresh environment warns that it cannot import them."""
+    installed = requirements(["docs"])
+    reference = (DOCS / "api.md").read_text("utf-8")
+    documented = set(re.findall(r"(?:current|auto)module:: (\S+)", reference))
+    assert "udfdask.testing.strategies" in documented
+    for name in documented:
+        file = Path(importlib.util.find_spec(name).origin)
+        for node in ast.parse(file.read_text("utf-8")).body:
+            imported = []
+            if isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                imported = [node.module]
+            for package in {one.partition(".")[0] for one in imported}:
+                known = {"udfdask", *sys.stdlib_module_names, *installed}
+                assert package.lower() in known, f"{name} imports {package}"

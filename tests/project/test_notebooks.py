@@ -40,6 +40,17 @@ def test_code_cells_run_in_order(path, capsys):
     assert all(not cell.get("outputs") for cell in cells)
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_format_is_valid(path):
+    """Each cell has an id: Jupyter warns about cells without one, and will refuse them."""
+    nbformat = pytest.importorskip("nbformat", reason="nbclient brings it")
+    notebook = json.loads(path.read_text())
+    nbformat.validate(notebook)
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) >= (4, 5)
+    ids = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(ids)) == len(ids)
+
+
 def test_first_steps_are_right():
     cells = json.loads((FOLDER / "first_steps.ipynb").read_text())["cells"]
     names: dict[str, object] = {}
@@ -104,3 +115,32 @@ class TestInAKernel:
     def test_a_figure_is_the_value_of_its_cell(self, watched):
         (picture,) = pictures(watched[5])
         assert picture[..., :3].std() > 0.1
+
+
+WITHOUT_WIDGETS = """
+import sys
+sys.modules["ipywidgets"] = None  # as if it were not installed
+import udfdask as ud
+from udfdask.demo import make_recording
+from udfdask.udfs import SumUDF
+scan = make_recording(nav_shape=(4, 6), sig_shape=(32, 32))
+for _ in range(2):
+    ud.run_udf(scan, SumUDF()).compute(progress=True)
+"""
+
+
+def test_a_kernel_without_ipywidgets_shows_a_line_of_text(tmp_path):
+    nbformat = pytest.importorskip("nbformat", reason="nbclient brings it")
+    pytest.importorskip("nbclient", reason="nbclient is in the test extra")
+    pytest.importorskip("ipykernel", reason="ipykernel is in the test extra")
+    cell = nbformat.v4.new_code_cell(WITHOUT_WIDGETS)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "bar.ipynb")
+    command = [sys.executable, "-c", EXECUTE, tmp_path / "bar.ipynb", tmp_path / "done.ipynb"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    (done,) = json.loads((tmp_path / "done.ipynb").read_text())["cells"]
+    shown = texts(done["outputs"])
+    bars = [line.split("\r")[-1] for line in shown.strip().split("\n")]
+    assert len(bars) == 2
+    assert all("24.0/24.0" in bar for bar in bars)
+    assert "Warning" not in shown

@@ -44,6 +44,20 @@ def test_each_snapshot_is_labelled_like_the_plain_one(array):
     assert seen == labelled.n_chunks == 4
 
 
+def test_generations_are_labelled_like_the_damage(array):
+    iterator = array.udf.run_udf_iter(SumUDF(), SIG, scheduler="synchronous")
+    for snapshot in iterator:
+        if snapshot.n_merged == 1:
+            iterator.update_parameters([{}])
+    generations = snapshot.generations
+    xr.testing.assert_identical(
+        generations.coords.to_dataset(), snapshot.damage.coords.to_dataset()
+    )
+    assert int(generations[0, 0]) == 0
+    assert int(generations.max()) == 1
+    assert snapshot.parameters == (({"dtype": None},), ({"dtype": None},))
+
+
 def test_datasets_are_made_once_and_can_be_sliced(array):
     first = next(array.udf.run_udf_iter([SumUDF(), SumSigUDF()], SIG))
     assert first.buffers[0] is first.buffers[0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from udfdask.chunk.device_context import merge_device
 from udfdask.chunk.frames.source import signal_windows
-from udfdask.chunk.partial_result import Partial, Partials
+from udfdask.chunk.partial_result import Partial, Partials, common_generation
 from udfdask.plan.recipe import Recipe
 
 
@@ -44,7 +44,8 @@ def _join(
                 add_exactly(joined, part.arrays[name])
         arrays[name] = joined
     looked_beyond = any(part.looked_beyond for part in ours)
-    return Partial(arrays, chunk, chunk + 1, ours[0].aux, looked_beyond)
+    generation = common_generation(ours)
+    return Partial(arrays, chunk, chunk + 1, ours[0].aux, looked_beyond, generation)
 
 
 def join_groups(groups: Sequence[Partials]) -> Partials:

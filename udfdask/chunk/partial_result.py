@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from udfdask.types import AnyArray
@@ -24,11 +25,23 @@ class Partial:
     """The same rows of aux data, if a merge or `get_results` may need them."""
     looked_beyond: bool = False
     """Whether the UDF used `meta.roi` or other things that depend on the ROI outside its chunk."""
+    generation: int = 0
+    """`Recipe.generation` of the parameters of a chunk, or `MIXED`; 0 after merges."""
 
     @property
     def nbytes(self) -> int:
         """Size of the arrays in bytes; objects count as pointers."""
         return sum(int(a.nbytes) for a in (*self.arrays.values(), *self.aux.values()))
+
+
+MIXED = -2
+"""Generation of a chunk whose tasks did not all have the same parameters."""
+
+
+def common_generation(partials: Iterable[Partial]) -> int:
+    """Return the generation of partial results over one chunk; `MIXED` if they have several."""
+    generations = {partial.generation for partial in partials}
+    return generations.pop() if len(generations) == 1 else MIXED
 
 
 Partials = tuple[Partial | None, ...]

@@ -19,6 +19,7 @@ from udfdask.chunk.thread_limits import limiter
 from udfdask.errors import NotAvailableError, UDFError
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.recipe import Recipe
+from udfdask.tracebacks import ORIGINS
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import UnavailableAux
 from udfdask.udf.buffers import Results
@@ -188,7 +189,7 @@ class Instance:
         If it cannot be pickled and sent to another process, raise a UDFError with its name and
         traceback instead.
         """
-        note = f"raised in {self.declared.name}.{method} {self._location()}"
+        note = f"{ORIGINS[0]}{self.declared.name}.{method} {self._location()}"
         error.add_note(note)
         try:
             cloudpickle.loads(cloudpickle.dumps(error))

@@ -15,6 +15,7 @@ from udfdask.graph.dask_internals.tasks import OutputTask, Task, TaskRef
 from udfdask.graph.task_keys import BlockKeys, Key
 from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import Recipe
+from udfdask.tracebacks import hides_own_lines
 
 if TYPE_CHECKING:
     from udfdask.records.recording import ChunkRecords
@@ -123,6 +124,7 @@ def optional_arguments(aux: Any, group: Group | None) -> tuple[Any, ...]:
     return () if aux is None else (aux,)
 
 
+@hides_own_lines
 def _run_block(
     recipe: Recipe,
     block: Any,
@@ -152,6 +154,7 @@ def _run_block(
     return run(group) if records is None else records.run(recipe, chunk, group, run)
 
 
+@hides_own_lines
 def run_blocks(
     recipe: Recipe,
     chunk: int,

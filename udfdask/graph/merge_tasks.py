@@ -17,6 +17,7 @@ from udfdask.merge.merge import merge_partials
 from udfdask.merge.result_blocks import holder_of
 from udfdask.plan.merge_tree import Merge, MergeTree
 from udfdask.plan.recipe import Recipe
+from udfdask.tracebacks import hides_own_lines
 
 MAX_OTHER_BYTES = 64 << 10
 """If a chunk task returns more bytes for other UDFs than this, merges read from a task between."""
@@ -142,12 +143,14 @@ def _pick(number: int, partials: Partials) -> Partial | None:
     return partials[number]
 
 
+@hides_own_lines
 def _merge(recipe: Recipe, number: int, checked: bool, *sources: Any) -> Partial:
     """Carry out one merge of a tree."""
     partials: list[Any] = [holder_of(source, number) for source in sources]
     return merge_partials(recipe.now, number, partials, checked)
 
 
+@hides_own_lines
 def _finalize(
     recipe: Recipe, number: int, chunk: int | None, rows: list[Any], reduced: Any
 ) -> Finalized:

@@ -28,6 +28,7 @@ from udfdask.plan.recipe import Recipe
 from udfdask.records.folder import RecordFolder
 from udfdask.records.lookup import Lookup, Node
 from udfdask.records.recording import ChunkRecords, MergeRecords, load
+from udfdask.tracebacks import hides_own_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,6 +270,7 @@ def _join(recipe: Recipe, chunk: int, parts: list[Partials], records: ChunkRecor
     return records.run(recipe.now, chunk, None, lambda _: join_parts(recipe, chunk, parts))
 
 
+@hides_own_lines
 def _merge(
     records: MergeRecords, recipe: Recipe, number: int, checked: bool, *sources: Any
 ) -> Partial:

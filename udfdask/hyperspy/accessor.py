@@ -35,6 +35,7 @@ from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.run.virtual_image import IMAGE, DetectorOptions, make_detector
 from udfdask.scheduling.unwrap import unwrap
+from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 
@@ -155,14 +156,15 @@ class UDFAccessor:
         np.float64(2.0)
         """
         check_names(self.run_udf, options)
-        results = run_on_signal(
-            self._signal,
-            udf,
-            read_roi(self._signal, roi, navigation_mask),
-            lazy_output=lazy_output,
-            show_progressbar=show_progressbar,
-            **options,
-        )
+        with own_lines_hidden:
+            results = run_on_signal(
+                self._signal,
+                udf,
+                read_roi(self._signal, roi, navigation_mask),
+                lazy_output=lazy_output,
+                show_progressbar=show_progressbar,
+                **options,
+            )
         labels = read_labels(self._signal)
         return in_form_of(udf, tuple(SignalResult(result, labels) for result in results))
 
@@ -176,6 +178,7 @@ class UDFAccessor:
         output_shape: tuple[int, ...] | None = None,
         output_dtype: Any = None,
         ragged: bool = False,
+        backends: str | Sequence[str] | None = None,
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **kwargs: Any,
@@ -194,6 +197,8 @@ class UDFAccessor:
             As in `udfdask.map_frames`.
         ragged : bool
             Whether `func` may return a different shape for each frame: the result is ragged.
+        backends
+            As in `udfdask.map_frames`.
         lazy_output, show_progressbar
             As in `run_udf`.
         **kwargs
@@ -228,14 +233,16 @@ class UDFAccessor:
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
+            backends=backends,
         )
-        (result,) = run_on_signal(
-            self._signal,
-            udf,
-            read_roi(self._signal, roi, navigation_mask),
-            lazy_output=lazy_output,
-            show_progressbar=show_progressbar,
-        )
+        with own_lines_hidden:
+            (result,) = run_on_signal(
+                self._signal,
+                udf,
+                read_roi(self._signal, roi, navigation_mask),
+                lazy_output=lazy_output,
+                show_progressbar=show_progressbar,
+            )
         return make_mapped(result["result"], result.extra_axes["result"], read_labels(self._signal))
 
     @forwards(DetectorOptions, VirtualDetectorUDF, run_udf, run_on_array)

@@ -14,6 +14,7 @@ from udfdask.results.named_results import NamedResults
 from udfdask.results.result import Result
 from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.unwrap import unwrap
+from udfdask.tracebacks import own_lines_hidden
 
 
 class SignalResult(NamedResults):
@@ -102,9 +103,52 @@ class SignalResult(NamedResults):
         <BaseSignal, title: intensity, dimensions: (3, 2|)>
         """
         progress = wants_progressbar(show_progressbar)
-        (done,) = compute_with_progress(self, progress=progress, **kwargs)
+        with own_lines_hidden:
+            (done,) = compute_with_progress(self, progress=progress, **kwargs)
         assert isinstance(done, SignalResult)
         return done
+
+    def plot(self, names: Any = None, *, log: bool | None = None, title: str | None = None) -> Any:
+        """Draw results side by side, as `udfdask.Result.plot` does, over the axes of the signal.
+
+        A lazy result is computed first, in one pass. To draw one result with HyperSpy, call ``result[name].plot()``.
+
+        Parameters
+        ----------
+        names : str, tuple or list, optional
+            The results to draw: a name; a pair ``(name, function)``, where the function takes an
+            array in data set shape with NaN at positions that are not valid; or a list of names and
+            pairs. By default all results that are images or lines.
+        log : bool, optional
+            Logarithmic scale for all results, where zero and negative values are dark, or for none.
+            By default for images of kind sig.
+        title : str, optional
+            Title of the figure; by default the name of the UDF.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            With an interactive matplotlib backend, `matplotlib.pyplot.show` shows it. A notebook
+            shows it as the value of a cell.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If the name of a result is unknown, or no result can be drawn. Nothing is computed then.
+        ImportError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+        >>> from udfdask.udfs import SumUDF
+        >>> s = hs.signals.Signal2D(np.ones((2, 3, 4, 5))).as_lazy()
+        >>> s.axes_manager[2].name, s.axes_manager[2].units = "kx", "1/nm"
+        >>> s.udf.run_udf(SumUDF()).plot().axes[0].get_xlabel()
+        'kx (1/nm)'
+        """
+        with own_lines_hidden:
+            return self._result.plot(names, log=log, title=title)
 
     def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
         """Return a result, or its mask, as a signal; always the same object."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import missing_package
 from udfdask.io.named_variables import Variable, variables_by_name

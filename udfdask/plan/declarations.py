@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.backends.backend import Backend
-from udfdask.arrays.backends.table import BACKENDS, backend_named
+from udfdask.arrays.backends.table import known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
@@ -338,22 +338,6 @@ def allowed_backends(udf: UDF, restricted: Sequence[Backend] | None) -> tuple[Ba
             "backends=, or add one of the run's to get_backends()"
         )
     return allowed
-
-
-def known_backends(given: Any, who: str) -> tuple[Backend, ...]:
-    """Return the array backends of these names, each once; `who` says where they come from."""
-    given = (given,) if isinstance(given, str) else given
-    if not isinstance(given, (tuple, list, set, frozenset)):
-        raise ArgumentTypeError(
-            f"{who}: the name of an array backend, or a tuple of several, is needed"
-        )
-    names = sorted(backend.name for backend in BACKENDS)
-    unknown = [name for name in given if name not in names]
-    if unknown or not given:
-        raise ArgumentValueError(f"{who}: {unknown} is no array backend; choose among {names}")
-    # a set has no order of preference
-    ordered = sorted(given) if isinstance(given, (set, frozenset)) else given
-    return tuple(map(backend_named, dict.fromkeys(ordered)))
 
 
 def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:

@@ -15,7 +15,7 @@ import numpy as np
 from dask.array.core import Array as GraphArray
 
 from udfdask import config
-from udfdask.arrays.backends.table import backend_of
+from udfdask.arrays.backends.table import backend_of, known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.roi import empty_roi_warning, normalize_roi
@@ -31,7 +31,7 @@ from udfdask.plan.check_input import (
 )
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.cost_warnings import cost_warnings
-from udfdask.plan.declarations import known_backends, new_instance, result_units
+from udfdask.plan.declarations import new_instance, result_units
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.merge_tree import check_split_every
 from udfdask.plan.recipe import Recipe

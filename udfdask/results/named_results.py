@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from dask.base import DaskMethodsMixin
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.errors import UndeclaredBufferError
+from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.results.explanation import Explanation, LazyExplanation
 from udfdask.udf.buffers import BufferSpec
 
@@ -131,6 +131,29 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         # Mapping would compare lazy arrays, and these have no truth value
         return self is other
+
+    # without these three, NumPy would make an array that holds one object, and Python's message
+    # would not say what to write
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise self._no_array()
+
+    def __float__(self) -> NoReturn:
+        raise self._no_array()
+
+    def __int__(self) -> NoReturn:
+        raise self._no_array()
+
+    def _no_array(self) -> ArgumentTypeError:
+        """Return the error for a use as one array or as a number."""
+        names, udf = list(self), self._info.udf_name
+        if not names:
+            return ArgumentTypeError(f"{udf} has no results that could be an array")
+        others = f", or another of {names}" if names[1:] else ""
+        return ArgumentTypeError(
+            f"the results of {udf} are arrays by name, not one array: write "
+            f"result[{names[0]!r}]{others}"
+        )
 
     def explain(self) -> Explanation:
         """Describe the run: chunks, tasks, bytes, memory, tiles, merges.

@@ -26,6 +26,7 @@ from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.compute import persist as persist_with_progress
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.scheduler_options import check_options
+from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
@@ -120,7 +121,12 @@ class Result(NamedResults):
                 raise AttributeError(
                     f"results are not attributes: write result[{name!r}] instead of result.{name}"
                 )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            remedy = ""
+            if not name.startswith("_") and hasattr(np.ndarray, name) and len(self):
+                remedy = f", but its arrays have: write result[{next(iter(self))!r}].{name}"
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{remedy}"
+            )
 
     @property
     def udf_name(self) -> str:
@@ -216,7 +222,8 @@ class Result(NamedResults):
         array([[25., 25.],
                [25., 25.]])
         """
-        (done,) = compute_with_progress(self, progress=progress, timeout=timeout, **kwargs)
+        with own_lines_hidden:
+            (done,) = compute_with_progress(self, progress=progress, timeout=timeout, **kwargs)
         assert isinstance(done, Result)
         return done
 
@@ -243,7 +250,8 @@ class Result(NamedResults):
         >>> kept["intensity"].sum().compute()
         np.float64(100.0)
         """
-        (kept,) = persist_with_progress(self, progress=progress, **kwargs)
+        with own_lines_hidden:
+            (kept,) = persist_with_progress(self, progress=progress, **kwargs)
         assert isinstance(kept, Result)
         return kept
 
@@ -311,7 +319,9 @@ class Result(NamedResults):
         plot = prepare_plot(self, True if names is None else names, axes=axes, log=log, title=title)
         arrays = {name: self[name] for name in plot.names}
         masks = {name: self.valid_mask[name] for name in plot.names}
-        return plot.draw(*compute_with_progress(arrays, masks))
+        with own_lines_hidden:
+            values = compute_with_progress(arrays, masks)
+        return plot.draw(*values)
 
     def to_xarray(
         self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
@@ -443,17 +453,18 @@ class Result(NamedResults):
         check_options("to_zarr", kwargs, kwargs.get("scheduler"))
         layout = self._default_layout(rename)
         dataset = self._make_dataset(layout, False)
-        return write_dataset(
-            layout.add_validity(dataset, self._own_masks, self._info.grid.roi),
-            path,
-            overwrite=overwrite,
-            sources=self._info.files,
-            zarr_format=zarr_format,
-            progress=progress,
-            resume=resume,
-            **({} if identity is None else {"identity": identity}),
-            **kwargs,
-        )
+        with own_lines_hidden:
+            return write_dataset(
+                layout.add_validity(dataset, self._own_masks, self._info.grid.roi),
+                path,
+                overwrite=overwrite,
+                sources=self._info.files,
+                zarr_format=zarr_format,
+                progress=progress,
+                resume=resume,
+                **({} if identity is None else {"identity": identity}),
+                **kwargs,
+            )
 
     def _default_layout(self, rename: Mapping[str, Hashable] | None) -> Layout:
         """Return the layout of the results in a Dataset with default names."""

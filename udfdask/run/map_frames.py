@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import dask.array as da
@@ -27,6 +27,7 @@ def map_frames(
     output_shape: tuple[int, ...] | None = None,
     output_dtype: Any = None,
     ragged: bool = False,
+    backends: str | Sequence[str] | None = None,
     **kwargs: Any,
 ) -> da.Array:
     """Call a function with every frame, lazily.
@@ -47,6 +48,11 @@ def map_frames(
         Dtype of the arrays that `func` returns.
     ragged : bool
         Whether `func` may return a different shape for each frame: the result has dtype object.
+    backends : str or sequence of str, optional
+        The array types in which `func` takes frames, as constants of `UDF`; by default NumPy
+        arrays. With ``backends="cupy"``, frames are CuPy arrays on a CUDA device, and `func` may
+        return CuPy arrays. With several, frames of one of these types are not converted, and all
+        others become the type that is cheapest. Matrices have the shape (1, pixels).
     **kwargs
         Parameters of `func`: constants, or `UDF.aux_data` of kind nav, where `func` gets the value
         for its frame.
@@ -58,8 +64,12 @@ def map_frames(
 
     Raises
     ------
-    ArgumentTypeError
-        If neither `map_frames` nor `func` has a keyword argument of this name.
+    ArgumentTypeError, ArgumentValueError
+        If neither `map_frames` nor `func` has a keyword argument of this name, or `backends` is not
+        the name of an array type.
+    DeviceError
+        If `func` takes only arrays on a device, its output has no `output_shape` or `output_dtype`,
+        and this process has no device.
     UDFError
         As in `run_udf`, or if `func` does not return an array or scalar.
 
@@ -83,8 +93,15 @@ def map_frames(
         raise ArgumentTypeError(
             f"map_frames runs a plain function, got the UDF {name}: run_udf(array, {name}(...))"
         )
-    outputs = {"output_shape": output_shape, "output_dtype": output_dtype, "ragged": ragged}
-    udf = make_frame_udf(map_frames, f, kwargs, **outputs)
+    udf = make_frame_udf(
+        map_frames,
+        f,
+        kwargs,
+        output_shape=output_shape,
+        output_dtype=output_dtype,
+        ragged=ragged,
+        backends=backends,
+    )
     data, sig_dims, _ = take_apart(data, sig_dims, {})
     check_is_array(data, "map_frames")
     if swapped:
@@ -98,15 +115,15 @@ def map_frames(
 
 
 def make_frame_udf(
-    caller: Callable[..., Any], func: Any, kwargs: Mapping[str, Any], **outputs: Any
+    caller: Callable[..., Any], func: Any, kwargs: Mapping[str, Any], **options: Any
 ) -> UDF:
-    """Return a UDF that calls a function with each frame; `outputs` describe its return value.
+    """Return a UDF that calls a function with each frame; `options` are those of `AutoUDF`.
 
     `caller` is the function that got `kwargs` for `func`.
     """
     from udfdask.udfs.auto import AutoUDF  # imports all built-in UDFs
 
-    udf = AutoUDF(f=func, kwargs=kwargs, **outputs)
+    udf = AutoUDF(f=func, kwargs=kwargs, **options)
     _check_kwargs(caller, func, kwargs)
     return udf
 

@@ -20,6 +20,7 @@ from udfdask.results.result import Result
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import RunOptions, check_names, forwards
 from udfdask.scheduling.compute import compute, persist
+from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 
 T = TypeVar("T")
@@ -197,16 +198,17 @@ def plan_run(
     array: Any, udf: Any, *, sig_dims: int, roi: Any, **options: Unpack[RunOptions]
 ) -> tuple[Plan, Any]:
     """Return the plan of a run, and its array with a graph in place of dask expressions."""
-    inputs = inputs_of(array, as_list(udf))
-    plan = make_plan(
-        inputs.array,
-        inputs.udfs,
-        files=inputs.files,
-        loading=_loading,
-        sig_dims=sig_dims,
-        roi=roi,
-        **options,
-    )
+    with own_lines_hidden:
+        inputs = inputs_of(array, as_list(udf))
+        plan = make_plan(
+            inputs.array,
+            inputs.udfs,
+            files=inputs.files,
+            loading=_loading,
+            sig_dims=sig_dims,
+            roi=roi,
+            **options,
+        )
     return plan, inputs.array
 
 

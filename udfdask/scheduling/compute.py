@@ -9,6 +9,7 @@ from udfdask.config import cache_folder
 from udfdask.errors import ArgumentTypeError
 from udfdask.scheduling.job import Changing, Job, make_job
 from udfdask.scheduling.progress.state import Progress
+from udfdask.tracebacks import own_lines_hidden
 
 # Modules that run a job are imported where they are used: clusters and time limits are rare.
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def compute(
     Raises
     ------
     ArgumentTypeError
-        If `progress` or `timeout` has another type, or no scheduler accepts a keyword argument.
-        With `journal`, if a buffer has objects.
+        If `progress` or `timeout` has another type, or no scheduler accepts a keyword argument. If
+        a UDF is passed in place of its result. With `journal`, if a buffer has objects.
     ArgumentValueError
         If `timeout` is not a positive time, or the scheduler is a function that is not dask's.
         If no worker of a cluster can load a block (see `udfdask.io.on_workers`), or a cluster has
@@ -120,21 +121,22 @@ def compute(
         job = make_job("compute", results, progress, kwargs, deadline)
         return _compute(job if change is None else job.changed(change))
 
-    if journal is not None:
-        from udfdask.scheduling.recorded_compute import compute_with_journal
+    with own_lines_hidden:
+        if journal is not None:
+            from udfdask.scheduling.recorded_compute import compute_with_journal
 
-        return compute_with_journal(compute_with, journal, identity)
-    folder = cache_folder()
-    if folder is not None:
-        from udfdask.scheduling.recorded_compute import compute_with_cache
+            return compute_with_journal(compute_with, journal, identity)
+        folder = cache_folder()
+        if folder is not None:
+            from udfdask.scheduling.recorded_compute import compute_with_cache
 
-        return compute_with_cache(compute_with, folder, identity)
-    if identity is not None:
-        raise ArgumentTypeError(
-            "identity= names the data for a journal or a cache: pass journal= too, or choose a "
-            "folder with udfdask.cache"
-        )
-    return compute_with(None)
+            return compute_with_cache(compute_with, folder, identity)
+        if identity is not None:
+            raise ArgumentTypeError(
+                "identity= names the data for a journal or a cache: pass journal= too, or choose "
+                "a folder with udfdask.cache"
+            )
+        return compute_with(None)
 
 
 def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[Any, ...]:
@@ -173,14 +175,15 @@ def persist(*results: Any, progress: Progress = False, **kwargs: Any) -> tuple[A
     >>> total["intensity"].sum().compute()
     np.float64(36.0)
     """
-    job = make_job("persist", results, progress, kwargs)
-    if job.client is None:
-        from udfdask.scheduling.local_run import persist_locally
+    with own_lines_hidden:
+        job = make_job("persist", results, progress, kwargs)
+        if job.client is None:
+            from udfdask.scheduling.local_run import persist_locally
 
-        return job.wrap(persist_locally(job))
-    from udfdask.scheduling.cluster_run import ClusterRun
+            return job.wrap(persist_locally(job))
+        from udfdask.scheduling.cluster_run import ClusterRun
 
-    return job.wrap(ClusterRun(job).persist())
+        return job.wrap(ClusterRun(job).persist())
 
 
 def _compute(job: Job) -> tuple[Any, ...]:

@@ -6,7 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from udfdask.errors import ArgumentTypeError
 from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array
+from udfdask.udf import UDF
 
 
 @functools.singledispatch
@@ -15,8 +17,14 @@ def unwrap(value: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     The accessors register their types here, so that only plain arrays are sent to a cluster. An
     expression array is computed as a graph; otherwise dask would compute it separately from other
-    results, in a second pass over the data.
+    results, in a second pass over the data. A UDF is refused: dask would return it as it is.
     """
+    if isinstance(value, UDF) or (isinstance(value, type) and issubclass(value, UDF)):
+        name = value.__name__ if isinstance(value, type) else type(value).__name__
+        raise ArgumentTypeError(
+            f"expected results or dask arrays, got the UDF {name}, which has no data yet: run it "
+            f"first, result = udfdask.run_udf(array, {name}(...)), and pass the result"
+        )
     return graph_array(value), as_user_has_it
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from inspect import isfunction
+from inspect import Parameter, isfunction, signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -149,6 +149,8 @@ class UDF(BackendNames):
         self.params = Params(kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_kwargs":
+            raise NotAvailableError(_without_init(type(self)))
         when = _NOT_YET.get(name)
         if when is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -158,7 +160,8 @@ class UDF(BackendNames):
         return (_remake, (type(self), self._kwargs))
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{k}={_short(v)}" for k, v in self._kwargs.items())
+        kwargs = self.__dict__.get("_kwargs", {})  # __init__ may not have set them yet
+        shown = ", ".join(f"{k}={_short(v)}" for k, v in kwargs.items())
         return f"{type(self).__name__}({shown})"
 
     @property
@@ -514,9 +517,28 @@ _NOT_YET = {
     "results": "while a chunk is processed, and in get_results",
     "task_data": "while a chunk is processed",
     "params": "after super().__init__(**kwargs)",
-    "_kwargs": "after super().__init__(**kwargs)",
 }
 """Attributes that do not always exist, and when they do."""
+
+
+def _without_init(cls: type[UDF]) -> str:
+    """Return the message for a class with an `__init__` that does not call that of `UDF`."""
+    owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
+    parameters = list(signature(owner).parameters.values())
+    if "__dataclass_fields__" in vars(owner):
+        given = ", ".join(f"{p.name}=self.{p.name}" for p in parameters)
+        remedy = f"write a method __post_init__(self) that calls super().__init__({given})"
+    else:
+        named = [p for p in parameters if p.kind is not Parameter.VAR_POSITIONAL]
+        given = ", ".join(
+            f"**{p.name}" if p.kind is Parameter.VAR_KEYWORD else f"{p.name}={p.name}"
+            for p in named
+        )
+        remedy = f"add super().__init__({given}) to it"
+    return (
+        f"{cls.__name__} cannot run, because {owner.__name__}.__init__ does not call "
+        f"super().__init__: {remedy}. Each task makes a new instance from these arguments"
+    )
 
 
 def overrides(udf: UDF, method: str) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.convert import to_backend, to_host
+from udfdask.arrays.backends.table import backend_of, known_backends
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, DeviceError, UDFError
 from udfdask.udf import UDF
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
@@ -35,6 +39,9 @@ class AutoUDF(UDF):
         Dtype of the return value of `f`.
     ragged : bool
         Allow `f` to return a different shape for each frame; the result has the dtype object.
+    backends : str or sequence of str, optional
+        The array types in which `f` takes frames, as constants of `UDF` such as "cupy"; by default
+        NumPy arrays. Frames in matrix formats have the shape (1, pixels).
     kwargs : dict, optional
         Parameters of `f`: constants, or `UDF.aux_data` of kind nav, from which `f` gets the value
         for its frame.
@@ -43,8 +50,9 @@ class AutoUDF(UDF):
 
     Raises
     ------
-    ArgumentTypeError
-        If `f` is not callable, `kwargs` is not a mapping, or an argument is unknown.
+    ArgumentTypeError, ArgumentValueError
+        If `f` is not callable, `backends` is not the name of an array type, `kwargs` is not a
+        mapping, or an argument is unknown.
 
     Notes
     -----
@@ -72,6 +80,7 @@ class AutoUDF(UDF):
         output_shape: tuple[int, ...] | None = None,
         output_dtype: Any = None,
         ragged: bool = False,
+        backends: str | Sequence[str] | None = None,
         kwargs: Mapping[str, Any] | None = None,
         **each: Any,
     ) -> None:
@@ -93,6 +102,8 @@ class AutoUDF(UDF):
                 f"AutoUDF takes no argument {', '.join(map(repr, unknown))}: parameters of the "
                 f"function go into kwargs={{{unknown[0]!r}: ...}}"
             )
+        if backends is not None:
+            known_backends(backends, f"backends={backends!r}")
         constant = dict(kwargs or {})
         # a run only cuts aux data that are themselves parameters, not members of a dictionary
         aux_names = [name for name, value in constant.items() if isinstance(value, AuxData)]
@@ -103,9 +114,14 @@ class AutoUDF(UDF):
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
+            backends=backends,
             kwargs=constant,
             **each,
         )
+
+    def get_backends(self) -> Any:
+        """Return the array types that the function takes."""
+        return (self.BACKEND_NUMPY,) if self.params.backends is None else self.params.backends
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the result; call the function once if its shape or dtype is unknown."""
@@ -117,18 +133,41 @@ class AutoUDF(UDF):
             sample = self._sample()
             shape = sample.shape if shape is None else shape
             dtype = sample.dtype if dtype is None else dtype
-        return {"result": self.buffer(kind="nav", extra_shape=shape, dtype=dtype)}
+        # on a device, so that no frame has to wait for a copy to the host
+        result = self.buffer(kind="nav", extra_shape=shape, dtype=dtype, where="device")
+        return {"result": result}
 
     def _sample(self) -> np.ndarray[Any, Any]:
         """Return the return value of the function for a frame of ones."""
-        mock = np.ones(self.meta.dataset_shape.sig, dtype=self.meta.input_dtype)
+        backends = known_backends(self.get_backends(), "backends")
+        # the first one that needs no device, if there is one
+        backend = min(backends, key=lambda one: one.device == "cuda")
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(backend.dense.at_work(own_stream=False))
+                frame = self._frame_of_ones(backend)
+            except DeviceError as error:
+                raise DeviceError(
+                    f"{error}. Or pass output_shape= and output_dtype=: without them, the plan "
+                    "calls the function with a frame of ones on the device"
+                ) from None
+            return self._called_with(frame)
+
+    def _frame_of_ones(self, backend: Backend) -> Any:
+        """Return a frame of ones as an array of a backend."""
+        ones = np.ones((1, *self.meta.dataset_shape.sig), dtype=self.meta.input_dtype)
+        stack = to_backend(ones, backend, ones.shape)
+        return stack if backend.is_matrix else stack[0]
+
+    def _called_with(self, frame: Any) -> np.ndarray[Any, Any]:
+        """Return the return value of the function for a frame that the plan has made."""
         try:
             ones = {
                 name: _value(np.ones(aux.extra_shape, aux.dtype))
                 for name, key in self._each.items()
                 if isinstance(aux := self._kwargs[key], AuxData)
             }
-            value = self.params.f(mock, **with_all(self.params.kwargs, _stand_in), **ones)
+            value = self.params.f(frame, **with_all(self.params.kwargs, _stand_in), **ones)
         except Exception as error:
             error.add_note(
                 "raised by the function for a frame of ones, with which the plan finds the shape "
@@ -139,7 +178,7 @@ class AutoUDF(UDF):
             # the function computed with a lazy parameter
             return np.broadcast_to(np.empty((), value.dtype), value.shape)
         try:
-            sample = np.asarray(value)
+            sample = to_host(value)
         except ValueError as error:
             raise ArgumentValueError(
                 f"the return value of the function is not an array ({error}): pass ragged=True"
@@ -160,7 +199,7 @@ class AutoUDF(UDF):
         else:
             value = params.f(frame, **params.kwargs)
         if params.ragged:
-            result[0] = value
+            result[0] = _boxed(value)
             return
         self._store(value, result)
 
@@ -187,8 +226,10 @@ class AutoUDF(UDF):
                     kwargs = {**params.kwargs, **values}
                 value = f(frame, **kwargs)
                 # fast path: a NumPy scalar of the right dtype
-                if ragged or type(value) is expected:
+                if type(value) is expected:
                     results[row] = value
+                elif ragged:
+                    results[row] = _boxed(value)
                 else:
                     self._store(value, results[row : row + 1] if scalars else results[row])
         except Exception:
@@ -204,11 +245,12 @@ class AutoUDF(UDF):
             value.shape != result.shape and not value.size == result.size == 1
         ):
             self._check(value, result)
-        result[:] = value
+        # the function may return an array of another type than that of the buffer
+        result[:] = value if self.params.backends is None else self.forbuf(value, result)
 
     def _check(self, value: Any, result: Any) -> None:
         """Raise if a value does not fit a result."""
-        array = np.asarray(value)
+        array = value if _is_on_device(value) else to_host(value)
         if array.shape != result.shape and not array.size == result.size == 1:
             raise UDFError(
                 f"the function returned an array of shape {array.shape} for this frame, but its "
@@ -221,6 +263,17 @@ class AutoUDF(UDF):
                 f"the function returned {array.dtype} for this frame, but {result.dtype} for a "
                 "frame of ones: pass output_dtype="
             )
+
+
+def _is_on_device(value: Any) -> bool:
+    """Return whether a value is a dense array on a device."""
+    backend = backend_of(value)
+    return backend.on_device and not backend.is_sparse
+
+
+def _boxed(value: Any) -> Any:
+    """Return a value for an array of objects, which is sent to other processes: on the host."""
+    return to_host(value) if backend_of(value).on_device else value
 
 
 def _stand_in(lazy: Any) -> Any:

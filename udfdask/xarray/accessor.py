@@ -27,6 +27,7 @@ from udfdask.run.read_masks import read_masks
 from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.run.virtual_image import DetectorOptions, make_detector
+from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray import run as running
@@ -151,7 +152,8 @@ class _Runs:
         """
         check_names(self.run_udf, options)
         data = arrange(self._variable(sig_dims), sig_dims, roi, keep_attrs)
-        return running.run_udf(data, udf, rename=rename, valid_masks=valid_masks, **options)
+        with own_lines_hidden:
+            return running.run_udf(data, udf, rename=rename, valid_masks=valid_masks, **options)
 
     @documented_by(run_udf, map_on_array)
     def map_frames(
@@ -164,6 +166,7 @@ class _Runs:
         output_shape: tuple[int, ...] | None = None,
         output_dtype: Any = None,
         ragged: bool = False,
+        backends: str | Sequence[str] | None = None,
         keep_attrs: bool | None = None,
         **kwargs: Any,
     ) -> xr.DataArray:
@@ -172,15 +175,15 @@ class _Runs:
         Parameters
         ----------
         func : callable
-            Called as ``func(frame, **kwargs)`` with each frame as a NumPy array, its axes in the
-            order of `sig_dims`, in the dtype that UDFs get (float32 or float64 for integers).
-            Returns an array or scalar, always of the same shape.
+            Called as ``func(frame, **kwargs)`` with each frame as an array, by default a NumPy
+            array, its axes in the order of `sig_dims`, in the dtype that UDFs get (float32 or
+            float64 for integers). Returns an array or scalar, always of the same shape.
         sig_dims, roi
             As in `run_udf`.
         output_dims : sequence of hashable, optional
             Names for the axes of the arrays that `func` returns. Dimensions of the data among them
             keep their coordinates. By default ``result_dim_0``, ``result_dim_1``, ...
-        output_shape, output_dtype, ragged
+        output_shape, output_dtype, ragged, backends
             As in `udfdask.map_frames`.
         keep_attrs : bool, optional
             Whether the result gets the attributes of the data. By default as set by xarray's
@@ -225,10 +228,12 @@ class _Runs:
             output_shape=output_shape,
             output_dtype=output_dtype,
             ragged=ragged,
+            backends=backends,
         )
         array = self._variable(sig_dims)
         data = arrange(array, sig_dims, roi, keep_attrs)
-        mapped = running.map_frames(data, udf, output_dims).rename(array.name)
+        with own_lines_hidden:
+            mapped = running.map_frames(data, udf, output_dims).rename(array.name)
         if keep_attrs is None:
             keep_attrs = xr.get_options()["keep_attrs"]
         return mapped.assign_attrs(array.attrs) if keep_attrs is True else mapped
@@ -426,6 +431,11 @@ class DataArrayUDF(_Runs):
     def __init__(self, array: xr.DataArray) -> None:
         self._array = array
 
+    def __repr__(self) -> str:
+        name = "" if self._array.name is None else f"{self._array.name!r} "
+        sizes = ", ".join(f"{dim}: {size}" for dim, size in self._array.sizes.items())
+        return f"<DataArrayUDF of {name}({sizes})>"
+
     def _variable(self, sig_dims: SigDims) -> xr.DataArray:
         return self._array
 
@@ -456,6 +466,9 @@ class DatasetUDF(_Runs):
 
     def __init__(self, dataset: xr.Dataset) -> None:
         self._dataset = dataset
+
+    def __repr__(self) -> str:
+        return f"<DatasetUDF of the variables {list(self._dataset.data_vars)}>"
 
     def __getitem__(self, name: Hashable) -> DataArrayUDF:
         if name not in self._dataset.data_vars:

@@ -1,5 +1,8 @@
 """Whatever happens to a run or to who is told about it, both end as they should."""
 
+import sys
+import types
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import dask
@@ -177,6 +180,19 @@ class TestBar:
         ud.compute(x.sum(), progress=True)
         ud.run_udf(x, Sums(), roi=np.zeros((4, 6), bool)).compute(progress=True)
         assert not capsys.readouterr().err
+
+    def test_without_ipywidgets_it_is_text_in_a_notebook_too(self, x, capsys, monkeypatch):
+        """tqdm would warn there that it has to be installed."""
+        pytest.importorskip("IPython", reason="ipykernel is in the test extra")
+        for name in ("tqdm.auto", "tqdm.autonotebook", "tqdm.notebook"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.setitem(sys.modules, "ipykernel.zmqshell", types.ModuleType("zmqshell"))
+        monkeypatch.setitem(sys.modules, "ipywidgets", None)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ud.run_udf(x, Sums()).compute(progress=True, scheduler="synchronous")
+        assert not caught
+        assert "24.0/24.0" in capsys.readouterr().err
 
     def test_a_bar_for_each_run(self, x, capsys):
         for _ in range(2):

@@ -139,6 +139,8 @@ class StandInArray(NDArrayOperatorsMixin):
         parts = place if isinstance(place, tuple) else (place,)
         if any(isinstance(part, (np.ndarray, list)) for part in parts):
             current_stream().run()  # a copy; views are made without the device
+        elif Ellipsis not in parts:
+            place = (*parts, Ellipsis)  # one element is a view too, where NumPy gives a number
         return type(self)(np.asarray(self._array[place]))
 
     def __setitem__(self, index: Any, value: Any) -> None:

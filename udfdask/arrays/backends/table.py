@@ -10,6 +10,7 @@ from udfdask.arrays.backends.backend import Backend, DenseBackend
 from udfdask.arrays.backends.dense_backends import CUDA, CUPY, NUMPY
 from udfdask.arrays.backends.matrix_backends import MATRICES
 from udfdask.arrays.backends.pydata_backends import COO, DOK, GCXS
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 BACKENDS: tuple[Backend, ...] = (CUPY, CUDA, COO, GCXS, DOK, *MATRICES, NUMPY)
 """All backends. An array belongs to the first dense backend that owns its class."""
@@ -28,6 +29,22 @@ _DENSE = [backend for backend in BACKENDS if isinstance(backend, DenseBackend)]
 def backend_named(name: str) -> Backend:
     """Return the backend with this name; raise a KeyError if there is none."""
     return _BY_NAME[name]
+
+
+def known_backends(given: Any, who: str) -> tuple[Backend, ...]:
+    """Return the array backends of these names, each once; `who` says where they come from."""
+    given = (given,) if isinstance(given, str) else given
+    if not isinstance(given, (tuple, list, set, frozenset)):
+        raise ArgumentTypeError(
+            f"{who}: the name of an array backend, or a tuple of several, is needed"
+        )
+    names = sorted(backend.name for backend in BACKENDS)
+    unknown = [name for name in given if name not in names]
+    if unknown or not given:
+        raise ArgumentValueError(f"{who}: {unknown} is no array backend; choose among {names}")
+    # a set has no order of preference
+    ordered = sorted(given) if isinstance(given, (set, frozenset)) else given
+    return tuple(map(backend_named, dict.fromkeys(ordered)))
 
 
 def backend_of(array: Any) -> Backend:

@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from udfdask.chunk.partial_result import common_generation
 from udfdask.errors import ArgumentValueError, UDFError, UDFRunCancelled
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.progressive.accumulate import AuxRows, make_accumulator
@@ -28,6 +29,7 @@ from udfdask.run.progressive.live_recipe import LiveRecipe
 from udfdask.run.progressive.snapshot import RunState, Snapshot
 from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.progress.state import Status
+from udfdask.tracebacks import own_lines_hidden
 from udfdask.types import AnyArray
 
 T = TypeVar("T")
@@ -80,6 +82,7 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         self._aux = tuple(AuxRows(recipe, k, known) for k, known in enumerate(run.aux_values))
         self._rows_merged = np.zeros(grid.n_frames, dtype=bool)
         self._merged_at = np.full(grid.n_chunks, grid.n_chunks, dtype=np.int64)
+        self._generations = np.zeros(grid.n_chunks, dtype=np.int64)
         self._lock = threading.Lock()
         self._finished = False
         self._reader: Any = None
@@ -100,7 +103,8 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         """Change parameters for all chunks that start later, and for all later merges.
 
         On a distributed cluster, chunks that have already been sent keep the old parameters: at
-        most two chunks for each thread.
+        most two chunks for each thread. `Snapshot.generations` says which parameters each position
+        was processed with, and `Snapshot.parameters` has their values.
 
         Parameters
         ----------
@@ -130,6 +134,9 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         ...     snapshots.update_parameters([{"factor": 10}])
         >>> snapshot.buffers[0]["v"][0, 0], snapshot.buffers[0]["v"][-1, 0]
         (np.float64(4.0), np.float64(40.0))
+        >>> first, last = snapshot.generations[0, 0], snapshot.generations[-1, 0]
+        >>> snapshot.parameters[first], snapshot.parameters[last]
+        (({'factor': 1},), ({'factor': 10},))
         """
         names = self._run.names
         if names and isinstance(changes, Mapping):
@@ -187,7 +194,8 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
         self.close()
 
     def __next__(self) -> T:
-        snapshot = self._advance(_current_caller())
+        with own_lines_hidden:
+            snapshot = self._advance(_current_caller())
         if snapshot is None:
             raise StopIteration
         return self._hand_out(snapshot)
@@ -195,7 +203,7 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
     async def __anext__(self) -> T:
         import asyncio
 
-        with contextlib.ExitStack() as stack:
+        with own_lines_hidden, contextlib.ExitStack() as stack:
             stack.callback(self.close)  # asyncio raises a cancellation only here
             snapshot = await asyncio.to_thread(self._advance, _current_caller())
             stack.pop_all()
@@ -285,6 +293,7 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
             accumulator.add(recipe, partial, self._rows_merged)
             aux.add(rows, partial.aux)
         self._rows_merged[rows] = True
+        self._generations[chunk] = common_generation(payload)
         self._merged_at[chunk] = self.n_merged
         self.n_merged += 1
         if self._run.tally is not None:
@@ -300,6 +309,8 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
             merged_at=self._merged_at,
             n_merged=self.n_merged,
             names=self._run.names,
+            generation_of=self._generations,
+            parameters=self._run.live.generations,
         )
         return Snapshot(state)
 

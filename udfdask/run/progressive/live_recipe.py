@@ -22,23 +22,27 @@ from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places
 
+Parameters = tuple[dict[str, Any], ...]
+"""The parameters of each UDF by name, with all values of aux data."""
+
 
 class LiveRecipe:
     """The argument of tasks instead of a recipe: they read `now` when they start.
 
     It is pickled as the `PackedRecipe` of that moment, so that a task in another process has the
-    parameters of the time when it was sent. `given` holds the parameters of each UDF, with all
-    values of aux data. Changes may be in the units of the axes of `calibration`.
+    parameters of the time when it was sent. `generations` holds all parameters that the run has
+    had; `Recipe.generation` is their index. Changes may be in the units of the axes of
+    `calibration`.
     """
 
-    __slots__ = ("_calibration", "_given", "_lock", "_recipe")
+    __slots__ = ("_calibration", "_lock", "_recipe", "generations")
 
     def __init__(
         self, recipe: Recipe, given: Sequence[Mapping[str, Any]], calibration: Calibration
     ) -> None:
         self._calibration = calibration
         self._lock = threading.Lock()
-        self._given = [dict(kwargs) for kwargs in given]
+        self.generations: tuple[Parameters, ...] = (tuple(dict(kwargs) for kwargs in given),)
         self._recipe = _with_new_token(recipe)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -52,13 +56,17 @@ class LiveRecipe:
     def fill(self, computed: Recipe) -> None:
         """Store the computed lazy parameters, except those that have been changed meanwhile."""
         with self._lock:
-            udfs = []
-            for k, (udf, done) in enumerate(zip(self._recipe.udfs, computed.udfs, strict=True)):
+            udfs, filled = [], []
+            for udf, done in zip(self._recipe.udfs, computed.udfs, strict=True):
                 values = {name: done.kwargs[name] for name in udf.lazy_params}
-                self._given[k].update(values)
+                filled.append(values)
                 udfs.append(replace(udf, kwargs={**udf.kwargs, **values}, lazy_params=()))
             corrections = computed.corrections
             self._recipe = replace(self._recipe, udfs=tuple(udfs), corrections=corrections)
+            self.generations = tuple(
+                tuple({**kwargs, **values} for kwargs, values in zip(given, filled, strict=True))
+                for given in self.generations
+            )
 
     def update(self, changes: Any) -> None:
         """Change parameters, one dictionary for each UDF; after an error, none has changed."""
@@ -70,15 +78,16 @@ class LiveRecipe:
                 change = parameters_in_pixels(  # noqa: PLW2901
                     udf.cls, change, self._calibration, recipe.shape.sig_dims
                 )
-                kwargs = {**self._given[k], **change}
+                kwargs = {**self.generations[-1][k], **change}
                 if change:
                     check_same_declaration(recipe, k, kwargs, self._calibration)
                 lazy = tuple(name for name in udf.lazy_params if name not in change)
                 given.append(kwargs)
                 # aux data keep all values here: every task takes its own rows from them
                 udfs.append(replace(udf, kwargs={**udf.kwargs, **change}, lazy_params=lazy))
-            self._given = given
-            self._recipe = _with_new_token(replace(recipe, udfs=tuple(udfs)))
+            newer = replace(recipe, udfs=tuple(udfs), generation=len(self.generations))
+            self.generations = (*self.generations, tuple(given))
+            self._recipe = _with_new_token(newer)
 
 
 def _with_new_token(recipe: Recipe) -> Recipe:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, overload
 
 import numpy as np
 
+from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import BoolArray, as_index
 from udfdask.errors import UndeclaredBufferError
 from udfdask.merge.finalize import finalize
@@ -18,6 +19,8 @@ from udfdask.plan.recipe import Recipe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 from udfdask.run.progressive.accumulate import AuxRows, Frozen
+from udfdask.run.progressive.live_recipe import Parameters
+from udfdask.tracebacks import own_lines_hidden
 from udfdask.types import AnyArray
 
 T_co = TypeVar("T_co", covariant=True)
@@ -63,7 +66,8 @@ class LazySequence(Sequence[T_co]):
         numbers = range(self._n)[index]
         if isinstance(numbers, range):
             return tuple(self[number] for number in numbers)
-        with self._lock:  # a cache alone would let two threads call `make`
+        # the lock, because a cache alone would let two threads call `make`
+        with own_lines_hidden, self._lock:
             return self._make(numbers)
 
 
@@ -86,6 +90,13 @@ class RunState:
     """
     n_merged: int
     """Number of chunks that have been merged."""
+    generation_of: AnyArray
+    """For each merged chunk the index of its parameters, int, shape (chunks,).
+
+    The run keeps writing to this array, for chunks that are merged later.
+    """
+    parameters: tuple[Parameters, ...]
+    """All parameters that the run has had; the last ones are those of `recipe`."""
     names: tuple[Hashable, ...] = ()
     """Names of the UDFs, if they came in a dictionary."""
 
@@ -97,10 +108,19 @@ class RunState:
     @property
     def rows(self) -> BoolArray:
         """Mask of the merged rows."""
+        return self._by_row(self.chunks)
+
+    @property
+    def generations(self) -> AnyArray:
+        """For each row the index of its parameters, -1 if it is not merged; int, shape (rows,)."""
+        return self._by_row(np.where(self.chunks, self.generation_of, -1))
+
+    def _by_row(self, by_chunk: AnyArray) -> AnyArray:
+        """Return the value of the chunk of each row."""
         grid = self.recipe.grid
-        rows = np.zeros(grid.n_frames, dtype=bool)
+        rows = np.empty(grid.n_frames, dtype=by_chunk.dtype)
         in_order = as_index(grid.rows_of(0, grid.n_chunks))
-        rows[in_order] = np.repeat(self.chunks, grid.counts)
+        rows[in_order] = np.repeat(by_chunk, grid.counts)
         return rows
 
     def result(self, number: int) -> Result:
@@ -159,6 +179,19 @@ class BaseSnapshot(Generic[T_co]):
         """
         return self._made
 
+    @property
+    def parameters(self) -> tuple[Parameters, ...]:
+        """All parameters that the run has had, those of the start first.
+
+        `generations` holds indices into this tuple. Each item has a dictionary of parameters for
+        each UDF. The last one is used by merges and `get_results`. Arrays are read-only.
+        """
+        # the run goes on with these arrays
+        return tuple(
+            tuple({name: locked(value) for name, value in given.items()} for given in of_udfs)
+            for of_udfs in self._state.parameters
+        )
+
 
 class Snapshot(BaseSnapshot[Result]):
     """The results of a run over the chunks that have been merged so far.
@@ -194,3 +227,13 @@ class Snapshot(BaseSnapshot[Result]):
         """Mask of the frames that have been processed, a boolean array of shape nav."""
         grid = self._state.recipe.grid
         return in_nav_shape(grid, self._state.rows, False)
+
+    @property
+    def generations(self) -> AnyArray:
+        """Index into `parameters` of each frame, an integer array of shape nav.
+
+        It is 0 until `update_parameters` is called, and -1 for frames that have not been processed.
+        A chunk can consist of several tasks, for example one for each signal chunk. If parameters
+        change between them, its frames have the number -2.
+        """
+        return in_nav_shape(self._state.recipe.grid, self._state.generations, -1)

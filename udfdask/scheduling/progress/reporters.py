@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
@@ -104,11 +105,9 @@ class Bar:
         """Show the bar, if there are frames to count."""
         if not state.num_frames_total:
             return
-        from tqdm.auto import tqdm  # not at the top: it imports asyncio
-
         self._start_time = self._update_time = monotonic()
         self._start_nbytes = state.num_bytes_complete
-        self._bar = tqdm(
+        self._bar = _bar_class()(
             total=state.num_frames_total,
             initial=state.num_frames_complete,
             unit="frame",
@@ -138,3 +137,13 @@ class Bar:
         done, total = map(format_bytes, (state.num_bytes_complete, state.num_bytes_total))
         self._bar.set_postfix_str(f"{done} of {total}, {format_bytes(int(rate))}/s", refresh=False)
         self._bar.update(state.num_frames_complete - self._bar.n)
+
+
+def _bar_class() -> Any:
+    """Return tqdm's bar for a notebook or a terminal; without ipywidgets, the one of a terminal."""
+    # not at the top: `tqdm.auto` imports asyncio, and warns in a notebook without ipywidgets
+    if find_spec("ipywidgets") is None:
+        from tqdm import tqdm as bar
+    else:
+        from tqdm.auto import tqdm as bar
+    return bar

@@ -1,0 +1,218 @@
+"""A plain function of CuPy frames, through every entry point."""
+
+import sys
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+import udfdask.dask
+from device_modules import MODULES, cupy_is
+from device_udfs import sent
+from udfdask.arrays.backends import device
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import AutoUDF
+
+DATA = np.random.default_rng(3).integers(0, 200, (5, 6, 7, 8)).astype("float32")
+X = da.from_array(DATA, chunks=(2, 3, 7, 8))
+ROI = np.random.default_rng(4).random((5, 6)) > 0.4
+BOTH = ("numpy", "cupy")
+
+
+def on_host(value):
+    return value.get() if hasattr(value, "get") else value
+
+
+class OnDevice:
+    """A function that takes CuPy arrays only, with one of each kind of return value."""
+
+    def __init__(self, returns):
+        self.returns = returns
+
+    def __call__(self, frame, level=0):
+        cupy = device.cupy()
+        assert isinstance(frame, cupy.ndarray)
+        if self.returns == "a CuPy array":
+            return cupy.sum(cupy.maximum(frame, level), axis=0)
+        if self.returns == "a CuPy number":
+            return frame.max() - level
+        if self.returns == "a NumPy array":
+            return frame.get()[0] - level
+        return float(frame.max()) - level
+
+
+EXPECTED = {
+    "a CuPy array": np.maximum(DATA, 5).sum(axis=2),
+    "a CuPy number": DATA.max(axis=(2, 3)) - 5,
+    "a NumPy array": DATA[:, :, 0] - 5,
+    "a float": DATA.max(axis=(2, 3)) - 5,
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("native", ["numpy", "cupy"])
+@pytest.mark.parametrize("returns", EXPECTED)
+def test_a_function_gets_cupy_frames(module, native, returns):
+    """Results follow the chunks: CuPy arrays over CuPy chunks, NumPy arrays over NumPy chunks."""
+    with cupy_is(module) as cupy:
+        array = X if native == "numpy" else sent(cupy, X)
+        found = ud.map_frames(array, OnDevice(returns), backends="cupy", roi=ROI, level=5)
+        assert found.dtype == ("float64" if returns == "a float" else "float32")
+        value = found.compute()
+        assert isinstance(value, cupy.ndarray) == (native == "cupy")
+        assert isinstance(found._meta, cupy.ndarray) == (native == "cupy")
+        np.testing.assert_allclose(on_host(value)[ROI], EXPECTED[returns][ROI], rtol=1e-6)
+        assert np.isnan(on_host(value)[~ROI]).all()
+
+
+def test_results_are_copied_to_the_host_once_for_each_chunk(cupy):
+    def brightest(frame):
+        return frame.max()
+
+    array = ud.map_frames(X, brightest, output_shape=(), output_dtype="float32", backends="cupy")
+    before = cupy.ledger.to_host
+    array.compute()
+    assert cupy.ledger.to_host - before == array.npartitions == 6
+
+
+@pytest.mark.parametrize("native", ["numpy", "cupy"])
+def test_a_function_for_both_gets_frames_as_they_are(cupy, native):
+    kinds = set()
+
+    def total(frame):
+        kinds.add(type(frame))
+        return frame.sum()
+
+    array = X if native == "numpy" else sent(cupy, X)
+    found = ud.map_frames(array, total, backends=BOTH, output_shape=(), output_dtype="float32")
+    np.testing.assert_allclose(on_host(found.compute()), DATA.sum(axis=(2, 3)), rtol=1e-6)
+    assert kinds == {np.ndarray if native == "numpy" else cupy.ndarray}
+
+
+def test_it_is_tried_without_a_device_if_it_takes_numpy_arrays(no_device):
+    found = ud.map_frames(X, np.max, backends=("cupy", "numpy"))
+    np.testing.assert_array_equal(found.compute(), DATA.max(axis=(2, 3)))
+
+
+def test_numpy_frames_by_default(cupy):
+    with pytest.raises(AssertionError):
+        ud.map_frames(X, OnDevice("a float"))
+
+
+def test_ragged_values_come_to_the_host(cupy):
+    def above(frame):
+        return frame[0, : int(frame[0, 0]) % 4]
+
+    found = ud.map_frames(X, above, backends="cupy", ragged=True).compute()
+    for place in np.ndindex(5, 6):
+        assert type(found[place]) is np.ndarray
+        row = DATA[place][0]
+        np.testing.assert_array_equal(found[place], row[: int(row[0]) % 4])
+
+
+def test_a_value_for_each_frame(cupy):
+    def scaled(frame, factor):
+        return frame.max() * factor
+
+    factor = np.arange(30, dtype="float32").reshape(5, 6)
+    aux = ud.UDF.aux_data(factor.ravel(), kind="nav")
+    found = ud.map_frames(X, scaled, backends="cupy", factor=aux).compute()
+    np.testing.assert_allclose(found, DATA.max(axis=(2, 3)) * factor)
+
+
+def test_a_wrong_shape_or_dtype_is_an_error(cupy):
+    def some(frame):
+        return frame[0, : 2 + int(frame[0, 0] > 1)]
+
+    with pytest.raises(ud.UDFError, match=r"shape \(3,\).*correct output_shape="):
+        ud.map_frames(X, some, backends="cupy").compute()
+
+    def count(frame):
+        return frame.astype("int64").sum() if frame[0, 0] == 1 else frame.sum()
+
+    with pytest.raises(ud.UDFError, match=r"float32 for this frame, but int64.*output_dtype="):
+        ud.map_frames(X, count, backends="cupy").compute()
+
+
+def entry_points():
+    """Each entry point as a function of a function of frames; results as NumPy arrays."""
+    yield "map_frames", lambda f, **options: ud.map_frames(X, f, **options).compute()
+    yield "dask", lambda f, **options: X.udf.map_frames(f, **options).compute()
+    yield "AutoUDF", lambda f, **options: ud.run_udf(X, AutoUDF(f, **options)).compute()["result"]
+    yield "xarray", map_on_dataarray
+    yield "hyperspy", map_on_signal
+
+
+def map_on_dataarray(function, **options):
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    import udfdask.xarray  # noqa: F401
+
+    return xr.DataArray(X).udf.map_frames(function, **options).values
+
+
+def map_on_signal(function, **options):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    import udfdask.hyperspy  # noqa: F401
+
+    signal = hs.signals.Signal2D(X).as_lazy().udf.map_frames(function, **options)
+    return np.asarray(signal.data)
+
+
+@pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in entry_points()])
+class TestEntryPoints:
+    def test_each_hands_cupy_frames_on(self, cupy, call):
+        found = call(OnDevice("a CuPy array"), backends="cupy")
+        np.testing.assert_allclose(found, DATA.sum(axis=2), rtol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("backends", "error", "message"),
+        [
+            ("cuppy", ud.ArgumentValueError, r"backends='cuppy': \['cuppy'\] is no array backend"),
+            (("numpy", "gpu"), ud.ArgumentValueError, r"\['gpu'\] is no array backend; choose"),
+            ((), ud.ArgumentValueError, "is no array backend"),
+            (5, ud.ArgumentTypeError, "backends=5: the name of an array backend"),
+        ],
+    )
+    def test_each_refuses_what_is_no_backend(self, call, backends, error, message):
+        with raise_if_dask_computes(), pytest.raises(error, match=message):
+            call(np.sum, backends=backends)
+
+
+@pytest.fixture
+def no_device(monkeypatch):
+    monkeypatch.setattr(device, "_count", lambda: 0)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def test_without_a_device_here_the_output_has_to_be_given(no_device):
+    """A client without a device can plan a run for workers that have one."""
+    with pytest.raises(ud.DeviceError, match=r"output_shape= and output_dtype="):
+        ud.map_frames(X, OnDevice("a float"), backends="cupy")
+    with raise_if_dask_computes():
+        lazy = ud.map_frames(
+            X, OnDevice("a float"), backends="cupy", output_shape=(), output_dtype="float64"
+        )
+    assert lazy.shape == (5, 6)
+    with pytest.raises(ud.DeviceError), dask.config.set(scheduler="synchronous"):
+        lazy.compute()
+
+
+@pytest.mark.parametrize("name", ["scipy.sparse.csr_matrix", "sparse.COO"])
+def test_sparse_frames(name):
+    sparse = pytest.importorskip("sparse", reason="sparse is an extra")
+    pytest.importorskip("sparseconverter", reason="sparseconverter is an extra")
+    shapes = set()
+
+    def total(frame):
+        shapes.add(frame.shape)
+        return frame.sum()
+
+    array = X.map_blocks(
+        sparse.COO.from_numpy, meta=sparse.COO.from_numpy(np.empty((0,) * 4, "f4"))
+    )
+    found = ud.map_frames(array, total, backends=name).compute(scheduler="synchronous")
+    np.testing.assert_allclose(found, DATA.sum(axis=(2, 3)), rtol=1e-6)
+    assert shapes == {(1, 56) if "matrix" in name else (7, 8)}

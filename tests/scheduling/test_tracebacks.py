@@ -1,0 +1,181 @@
+"""What users see when their code fails: the lines of their own files, and nothing is lost."""
+
+import asyncio
+import traceback
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from failing_udfs import (
+    Fails,
+    OwnError,
+    fail_on_data,
+    fail_on_ones,
+    fail_to_load,
+    return_another_shape,
+)
+
+X = da.ones((4, 3, 5, 5), chunks=(1, 3, 5, 5)) + 1
+PACKAGE = Path(ud.__file__).parent
+
+CALLS = {
+    "Result.compute": lambda result, **how: result.compute(**how),
+    "udfdask.compute": lambda result, **how: ud.compute([result], **how),
+    "dask.compute": dask.compute,
+    "an array": lambda result, **how: result["mean"].compute(**how),
+}
+METHODS = ["preprocess", "process_frame", "postprocess", "merge", "get_results"]
+
+
+@pytest.fixture(params=["synchronous", "threads", "processes", "distributed"])
+def scheduler(request):
+    if request.param == "distributed":
+        return {"scheduler": request.getfixturevalue("client")}
+    if request.param == "processes":
+        return {"scheduler": "processes", "pool": request.getfixturevalue("pool")}
+    return {"scheduler": request.param}
+
+
+def functions_of(error):
+    """Names of the functions in a traceback, from the caller on."""
+    return [line.name for line in traceback.extract_tb(error.__traceback__)]
+
+
+def own_lines(error):
+    """Names of the functions of udfdask in a traceback."""
+    lines = traceback.extract_tb(error.__traceback__)
+    return [line.name for line in lines if PACKAGE in Path(line.filename).parents]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("call", CALLS)
+def test_only_the_lines_of_the_user_are_shown(scheduler, call, method):
+    result = ud.run_udf(X, Fails(method))
+    with pytest.raises(OwnError) as caught:
+        CALLS[call](result, **scheduler)
+    error = caught.value
+    assert type(error) is OwnError
+    first, *between, caller, check, last = functions_of(error)
+    assert first == "test_only_the_lines_of_the_user_are_shown"
+    assert [caller, check, last] == [method, "check", "raise_own_error"]
+    assert not own_lines(error)
+    if call in ("Result.compute", "udfdask.compute"):
+        assert between == ["<lambda>"]  # the one of this file
+    (note,) = error.__notes__
+    assert note.startswith(f"raised in Fails.{method} ")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_of_a_progressive_run(scheduler, method):
+    def watch():
+        for snapshot in ud.run_udf_iter(X, Fails(method), **scheduler):
+            snapshot.buffers[0]["mean"]
+
+    with pytest.raises(OwnError) as caught:
+        watch()
+    expected = [method, "check", "raise_own_error"]
+    assert functions_of(caught.value)[1:] == ["watch", *expected]
+
+    async def watch_it():
+        async for snapshot in ud.run_udf_iter(X, Fails(method), **scheduler):
+            snapshot.buffers[0]["mean"]
+
+    with pytest.raises(OwnError) as caught:
+        asyncio.run(watch_it())
+    assert functions_of(caught.value)[-3:] == expected
+    assert not own_lines(caught.value)
+
+
+def test_of_a_function_and_of_other_ways_to_compute(tmp_path):
+    mapped = ud.map_frames(X, fail_on_data)
+    total = ud.run_udf(X, Fails("process_frame"))
+    for compute in (
+        mapped.compute,
+        lambda: ud.compute(mapped),
+        lambda: ud.compute(total, journal=tmp_path / "journal"),
+        lambda: total.to_zarr(tmp_path / "total.zarr"),
+        ud.run_udf(X, Fails("process_frame", size=9)).plot,
+        total.persist,
+    ):
+        with pytest.raises(OwnError) as caught:
+            compute()
+        assert functions_of(caught.value)[-1] == "raise_own_error"
+        assert not own_lines(caught.value)
+
+
+def test_of_the_accessors_over_data_in_memory():
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    import udfdask.hyperspy
+    import udfdask.xarray  # noqa: F401
+
+    values = X.compute()
+    for door in (hs.signals.Signal2D(values).udf, xr.DataArray(values).udf):
+        for run in (
+            lambda door=door: door.run_udf(Fails("merge")),
+            lambda door=door: door.map_frames(fail_on_data),
+        ):
+            with pytest.raises(OwnError) as caught:
+                run()
+            assert functions_of(caught.value)[-1] == "raise_own_error"
+            assert not own_lines(caught.value)
+
+
+def test_what_it_was_raised_from_is_still_there():
+    with pytest.raises(OwnError) as caught:
+        ud.run_udf(X, Fails("merge")).compute()
+    assert isinstance(caught.value.__cause__, KeyError)
+    text = "".join(traceback.format_exception(caught.value))
+    assert "direct cause" in text
+    assert str(PACKAGE) not in text
+
+
+def test_an_error_of_udfdask_for_users_shows_where_it_was_raised():
+    with pytest.raises(ud.UDFError, match="correct output_shape") as caught:
+        ud.map_frames(X, return_another_shape).compute(scheduler="synchronous")
+    assert own_lines(caught.value) == ["_check"]
+
+
+def test_mistakes_that_the_plan_finds():
+    """Of the lines of udfdask there are the call and, for its own errors, the line that raised."""
+    with pytest.raises(ud.ArgumentTypeError) as caught:
+        ud.run_udf(X, Fails)
+    assert own_lines(caught.value) == ["run_udf", "check_udfs"]
+    with pytest.raises(OwnError) as caught:
+        ud.map_frames(X.astype("uint8"), fail_on_ones)
+    assert own_lines(caught.value) == ["map_frames", "run_udf"]
+    assert functions_of(caught.value)[-1] == "raise_own_error"
+
+
+def test_a_bug_of_udfdask_keeps_all_lines(monkeypatch):
+    """A report of a bug needs them."""
+
+    def broken(*args):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("udfdask.chunk.run_chunk.process", broken)
+    with pytest.raises(RuntimeError, match="a bug") as caught:
+        ud.run_udf(X, Fails("nothing")).compute(scheduler="synchronous")
+    assert {"compute", "run_chunk", "_run_block"} <= set(own_lines(caught.value))
+
+
+def test_an_error_of_loading_keeps_its_type_and_lines():
+    lost = X.map_blocks(fail_to_load, meta=np.empty((0,) * 4))
+    with pytest.raises(FileNotFoundError, match=r"scan\.raw") as caught:
+        ud.run_udf(lost, Fails("nothing")).compute(scheduler="synchronous")
+    assert functions_of(caught.value)[-1] == "fail_to_load"
+
+
+def test_all_lines_on_request():
+    result = ud.run_udf(X, Fails("process_frame"))
+    with (
+        dask.config.set({"admin.traceback.shorten": []}),
+        pytest.raises(OwnError) as caught,
+    ):
+        result.compute(scheduler="synchronous")
+    assert {"compute", "run_chunk", "process"} <= set(own_lines(caught.value))
+    assert functions_of(caught.value)[-1] == "raise_own_error"

@@ -1,0 +1,72 @@
+"""A UDF whose methods raise an exception of the user; importable on workers."""
+
+import udfdask as ud
+
+
+class OwnError(Exception):
+    """An exception of a user."""
+
+
+def raise_own_error(method):
+    try:
+        {}[method]
+    except KeyError as error:
+        raise OwnError(method) from error
+
+
+class Fails(ud.UDF):
+    """Raises in the method of this name."""
+
+    def __init__(self, method, size=()):
+        super().__init__(method=method, size=size)
+
+    def get_result_buffers(self):
+        size = self.params.size
+        return {
+            "total": self.buffer("single", extra_shape=size, dtype="float64"),
+            "mean": self.buffer("single", extra_shape=size, dtype="float64", use="result_only"),
+        }
+
+    def check(self, method):
+        if self.params.method == method:
+            raise_own_error(method)
+
+    def preprocess(self):
+        self.check("preprocess")
+
+    def process_frame(self, frame):
+        self.check("process_frame")
+        self.results.total += frame.sum()
+
+    def postprocess(self):
+        self.check("postprocess")
+
+    def merge(self, dest, src):
+        self.check("merge")
+        dest.total[:] += src.total
+
+    def get_results(self):
+        self.check("get_results")
+        return {"mean": self.results.total / 2}
+
+
+def fail_on_data(frame):
+    """A function for `map_frames` that takes the frame of ones of the plan."""
+    if frame[0, 0] != 1:
+        raise_own_error("function")
+    return frame.sum()
+
+
+def fail_on_ones(frame):
+    """A function for `map_frames` that does not take the frame of ones of the plan."""
+    raise_own_error("function")
+
+
+def return_another_shape(frame):
+    """A function for `map_frames` that returns what it should not."""
+    return frame if frame[0, 0] != 1 else frame.sum()
+
+
+def fail_to_load(block):
+    """A function for `map_blocks` whose file is gone."""
+    raise FileNotFoundError("scan.raw")
