@@ -105,6 +105,7 @@ def check_same_declaration(recipe: Recipe, number: int, kwargs: dict[str, Any]) 
         dataset_dtype=recipe.dtype,
         threads=recipe.threads,
         corrections=recipe.corrections,
+        interpolated=recipe.descan is not None and recipe.descan.subpixel,
     )
     fan_in = old.merge.fan_in or False
     new, _ = declare(old.cls(**kwargs), meta, recipe.grid, (), fan_in, old.backends)
@@ -220,11 +221,12 @@ def _axes_of(key: str, extra: tuple[int, ...], given: Any, who: str) -> tuple[Ax
 
 def _input_dtype(udf: UDF) -> np.dtype[Any]:
     """Return the dtype in which a UDF sees the data, in native byte order."""
-    dtype, corrected = udf.meta.dataset_dtype, udf.meta.corrections is not None
+    dtype, meta = udf.meta.dataset_dtype, udf.meta
+    computed = meta.corrections is not None or meta._interpolated
     preferred = udf.get_preferred_input_dtype()
     try:
-        more = [np.float32] if corrected else []
-        if preferred is udf.USE_NATIVE_DTYPE and not corrected:
+        more = [np.float32] if computed else []
+        if preferred is udf.USE_NATIVE_DTYPE and not computed:
             preferred = dtype  # USE_NATIVE_DTYPE is bool, which does not combine with dates
         combined = np.result_type(dtype, np.dtype(preferred), *more).newbyteorder("=")
     except TypeError as e:
@@ -233,7 +235,7 @@ def _input_dtype(udf: UDF) -> np.dtype[Any]:
             f"does not combine with the data's dtype {dtype}: {e}"
         ) from None
     # NumPy combines numbers with text to text
-    if combined.kind not in (NUMBERS if corrected else "biufcmM"):
+    if combined.kind not in (NUMBERS if computed else "biufcmM"):
         raise ArgumentTypeError(
             f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
             f"does not combine with the data's dtype {dtype}: the result would be {combined}"

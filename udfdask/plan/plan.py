@@ -18,6 +18,7 @@ from udfdask import config
 from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.roi import normalize_roi
+from udfdask.arrays.geometry.shapes import Shape
 from udfdask.plan.check_input import (
     check_array,
     check_dtypes,
@@ -31,7 +32,7 @@ from udfdask.plan.cost_warnings import cost_warnings
 from udfdask.plan.declarations import known_backends, new_instance
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.merge_tree import check_split_every
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.plan.shared_loading import needs_most_blocks, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
@@ -93,6 +94,7 @@ def make_plan(
     sig_dims: int = 2,
     roi: Any = None,
     corrections: Any = None,
+    descan: Any = None,
     backends: Any = None,
     split_every: int | bool | None = None,
     merge_small: int | str | None = None,
@@ -109,6 +111,7 @@ def make_plan(
         "sig_dims": sig_dims,
         "roi": roi,
         "corrections": corrections,
+        "descan": descan,
         "backends": backends,
         "split_every": split_every,
         "merge_small": merge_small,
@@ -132,6 +135,7 @@ def _make_plan(
     sig_dims: int,
     roi: Any,
     corrections: Any,
+    descan: Any,
     backends: Any,
     split_every: int | bool | None,
     merge_small: int | str | None,
@@ -149,6 +153,13 @@ def _make_plan(
     joined = None if merge_small is None else _joined_chunks(array, merge_small)
     chunks = joined or array.chunks
     selected = normalize_roi(roi, array.shape[:n_nav])
+    shifts = None
+    if descan is not None:
+        from udfdask.plan.descan import in_chunks, plan_descan  # few runs need it
+
+        full = Shape(array.shape, sig_dims=sig_dims)
+        corrected = corrections is not None
+        shifts = plan_descan(descan, full, array.dtype, selected, corrected=corrected)
     memory = config.worker_memory()
     task_limit = math.inf if memory is None else memory / 4
     recipe = make_recipe(
@@ -166,11 +177,17 @@ def _make_plan(
         lazy_params=[_params_computed_first(udf) for udf in udfs],
         max_task_bytes=task_limit,
         corrections=corrections,
+        descan=None if shifts is None else shifts.recipe,
         backends=None if backends is None else known_backends(backends, f"backends={backends!r}"),
         native=backend_of(array._meta),
     )
     check_dtypes(recipe)
-    aux = tuple(_aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots)
+    given_warnings = (shifts.warning,) if shifts is not None and shifts.warning else ()
+    aux = tuple(
+        _aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots if k != DESCAN
+    )
+    if shifts is not None:
+        aux = (*aux, in_chunks(shifts.values, recipe))
     second_pass = any(
         shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots
     ) or any(
@@ -188,7 +205,7 @@ def _make_plan(
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=second_pass,
         files=files,
-        warnings=cost_warnings(recipe, task_limit),
+        warnings=(*given_warnings, *cost_warnings(recipe, task_limit)),
     )
 
 

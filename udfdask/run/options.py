@@ -35,6 +35,7 @@ class RunOptions(TypedDict, total=False):
     """
 
     corrections: CorrectionSet | None
+    descan: Any
     backends: Any
     split_every: int | bool | None
     merge_small: int | str | None

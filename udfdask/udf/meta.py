@@ -86,6 +86,7 @@ class UDFMeta:
         threads: int | None = None,
         cursor: Cursor | None = None,
         corrections: CorrectionSet | None = None,
+        interpolated: bool = False,
         backend: Backend = NUMPY,
     ) -> None:
         self._grid = grid
@@ -97,6 +98,7 @@ class UDFMeta:
         self.dataset_dtype = dataset_dtype
         self._backend = backend
         self.corrections = corrections
+        self._interpolated = interpolated  # frames are shifted by parts of a pixel
         # What the UDF used that depends on the ROI outside of its chunk: then its partial result is
         # not that of another ROI.
         self._looks: set[str] = set()

@@ -36,10 +36,15 @@ class SparseSource(FrameSource):
         shape = tuple(stop - start for start, stop, _ in cut)
         if 0 in shape:
             return self.dense.empty((stop - start, *shape), rows.dtype)
-        # the tiling cuts leading axes first, so that a part is a run of neighboring pixels
-        origin = int(np.ravel_multi_index(first, rows.sig))
-        tile = rows.dense(start, stop, origin, origin + math.prod(shape))
-        return self.dense.read_only(tile.reshape((stop - start, *shape)))
+        # The tiling cuts leading axes first, so that a part is a run of neighboring pixels. A window
+        # of shifted frames is any part: it is cut out of all lines that it touches.
+        lead = next((k for k, n in enumerate(shape) if n > 1), len(shape) - 1)
+        lines = (*shape[: lead + 1], *rows.sig[lead + 1 :])
+        at = (*first[: lead + 1], *(0 for _ in shape[lead + 1 :]))
+        origin = int(np.ravel_multi_index(at, rows.sig))
+        tile = rows.dense(start, stop, origin, origin + math.prod(lines))
+        tile = tile.reshape((stop - start, *lines))
+        return self.dense.read_only(tile[(slice(None), *(slice(None),) * (lead + 1), *index[lead + 1 :])])
 
     def _pixels(self, number: int, start: int, stop: int, places: tuple[AnyArray, ...]) -> AnyArray:
         """Return some pixels of rows `start` to `stop` of block `number`, shape (rows, m)."""
