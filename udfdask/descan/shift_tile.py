@@ -120,14 +120,12 @@ def _slice_by_slice(
     A kernel with an index for each pixel would need four times the memory of the tile there.
     """
     out = backend.namespace().full((len(shifts.first), *shifts.shape), shifts.fill, dtype=dtype)
-    if shifts.parts is None:
-        for frame, first, target in zip(window, shifts.first.tolist(), out, strict=True):
-            _copy_inside(frame, first, target)
-        return out
-    for frame, first, parts, target in zip(
-        window.astype(dtype, copy=False), shifts.first.tolist(), shifts.parts, out, strict=True
-    ):
-        _interpolate(frame, first, parts, target, shifts.fill)
+    frames = window.astype(dtype, copy=False)
+    for i, first in enumerate(shifts.first.tolist()):
+        if shifts.parts is None:
+            _copy_inside(frames[i], first, out[i])
+        else:
+            _interpolate(frames[i], first, shifts.parts[i].tolist(), out[i], shifts.fill)
     return out
 
 
@@ -141,17 +139,17 @@ def _copy_inside(frame: Any, first: list[int], target: Any) -> None:
 
 
 def _interpolate(
-    frame: Any, first: list[int], parts: AnyArray, target: Any, fill: Any
+    frame: Any, first: list[int], parts: list[float], target: Any, fill: Any
 ) -> None:
     """Write a window of a frame that starts between pixels: the weighted mean of its neighbors."""
-    target[...] = 0
+    total = 0
     real = np.zeros(1, dtype=target.dtype).real.dtype
     for corner in itertools.product((0, 1), repeat=len(first)):
-        weight = math.prod(p if c else 1 - p for c, p in zip(corner, parts.tolist(), strict=True))
+        weight = math.prod(p if c else 1 - p for c, p in zip(corner, parts, strict=True))
         if weight == 0:
             continue  # such a pixel can be NaN or infinite
         there = target.copy()
         there[...] = fill
         _copy_inside(frame, [at + c for at, c in zip(first, corner, strict=True)], there)
-        there *= real.type(weight)
-        target += there
+        total = total + there * real.type(weight)
+    target[...] = total

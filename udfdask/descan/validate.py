@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def _array(shifts: Any) -> Any:
         if backend_of(shifts._meta).is_sparse:
             return shifts.map_blocks(_dense, meta=np.empty((0,) * shifts.ndim, shifts.dtype))
         return shifts
-    if isinstance(shifts, (list, tuple, np.ndarray, np.generic)):
+    if isinstance(shifts, (list, tuple, np.ndarray, Number)):
         try:
             return np.asarray(shifts)
         except ValueError as error:
@@ -92,7 +93,9 @@ def _not_an_array(shifts: Any) -> ArgumentTypeError:
     """Return the error for shifts of another type."""
     kind = type(shifts).__name__
     remedy = "pass its .data" if hasattr(shifts, "data") else "convert it with np.asarray(...)"
-    if kind == "Result":
+    if kind == "Delayed":
+        remedy = "make it an array with dask.array.from_delayed"
+    elif kind == "Result":
         remedy = 'pass one of its arrays, such as result["raw_shifts"]'
     return ArgumentTypeError(
         f"descan takes a NumPy or dask array, or a udfdask.descan.Descan, not a {kind}: {remedy}"

@@ -35,7 +35,7 @@ def inputs_of(array: Any, udfs: Sequence[Any], descan: Any = None) -> Inputs:
     array = graph_array(array)
     udfs = [_over_graphs(udf) for udf in udfs]
     shifts = descan.shifts if isinstance(descan, Descan) else descan
-    lowered = graph_array(shifts) if isinstance(getattr(shifts, "chunks", None), tuple) else shifts
+    lowered = graph_array(shifts)
     if lowered is not shifts:
         descan = replace(descan, shifts=lowered) if isinstance(descan, Descan) else lowered
     lazy = [array, *_collections_of(udfs)] if is_lazy(array) else []

@@ -9,6 +9,7 @@ from typing import Any, Unpack, overload
 from hyperspy.api import signals
 
 from udfdask.hyperspy.data import read_frames, read_parameters
+from udfdask.hyperspy.descan import read_descan
 from udfdask.hyperspy.labels import read_labels
 from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
@@ -104,6 +105,9 @@ class UDFAccessor:
         navigation_mask : BaseSignal of bool or array of bool, shape (x, y), optional
             HyperSpy's mask, True = excluded, as in ``s.decomposition``; an array is in HyperSpy's
             order. A position is processed if `roi` selects it and the mask does not exclude it.
+        descan : Descan, BaseSignal or array-like, optional
+            As in `udfdask.run_udf`. A signal has the navigation axes of this one, and the shift
+            along (y, x) as signal axis, such as ``com["raw_shifts"]`` of a `CoMUDF`.
         lazy_output : bool, optional
             Whether to return lazy signals; by default if the signal is lazy.
         show_progressbar : bool, optional
@@ -144,6 +148,8 @@ class UDFAccessor:
         np.float64(2.0)
         """
         check_names(self.run_udf, options)
+        if "descan" in options:
+            options["descan"] = read_descan(self._signal, options["descan"])
         results = run_on_signal(
             self._signal,
             udf,
@@ -267,6 +273,8 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_iter_options(self.run_udf_iter, options)
+        if "descan" in options:
+            options["descan"] = read_descan(self._signal, options["descan"])
         array, sig_dims = read_frames(self._signal, named=False)
         region = read_roi(self._signal, roi, navigation_mask)
         run = prepare_run(array, udf, sig_dims=sig_dims, roi=region, **options)
@@ -308,6 +316,8 @@ class UDFAccessor:
         960
         """
         check_names(self.explain, options)
+        if "descan" in options:
+            options["descan"] = read_descan(self._signal, options["descan"])
         array, sig_dims = read_frames(self._signal, named=False)
         region = read_roi(self._signal, roi, navigation_mask)
         return explain_on_array(array, udf, sig_dims=sig_dims, roi=region, **options)

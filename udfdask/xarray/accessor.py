@@ -27,6 +27,7 @@ from udfdask.run.run_udf import explain as explain_on_array
 from udfdask.run.run_udf import run_udf as run_on_array
 from udfdask.udf import UDF
 from udfdask.xarray import run as running
+from udfdask.xarray.descan import read_descan
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
 SigDims = int | str | Sequence[Hashable]
@@ -114,6 +115,10 @@ class DataArrayUDF:
             The scan positions to process. A boolean DataArray is aligned by its coordinates, and
             repeated along navigation dimensions that it does not have. All other forms are as in
             `udfdask.run_udf`, in the order of the navigation dimensions.
+        descan : Descan, xarray.DataArray or array-like, optional
+            As in `udfdask.run_udf`. A DataArray is aligned by its coordinates, and repeated along
+            navigation dimensions that it does not have. It has one more dimension: the shift along
+            each of `sig_dims`.
         rename : dict, optional
             New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
         keep_attrs : bool, optional
@@ -161,6 +166,8 @@ class DataArrayUDF:
         """
         check_names(self.run_udf, options)
         data = arrange(self._array, sig_dims, roi, keep_attrs)
+        if "descan" in options:
+            options["descan"] = read_descan(options["descan"], self._array, data.labels)
         return running.run_udf(data, udf, rename=rename, valid_masks=valid_masks, **options)
 
     @documented_by(run_udf, map_on_array)
@@ -297,6 +304,8 @@ class DataArrayUDF:
         """
         check_iter_options(self.run_udf_iter, options)
         data = arrange(self._array, sig_dims, roi, keep_attrs)
+        if "descan" in options:
+            options["descan"] = read_descan(options["descan"], self._array, data.labels)
         run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
         layouts = running.make_layouts(run.infos, data.labels, rename)
         label = partial(
@@ -340,6 +349,8 @@ class DataArrayUDF:
         """
         check_names(self.explain, options)
         data = arrange(self._array, sig_dims, roi)
+        if "descan" in options:
+            options["descan"] = read_descan(options["descan"], self._array, data.labels)
         return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
 
 
