@@ -107,7 +107,9 @@ def plainly_shifted(data, shifts, subpixel, fill):
             ]
             total = 0
             for chosen in np.ndindex(*map(len, near)):
-                place, weights = zip(*(n[k] for n, k in zip(near, chosen, strict=True)), strict=True)
+                place, weights = zip(
+                    *(n[k] for n, k in zip(near, chosen, strict=True)), strict=True
+                )
                 inside = all(0 <= p < n for p, n in zip(place, sig, strict=True))
                 total += math.prod(weights) * (data[nav][place] if inside else fill)
             out[nav][pixel] = total

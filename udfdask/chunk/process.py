@@ -49,7 +49,7 @@ def _with_cutters(
     dense, recipe = instances, instances[0].recipe
     sparse: list[Instance] = []
     # changed pixels need dense tiles; a UDF that takes sparse data then gets these as sparse ones
-    if isinstance(source, SparseSource) and not recipe.makes_dense:
+    if isinstance(source, SparseSource) and recipe.corrections is None and shifts is None:
         sparse = [i for i in instances if i.takes_sparse]
         dense = [i for i in instances if not i.takes_sparse]
     if dense:

@@ -12,6 +12,7 @@ from udfdask.arrays.backends.table import backend_of
 from udfdask.chunk.device_context import chunk_device
 from udfdask.chunk.frames.open_source import source_of
 from udfdask.chunk.frames.source import FrameSource, signal_windows
+from udfdask.chunk.frames.sparse import SparseSource
 from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.chunk.process import process, process_signal_chunk
 from udfdask.chunk.udf_instance import Instance, limit_threads
@@ -46,9 +47,7 @@ def run_chunk(
     """
     recipe = recipe.now
 
-    def work(
-        instances: list[Instance], source: FrameSource, shifts: FrameShifts | None
-    ) -> None:
+    def work(instances: list[Instance], source: FrameSource, shifts: FrameShifts | None) -> None:
         process(instances, source, chunk, shifts)
 
     return _run(recipe, chunk, blocks, recipe.sig_chunks, aux, group, work)
@@ -68,9 +67,7 @@ def run_part(
     """
     window = signal_windows(recipe.sig_chunks)[number]
 
-    def work(
-        instances: list[Instance], source: FrameSource, shifts: FrameShifts | None
-    ) -> None:
+    def work(instances: list[Instance], source: FrameSource, shifts: FrameShifts | None) -> None:
         assert shifts is None  # shifted frames need pixels of several signal chunks
         process_signal_chunk(instances, source, chunk, number)
         for instance in instances:
@@ -104,6 +101,10 @@ def _run(
         source = source_of(blocks, block_backends, nav_shape, sig_chunks, mask, recipe.dtype)
         rows = _aux_rows(recipe, chunk, aux, numbers)
         shifts = _frame_shifts(recipe, chunk, aux)
+        moves_entries = recipe.descan is not None and recipe.descan.moves_entries
+        # dense blocks may come as well
+        if shifts is not None and moves_entries and isinstance(source, SparseSource):
+            source, shifts = source.shifted(shifts), None
         instances = [_start(recipe, k, chunk, rows[k], backends[k]) for k in numbers]
         work(instances, source, shifts)
         partials = {instance.number: _end(instance) for instance in instances}

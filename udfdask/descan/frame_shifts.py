@@ -72,6 +72,11 @@ class FrameShifts:
         """Whether frames are shifted by parts of a pixel."""
         return self._parts is not None
 
+    @property
+    def whole(self) -> AnyArray:
+        """The shifts by whole pixels, int64, shape (frames, sig dims)."""
+        return self._whole
+
     def of_tile(
         self, start: int, stop: int, part: Slice, *, whole_window: bool = False
     ) -> tuple[tuple[slice, ...], TileShifts]:

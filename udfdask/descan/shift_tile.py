@@ -14,13 +14,11 @@ from udfdask.descan.frame_shifts import TileShifts
 from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
-_COPIED = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
+COPIED = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 """The dtypes as which values of some bytes are copied: few kernels for all dtypes."""
 
 
-def shift_tile(
-    window: Any, shifts: TileShifts, dtype: np.dtype[Any], backend: DenseBackend
-) -> Any:
+def shift_tile(window: Any, shifts: TileShifts, dtype: np.dtype[Any], backend: DenseBackend) -> Any:
     """Return a new tile, C-ordered, of shape (frames, *shifts.shape).
 
     `window` has the frames, of shape (frames, *window of sig), in `backend`. If `shifts` has parts
@@ -30,7 +28,7 @@ def shift_tile(
     sizes = (len(shifts.first), *shifts.shape)
     if not math.prod(sizes) or 0 in window.shape:
         return backend.namespace().full(sizes, shifts.fill, dtype=dtype)
-    known = window.dtype.itemsize in _COPIED or shifts.parts is not None
+    known = window.dtype.itemsize in COPIED or shifts.parts is not None
     if backend.is_compiled_for and window.ndim <= 3 and known:
         plane = window if window.ndim == 3 else window[:, np.newaxis]
         moved = _copied if shifts.parts is None else _interpolated
@@ -38,9 +36,9 @@ def shift_tile(
     return _slice_by_slice(window, shifts, dtype, backend)
 
 
-def _first(shifts: TileShifts, values: AnyArray) -> AnyArray:
+def in_planes(values: AnyArray) -> AnyArray:
     """Return a value for each frame and signal axis, shape (frames, 2), with 0 for a missing y."""
-    missing = 2 - len(shifts.shape)
+    missing = 2 - values.shape[1]
     return np.ascontiguousarray(np.pad(values, ((0, 0), (missing, 0))))
 
 
@@ -48,7 +46,7 @@ def _copied(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) -> AnyAr
     """Return a tile of images that are shifted by whole pixels."""
     from udfdask.kernels.cpu.shift import copy_shifted  # loads numba
 
-    kind = np.dtype(_COPIED[dtype.itemsize])
+    kind = np.dtype(COPIED[dtype.itemsize])
     flat, frame_step, line_step = _lines(window)
     out = np.empty((len(window), *shifts.shape), dtype=dtype)
     fill = np.full(1, shifts.fill, dtype=dtype)
@@ -57,7 +55,7 @@ def _copied(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) -> AnyAr
         frame_step,
         line_step,
         *window.shape[1:],
-        _first(shifts, shifts.first),
+        in_planes(shifts.first),
         fill.view(kind),
         out.view(kind).reshape((len(window), -1, shifts.shape[-1])),
     )
@@ -87,8 +85,8 @@ def _interpolated(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) ->
         step * line_step,
         height,
         step * width,
-        _first(shifts, shifts.first),
-        _first(shifts, shifts.parts),
+        in_planes(shifts.first),
+        in_planes(shifts.parts),
         fill.view(real),
         np.empty(numbers.shape[-1] + step, dtype=real),
         numbers,
@@ -138,9 +136,7 @@ def _copy_inside(frame: Any, first: list[int], target: Any) -> None:
         target[tuple(slice(a, b) for a, b in here)] = frame[source]
 
 
-def _interpolate(
-    frame: Any, first: list[int], parts: list[float], target: Any, fill: Any
-) -> None:
+def _interpolate(frame: Any, first: list[int], parts: list[float], target: Any, fill: Any) -> None:
     """Write a window of a frame that starts between pixels: the weighted mean of its neighbors."""
     total = 0
     real = np.zeros(1, dtype=target.dtype).real.dtype

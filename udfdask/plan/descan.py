@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.descan.option import as_descan
@@ -28,11 +30,18 @@ class PlannedDescan:
 
 
 def plan_descan(
-    given: Any, shape: Shape, dtype: np.dtype[Any], roi: BoolArray | None, *, corrected: bool
+    given: Any,
+    shape: Shape,
+    dtype: np.dtype[Any],
+    roi: BoolArray | None,
+    *,
+    corrected: bool,
+    native: Backend = NUMPY,
 ) -> PlannedDescan | None:
     """Return the shifts of a run; None if frames are not shifted.
 
-    `given` is what the user passed as ``descan=``. `corrected` says whether corrections come first.
+    `given` is what the user passed as ``descan=``. `corrected` says whether corrections come first,
+    and `native` is the array backend of the chunks.
     """
     descan = as_descan(given)
     if descan is None:
@@ -56,7 +65,14 @@ def plan_descan(
         data=None,
         shape=tuple(values.shape),
     )
-    recipe = DescanRecipe(shifts=shifts, subpixel=descan.subpixel, fill=descan.fill)
+    on_host = native.is_sparse and not native.on_device
+    leaves_zeros = not (corrected or descan.subpixel) and descan.fill == 0
+    recipe = DescanRecipe(
+        shifts=shifts,
+        subpixel=descan.subpixel,
+        fill=descan.fill,
+        moves_entries=on_host and leaves_zeros and len(shape.sig) <= 2,
+    )
     return PlannedDescan(recipe=recipe, values=values, warning=warning)
 
 

@@ -86,11 +86,15 @@ def make_recipe(
         for udf, names in zip(udfs, lazy, strict=True)
     ]
     corrected, shifted = corrections is not None, descan is not None
-    udf_recipes = _with_backends([udf for udf, _ in declared], native, corrected or shifted)
+    moves_entries = descan is not None and descan.moves_entries
+    makes_dense = corrected or (shifted and not moves_entries)
+    udf_recipes = _with_backends([udf for udf, _ in declared], native, makes_dense)
     summed = _summed(udf_recipes, full, corrected and not shifted)
     limits = _tile_limits(udf_recipes, [preferences for _, preferences in declared], grid)
-    # frames are corrected before they are shifted, and each needs other pixels outside of a part
-    limits["whole_frames"] |= corrected and shifted
+    # Frames are corrected before they are shifted, and each needs other pixels outside of a part.
+    # Entries of sparse frames may move to another signal chunk.
+    several = math.prod(map(len, sizes)) > 1
+    limits["whole_frames"] |= (shifted and corrected) or (moves_entries and several)
     if all(udf.backend.on_device for udf in udf_recipes):
         tile_bytes = device_tile_bytes
     return Recipe(

@@ -180,7 +180,8 @@ def predict_memory(
         data=0 if loading.in_memory and not joined else block + loading.held,
         loading=loading.extra
         + (block if joined else 0),  # small blocks are copied into a large one
-        copies=copies_of_tiles(recipe, rows, gathered=loading.held > 0),
+        copies=copies_of_tiles(recipe, rows, gathered=loading.held > 0)
+        + (block if recipe.descan is not None and recipe.descan.moves_entries else 0),
         buffers=sum(udf.buffers for udf in udfs) + _shifts(recipe, rows),
         merging=merging.merging if merging else 0,
         chunks_per_merge=merging.chunks_per_merge if merging else 1,

@@ -38,7 +38,8 @@ def copies_of_tiles(recipe: Recipe, rows: int, *, gathered: bool) -> int:
         deep = tiling.depth if views else tiling.gathered_depth
         part = math.prod(tiling.sig_shape)
         cut = _tile_copies(recipe, tiles, part * deep, False, gathered)
-        if recipe.descan is not None and (recipe.n_blocks > 1 or gathered):
+        shifts_tiles = recipe.descan is not None and not recipe.descan.moves_entries
+        if shifts_tiles and (recipe.n_blocks > 1 or gathered):
             # a part of shifted frames is made from a window around it, at most the full frames
             cut += (frame - part * gathered) * deep * recipe.dtype.itemsize
         copies = max(copies, cut)
@@ -68,7 +69,8 @@ def _tile_copies(
     copies = pixels * native.itemsize * (assembled + (gathered or recipe.native.is_sparse))
     converted: set[np.dtype[np.generic]] = set()
     private = 0
-    corrected, descan = recipe.corrections is not None, recipe.descan
+    corrected = recipe.corrections is not None
+    descan = recipe.descan if recipe.descan and not recipe.descan.moves_entries else None
     late = descan is not None and (corrected or descan.subpixel)
     if descan is not None and not late:
         copies += pixels * native.itemsize

@@ -158,8 +158,14 @@ def _make_plan(
         from udfdask.plan.descan import in_chunks, plan_descan  # few runs need it
 
         full = Shape(array.shape, sig_dims=sig_dims)
-        corrected = corrections is not None
-        shifts = plan_descan(descan, full, array.dtype, selected, corrected=corrected)
+        shifts = plan_descan(
+            descan,
+            full,
+            array.dtype,
+            selected,
+            corrected=corrections is not None,
+            native=backend_of(array._meta),
+        )
     memory = config.worker_memory()
     task_limit = math.inf if memory is None else memory / 4
     recipe = make_recipe(

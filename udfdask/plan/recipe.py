@@ -132,6 +132,8 @@ class DescanRecipe:
     """Whether frames are shifted by parts of a pixel."""
     fill: Any
     """Value of the pixels that come from outside of the frame."""
+    moves_entries: bool
+    """Whether sparse frames stay sparse: their entries are moved. If not, they become dense."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,8 @@ class Recipe:
     @property
     def makes_dense(self) -> bool:
         """Whether sparse data become dense tiles first, because pixels change before a UDF."""
-        return self.corrections is not None or self.descan is not None
+        descan = self.descan
+        return self.corrections is not None or (descan is not None and not descan.moves_entries)
 
     def backends_over(self, native: Backend) -> tuple[Backend, ...]:
         """Return the array backend that each UDF is given over a chunk of backend `native`.

@@ -188,7 +188,7 @@ def _backends(recipe: Recipe) -> str:
         word
         for word, is_so in (
             ("corrected", recipe.corrections is not None),
-            ("shifted", recipe.descan is not None),
+            ("shifted", recipe.makes_dense and recipe.descan is not None),
         )
         if is_so and native.is_sparse
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from udfdask.kernels.cpu.compile import kernel, lean_kernel
+from udfdask.kernels.cpu.compile import kernel, lean_kernel, rounding_inner_kernel
 from udfdask.types import AnyArray
 
 
@@ -48,6 +48,31 @@ def copy_shifted(
                 target[x] = value
 
 
+@rounding_inner_kernel
+def _between_lines(
+    upper: AnyArray, lower: AnyArray, has_upper: bool, has_lower: bool, below: float, out: AnyArray
+) -> None:
+    """Write the mean of two lines with the weights 1 - `below` and `below`.
+
+    `out` contains the values that take the place of a line that is missing.
+    """
+    cast = out.dtype.type
+    above = cast(1) - below
+    if below == 0:
+        if has_upper:
+            for x in range(out.size):
+                out[x] = cast(upper[x])
+    elif has_upper and has_lower:
+        for x in range(out.size):
+            out[x] = above * cast(upper[x]) + below * cast(lower[x])
+    elif has_upper:
+        for x in range(out.size):
+            out[x] = above * cast(upper[x]) + below * out[x]
+    elif has_lower:
+        for x in range(out.size):
+            out[x] = above * out[x] + below * cast(lower[x])
+
+
 @kernel
 def interpolate_shifted(
     raw: AnyArray,
@@ -75,41 +100,28 @@ def interpolate_shifted(
     for i in range(frames):
         top, left = first[i, 0], first[i, 1] * step
         below, right = cast(parts[i, 0]), cast(parts[i, 1])
-        above, before = cast(1) - below, cast(1) - right
+        before = cast(1) - right
         n = w + step if right > 0 else w
         a = min(max(0, -left), n)
         b = max(a, min(n, width - left))
         for y in range(h):
-            target = out[i, y]
-            upper, lower = top + y, top + y + 1
-            has_upper = 0 <= upper < height
-            has_lower = below > 0 and 0 <= lower < height
             for x in range(n):
                 line[x] = fill[x % step]
-            inside = line[a:b]
-            start = i * frame_step + upper * line_step + left
-            if has_upper and has_lower:
-                source = raw[start + a : start + b]
-                next_one = raw[start + line_step + a : start + line_step + b]
-                for x in range(b - a):
-                    inside[x] = above * cast(source[x]) + below * cast(next_one[x])
-            elif has_upper and below > 0:
-                source = raw[start + a : start + b]
-                for x in range(b - a):
-                    inside[x] = above * cast(source[x]) + below * inside[x]
-            elif has_upper:
-                source = raw[start + a : start + b]
-                for x in range(b - a):
-                    inside[x] = cast(source[x])
-            elif has_lower:
-                source = raw[start + line_step + a : start + line_step + b]
-                for x in range(b - a):
-                    inside[x] = above * inside[x] + below * cast(source[x])
-            if right > 0:
-                head = line[:w]
-                tail = line[step : w + step]
+            start = i * frame_step + (top + y) * line_step + left
+            _between_lines(
+                raw[start + a : start + b],
+                raw[start + line_step + a : start + line_step + b],
+                0 <= top + y < height,
+                0 <= top + y + 1 < height,
+                below,
+                line[a:b],
+            )
+            target = out[i, y]
+            head = line[:w]
+            if right == 0:
                 for x in range(w):
-                    target[x] = before * head[x] + right * tail[x]
-            else:
-                for x in range(w):
-                    target[x] = line[x]
+                    target[x] = head[x]
+                continue
+            tail = line[step : w + step]
+            for x in range(w):
+                target[x] = before * head[x] + right * tail[x]
