@@ -52,10 +52,10 @@ class FrameShifts:
                 "descan has an infinite shift: make it NaN for frames to leave empty, or leave "
                 "them out with roi="
             )
-        # No pixel of the frame is left after a shift by `beyond`; larger ones would not fit int64.
-        beyond = np.array(sig, dtype=np.float64) + 1
-        values = np.clip(values, -beyond, beyond)
-        values[np.isnan(values).any(axis=1)] = beyond
+        # No pixel of the frame is left after a shift by `most`; larger ones would not fit int64.
+        most = np.array(sig, dtype=np.float64) + 1
+        values = np.clip(values, -most, most)
+        values[np.isnan(values).any(axis=1)] = most
         whole = np.floor(values) if subpixel else np.rint(values)
         self._parts = values - whole if subpixel else None
         if self._parts is not None:
@@ -66,6 +66,12 @@ class FrameShifts:
         self._whole = whole.astype(np.int64)
         self._sig = np.array(sig, dtype=np.int64)
         self._fill = fill
+        # One window for all tiles of a part: it can be larger than a tile needs, which costs
+        # little, and takes no time for each tile. Empty frames need no window.
+        beyond = (self._whole >= self._sig) | (self._whole + subpixel <= -self._sig)
+        seen = ~beyond.any(axis=1)
+        some = self._whole[seen] if seen.any() else np.zeros((1, len(sig)), dtype=np.int64)
+        self._least, self._most = some.min(axis=0), some.max(axis=0) + subpixel
 
     @property
     def interpolates(self) -> bool:
@@ -83,21 +89,15 @@ class FrameShifts:
         """Return the window of the frames that a tile is made from, and how it is made.
 
         The tile is the signal part `part` of the shifted frames of rows `start` to `stop`. The
-        window is the same for all of them, and lies in the frame: it is as small as possible, or
-        with `whole_window` the full frame.
+        window is the same for all of them, and lies in the frame. With `whole_window`, it is the
+        full frame.
         """
-        shape = tuple(part.shape)
-        first = self._whole[start:stop] + np.array(part.origin, dtype=np.int64)
+        shape, origin = tuple(part.shape), np.array(part.origin, dtype=np.int64)
+        low, high = np.zeros_like(self._sig), self._sig
+        if not whole_window:
+            low = np.clip(origin + self._least, 0, self._sig)
+            high = np.clip(origin + shape + self._most, low, self._sig)
+        first = self._whole[start:stop] + (origin - low)
         parts = None if self._parts is None else self._parts[start:stop]
-        # a pixel between two others is computed from both
-        last = first + np.array(shape) + (0 if parts is None else parts > 0)
-        seen = ((first < self._sig) & (last > 0)).all(axis=1)
-        if whole_window:
-            low, high = np.zeros_like(self._sig), self._sig
-        elif seen.any():
-            low = np.maximum(first[seen].min(axis=0), 0)
-            high = np.minimum(last[seen].max(axis=0), self._sig)
-        else:
-            low = high = np.zeros_like(self._sig)
         window = tuple(slice(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True))
-        return window, TileShifts(first=first - low, parts=parts, shape=shape, fill=self._fill)
+        return window, TileShifts(first=first, parts=parts, shape=shape, fill=self._fill)

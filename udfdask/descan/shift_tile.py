@@ -38,8 +38,9 @@ def shift_tile(window: Any, shifts: TileShifts, dtype: np.dtype[Any], backend: D
 
 def in_planes(values: AnyArray) -> AnyArray:
     """Return a value for each frame and signal axis, shape (frames, 2), with 0 for a missing y."""
-    missing = 2 - values.shape[1]
-    return np.ascontiguousarray(np.pad(values, ((0, 0), (missing, 0))))
+    if values.shape[1] == 1:
+        values = np.concatenate([np.zeros_like(values), values], axis=1)
+    return np.ascontiguousarray(values)
 
 
 def _copied(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) -> AnyArray:

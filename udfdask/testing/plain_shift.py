@@ -39,11 +39,10 @@ def _shifted(frame: AnyArray, shift: AnyArray, subpixel: bool, fill: Any) -> Any
 
 def _moved(frame: AnyArray, shift: AnyArray, fill: Any) -> AnyArray:
     """Return one frame after a shift by whole pixels is removed."""
-    moved, there = frame, []
+    moved, inside = frame, np.ones(frame.shape, dtype=bool)
     for axis, (by, n) in enumerate(zip(shift, frame.shape, strict=True)):
         source = np.arange(n) + by
-        there.append((source >= 0) & (source < n))
         moved = np.take(moved, np.clip(source, 0, n - 1), axis=axis)
-    moved = moved.copy()
-    moved[~np.logical_and.reduce(np.ix_(*there))] = fill
-    return moved
+        there = (source >= 0) & (source < n)
+        inside &= np.expand_dims(there, [k for k in range(frame.ndim) if k != axis])
+    return np.where(inside, moved, np.asarray(fill, dtype=frame.dtype))

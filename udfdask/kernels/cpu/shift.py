@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from udfdask.kernels.cpu.compile import kernel, lean_kernel, rounding_inner_kernel
+from udfdask.kernels.cpu.compile import (
+    kernel,
+    lean_inner_kernel,
+    lean_kernel,
+    rounding_inner_kernel,
+)
 from udfdask.types import AnyArray
+
+
+@lean_inner_kernel
+def _copy(source: AnyArray, target: AnyArray) -> None:
+    """Copy contiguous pixels to the first pixels of `target`."""
+    for x in range(source.size):
+        target[x] = source[x]
 
 
 @lean_kernel
@@ -27,25 +39,30 @@ def copy_shifted(
     value = fill[0]
     for i in range(frames):
         top, left = first[i, 0], first[i, 1]
-        # columns `a` to `b` of the window are inside of the frame
+        # columns `a` to `b` and lines `c` to `d` of the window are inside of the frame
         a = min(max(0, -left), w)
         b = max(a, min(w, width - left))
-        for y in range(h):
-            target = out[i, y]
-            if top + y < 0 or top + y >= height:
-                for x in range(w):
-                    target[x] = value
-                continue
-            start = i * frame_step + (top + y) * line_step + left
+        c = min(max(0, -top), h)
+        d = max(c, min(h, height - top))
+        flat = out[i].reshape(h * w)
+        if a == b or c == d:
+            flat[:] = value
+            continue
+        flat[: c * w] = value
+        flat[d * w :] = value
+        start = i * frame_step + top * line_step + left
+        if line_step == w:
+            # one long copy, with pixels of other lines to the left and right
+            _copy(raw[start + c * w + a : start + (d - 1) * w + b], flat[c * w + a :])
+        else:
+            for y in range(c, d):
+                line = start + y * line_step
+                _copy(raw[line + a : line + b], out[i, y, a:])
+        for y in range(c, d):
             for x in range(a):
-                target[x] = value
-            # slices tell the compiler that both are contiguous
-            source = raw[start + a : start + b]
-            inside = target[a:b]
-            for x in range(b - a):
-                inside[x] = source[x]
+                out[i, y, x] = value
             for x in range(b, w):
-                target[x] = value
+                out[i, y, x] = value
 
 
 @rounding_inner_kernel
@@ -104,15 +121,19 @@ def interpolate_shifted(
         n = w + step if right > 0 else w
         a = min(max(0, -left), n)
         b = max(a, min(n, width - left))
+        for x in range(n):
+            line[x] = fill[x % step]
         for y in range(h):
-            for x in range(n):
-                line[x] = fill[x % step]
+            has_upper, has_lower = 0 <= top + y < height, 0 <= top + y + 1 < height
+            if not (has_upper and has_lower):
+                for x in range(a, b):
+                    line[x] = fill[x % step]
             start = i * frame_step + (top + y) * line_step + left
             _between_lines(
                 raw[start + a : start + b],
                 raw[start + line_step + a : start + line_step + b],
-                0 <= top + y < height,
-                0 <= top + y + 1 < height,
+                has_upper,
+                has_lower,
                 below,
                 line[a:b],
             )
