@@ -194,11 +194,14 @@ class DenseTile:
     def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
         """Return the corrected tile in a dtype."""
         planes = self._planes(instance, dtype)
+        corrected: AnyArray
         if self._backend.is_compiled_for:
-            return self._backend.from_host(correct_tile(self._native, *planes))
-        from udfdask.corrections.correct_tile_cuda import correct_on_device
+            corrected = self._backend.from_host(correct_tile(self._native, *planes))
+        else:
+            from udfdask.corrections.correct_tile_cuda import correct_on_device
 
-        return correct_on_device(self._native, *planes)
+            corrected = correct_on_device(self._native, *planes)
+        return corrected
 
     def _planes(
         self, instance: Instance, dtype: np.dtype[Any]

@@ -106,8 +106,10 @@ class UDFAccessor:
             HyperSpy's mask, True = excluded, as in ``s.decomposition``; an array is in HyperSpy's
             order. A position is processed if `roi` selects it and the mask does not exclude it.
         descan : Descan, BaseSignal or array-like, optional
-            As in `udfdask.run_udf`. A signal has the navigation axes of this one, and the shift
-            along (y, x) as signal axis, such as ``com["raw_shifts"]`` of a `CoMUDF`.
+            Shifts that are removed from the frames before UDFs see them, after corrections, (y, x)
+            in pixels: an array of shape (*nav, sig dims), or a signal with the navigation axes of
+            this one and the shift as signal axis, such as ``com["raw_shifts"]`` of a `CoMUDF`. A
+            `Descan` can also shift by parts of a pixel.
         lazy_output : bool, optional
             Whether to return lazy signals; by default if the signal is lazy.
         show_progressbar : bool, optional

@@ -174,7 +174,8 @@ def plan_run(
     array: Any, udf: Any, *, sig_dims: int, roi: Any, **options: Unpack[RunOptions]
 ) -> tuple[Plan, Any]:
     """Return the plan of a run, and its array with a graph in place of dask expressions."""
-    inputs = inputs_of(array, as_list(udf), options.pop("descan", None))
+    inputs = inputs_of(array, as_list(udf), options.get("descan"))
+    options["descan"] = inputs.descan
     plan = make_plan(
         inputs.array,
         inputs.udfs,
@@ -182,7 +183,6 @@ def plan_run(
         loading=_loading,
         sig_dims=sig_dims,
         roi=roi,
-        descan=inputs.descan,
         **options,
     )
     return plan, inputs.array

@@ -116,9 +116,10 @@ class DataArrayUDF:
             repeated along navigation dimensions that it does not have. All other forms are as in
             `udfdask.run_udf`, in the order of the navigation dimensions.
         descan : Descan, xarray.DataArray or array-like, optional
-            As in `udfdask.run_udf`. A DataArray is aligned by its coordinates, and repeated along
-            navigation dimensions that it does not have. It has one more dimension: the shift along
-            each of `sig_dims`.
+            Shifts that are removed from the frames before UDFs see them, after corrections, in
+            pixels along each of `sig_dims`: shape (*nav, sig dims). A DataArray is aligned by its
+            coordinates, and repeated along navigation dimensions that it does not have. A `Descan`
+            can also shift by parts of a pixel.
         rename : dict, optional
             New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
         keep_attrs : bool, optional
