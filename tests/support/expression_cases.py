@@ -162,8 +162,8 @@ def descan():
     """Shifts of one pixel along y, given lazily."""
     shifts = da.ones((*X.shape[:2], 2), chunks=2) * np.array([1, 0])
     expected = np.concatenate([DATA[:, :, 1:], 0 * DATA[:, :, :1]], axis=2).sum((0, 1))
-    found = [ud.run_udf(X, SumUDF(), descan=given) for given in (shifts, Descan(shifts))]
-    return all(same(result.compute()["intensity"], expected) for result in found)
+    runs = [ud.run_udf(X, SumUDF(), descan=given) for given in (shifts, Descan(shifts))]
+    return all(same(result["intensity"], expected) for result in ud.compute(*runs))
 
 
 @case

@@ -105,15 +105,17 @@ class UDFAccessor:
         navigation_mask : BaseSignal of bool or array of bool, shape (x, y), optional
             HyperSpy's mask, True = excluded, as in ``s.decomposition``; an array is in HyperSpy's
             order. A position is processed if `roi` selects it and the mask does not exclude it.
+        lazy_output : bool, optional
+            Whether to return lazy signals; by default if the signal is lazy.
+        show_progressbar : bool, optional
+            Whether to show a progress bar; by default as set in HyperSpy's preferences.
+        corrections
+            As in `udfdask.run_udf`.
         descan : Descan, BaseSignal or array-like, optional
             Shifts that are removed from the frames before UDFs see them, after corrections, (y, x)
             in pixels: an array of shape (*nav, sig dims), or a signal with the navigation axes of
             this one and the shift as signal axis, such as ``com["raw_shifts"]`` of a `CoMUDF`. A
             `Descan` can also shift by parts of a pixel.
-        lazy_output : bool, optional
-            Whether to return lazy signals; by default if the signal is lazy.
-        show_progressbar : bool, optional
-            Whether to show a progress bar; by default as set in HyperSpy's preferences.
         **options
             As in `udfdask.run_udf`.
 

@@ -115,11 +115,6 @@ class DataArrayUDF:
             The scan positions to process. A boolean DataArray is aligned by its coordinates, and
             repeated along navigation dimensions that it does not have. All other forms are as in
             `udfdask.run_udf`, in the order of the navigation dimensions.
-        descan : Descan, xarray.DataArray or array-like, optional
-            Shifts that are removed from the frames before UDFs see them, after corrections, in
-            pixels along each of `sig_dims`: shape (*nav, sig dims). A DataArray is aligned by its
-            coordinates, and repeated along navigation dimensions that it does not have. A `Descan`
-            can also shift by parts of a pixel.
         rename : dict, optional
             New names of variables: ``{"a": "b"}`` calls the result ``"a"`` ``"b"``.
         keep_attrs : bool, optional
@@ -128,6 +123,13 @@ class DataArrayUDF:
             `long_name`, are kept only for results in the unit of the data (`UDF.keeps_units`).
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
+        corrections
+            As in `udfdask.run_udf`.
+        descan : Descan, xarray.DataArray or array-like, optional
+            Shifts that are removed from the frames before UDFs see them, after corrections, in
+            pixels along each of `sig_dims`: shape (*nav, sig dims). A DataArray is aligned by its
+            coordinates, and repeated along navigation dimensions that it does not have. A `Descan`
+            can also shift by parts of a pixel.
         **options
             As in `udfdask.run_udf`.
 
