@@ -4,9 +4,10 @@
 
 prints for each UDF the speed of a run without shifts, and the times of runs with shifts by whole
 pixels and by parts of a pixel as multiples of its time. The data are uint16 in chunks of 64 MiB:
-a file in the page cache, and the same in memory, where nothing hides the cost of a copy. Shifts
-are up to 4 % of the frame. The contestants take turns, and each number is the median of the
-ratios of the rounds. The goal is that of runs over a file, with whole pixels.
+a compressed zarr store and a plain file, both in the page cache, and the same in memory, where
+nothing hides the cost of a copy. Shifts are up to 4 % of the frame. The contestants take turns,
+and each number is the median of the ratios of the rounds. The goal is that of runs over files,
+with whole pixels.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ import numpy as np
 import udfdask as ud
 from udfdask.descan import Descan
 from udfdask.io import open_file
-from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF, VirtualDetectorUDF
+from udfdask.udfs import (
+    ApplyMasksUDF,
+    CoMUDF,
+    RadialFourierUDF,
+    StdDevUDF,
+    SumSigUDF,
+    SumUDF,
+    VirtualDetectorUDF,
+)
 
 GOAL = 1.3
 """Largest cost of shifts by whole pixels, as a multiple of the time without shifts."""
@@ -52,14 +61,16 @@ class Highest(ud.UDF):
 
 def udfs_for(side: int) -> dict[str, Callable[[], list[ud.UDF]]]:
     """UDFs over frames of `side` x `side` pixels."""
-    masks = np.random.default_rng(1).random((4, side, side)).astype("float32")
+    masks = np.random.default_rng(1).random((64, side, side)).astype("float32")
     return {
         "SumUDF": lambda: [SumUDF()],
         "SumSigUDF": lambda: [SumSigUDF()],
         "VirtualDetectorUDF": lambda: [VirtualDetectorUDF("ring", ri=side / 8, ro=side / 3)],
         "CoMUDF": lambda: [CoMUDF()],
         "StdDevUDF": lambda: [StdDevUDF()],
-        "ApplyMasksUDF, 4 masks": lambda: [ApplyMasksUDF(mask_factories=lambda: masks)],
+        "ApplyMasksUDF, 4 masks": lambda: [ApplyMasksUDF(mask_factories=lambda: masks[:4])],
+        "ApplyMasksUDF, 64 masks": lambda: [ApplyMasksUDF(mask_factories=lambda: masks)],
+        "RadialFourierUDF": lambda: [RadialFourierUDF()],
         "maximum, in NumPy": lambda: [Highest()],
         "SumUDF, SumSigUDF, CoMUDF, StdDevUDF": lambda: [
             SumUDF(),
@@ -71,7 +82,7 @@ def udfs_for(side: int) -> dict[str, Callable[[], list[ud.UDF]]]:
 
 
 def make(side: int, mib: int, folder: str) -> tuple[dict[str, da.Array], np.ndarray]:
-    """Data in a file and in memory, and their shifts."""
+    """Data in files and in memory, and their shifts."""
     frames = CHUNK_BYTES // (2 * side * side)
     n = max(2, (mib << 20) // CHUNK_BYTES)
     rng = np.random.default_rng(0)
@@ -79,8 +90,15 @@ def make(side: int, mib: int, folder: str) -> tuple[dict[str, da.Array], np.ndar
     shifts = rng.uniform(-side / 25, side / 25, (n, frames, 2))
     path, chunks = Path(folder, f"frames-{side}.npy"), (1, frames, side, side)
     np.save(path, data)
-    file = open_file(path, chunks=chunks).array
-    return {"file": file, "memory": da.from_array(data, chunks=chunks)}, shifts
+    array = da.from_array(data, chunks=chunks)
+    store = Path(folder, f"frames-{side}.zarr")
+    array.to_zarr(str(store))
+    arrays = {
+        "zarr": open_file(store).array,
+        "file": open_file(path, chunks=chunks).array,
+        "memory": array,
+    }
+    return arrays, shifts
 
 
 def seconds(results: tuple[ud.Result, ...], clock: Callable[[], float]) -> float:

@@ -56,7 +56,9 @@ def test_a_wrong_value_is_an_error_of_the_plan(descan, message):
         (SHIFTS.astype(object), r"dtype object"),
         ("raw_shifts", r"not a str"),
         (np.ma.masked_array(SHIFTS), r"masked shifts"),
-        (dask.delayed(SHIFTS), r"not a Delayed"),
+        (dask.delayed(SHIFTS), r"not a Delayed\w*: make it an array with dask.array.from_delayed"),
+        (Descan, r"not a class: write Descan\(shifts\)"),
+        (False, r"dtype bool"),
         ({"shifts": SHIFTS}, r"not a dict"),
     ],
 )

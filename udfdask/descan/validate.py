@@ -93,7 +93,9 @@ def _not_an_array(shifts: Any) -> ArgumentTypeError:
     """Return the error for shifts of another type."""
     kind = type(shifts).__name__
     remedy = "pass its .data" if hasattr(shifts, "data") else "convert it with np.asarray(...)"
-    if kind == "Delayed":
+    if shifts is Descan:
+        kind, remedy = "class", "write Descan(shifts)"
+    elif kind.startswith("Delayed"):
         remedy = "make it an array with dask.array.from_delayed"
     elif kind == "Result":
         remedy = 'pass one of its arrays, such as result["raw_shifts"]'

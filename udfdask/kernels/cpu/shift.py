@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from udfdask.kernels.cpu.compile import (
-    kernel,
-    lean_inner_kernel,
-    lean_kernel,
-    rounding_inner_kernel,
-)
+from udfdask.kernels.cpu.compile import lean_inner_kernel, lean_kernel
 from udfdask.types import AnyArray
 
 
@@ -65,7 +60,7 @@ def copy_shifted(
                 out[i, y, x] = value
 
 
-@rounding_inner_kernel
+@lean_inner_kernel
 def _between_lines(
     upper: AnyArray, lower: AnyArray, has_upper: bool, has_lower: bool, below: float, out: AnyArray
 ) -> None:
@@ -90,7 +85,7 @@ def _between_lines(
             out[x] = above * out[x] + below * cast(lower[x])
 
 
-@kernel
+@lean_kernel
 def interpolate_shifted(
     raw: AnyArray,
     frame_step: int,
