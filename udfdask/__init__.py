@@ -104,7 +104,9 @@ __all__ = [
 # imported on first use: a tenth of the package, and only live plots and snapshots need it
 _PROGRESSIVE = frozenset({"Snapshot", "UDFIterator", "run_udf_iter"})
 
-_PARTS = frozenset({"cluster", "corrections", "io", "masks", "plotting", "testing", "udfs"})
+_PARTS = frozenset(
+    {"cluster", "corrections", "descan", "io", "masks", "plotting", "testing", "udfs"}
+)
 
 
 def __dir__() -> list[str]:

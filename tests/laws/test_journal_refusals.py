@@ -53,6 +53,10 @@ OTHERS = {
         lambda x: ud.run_udf(x, CoMUDF(), corrections=CorrectionSet(dark=np.ones((3, 4)))),
         ["corrections: none in the journal, now a CorrectionSet"],
     ),
+    "descan": (
+        lambda x: ud.run_udf(x, CoMUDF(), descan=np.ones((4, 5, 2))),
+        ["descan: none in the journal, now by whole pixels, with fill=0, a numpy.ndarray"],
+    ),
     "data": (
         lambda x: ud.run_udf(x + 1, CoMUDF()),
         ["data: what its tasks compute has changed"],

@@ -19,7 +19,7 @@ once_per_process config tracebacks
 tokens writing
 arrays
 kernels plotting cluster
-masks corrections demo
+masks corrections descan demo
 udf
 udfs
 plan

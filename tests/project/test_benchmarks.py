@@ -353,6 +353,19 @@ def test_dense_masks_have_a_line_for_each_product(monkeypatch, capsys):
     assert set(goals[1::2]) <= {"reached", "**missed**"}
 
 
+def test_descan_has_a_line_for_each_udf_and_source(monkeypatch, capsys, tmp_path):
+    monkeypatch.syspath_prepend(FOLDER)
+    descan = importlib.import_module("descan")
+    monkeypatch.setattr(descan, "CHUNK_BYTES", 1 << 14)
+    descan.main(["--mib", "0", "--rounds", "1", "--sides", "16", "--folder", str(tmp_path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 3 * len(descan.udfs_for(16))
+    assert len({line.count("|") for line in lines}) == 1
+    goals = [line.split("|")[-2].strip() for line in lines[2:]]
+    assert set(goals[::3] + goals[1::3]) <= {"reached", "**missed**"}
+    assert set(goals[2::3]) == {""}  # data in memory have no goal
+
+
 def test_first_calls_in_fresh_processes(tmp_path):
     options = ["--gigabytes", str(TINY), "--repeats", "1", "--no-libertem"]
     options += ["--cases", "first-call"]

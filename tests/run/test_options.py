@@ -96,6 +96,8 @@ def test_each_option_arrives(door, name):
     _, call = DOORS[door](name)
     with pytest.raises(ud.ArgumentTypeError, match="CorrectionSet"):
         call(SumUDF(), corrections=3)
+    with pytest.raises(ud.ArgumentTypeError, match="descan takes"):
+        call(SumUDF(), descan="abacus")
     with pytest.raises(ud.ArgumentValueError, match="abacus"):
         call(SumUDF(), backends="abacus")
     with pytest.raises(ud.ArgumentValueError, match="split_every"):

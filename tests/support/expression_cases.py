@@ -19,6 +19,7 @@ import udfdask as ud
 import udfdask.dask
 import udfdask.xarray
 from udfdask.corrections import CorrectionSet
+from udfdask.descan import Descan
 from udfdask.io import on_workers
 from udfdask.udfs import CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
@@ -154,6 +155,15 @@ def aux_data():
 def corrections():
     result = ud.run_udf(X, SumUDF(), corrections=CorrectionSet(dark=da.ones((8, 8))))
     return same(result.compute()["intensity"], (DATA - 1).sum((0, 1)))
+
+
+@case
+def descan():
+    """Shifts of one pixel along y, given lazily."""
+    shifts = da.ones((*X.shape[:2], 2), chunks=2) * np.array([1, 0])
+    expected = np.concatenate([DATA[:, :, 1:], 0 * DATA[:, :, :1]], axis=2).sum((0, 1))
+    runs = [ud.run_udf(X, SumUDF(), descan=given) for given in (shifts, Descan(shifts))]
+    return all(same(result["intensity"], expected) for result in ud.compute(*runs))
 
 
 @case

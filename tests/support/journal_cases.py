@@ -12,6 +12,7 @@ import udfdask as ud
 from aux_udfs import SeenByMergeAll, SeenByTiles, SeenElementwiseInTree, SeenInTree, aux_of
 from counting import MeanFrame, SubtractMean, counts, note
 from udfdask.corrections import CorrectionSet
+from udfdask.descan import Descan
 from udfdask.udfs import ApplyMasksUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
 
 SHAPE = (4, 5, 3, 4)
@@ -139,6 +140,13 @@ def corrected(folder):
     return several(data(folder), folder, corrections=corrections)
 
 
+def descanned(folder):
+    shifts = np.linspace(-1.4, 2, 40).reshape((*SHAPE[:2], 2))
+    parts = Descan(da.from_array(shifts, chunks=2), subpixel=True)
+    x = data(folder, chunks=(1, 2, 2, 2))
+    return (*several(x, folder, descan=shifts), ud.run_udf(x, SumUDF(), descan=parts, roi=ROI))
+
+
 def lazily_corrected(folder):
     return ud.run_udf(data(folder), SumUDF(), corrections=CorrectionSet(dark=sums(folder)))
 
@@ -205,6 +213,7 @@ CASES = {
     "signal chunks": with_signal_chunks,
     "by signal chunk": by_signal_chunk,
     "corrected": corrected,
+    "descanned": descanned,
     "lazily corrected": lambda folder: (lazily_corrected(folder),),
     "lazy parameter": lazy_parameter,
     "two passes": two_passes,

@@ -1,4 +1,4 @@
-"""Cut dense tiles, and convert and correct each of them once for all UDFs that want the same."""
+"""Cut dense tiles; convert, correct and shift each of them once for all UDFs that want the same."""
 
 from __future__ import annotations
 
@@ -20,18 +20,37 @@ from udfdask.corrections.planes import TilePlanes, tile_planes
 from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
+    from udfdask.descan.frame_shifts import FrameShifts, TileShifts
     from udfdask.udf.tile_sums import TileSums
 
 
 class DenseCutter:
     """Cuts dense tiles from a chunk, also from sparse blocks: then tile by tile."""
 
-    def __init__(self, source: FrameSource, tiling: TilingScheme) -> None:
+    def __init__(
+        self,
+        source: FrameSource,
+        tiling: TilingScheme,
+        shifts: FrameShifts | None = None,
+        corrected: bool = False,
+    ) -> None:
         self.source = source
         self.tiling = tiling
+        self._shifts = shifts
+        self._corrected = corrected
+
+    @property
+    def tiles_are_views(self) -> bool:
+        """Whether tiles of many frames are views that kernels read without a copy."""
+        return self._shifts is None and self.source.tiles_are_views
 
     def reader(self, part: Slice, block: int) -> Callable[[int, int], DenseTile]:
-        """Return a function of first and last row that reads a part of signal chunk `block`."""
+        """Return a function of first and last row that reads a part of signal chunk `block`.
+
+        A part of shifted frames can need pixels of all signal chunks.
+        """
+        if self._shifts is not None:
+            return partial(self._shifted, self._shifts, part)
         source, dense = self.source, self.source.dense
         corner = next(first.origin for first, number in self.tiling.sig_parts if number == block)
         window = part.shift_by([-o for o in corner]).get()
@@ -45,15 +64,37 @@ class DenseCutter:
 
     def frames(self, start: int, stop: int) -> DenseTile:
         """Return the full frames of rows `start` to `stop`."""
+        if self._shifts is not None:
+            sig = self.tiling.dataset_shape
+            return self._shifted(self._shifts, Slice((0,) * len(sig), sig), start, stop)
         return DenseTile(self.source.frames(start, stop), self.source.dense)
+
+    def _shifted(self, shifts: FrameShifts, part: Slice, start: int, stop: int) -> DenseTile:
+        """Return a part of the shifted frames of rows `start` to `stop`.
+
+        Frames are corrected where they are on the detector: then the part is a full frame, and
+        is shifted after the correction.
+        """
+        source, dense = self.source, self.source.dense
+        if self._corrected:
+            _, of_tile = shifts.of_tile(start, stop, part, whole_window=True)
+            return DenseTile(source.frames(start, stop), dense, shifts=of_tile)
+        window, of_tile = shifts.of_tile(start, stop, part)
+        raw = source.window(start, stop, window)
+        if shifts.interpolates:
+            return DenseTile(raw, dense, shifts=of_tile)
+        from udfdask.descan.shift_tile import shift_tile  # few runs need it
+
+        return DenseTile(dense.read_only(shift_tile(raw, of_tile, raw.dtype, dense)), dense)
 
 
 class DenseTile:
-    """A dense tile, converted and corrected once for each dtype and dense backend.
+    """A dense tile; converted, corrected and shifted once for each dtype and dense backend.
 
     Its signal part is `part`, by default full frames. `pixels_at` returns the values of the same
-    frames at pixels outside of the part, int, (sig dims, m), as an array of shape (frames, m). If
-    UDFs want the tile on a device, it is moved there once and converted there: the dtypes of
+    frames at pixels outside of the part, int, (sig dims, m), as an array of shape (frames, m).
+    `shifts` make the tile from `native`, which is then a window of the frames around it. If UDFs
+    want the tile on a device, it is moved there once and converted there: the dtypes of
     detectors are narrower than those of arithmetic, so that fewer bytes travel.
     """
 
@@ -63,10 +104,12 @@ class DenseTile:
         backend: DenseBackend,
         part: Slice | None = None,
         pixels_at: Callable[[AnyArray], AnyArray] | None = None,
+        shifts: TileShifts | None = None,
     ) -> None:
         self._native = native
         self._part = part
         self._pixels_at = pixels_at
+        self._shifts = shifts
         self._backend = backend
         self._moved: dict[DenseBackend, DenseTile] = {}
         self._converted: dict[np.dtype[Any], AnyArray] = {}
@@ -81,13 +124,14 @@ class DenseTile:
             return self._sparse(instance)
         dtype, native = instance.declared.input_dtype, self._native.dtype
         promises = instance.declared.promises
-        if instance.recipe.corrections is not None:
+        if instance.recipe.corrections is not None and self._shifts is None:
             summed = precise(native)
             # the UDF corrects the sum of the frames in place of each frame
             if promises.only_sums_frames and summed is not None and self._backend.is_compiled_for:
                 return UncorrectedTile(self._native, *self._planes(instance, summed))
-            corrected = self._corrected(instance, dtype)
-            return corrected.copy() if instance.writable_input else corrected
+        if instance.recipe.corrections is not None or self._shifts is not None:
+            changed = self._changed(instance, dtype)
+            return changed.copy() if instance.writable_input else changed
         if instance.writable_input:
             return self._backend.own_copy(self._native, dtype)
         if dtype == (native.newbyteorder("=") if promises.takes_any_byte_order else native):
@@ -118,6 +162,7 @@ class DenseTile:
                 backend,
                 self._part,
                 None if pixels_at is None else lambda places: move(pixels_at(places)),
+                self._shifts,
             )
         return self._moved[backend]
 
@@ -125,26 +170,38 @@ class DenseTile:
         """Return the tile in a sparse backend."""
         dtype, backend = instance.declared.input_dtype, instance.backend
         if (dtype, backend) not in self._sparse_tiles:
-            if instance.recipe.corrections is not None:
-                dense = self._corrected(instance, dtype)
+            if instance.recipe.corrections is not None or self._shifts is not None:
+                dense = self._changed(instance, dtype)
             else:
                 dense = self._convert(dtype)
             self._sparse_tiles[dtype, backend] = to_backend(dense, backend, dense.shape)
         tile = self._sparse_tiles[dtype, backend]
         return tile.copy() if instance.writable_input else backend.read_only(tile)
 
-    def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
-        """Return the corrected tile in a dtype, read-only."""
+    def _changed(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
+        """Return the corrected and shifted tile in a dtype, read-only."""
         if dtype not in self._converted:
-            planes = self._planes(instance, dtype)
-            if self._backend.is_compiled_for:
-                corrected = self._backend.from_host(correct_tile(self._native, *planes))
-            else:
-                from udfdask.corrections.correct_tile_cuda import correct_on_device
+            changed = self._native
+            if instance.recipe.corrections is not None:
+                changed = self._corrected(instance, dtype)
+            if self._shifts is not None:
+                from udfdask.descan.shift_tile import shift_tile  # few runs need it
 
-                corrected = correct_on_device(self._native, *planes)
-            self._converted[dtype] = self._backend.read_only(corrected)
+                changed = shift_tile(changed, self._shifts, dtype, self._backend)
+            self._converted[dtype] = self._backend.read_only(changed)
         return self._converted[dtype]
+
+    def _corrected(self, instance: Instance, dtype: np.dtype[Any]) -> AnyArray:
+        """Return the corrected tile in a dtype."""
+        planes = self._planes(instance, dtype)
+        corrected: AnyArray
+        if self._backend.is_compiled_for:
+            corrected = self._backend.from_host(correct_tile(self._native, *planes))
+        else:
+            from udfdask.corrections.correct_tile_cuda import correct_on_device
+
+            corrected = correct_on_device(self._native, *planes)
+        return corrected
 
     def _planes(
         self, instance: Instance, dtype: np.dtype[Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,20 @@ from udfdask.chunk.udf_instance import Instance
 from udfdask.types import AnyArray
 from udfdask.udf import UDFMethod
 
+if TYPE_CHECKING:
+    from udfdask.descan.frame_shifts import FrameShifts
+
 Cutter = DenseCutter | SparseCutter
 
 
-def process(instances: list[Instance], source: FrameSource, chunk: int) -> None:
-    """Run the processing method of every UDF over all frames of a chunk."""
-    for some, cutter in _with_cutters(instances, source):
+def process(
+    instances: list[Instance],
+    source: FrameSource,
+    chunk: int,
+    shifts: FrameShifts | None = None,
+) -> None:
+    """Run the processing method of every UDF over all frames of a chunk, shifted if asked."""
+    for some, cutter in _with_cutters(instances, source, shifts):
         _process_chunk(some, cutter, chunk)
 
 
@@ -35,17 +43,17 @@ def process_signal_chunk(
 
 
 def _with_cutters(
-    instances: list[Instance], source: FrameSource
+    instances: list[Instance], source: FrameSource, shifts: FrameShifts | None = None
 ) -> Iterator[tuple[list[Instance], Cutter]]:
     """Yield the UDFs that take dense data, then those that take sparse data, with their cutter."""
     dense, recipe = instances, instances[0].recipe
     sparse: list[Instance] = []
-    # corrections need dense tiles; a UDF that takes sparse data then gets these as sparse ones
-    if isinstance(source, SparseSource) and recipe.corrections is None:
+    # changed pixels need dense tiles; a UDF that takes sparse data then gets these as sparse ones
+    if isinstance(source, SparseSource) and recipe.corrections is None and shifts is None:
         sparse = [i for i in instances if i.takes_sparse]
         dense = [i for i in instances if not i.takes_sparse]
     if dense:
-        yield dense, DenseCutter(source, recipe.tiling)
+        yield dense, DenseCutter(source, recipe.tiling, shifts, recipe.corrections is not None)
     if sparse:
         assert isinstance(source, SparseSource)
         yield sparse, SparseCutter(source, recipe.sparse_tiling)
@@ -76,7 +84,7 @@ def _process_chunk(instances: list[Instance], cutter: Cutter, chunk: int) -> Non
 def _gets_views(instances: list[Instance], cutter: Cutter) -> bool:
     """Return whether tiles are views of the blocks, and no UDF gets copies on another device."""
     source = cutter.source
-    return source.tiles_are_views and all(i.dense == source.dense for i in instances)
+    return cutter.tiles_are_views and all(i.dense == source.dense for i in instances)
 
 
 def _process_full_frames(

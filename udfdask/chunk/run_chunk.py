@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.convert import in_backend
@@ -12,6 +12,7 @@ from udfdask.arrays.backends.table import backend_of
 from udfdask.chunk.device_context import chunk_device
 from udfdask.chunk.frames.open_source import source_of
 from udfdask.chunk.frames.source import FrameSource, signal_windows
+from udfdask.chunk.frames.sparse import SparseSource
 from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.chunk.process import process, process_signal_chunk
 from udfdask.chunk.udf_instance import Instance, limit_threads
@@ -23,6 +24,9 @@ from udfdask.types import AnyArray
 from udfdask.udf.aux_data import block_of, rows_of_block
 from udfdask.udf.base import overrides
 from udfdask.udf.params import TaskData
+
+if TYPE_CHECKING:
+    from udfdask.descan.frame_shifts import FrameShifts
 
 _shared = OncePerProcess(16)
 """What `get_shared_task_data` returned, by run, number of the UDF and array backend."""
@@ -39,12 +43,12 @@ def run_chunk(
 
     `blocks` holds an array per signal chunk, shape (*nav part, *sig part). `aux` holds the values
     of the same scan positions for each of `recipe.aux_slots`, shape (*nav part, *extra_shape), or
-    None for a UDF of another group.
+    None for a UDF of another group. Shifts of frames are the last of them.
     """
     recipe = recipe.now
 
-    def work(instances: list[Instance], source: FrameSource) -> None:
-        process(instances, source, chunk)
+    def work(instances: list[Instance], source: FrameSource, shifts: FrameShifts | None) -> None:
+        process(instances, source, chunk, shifts)
 
     return _run(recipe, chunk, blocks, recipe.sig_chunks, aux, group, work)
 
@@ -63,7 +67,8 @@ def run_part(
     """
     window = signal_windows(recipe.sig_chunks)[number]
 
-    def work(instances: list[Instance], source: FrameSource) -> None:
+    def work(instances: list[Instance], source: FrameSource, shifts: FrameShifts | None) -> None:
+        assert shifts is None  # shifted frames need pixels of several signal chunks
         process_signal_chunk(instances, source, chunk, number)
         for instance in instances:
             for name, spec in instance.declared.allocated.items():
@@ -81,7 +86,7 @@ def _run(
     sig_chunks: tuple[tuple[int, ...], ...],
     aux: Sequence[Any],
     group: Group | None,
-    work: Callable[[list[Instance], FrameSource], None],
+    work: Callable[[list[Instance], FrameSource, FrameShifts | None], None],
 ) -> Partials:
     """Start the UDFs, let `work` process blocks of the given signal chunks, and end the UDFs."""
     block_backends = [backend_of(block) for block in blocks]
@@ -95,8 +100,13 @@ def _run(
         nav_shape, mask = recipe.grid.bounds(chunk)[1], recipe.grid.mask(chunk)
         source = source_of(blocks, block_backends, nav_shape, sig_chunks, mask, recipe.dtype)
         rows = _aux_rows(recipe, chunk, aux, numbers)
+        shifts = _frame_shifts(recipe, chunk, aux)
+        moves_entries = recipe.descan is not None and recipe.descan.moves_entries
+        # dense blocks may come as well
+        if shifts is not None and moves_entries and isinstance(source, SparseSource):
+            source, shifts = source.shifted(shifts), None
         instances = [_start(recipe, k, chunk, rows[k], backends[k]) for k in numbers]
-        work(instances, source)
+        work(instances, source, shifts)
         partials = {instance.number: _end(instance) for instance in instances}
         return tuple(partials.get(number) for number in range(len(recipe.udfs)))
 
@@ -114,8 +124,21 @@ def _aux_rows(
         # a progressive run may have got other values since its tasks were made
         if updated.data is not None:
             block = block_of(updated.over(recipe.shape), recipe.grid, chunk)  # noqa: PLW2901
-        rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk, name)
+        what = f"aux data params.{name}"
+        rows[number][name] = rows_of_block(block, declared, recipe.grid, chunk, what)
     return rows
+
+
+def _frame_shifts(recipe: Recipe, chunk: int, aux: Sequence[Any]) -> FrameShifts | None:
+    """Return the shifts of the selected frames of a chunk; None if frames are not shifted."""
+    descan = recipe.descan
+    if descan is None:
+        return None
+    from udfdask.descan.frame_shifts import FrameShifts  # few runs need it
+
+    rows = rows_of_block(aux[-1], descan.shifts, recipe.grid, chunk, "shifts of descan")
+    sig = tuple(recipe.shape.sig)
+    return FrameShifts(rows, sig, subpixel=descan.subpixel, fill=descan.fill)
 
 
 def _start(

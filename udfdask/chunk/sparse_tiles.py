@@ -22,6 +22,11 @@ class SparseCutter:
         self.source = source
         self.tiling = tiling
 
+    @property
+    def tiles_are_views(self) -> bool:
+        """Whether dense tiles are views: these tiles are sparse."""
+        return False
+
     def reader(self, part: Slice, block: int) -> Callable[[int, int], SparseTile]:
         """Return a function of first and last row that reads signal chunk `block`."""
         source, sig = self.source, tuple(part.shape)

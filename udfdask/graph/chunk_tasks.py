@@ -20,6 +20,7 @@ from udfdask.graph.dask_internals.tasks import List, OutputTask, Task, TaskRef
 from udfdask.graph.layer_builder import RunLayers
 from udfdask.graph.task_keys import Key, NumberedKeys, layers_of_keys
 from udfdask.plan.device_groups import Group
+from udfdask.plan.recipe import DESCAN
 from udfdask.udf.aux_data import block_of
 
 
@@ -59,7 +60,8 @@ def _add_group(run: RunLayers, group: Group) -> Sequence[Key]:
     # Tasks of two groups read each block: fused with it, each would load it again.
     fusible = len(run.groups) == 1
     name = run.name("chunk", group=group)
-    ours = [number in group.numbers for number, _ in recipe.aux_slots]
+    # frames are shifted for all groups
+    ours = [number in (*group.numbers, DESCAN) for number, _ in recipe.aux_slots]
     inputs = run.recipe_layers | _add_lazy_aux(run, ours)
     aux = [_aux_of_chunk(run, c, ours) for c in range(recipe.grid.n_chunks)] if any(ours) else None
     # In most runs there is one group that needs no device: no task needs the argument.

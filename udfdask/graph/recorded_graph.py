@@ -24,7 +24,7 @@ from udfdask.graph.layer_builder import layer_name
 from udfdask.graph.result_tasks import layers_of
 from udfdask.graph.task_keys import Key
 from udfdask.merge.result_blocks import holder_of
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.records.folder import RecordFolder
 from udfdask.records.lookup import Lookup, Node
 from udfdask.records.recording import ChunkRecords, MergeRecords, load
@@ -58,7 +58,7 @@ class Run:
         values: list[Any] = [None] * len(self.recipe.aux_slots)
         for info in self.chunk_layers.values():
             for place, (number, _) in enumerate(self.recipe.aux_slots):
-                if number in info.numbers:
+                if number == DESCAN or number in info.numbers:
                     values[place] = info.aux[place]
         return tuple(values)
 

@@ -113,10 +113,21 @@ def fields_of(run: Run, names: DataNames, data: str, udfs: list[str]) -> Fields:
     fields["corrections"] = (
         "none" if corrected is None else f"a CorrectionSet [{names.of_value(corrected)}]"
     )
+    fields["descan"] = _descan(run, names)
     fields["shape of tiles"] = str(tuple(recipe.tiling.shape))
     fields["threads per task"] = str(recipe.threads)
     fields.update({f"version of {name}": text for name, text in versions().items()})
     return fields
+
+
+def _descan(run: Run, names: DataNames) -> str:
+    """Return how frames are shifted, as a text."""
+    descan = run.recipe.descan
+    if descan is None:
+        return "none"
+    parts = "parts of a pixel" if descan.subpixel else "whole pixels"
+    name = names.of_value((descan, run.aux[-1]))
+    return f"by {parts}, with fill={descan.fill!r}, {_short(run.aux[-1])} [{name}]"
 
 
 def _parameters(run: Run, number: int) -> dict[str, Any]:

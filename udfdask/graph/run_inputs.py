@@ -1,4 +1,4 @@
-"""Find what a run reads: its array, the lazy parameters of its UDFs, and the files of both."""
+"""Find what a run reads: its array, lazy parameters and shifts, and the files of all of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from udfdask.descan import Descan
 from udfdask.graph.dask_internals.arrays import graph_array
 from udfdask.graph.input_files import data_files
 from udfdask.plan.declarations import new_instance
@@ -22,16 +23,25 @@ class Inputs:
     """The data that the user passed; an expression array is lowered to a graph."""
     udfs: list[Any]
     """The UDFs that the user passed, their parameters lowered to graphs."""
+    descan: Any
+    """The shifts of frames that the user passed, lowered to a graph."""
     files: tuple[str, ...]
-    """Files and stores that the data and lazy parameters are read from, if they can be found."""
+    """Files and stores that the data, lazy parameters and lazy shifts are read from, if they can be
+    found."""
 
 
-def inputs_of(array: Any, udfs: Sequence[Any]) -> Inputs:
+def inputs_of(array: Any, udfs: Sequence[Any], descan: Any = None) -> Inputs:
     """Return what a run of UDFs over an array reads, with expression arrays lowered to graphs."""
     array = graph_array(array)
     udfs = [_over_graphs(udf) for udf in udfs]
+    shifts = descan.shifts if isinstance(descan, Descan) else descan
+    lowered = graph_array(shifts)
+    if lowered is not shifts:
+        descan = replace(descan, shifts=lowered) if isinstance(descan, Descan) else lowered
     lazy = [array, *_collections_of(udfs)] if is_lazy(array) else []
-    return Inputs(array=array, udfs=udfs, files=data_files(*lazy))
+    if lazy and is_lazy(lowered):
+        lazy.append(lowered)
+    return Inputs(array=array, udfs=udfs, descan=descan, files=data_files(*lazy))
 
 
 def _over_graphs(udf: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Unpack, overload
 from hyperspy.api import signals
 
 from udfdask.hyperspy.data import read_frames, read_parameters
+from udfdask.hyperspy.descan import read_descan
 from udfdask.hyperspy.detectors import mask_reader
 from udfdask.hyperspy.labels import read_labels
 from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
@@ -118,6 +119,13 @@ class UDFAccessor:
             Whether to return lazy signals; by default if the signal is lazy.
         show_progressbar : bool, optional
             Whether to show a progress bar; by default as set in HyperSpy's preferences.
+        corrections
+            As in `udfdask.run_udf`.
+        descan : Descan, BaseSignal or array-like, optional
+            Shifts that are removed from the frames before UDFs see them, after corrections, (y, x)
+            in pixels: an array of shape (*nav, sig dims), or a signal with the navigation axes of
+            this one and the shift as signal axis, such as ``com["raw_shifts"]`` of a `CoMUDF`. A
+            `Descan` can also shift by parts of a pixel.
         **options
             As in `udfdask.run_udf`.
 
@@ -156,6 +164,8 @@ class UDFAccessor:
         np.float64(2.0)
         """
         check_names(self.run_udf, options)
+        if "descan" in options:
+            options["descan"] = read_descan(self._signal, options["descan"])
         with own_lines_hidden:
             results = run_on_signal(
                 self._signal,
@@ -355,6 +365,8 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_iter_options(self.run_udf_iter, options)
+        if "descan" in options:
+            options["descan"] = read_descan(self._signal, options["descan"])
         array, sig_dims = read_frames(self._signal, named=False)
         region = read_roi(self._signal, roi, navigation_mask)
         udf = read_masks(udf, mask_reader(self._signal))
@@ -398,6 +410,8 @@ class UDFAccessor:
         960
         """
         check_names(self.explain, options)
+        if "descan" in options:
+            options["descan"] = read_descan(self._signal, options["descan"])
         array, sig_dims = read_frames(self._signal, named=False)
         region = read_roi(self._signal, roi, navigation_mask)
         udf = read_masks(udf, mask_reader(self._signal))

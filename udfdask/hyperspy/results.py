@@ -111,7 +111,8 @@ class SignalResult(NamedResults):
     def plot(self, names: Any = None, *, log: bool | None = None, title: str | None = None) -> Any:
         """Draw results side by side, as `udfdask.Result.plot` does, over the axes of the signal.
 
-        A lazy result is computed first, in one pass. To draw one result with HyperSpy, call ``result[name].plot()``.
+        A lazy result is computed first, in one pass. To draw one result with HyperSpy, call
+        ``result[name].plot()``.
 
         Parameters
         ----------

@@ -66,7 +66,9 @@ def _large_tasks(recipe: Recipe, task_limit: float) -> str:
     if recipe.n_blocks > MANY_BLOCKS and not recipe.by_sig_chunk:
         cannot = [u.name for u in recipe.udfs if not u.promises.adds_signal_parts]
         why = f"{', '.join(dict.fromkeys(cannot))} cannot process one signal chunk at a time"
-        if not cannot:
+        if recipe.descan is not None:
+            why = "shifted frames need pixels of several signal chunks"
+        elif not cannot:
             why = "excluded pixels are patched from pixels in another signal chunk"
         return (
             f"a task takes {recipe.n_blocks} signal chunks, {format_bytes(task_bytes)} together, "

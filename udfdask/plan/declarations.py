@@ -110,6 +110,7 @@ def check_same_declaration(
         threads=recipe.threads,
         corrections=recipe.corrections,
         calibration=calibration,
+        interpolated=recipe.descan is not None and recipe.descan.subpixel,
     )
     fan_in = old.merge.fan_in or False
     new, _ = declare(old.cls(**kwargs), meta, recipe.grid, (), fan_in, old.backends)
@@ -262,11 +263,12 @@ def result_units(
 
 def _input_dtype(udf: UDF) -> np.dtype[Any]:
     """Return the dtype in which a UDF sees the data, in native byte order."""
-    dtype, corrected = udf.meta.dataset_dtype, udf.meta.corrections is not None
+    dtype, meta = udf.meta.dataset_dtype, udf.meta
+    computed = meta.corrections is not None or meta._interpolated
     preferred = udf.get_preferred_input_dtype()
     try:
-        more = [np.float32] if corrected else []
-        if preferred is udf.USE_NATIVE_DTYPE and not corrected:
+        more = [np.float32] if computed else []
+        if preferred is udf.USE_NATIVE_DTYPE and not computed:
             preferred = dtype  # USE_NATIVE_DTYPE is bool, which does not combine with dates
         combined = np.result_type(dtype, np.dtype(preferred), *more).newbyteorder("=")
     except TypeError as e:
@@ -275,7 +277,7 @@ def _input_dtype(udf: UDF) -> np.dtype[Any]:
             f"does not combine with the data's dtype {dtype}: {e}"
         ) from None
     # NumPy combines numbers with text to text
-    if combined.kind not in (NUMBERS if corrected else "biufcmM"):
+    if combined.kind not in (NUMBERS if computed else "biufcmM"):
         raise ArgumentTypeError(
             f"{type(udf).__name__}.get_preferred_input_dtype() returned {preferred!r}, which "
             f"does not combine with the data's dtype {dtype}: the result would be {combined}"

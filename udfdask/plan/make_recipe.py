@@ -31,7 +31,7 @@ from udfdask.corrections.correct_sum import precise
 from udfdask.corrections.neighbors import straddles
 from udfdask.corrections.validate import checked
 from udfdask.plan.declarations import TilePreferences, declare
-from udfdask.plan.recipe import Recipe, UDFRecipe, backends_for
+from udfdask.plan.recipe import DescanRecipe, Recipe, UDFRecipe, backends_for
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.meta import UDFMeta
 
@@ -58,6 +58,7 @@ def make_recipe(
     lazy_params: Sequence[Sequence[str]] | None = None,
     max_task_bytes: float = math.inf,
     corrections: CorrectionSet | None = None,
+    descan: DescanRecipe | None = None,
     backends: Sequence[Backend] | None = None,
     native: Backend = NUMPY,
     calibration: Calibration | None = None,
@@ -80,15 +81,23 @@ def make_recipe(
         threads=threads,
         corrections=corrections,
         calibration=calibration or in_pixels(len(full), sig_dims),
+        interpolated=descan is not None and descan.subpixel,
     )
     lazy = [()] * len(udfs) if lazy_params is None else lazy_params
     declared = [
         declare(udf, meta, grid, tuple(names), split_every, backends)
         for udf, names in zip(udfs, lazy, strict=True)
     ]
-    udf_recipes = _with_backends([udf for udf, _ in declared], native, corrections is not None)
-    summed = _summed(udf_recipes, full, corrections is not None)
+    corrected, shifted = corrections is not None, descan is not None
+    moves_entries = descan is not None and descan.moves_entries
+    makes_dense = corrected or (shifted and not moves_entries)
+    udf_recipes = _with_backends([udf for udf, _ in declared], native, makes_dense)
+    summed = _summed(udf_recipes, full, corrected and not shifted)
     limits = _tile_limits(udf_recipes, [preferences for _, preferences in declared], grid)
+    # Frames are corrected before they are shifted, and each needs other pixels outside of a part.
+    # Entries of sparse frames may move to another signal chunk.
+    several = math.prod(map(len, sizes)) > 1
+    limits["whole_frames"] |= (shifted and corrected) or (moves_entries and several)
     if all(udf.backend.on_device for udf in udf_recipes):
         tile_bytes = device_tile_bytes
     return Recipe(
@@ -97,32 +106,35 @@ def make_recipe(
         dtype=data_dtype,
         sig_chunks=sizes,
         tiling=_dense_tiling(
-            sizes, udf_recipes, limits, tile_bytes, data_dtype, native, corrections, summed
+            sizes, udf_recipes, limits, tile_bytes, data_dtype, native, corrected, shifted, summed
         ),
         # Signal chunks are not cut into sparse tiles: a sparse tile is a view of its rows.
         sparse_tiling=sparse_tiling(sizes, **limits),
-        by_sig_chunk=_by_sig_chunk(
-            sizes, udf_recipes, grid, data_dtype, corrections, max_task_bytes
-        ),
+        by_sig_chunk=not shifted
+        and _by_sig_chunk(sizes, udf_recipes, grid, data_dtype, corrections, max_task_bytes),
         threads=threads,
         limits_threads=not all(udf.promises.starts_no_threads for udf in udf_recipes),
         udfs=tuple(udf_recipes),
         summed=summed,
         corrections=corrections,
+        descan=descan,
         native=native,
     )
 
 
 def _with_backends(
-    udf_recipes: Sequence[UDFRecipe], native: Backend, corrected: bool
+    udf_recipes: Sequence[UDFRecipe], native: Backend, makes_dense: bool
 ) -> list[UDFRecipe]:
     """Return the recipes of UDFs with the array backend that each of them is given."""
-    chosen = backends_for(udf_recipes, native, corrected=corrected)
+    chosen = backends_for(udf_recipes, native, corrected=makes_dense)
     return [replace(udf, backend=one) for udf, one in zip(udf_recipes, chosen, strict=True)]
 
 
-def _summed(udf_recipes: Sequence[UDFRecipe], shape: Shape, corrected: bool) -> tuple[int, ...]:
-    """Return the numbers of the UDFs that share the sums of tiles: at least two, or none."""
+def _summed(udf_recipes: Sequence[UDFRecipe], shape: Shape, corrects_sum: bool) -> tuple[int, ...]:
+    """Return the numbers of the UDFs that share the sums of tiles: at least two, or none.
+
+    `corrects_sum` says whether UDFs that only sum frames correct their sum.
+    """
     if len(udf_recipes) == 1 or len(shape.sig) != 2:
         return ()
     from udfdask.udf.tile_sums import has_sums  # most runs do not need it
@@ -130,8 +142,8 @@ def _summed(udf_recipes: Sequence[UDFRecipe], shape: Shape, corrected: bool) -> 
     numbers: dict[np.dtype[Any], list[int]] = {}
     for number, udf in enumerate(udf_recipes):
         # a UDF that only sums frames corrects the sum, which takes less time than correcting frames
-        corrects_sum = corrected and udf.promises.only_sums_frames
-        if udf.promises.processes_sums and udf.backend == NUMPY and not corrects_sum:
+        corrects = corrects_sum and udf.promises.only_sums_frames
+        if udf.promises.processes_sums and udf.backend == NUMPY and not corrects:
             numbers.setdefault(udf.input_dtype, []).append(number)
     return tuple(
         number
@@ -161,7 +173,8 @@ def _dense_tiling(
     tile_bytes: int,
     dtype: np.dtype[Any],
     native: Backend,
-    corrections: CorrectionSet | None,
+    corrected: bool,
+    shifted: bool,
     summed: tuple[int, ...],
 ) -> TilingScheme:
     """Return the tiling of dense tiles, also of those that are made from sparse data.
@@ -179,7 +192,8 @@ def _dense_tiling(
         keep_frames=any(udf.method is UDFMethod.FRAME for udf in udf_recipes),
         streamed=no_transfer
         and not made_dense
-        and _can_stream(udf_recipes, dtype, corrections is not None, summed),
+        and not shifted
+        and _can_stream(udf_recipes, dtype, corrected, summed),
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
+import numpy as np
 from dask.utils import format_bytes
 
 from udfdask.plan.memory_of_tiles import copies_of_tiles
@@ -87,7 +88,7 @@ class PredictedMemory:
     copies: int
     """Copies of tiles while the data are processed."""
     buffers: int
-    """Result buffers and rows of aux data while the data are processed."""
+    """Result buffers, rows of aux data and shifts while the data are processed."""
     merging: int
     """New buffers and copies of one merge of chunks, or of `get_results` on a chunk."""
     chunks_per_merge: int
@@ -179,8 +180,9 @@ def predict_memory(
         data=0 if loading.in_memory and not joined else block + loading.held,
         loading=loading.extra
         + (block if joined else 0),  # small blocks are copied into a large one
-        copies=copies_of_tiles(recipe, rows, gathered=loading.held > 0),
-        buffers=sum(udf.buffers for udf in udfs),
+        copies=copies_of_tiles(recipe, rows, gathered=loading.held > 0)
+        + (block if recipe.descan is not None and recipe.descan.moves_entries else 0),
+        buffers=sum(udf.buffers for udf in udfs) + _shifts(recipe, rows),
         merging=merging.merging if merging else 0,
         chunks_per_merge=merging.chunks_per_merge if merging else 1,
         partials=sum(udf.partial for udf in udfs),
@@ -194,3 +196,10 @@ def predict_memory(
         tasks=grid.n_chunks * parts,
         is_bound=recipe.native.is_sparse,
     )
+
+
+def _shifts(recipe: Recipe, rows: int) -> int:
+    """Return the size of the shifts of some frames, with their whole pixels and parts of pixels."""
+    if recipe.descan is None:
+        return 0
+    return 3 * rows * math.prod(recipe.descan.shifts.extra_shape) * np.dtype(float).itemsize

@@ -1,4 +1,4 @@
-"""Predict the memory for copies of tiles: frames that are gathered, converted or corrected."""
+"""Predict the memory for copies of tiles: gathered, converted, corrected or shifted frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def copies_of_tiles(recipe: Recipe, rows: int, *, gathered: bool) -> int:
     `rows` is the number of frames of the largest chunk. `gathered` says whether frames are copied
     to be neighbors, because the block is a view of a larger one.
     """
-    as_they_are = recipe.native.is_sparse and recipe.corrections is None
+    as_they_are = recipe.native.is_sparse and not recipe.makes_dense
     dense = [udf for udf in recipe.udfs if not (as_they_are and udf.backend.is_sparse)]
     sparse = [udf for udf in recipe.udfs if as_they_are and udf.backend.is_sparse]
     copies = max((_sparse_copies(recipe, udf, rows) for udf in sparse), default=0)
@@ -36,9 +36,13 @@ def copies_of_tiles(recipe: Recipe, rows: int, *, gathered: bool) -> int:
         copies = max(copies, _tile_copies(recipe, full_frames, frame * depth, assembled, gathered))
     if not whole:
         deep = tiling.depth if views else tiling.gathered_depth
-        copies = max(
-            copies, _tile_copies(recipe, tiles, math.prod(tiling.sig_shape) * deep, False, gathered)
-        )
+        part = math.prod(tiling.sig_shape)
+        cut = _tile_copies(recipe, tiles, part * deep, False, gathered)
+        shifts_tiles = recipe.descan is not None and not recipe.descan.moves_entries
+        if shifts_tiles and (recipe.n_blocks > 1 or gathered):
+            # a part of shifted frames is made from a window around it, at most the full frames
+            cut += (frame - part * gathered) * deep * recipe.dtype.itemsize
+        copies = max(copies, cut)
     partitions = by_method[UDFMethod.PARTITION]
     if partitions:
         copies = max(copies, _tile_copies(recipe, partitions, frame * rows, assembled, gathered))
@@ -47,7 +51,7 @@ def copies_of_tiles(recipe: Recipe, rows: int, *, gathered: bool) -> int:
 
 def _tiles_are_views(recipe: Recipe, udfs: Iterable[UDFRecipe]) -> bool:
     """Return whether tiles are views of the blocks, and no UDF gets copies on another device."""
-    if recipe.native.is_sparse:
+    if recipe.native.is_sparse or recipe.descan is not None:
         return False
     return all(udf.backend.on_device == recipe.native.on_device for udf in udfs)
 
@@ -65,13 +69,20 @@ def _tile_copies(
     copies = pixels * native.itemsize * (assembled + (gathered or recipe.native.is_sparse))
     converted: set[np.dtype[np.generic]] = set()
     private = 0
+    corrected = recipe.corrections is not None
+    descan = recipe.descan if recipe.descan and not recipe.descan.moves_entries else None
+    late = descan is not None and (corrected or descan.subpixel)
+    if descan is not None and not late:
+        copies += pixels * native.itemsize
     for udf in udfs:
         dtype = udf.input_dtype
         size = pixels * dtype.itemsize
         if udf.cls.writable_input:
             private = max(private, size)
-        if recipe.corrections is not None:
-            if not udf.promises.only_sums_frames:
+        if corrected and late:  # a corrected tile, before it is shifted
+            private = max(private, size)
+        if corrected or late:
+            if late or not udf.promises.only_sums_frames:
                 converted.add(dtype)
         elif not udf.cls.writable_input:
             given = native.newbyteorder("=") if udf.promises.takes_any_byte_order else native

@@ -19,6 +19,7 @@ from udfdask.arrays.backends.table import backend_of, known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.roi import empty_roi_warning, normalize_roi
+from udfdask.arrays.geometry.shapes import Shape
 from udfdask.plan.calibrate import read_calibration, with_pixels
 from udfdask.plan.check_input import (
     check_array,
@@ -34,7 +35,7 @@ from udfdask.plan.cost_warnings import cost_warnings
 from udfdask.plan.declarations import new_instance, result_units
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.merge_tree import check_split_every
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.plan.shared_loading import needs_most_blocks, shares_data
 from udfdask.tokens import tokenize_value
 from udfdask.udf import UDF
@@ -102,6 +103,7 @@ def make_plan(
     axes: Sequence[Axis] | None = None,
     unit: str | None = None,
     corrections: Any = None,
+    descan: Any = None,
     backends: Any = None,
     split_every: int | bool | None = None,
     merge_small: int | str | None = None,
@@ -120,6 +122,7 @@ def make_plan(
         "axes": axes,
         "unit": unit,
         "corrections": corrections,
+        "descan": descan,
         "backends": backends,
         "split_every": split_every,
         "merge_small": merge_small,
@@ -145,6 +148,7 @@ def _make_plan(
     axes: Sequence[Axis] | None,
     unit: str | None,
     corrections: Any,
+    descan: Any,
     backends: Any,
     split_every: int | bool | None,
     merge_small: int | str | None,
@@ -165,6 +169,19 @@ def _make_plan(
     joined = None if merge_small is None else _joined_chunks(array, merge_small)
     chunks = joined or array.chunks
     selected = normalize_roi(roi, array.shape[:n_nav])
+    shifts = None
+    if descan is not None:
+        from udfdask.plan.descan import in_chunks, plan_descan  # few runs need it
+
+        full = Shape(array.shape, sig_dims=sig_dims)
+        shifts = plan_descan(
+            descan,
+            full,
+            array.dtype,
+            selected,
+            corrected=corrections is not None,
+            native=backend_of(array._meta),
+        )
     memory = config.worker_memory()
     task_limit = math.inf if memory is None else memory / 4
     no_position = empty_roi_warning(roi, selected)
@@ -184,11 +201,17 @@ def _make_plan(
         max_task_bytes=task_limit,
         corrections=corrections,
         calibration=calibration,
+        descan=None if shifts is None else shifts.recipe,
         backends=None if backends is None else known_backends(backends, f"backends={backends!r}"),
         native=backend_of(array._meta),
     )
     check_dtypes(recipe)
-    aux = tuple(_aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots)
+    given_warnings = (shifts.warning,) if shifts is not None and shifts.warning else ()
+    aux = tuple(
+        _aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots if k != DESCAN
+    )
+    if shifts is not None:
+        aux = (*aux, in_chunks(shifts.values, recipe))
     second_pass = any(
         shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots
     ) or any(
@@ -210,7 +233,11 @@ def _make_plan(
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=second_pass,
         files=files,
-        warnings=(*([no_position] if no_position else []), *cost_warnings(recipe, task_limit)),
+        warnings=(
+            *([no_position] if no_position else []),
+            *given_warnings,
+            *cost_warnings(recipe, task_limit),
+        ),
     )
 
 

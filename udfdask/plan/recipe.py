@@ -36,6 +36,9 @@ parameter, followed by the place in it if it is a list, tuple or dictionary."""
 CORRECTIONS = -1
 """Number that stands for the corrections in a `Slot`."""
 
+DESCAN = -2
+"""Number that stands for the shifts of frames in `Recipe.aux_slots`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class UDFRecipe:
@@ -122,6 +125,20 @@ class UDFRecipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DescanRecipe:
+    """How frames are shifted before UDFs see them; each task gets the shifts of its own frames."""
+
+    shifts: AuxData
+    """The shifts in pixels, extra shape (sig dims,), without their values."""
+    subpixel: bool
+    """Whether frames are shifted by parts of a pixel."""
+    fill: Any
+    """Value of the pixels that come from outside of the frame."""
+    moves_entries: bool
+    """Whether sparse frames stay sparse: their entries are moved. If not, they become dense."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """All UDFs of a run and the geometry that they share."""
 
@@ -149,6 +166,8 @@ class Recipe:
     """Numbers of the UDFs that get the sums of each dense tile in place of the tile."""
     corrections: CorrectionSet | None = None
     """Corrections of the data before UDFs see them; excluded pixels as coordinates."""
+    descan: DescanRecipe | None = None
+    """Shifts of the corrected frames before UDFs see them."""
     native: Backend = NUMPY
     """Array backend of the chunks, from the dask array's meta."""
     token: str = ""
@@ -166,6 +185,12 @@ class Recipe:
         """Number of signal chunks."""
         return math.prod(len(sizes) for sizes in self.sig_chunks)
 
+    @property
+    def makes_dense(self) -> bool:
+        """Whether sparse data become dense tiles first, because pixels change before a UDF."""
+        descan = self.descan
+        return self.corrections is not None or (descan is not None and not descan.moves_entries)
+
     def backends_over(self, native: Backend) -> tuple[Backend, ...]:
         """Return the array backend that each UDF is given over a chunk of backend `native`.
 
@@ -174,7 +199,7 @@ class Recipe:
         """
         if native == self.native:
             return tuple(u.backend for u in self.udfs)
-        return backends_for(self.udfs, native, corrected=self.corrections is not None)
+        return backends_for(self.udfs, native, corrected=self.makes_dense)
 
     @property
     def result_backend(self) -> DenseBackend:
@@ -187,8 +212,9 @@ class Recipe:
 
     @property
     def aux_slots(self) -> tuple[tuple[int, str], ...]:
-        """All aux data of kind nav: number of the UDF and name of the parameter."""
-        return tuple((k, name) for k, u in enumerate(self.udfs) for name in u.nav_aux)
+        """All aux data of kind nav: number of the UDF and name of the parameter; DESCAN is last."""
+        of_udfs = tuple((k, name) for k, u in enumerate(self.udfs) for name in u.nav_aux)
+        return of_udfs if self.descan is None else (*of_udfs, (DESCAN, "shifts"))
 
     @property
     def lazy_slots(self) -> tuple[Slot, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.plan.recipe import Recipe
+from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.tokens.origins import own_version
 
 _DEPTHS = ("depth", "gathered_depth", "frame_depth")
@@ -61,7 +61,8 @@ def udf_name(recipe: Recipe, number: int, aux: Sequence[Any], name_of: NameOf) -
     )
     # other UDFs of the run decide these: how rows are cut into tiles
     together = (recipe.contiguous_nav, sorted({u.backend.dense.name for u in recipe.udfs}))
-    values = [v for (k, _), v in zip(recipe.aux_slots, aux, strict=True) if k == number]
+    ours = (number, DESCAN)
+    values = [v for (k, _), v in zip(recipe.aux_slots, aux, strict=True) if k in ours]
     return name_of((alone, udf.merge.mode, udf.carries_aux, together, values))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from dask.utils import format_bytes
 
 from udfdask import config
@@ -158,6 +159,8 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         lines.append(f"needs     a CUDA device for {', '.join(cuda_udfs)}; on a cluster, CUDA=1")
     if recipe.corrections is not None:
         lines.append(f"corrects  {_corrections(recipe)}")
+    if recipe.descan is not None:
+        lines.append(f"descans   {_descan(plan)}")
     lines += [f"{u.name}: {_udf(u, k in recipe.summed)}" for k, u in enumerate(recipe.udfs)]
     lines += [f"warning   {w}" for w in plan.warnings]
     lines += [f"note      {n}" for n in _notes(plan)]
@@ -178,25 +181,35 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
 def _tiling(recipe: Recipe) -> TilingScheme:
     """Return the tiling scheme, the one for sparse tiles if all UDFs get sparse data."""
     takes_sparse = recipe.native.is_sparse and all(u.backend.is_sparse for u in recipe.udfs)
-    return recipe.sparse_tiling if takes_sparse and recipe.corrections is None else recipe.tiling
+    return recipe.sparse_tiling if takes_sparse and not recipe.makes_dense else recipe.tiling
 
 
 def _backends(recipe: Recipe) -> str:
     """Describe the backend of the chunks and the backend of the data that each UDF gets."""
     native = recipe.native
-    corrected = recipe.corrections is not None and native.is_sparse
-    if not corrected and all(udf.backend == native for udf in recipe.udfs):
+    changed = ", ".join(
+        word
+        for word, is_so in (
+            ("corrected", recipe.corrections is not None),
+            ("shifted", recipe.makes_dense and recipe.descan is not None),
+        )
+        if is_so and native.is_sparse
+    )
+    if not changed and all(udf.backend == native for udf in recipe.udfs):
         return native.name
     each = [
-        f"{udf.name} is given {_converted(native, udf.backend, corrected)}" for udf in recipe.udfs
+        f"{udf.name} is given {_converted(native, udf.backend, changed)}" for udf in recipe.udfs
     ]
     return "; ".join([f"{native.name} chunks", *dict.fromkeys(each)])
 
 
-def _converted(native: Backend, backend: Backend, corrected: bool) -> str:
-    """Describe the backend of the data that a UDF gets, and the conversions to it."""
-    if corrected:
-        return f"{backend.name}, corrected and dense before"
+def _converted(native: Backend, backend: Backend, changed: str) -> str:
+    """Describe the backend of the data that a UDF gets, and the conversions to it.
+
+    `changed` says what is done to the pixels of sparse data before.
+    """
+    if changed:
+        return f"{backend.name}, {changed} and dense before"
     if backend == native:
         return f"{backend.name} as it is"
     steps = []
@@ -258,6 +271,15 @@ def _corrections(recipe: Recipe) -> str:
     if corrections.excluded_pixels is not None:
         parts.append(f"{corrections.excluded_pixels.shape[1]} excluded pixels")
     return ", ".join(parts)
+
+
+def _descan(plan: Plan) -> str:
+    """Describe the shifts of the frames."""
+    descan = plan.recipe.descan
+    assert descan is not None
+    by = "parts of a pixel" if descan.subpixel else "whole pixels"
+    lazy = "" if isinstance(plan.aux[-1], np.ndarray) else ", computed chunk by chunk"
+    return f"frames by {by}{lazy}; pixels from outside are {descan.fill!r}"
 
 
 def _notes(plan: Plan) -> list[str]:

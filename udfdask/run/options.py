@@ -38,6 +38,7 @@ class RunOptions(TypedDict, total=False):
     axes: Sequence[Axis] | None
     unit: str | None
     corrections: CorrectionSet | None
+    descan: Any
     backends: Any
     split_every: int | bool | None
     merge_small: int | str | None

@@ -94,6 +94,10 @@ def run_udf(
     corrections : CorrectionSet, optional
         Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
         float32 or better.
+    descan : Descan or array-like, optional
+        Shifts that are removed from the frames before UDFs see them, after corrections: an array
+        of shape (*nav, sig dims) in pixels, (y, x) for images, or a `Descan`, which can also shift
+        by parts of a pixel. With ``descan=com["raw_shifts"]`` of a `CoMUDF`, frames are centered.
     backends : str or sequence of str, optional
         The array backends that UDFs may get, as constants of `UDF` such as "numpy". By default all
         backends that a UDF declares.
@@ -199,7 +203,8 @@ def plan_run(
 ) -> tuple[Plan, Any]:
     """Return the plan of a run, and its array with a graph in place of dask expressions."""
     with own_lines_hidden:
-        inputs = inputs_of(array, as_list(udf))
+        inputs = inputs_of(array, as_list(udf), options.get("descan"))
+        options["descan"] = inputs.descan
         plan = make_plan(
             inputs.array,
             inputs.udfs,

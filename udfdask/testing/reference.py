@@ -3,7 +3,7 @@
 This run is the oracle for all tests, so it shares no arithmetic with the engine. It shares only how
 a UDF is asked and set up: the recipe of the plan (buffers, dtypes, method, backend) and `Instance`
 (a fresh UDF with zeroed buffers and `meta`). Everything that makes numbers is written again here in
-the plainest way: conversion to the input dtype, corrections, the loop over frames, merges,
+the plainest way: conversion to the input dtype, corrections, shifts, the loop over frames, merges,
 `get_results`, and the place of each result in the dataset.
 """
 
@@ -25,8 +25,10 @@ from udfdask.arrays.geometry.tiling import sparse_tiling
 from udfdask.chunk.sparse_tiles import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
+from udfdask.plan.descan import plan_descan
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.testing.checked_buffers import check_cast, checked
+from udfdask.testing.plain_shift import shift_frames
 from udfdask.types import AnyArray
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, reshaped
@@ -44,6 +46,7 @@ def run_reference(
     sig_dims: int = ...,
     roi: Any = ...,
     corrections: CorrectionSet | None = ...,
+    descan: Any = ...,
 ) -> dict[str, AnyArray]: ...
 @overload
 def run_reference(
@@ -53,6 +56,7 @@ def run_reference(
     sig_dims: int = ...,
     roi: Any = ...,
     corrections: CorrectionSet | None = ...,
+    descan: Any = ...,
 ) -> tuple[dict[str, AnyArray], ...]: ...
 def run_reference(
     array: Any,
@@ -61,6 +65,7 @@ def run_reference(
     sig_dims: int = 2,
     roi: Any = None,
     corrections: CorrectionSet | None = None,
+    descan: Any = None,
 ) -> dict[str, AnyArray] | tuple[dict[str, AnyArray], ...]:
     """Run UDFs over a NumPy array in the plainest way; `run_udf` must give the same results.
 
@@ -79,6 +84,8 @@ def run_reference(
         The scan positions to process, as in `run_udf`.
     corrections : CorrectionSet, optional
         Corrections of the data, applied pixel by pixel before UDFs see the data.
+    descan : Descan or array-like, optional
+        Shifts that are removed from the frames after corrections, frame by frame.
 
     Returns
     -------
@@ -103,11 +110,12 @@ def run_reference(
            [nan, nan, nan]])
     """
     data = np.asarray(compute(array, scheduler="sync")[0])
-    if isinstance(udf, UDF):
-        return _PlainLoop(with_computed_params(udf), data, sig_dims, roi, corrections).run()
-    return tuple(
-        _PlainLoop(with_computed_params(u), data, sig_dims, roi, corrections).run() for u in udf
-    )
+
+    def run(one: UDF) -> dict[str, AnyArray]:
+        asked = with_computed_params(one)
+        return _PlainLoop(asked, data, sig_dims, roi, corrections, descan).run()
+
+    return run(udf) if isinstance(udf, UDF) else tuple(map(run, udf))
 
 
 def with_computed_params(udf: UDF) -> UDF:
@@ -130,7 +138,7 @@ def run_checked(udf: UDF, data: AnyArray, sig_dims: int) -> None:
     UDFCheckError
         If a value does not survive in the dtype of its buffer.
     """
-    _PlainLoop(udf, data, sig_dims, None, None, checks_buffers=True).run()
+    _PlainLoop(udf, data, sig_dims, None, None, None, checks_buffers=True).run()
 
 
 class _PlainLoop:
@@ -143,10 +151,12 @@ class _PlainLoop:
         sig_dims: int,
         roi: Any,
         corrections: CorrectionSet | None,
+        descan: Any,
         checks_buffers: bool = False,
     ) -> None:
         shape = Shape(data.shape, sig_dims=sig_dims)
         roi = normalize_roi(roi, tuple(shape.nav))
+        shifts = plan_descan(descan, shape, data.dtype, roi, corrected=corrections is not None)
         recipe = make_recipe(
             [udf],
             shape=shape,
@@ -154,6 +164,7 @@ class _PlainLoop:
             sig_dims=sig_dims,
             roi=roi,
             corrections=corrections,
+            descan=None if shifts is None else shifts.recipe,
         )
         one_tile = sparse_tiling(recipe.sig_chunks, itemsize=1, max_frames=recipe.grid.n_frames)
         self.recipe = replace(recipe, tiling=one_tile, sparse_tiling=one_tile)
@@ -163,6 +174,10 @@ class _PlainLoop:
         flat = (shape.nav.size,)
         self.selected = np.ones(flat, dtype=bool) if roi is None else roi.reshape(flat)
         self.frames = data.reshape((*flat, *shape.sig))[self.selected]
+        self.shifts = None
+        if shifts is not None:
+            (values,) = compute(shifts.values, scheduler="sync")
+            self.shifts = values.reshape((*flat, len(shape.sig)))[self.selected]
         self.aux = {
             name: reshaped(udf._kwargs[name].data, (*flat, *aux.extra_shape))[self.selected]
             for name, aux in self.declared.aux.items()
@@ -193,6 +208,10 @@ class _PlainLoop:
         udf.preprocess()
         # a copy, because `writable_input` lets the UDF write into it
         data: Any = self._corrected(np.array(self.frames, dtype=self.declared.input_dtype))
+        descan = self.recipe.descan
+        if descan is not None and self.shifts is not None:
+            how = {"subpixel": descan.subpixel, "fill": descan.fill}
+            data = shift_frames(data, self.shifts, **how)
         if instance.takes_sparse or not instance.backend.on_device:
             data = to_backend(data, instance.backend, data.shape)
         if self.declared.method is UDFMethod.FRAME:

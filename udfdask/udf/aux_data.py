@@ -245,14 +245,13 @@ def block_of(values: AnyArray, grid: Grid, chunk: int) -> AnyArray:
     return block
 
 
-def rows_of_block(block: Any, aux: AuxData, grid: Grid, chunk: int, name: str) -> AnyArray:
+def rows_of_block(block: Any, aux: AuxData, grid: Grid, chunk: int, what: str) -> AnyArray:
     """Return the values of the selected frames of a chunk, shape (frames, *extra_shape).
 
-    Raise if a lazy block differs from its announced shape or dtype. `name` is the name of the
-    parameter.
+    Raise if a lazy block differs from its announced shape or dtype. `what` names the values.
     """
     nav = grid.bounds(chunk)[1]
-    origin = f"aux data params.{name}: a chunk"
+    origin = f"{what}: a chunk"
     values = to_host(plain_block(block, origin))
     check_block(values, (*nav, *aux.extra_shape), aux.dtype, origin)
     rows: AnyArray = values.reshape((math.prod(nav), *aux.extra_shape))

@@ -87,6 +87,7 @@ class UDFMeta:
         threads: int | None = None,
         cursor: Cursor | None = None,
         corrections: CorrectionSet | None = None,
+        interpolated: bool = False,
         backend: Backend = NUMPY,
         calibration: Calibration | None = None,
     ) -> None:
@@ -100,6 +101,7 @@ class UDFMeta:
         self._backend = backend
         self.corrections = corrections
         self._calibration = calibration
+        self._interpolated = interpolated  # frames are shifted by parts of a pixel
         # What the UDF used that depends on the ROI outside of its chunk: then its partial result is
         # not that of another ROI.
         self._looks: set[str] = set()

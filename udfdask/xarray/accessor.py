@@ -31,6 +31,7 @@ from udfdask.tracebacks import own_lines_hidden
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import VirtualDetectorUDF
 from udfdask.xarray import run as running
+from udfdask.xarray.descan import read_descan
 from udfdask.xarray.progressive import LabeledIterator, LabeledSnapshot
 
 SigDims = int | str | Sequence[Hashable]
@@ -111,6 +112,13 @@ class _Runs:
             `long_name`, are kept only for results in the unit of the data (`UDF.keeps_units`).
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
+        corrections
+            As in `udfdask.run_udf`.
+        descan : Descan, xarray.DataArray or array-like, optional
+            Shifts that are removed from the frames before UDFs see them, after corrections, in
+            pixels along each of `sig_dims`: shape (*nav, sig dims). A DataArray is aligned by its
+            coordinates, and repeated along navigation dimensions that it does not have. A `Descan`
+            can also shift by parts of a pixel.
         **options
             As in `udfdask.run_udf`.
 
@@ -151,7 +159,10 @@ class _Runs:
         (('ky', 'kx'), ('time',))
         """
         check_names(self.run_udf, options)
-        data = arrange(self._variable(sig_dims), sig_dims, roi, keep_attrs)
+        array = self._variable(sig_dims)
+        data = arrange(array, sig_dims, roi, keep_attrs)
+        if "descan" in options:
+            options["descan"] = read_descan(options["descan"], array, data.labels)
         with own_lines_hidden:
             return running.run_udf(data, udf, rename=rename, valid_masks=valid_masks, **options)
 
@@ -348,7 +359,10 @@ class _Runs:
         6.0
         """
         check_iter_options(self.run_udf_iter, options)
-        data = arrange(self._variable(sig_dims), sig_dims, roi, keep_attrs)
+        array = self._variable(sig_dims)
+        data = arrange(array, sig_dims, roi, keep_attrs)
+        if "descan" in options:
+            options["descan"] = read_descan(options["descan"], array, data.labels)
         udf = read_masks(udf, data.read_mask)
         chosen = running.with_axes(data, options)
         run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
@@ -393,7 +407,10 @@ class _Runs:
         8
         """
         check_names(self.explain, options)
-        data = arrange(self._variable(sig_dims), sig_dims, roi)
+        array = self._variable(sig_dims)
+        data = arrange(array, sig_dims, roi)
+        if "descan" in options:
+            options["descan"] = read_descan(options["descan"], array, data.labels)
         udf = read_masks(udf, data.read_mask)
         chosen = running.with_axes(data, options)
         return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import udfdask as ud
 from device_modules import MODULES, cupy_is
 from device_udfs import Both, Frames, Partitions, Parts, sent
+from udfdask.descan import Descan
 from udfdask.udfs import SumSigUDF
 
 DATA = np.random.default_rng(3).integers(0, 200, (5, 6, 7, 8))
@@ -33,6 +34,13 @@ CORRECTIONS = ud.corrections.CorrectionSet(
     excluded_pixels=np.array([[0, 0, 3, 3, 6], [0, 4, 4, 5, 7]]),
 )
 
+SHIFTS = np.random.default_rng(5).uniform(-3, 3, (5, 6, 2))
+DESCANS = {
+    "whole pixels": Descan(SHIFTS),
+    "parts of a pixel": Descan(SHIFTS, subpixel=True, fill=2),
+    "lazy": da.from_array(SHIFTS, chunks=2),
+}
+
 
 def on_host(value):
     return value.get() if hasattr(value, "get") else value
@@ -51,6 +59,7 @@ CASES = st.fixed_dictionaries(
         "tile_bytes": st.sampled_from([500, 10_000, 1 << 20]),
         "which": st.sampled_from(sorted(UDFS)),
         "corrections": st.booleans(),
+        "descan": st.sampled_from([None, *DESCANS]),
         "native": st.sampled_from(["numpy", "cupy"]),
     }
 )
@@ -65,7 +74,11 @@ def test_cupy_gives_the_numbers_of_numpy(module, case):
     """Results of CuPy chunks are CuPy arrays, as the meta announces."""
     data, make = DATA.astype(case["dtype"]), UDFS[case["which"]]
     lazy = da.from_array(data, chunks=case["chunks"])
-    how = {"roi": case["roi"], "corrections": CORRECTIONS if case["corrections"] else None}
+    how = {
+        "roi": case["roi"],
+        "corrections": CORRECTIONS if case["corrections"] else None,
+        "descan": DESCANS.get(case["descan"]),
+    }
     wanted = dask.compute(*ud.run_udf(lazy, make(("numpy",)), **how))
     size = {"udfdask.device-tile-bytes": case["tile_bytes"]}
     with cupy_is(module) as cupy, dask.config.set(size):

@@ -37,7 +37,7 @@ class CoordinateRows(SparseRows):
 
     def _select(self, frames: Any) -> Any:
         """Return some frames."""
-        return converted(self._csr[frames], self.backend.name)
+        return converted(self.csr[frames], self.backend.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -42,7 +42,7 @@ class GcxsRows(SparseRows):
 
     def _select(self, frames: Any) -> Any:
         """Return some frames."""
-        csr = self._csr
+        csr = self.csr
         if isinstance(frames, slice):
             rows = cut_rows(csr, frames.start, frames.stop)
         else:

@@ -41,7 +41,7 @@ class SparseRows(ABC):
         return self.array.dtype
 
     @cached_property
-    def _csr(self) -> Any:
+    def csr(self) -> Any:
         """The frames as a CSR matrix."""
         array = self.backend.for_conversion(self.array)
         kind = self.backend.rows_kind
@@ -67,7 +67,7 @@ class SparseRows(ABC):
         UDFs without sparse support get their tiles from here, so that a chunk is never dense as a
         whole.
         """
-        csr = self._csr
+        csr = self.csr
         rows = cut_rows(csr, start, stop)
         if (first, last) != (0, csr.shape[1]):
             rows = rows[:, first:last]
@@ -75,7 +75,7 @@ class SparseRows(ABC):
 
     def pixels(self, start: int, stop: int, pixels: AnyArray) -> AnyArray:
         """Return some pixels of some frames, shape (frames, m), given by their flat indices."""
-        return self._to_dense(self._csr[start:stop][:, pixels])
+        return self._to_dense(self.csr[start:stop][:, pixels])
 
     def _to_dense(self, csr: Any) -> AnyArray:
         """Convert a CSR matrix to a dense array in the same memory, host or device."""

@@ -106,13 +106,32 @@ class FrameSource(ABC):
 
     def frames(self, start: int, stop: int) -> AnyArray:
         """Return the full frames of rows `start` to `stop`, dense."""
-        everything = (slice(None),) * len(self._sig)
+        return self.window(start, stop, tuple(slice(0, n) for n in self._sig))
+
+    def window(self, start: int, stop: int, index: tuple[slice, ...]) -> AnyArray:
+        """Return a part of the frames of rows `start` to `stop`, dense, from any signal chunks."""
         if len(self._blocks) == 1:
-            return self.tile(start, stop, 0, everything)
-        out = self.dense.empty((stop - start, *self._sig), self._dtype)
-        for number, window in enumerate(signal_windows(self._sig_chunks)):
-            out[(slice(None), *window)] = self.tile(start, stop, number, everything)
+            return self.tile(start, stop, 0, index)
+        out = self.dense.empty((stop - start, *(i.stop - i.start for i in index)), self._dtype)
+        for number, block in enumerate(signal_windows(self._sig_chunks)):
+            common = [
+                (max(i.start, b.start), min(i.stop, b.stop))
+                for i, b in zip(index, block, strict=True)
+            ]
+            if all(first < last for first, last in common):
+                there = _relative(common, block)
+                out[(slice(None), *_relative(common, index))] = self.tile(
+                    start, stop, number, there
+                )
         return self.dense.read_only(out)
+
+
+def _relative(spans: list[tuple[int, int]], window: tuple[slice, ...]) -> tuple[slice, ...]:
+    """Return where the pixels from first to last along each axis are in a window."""
+    return tuple(
+        slice(first - w.start, last - w.start)
+        for (first, last), w in zip(spans, window, strict=True)
+    )
 
 
 def signal_windows(sig_chunks: tuple[tuple[int, ...], ...]) -> list[tuple[slice, ...]]:

@@ -15,6 +15,7 @@ from dask import base
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.corrections import CorrectionSet
 from udfdask.plan.check_input import check_is_array
+from udfdask.plan.recipe import DESCAN
 from udfdask.results.named_results import ResultInfo
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import IterOptions, check_iter_options, forwards
@@ -46,6 +47,7 @@ def prepare_run(
     axes: Sequence[Axis] | None = None,
     unit: str | None = None,
     corrections: CorrectionSet | None = None,
+    descan: Any = None,
     backends: Any = None,
     split_every: int | bool | None = None,
     merge_small: int | str | None = None,
@@ -67,6 +69,7 @@ def prepare_run(
         axes=axes,
         unit=unit,
         corrections=corrections,
+        descan=descan,
         backends=backends,
         split_every=split_every,
         merge_small=merge_small,
@@ -79,7 +82,8 @@ def prepare_run(
     watch = None if plots is None else _live_plot_update(plots, infos)
     aux_values: list[dict[str, Any]] = [{} for _ in recipe.udfs]
     for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):
-        if not base.is_dask_collection(values):
+        # UDFs and merges do not see shifts of frames
+        if number != DESCAN and not base.is_dask_collection(values):
             aux_values[number][name] = values
     cuda_udfs = [u.name for u in recipe.udfs if u.needs_cuda] if recipe.grid.n_chunks else []
     find = _find_scheduler(scheduler, array, cuda_udfs)

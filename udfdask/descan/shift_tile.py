@@ -1,0 +1,152 @@
+"""Shift a tile: arithmetic on arrays that knows nothing about runs or chunks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.backends.backend import DenseBackend
+from udfdask.corrections.correct_tile import as_lines
+from udfdask.descan.frame_shifts import TileShifts
+from udfdask.kernels.dtypes import compiled_dtype
+from udfdask.types import AnyArray
+
+COPIED = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
+"""The dtypes as which values of some bytes are copied: few kernels for all dtypes."""
+
+
+def shift_tile(window: Any, shifts: TileShifts, dtype: np.dtype[Any], backend: DenseBackend) -> Any:
+    """Return a new tile, C-ordered, of shape (frames, *shifts.shape).
+
+    `window` has the frames, of shape (frames, *window of sig), in `backend`. If `shifts` has parts
+    of a pixel, `dtype` is that of the tile. If not, the tile has the dtype of the window, which
+    must be `dtype`.
+    """
+    sizes = (len(shifts.first), *shifts.shape)
+    if not math.prod(sizes) or 0 in window.shape:
+        return backend.namespace().full(sizes, shifts.fill, dtype=dtype)
+    known = window.dtype.itemsize in COPIED or shifts.parts is not None
+    if backend.is_compiled_for and window.ndim <= 3 and known:
+        plane = window if window.ndim == 3 else window[:, np.newaxis]
+        moved = _copied if shifts.parts is None else _interpolated
+        return moved(plane, shifts, dtype).reshape(sizes)
+    return _slice_by_slice(window, shifts, dtype, backend)
+
+
+def in_planes(values: AnyArray) -> AnyArray:
+    """Return a value for each frame and signal axis, shape (frames, 2), with 0 for a missing y."""
+    if values.shape[1] == 1:
+        values = np.concatenate([np.zeros_like(values), values], axis=1)
+    return np.ascontiguousarray(values)
+
+
+def _copied(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) -> AnyArray:
+    """Return a tile of images that are shifted by whole pixels."""
+    from udfdask.kernels.cpu.shift import copy_shifted  # loads numba
+
+    kind = np.dtype(COPIED[dtype.itemsize])
+    flat, frame_step, line_step = _lines(window)
+    out = np.empty((len(window), *shifts.shape), dtype=dtype)
+    fill = np.full(1, shifts.fill, dtype=dtype)
+    copy_shifted(
+        _locked(flat.view(kind)),
+        frame_step,
+        line_step,
+        *window.shape[1:],
+        in_planes(shifts.first),
+        fill.view(kind),
+        out.view(kind).reshape((len(window), -1, shifts.shape[-1])),
+    )
+    return out
+
+
+def _interpolated(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) -> AnyArray:
+    """Return a tile of images that are shifted by parts of a pixel."""
+    from udfdask.kernels.cpu.shift import interpolate_shifted  # loads numba
+
+    assert shifts.parts is not None
+    compiled = compiled_dtype(dtype)
+    given = window.astype(compiled_dtype(window.dtype), copy=False)
+    # all combinations of real and complex dtypes would be many kernels
+    step = 2 if compiled.kind == "c" else 1
+    if step == 2:
+        given = given.astype(np.result_type(given.dtype, np.complex64), copy=False)
+    flat, frame_step, line_step = _lines(given)
+    height, width = window.shape[1:]
+    out = np.empty((len(window), *shifts.shape), dtype=compiled)
+    fill = np.full(1, shifts.fill, dtype=compiled)
+    real = np.zeros(1, dtype=compiled).real.dtype
+    numbers = out.view(real).reshape((len(window), -1, step * shifts.shape[-1]))
+    interpolate_shifted(
+        _locked(flat.view(np.zeros(1, dtype=flat.dtype).real.dtype)),
+        step * frame_step,
+        step * line_step,
+        height,
+        step * width,
+        in_planes(shifts.first),
+        in_planes(shifts.parts),
+        fill.view(real),
+        np.empty(numbers.shape[-1] + step, dtype=real),
+        numbers,
+    )
+    return out.astype(dtype, copy=False)
+
+
+def _lines(window: AnyArray) -> tuple[AnyArray, int, int]:
+    """Return images as flat memory, with the steps from frame to frame and from line to line."""
+    if not window.flags.aligned:
+        window = window.copy()
+    flat, frame_step, line_step, line = as_lines(window)
+    width = window.shape[-1]
+    return flat, frame_step, line_step if line == width else width
+
+
+def _locked(flat: AnyArray) -> AnyArray:
+    """Return a read-only view: compiled code only exists for read-only arrays."""
+    view = flat.view()
+    view.flags.writeable = False
+    return view
+
+
+def _slice_by_slice(
+    window: Any, shifts: TileShifts, dtype: np.dtype[Any], backend: DenseBackend
+) -> Any:
+    """Return a tile with any number of signal axes, frame by frame, also on a device.
+
+    A kernel with an index for each pixel would need four times the memory of the tile there.
+    """
+    out = backend.namespace().full((len(shifts.first), *shifts.shape), shifts.fill, dtype=dtype)
+    frames = window.astype(dtype, copy=False)
+    for i, first in enumerate(shifts.first.tolist()):
+        if shifts.parts is None:
+            _copy_inside(frames[i], first, out[i])
+        else:
+            _interpolate(frames[i], first, shifts.parts[i].tolist(), out[i], shifts.fill)
+    return out
+
+
+def _copy_inside(frame: Any, first: list[int], target: Any) -> None:
+    """Copy the pixels of a window of a frame that lie in the frame; `first` is its first pixel."""
+    sizes = list(zip(first, frame.shape, target.shape, strict=True))
+    here = [(max(0, -at), min(w, n - at)) for at, n, w in sizes]
+    if all(a < b for a, b in here):
+        source = tuple(slice(at + a, at + b) for at, (a, b) in zip(first, here, strict=True))
+        target[tuple(slice(a, b) for a, b in here)] = frame[source]
+
+
+def _interpolate(frame: Any, first: list[int], parts: list[float], target: Any, fill: Any) -> None:
+    """Write a window of a frame that starts between pixels: the weighted mean of its neighbors."""
+    total = 0
+    real = np.zeros(1, dtype=target.dtype).real.dtype
+    for corner in itertools.product((0, 1), repeat=len(first)):
+        weight = math.prod(p if c else 1 - p for c, p in zip(corner, parts, strict=True))
+        if weight == 0:
+            continue  # such a pixel can be NaN or infinite
+        there = target.copy()
+        there[...] = fill
+        _copy_inside(frame, [at + c for at, c in zip(first, corner, strict=True)], there)
+        total = total + there * real.type(weight)
+    target[...] = total

@@ -1,0 +1,48 @@
+"""Shift frames in the plainest way, one frame and one axis index after another."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from udfdask.types import AnyArray
+
+
+def shift_frames(frames: AnyArray, shifts: AnyArray, *, subpixel: bool, fill: Any) -> AnyArray:
+    """Return shifted copies of frames, shape (frames, *sig), in the dtype of the frames.
+
+    `shifts` are those that are removed, shape (frames, sig dims), in pixels.
+    """
+    out = np.empty_like(frames)
+    for frame, shift, target in zip(frames, np.asarray(shifts, float), out, strict=True):
+        target[...] = _shifted(frame, shift, subpixel, fill)
+    return out
+
+
+def _shifted(frame: AnyArray, shift: AnyArray, subpixel: bool, fill: Any) -> AnyArray:
+    """Return one frame after its shift is removed."""
+    if np.isnan(shift).any() or (np.abs(shift) > np.array(frame.shape) + 1).any():
+        return np.full_like(frame, fill)
+    whole = np.floor(shift) if subpixel else np.round(shift)
+    total = np.zeros_like(frame)
+    for step in itertools.product((0, 1), repeat=frame.ndim):
+        parts = shift - whole if subpixel else np.zeros(frame.ndim)
+        weight = math.prod(p if s else 1 - p for s, p in zip(step, parts, strict=True))
+        if weight:  # a neighbor without a weight can be NaN
+            moved = _moved(frame, whole.astype(int) + step, fill)
+            total = total + (moved * np.float64(weight) if subpixel else moved)
+    return total
+
+
+def _moved(frame: AnyArray, shift: AnyArray, fill: Any) -> AnyArray:
+    """Return one frame after a shift by whole pixels is removed."""
+    moved, inside = frame, np.ones(frame.shape, dtype=bool)
+    for axis, (by, n) in enumerate(zip(shift, frame.shape, strict=True)):
+        source = np.arange(n) + by
+        moved = np.take(moved, np.clip(source, 0, n - 1), axis=axis)
+        there = (source >= 0) & (source < n)
+        inside &= np.expand_dims(there, [k for k in range(frame.ndim) if k != axis])
+    return np.where(inside, moved, np.asarray(fill, dtype=frame.dtype))
