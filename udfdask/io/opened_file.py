@@ -11,7 +11,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, default_axis_names
 from udfdask.errors import ArgumentValueError
-from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
+from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class OpenedFile:
 
 
 def open_source(
-    source: FileArray,
+    source: StoredArray,
     *,
     sig_dims: int | None,
     chunks: Any,
