@@ -128,7 +128,7 @@ def open_file(
     if is_raw:
         opened = _open_raw(path, layout, skipped, options=storage_options, **how)
     elif is_remote(path):
-        location = Location.of(path, storage_options)  # type: ignore[arg-type]  # it is a text
+        location = Location.of(path, storage_options)
         opened = open_remote(location, options=storage_options, dataset=dataset, **how)
     else:
         file = existing_file(local_path(path))
@@ -200,7 +200,7 @@ def _open_raw(
 ) -> OpenedFile:
     """Open a raw file; `layout` and `skipped` are arguments of `from_raw`."""
     if is_remote(path):
-        location = Location.of(path, options)  # type: ignore[arg-type]  # it is a text
+        location = Location.of(path, options)
         name, title = location.path.name, location.title
     else:
         file = existing_file(local_path(path))

@@ -121,7 +121,7 @@ def from_raw(
     footer = _byte_count(frame_footer, name="frame_footer")
     file: FileIdentity | RemoteFile
     if is_remote(path):
-        location = Location.of(path, storage_options)  # type: ignore[arg-type]  # it is a text
+        location = Location.of(path, storage_options)
         file, where = RemoteFile.of(location), location.shown
         file.begin(1)  # raises if the server cannot send parts of a file
     else:

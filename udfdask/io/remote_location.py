@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, TypeGuard
 
 import cloudpickle
 
@@ -18,21 +17,21 @@ from udfdask.io.remote_errors import reaching, without_secrets
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
-_LOCAL = ("file", "local")
-"""Protocols of files on this machine."""
+_LOCAL = ("file://", "local://")
+"""Beginnings of URLs of files on this machine."""
 
 _MOST_OPTIONS = 1 << 16
 """Maximum size of pickled options in bytes, because each task contains them."""
 
 
-def is_remote(path: Any) -> bool:
+def is_remote(path: Any) -> TypeGuard[str]:
     """Return whether a user's path is a URL, but not that of a file on this machine."""
     return isinstance(path, str) and "://" in path and local_path(path) == path
 
 
 def local_path(path: Any) -> Any:
     """Return the path in a URL such as ``file:///data/scan.npy``; anything else as it is."""
-    if not isinstance(path, str) or "::" in path or path.partition("://")[0] not in _LOCAL:
+    if not isinstance(path, str) or "::" in path or not path.startswith(_LOCAL):
         return path
     from fsspec.core import strip_protocol
 
@@ -107,14 +106,17 @@ class Location:
 
     @property
     def path(self) -> PurePosixPath:
-        """The path in the first part of the URL."""
-        return PurePosixPath(urlsplit(self.url.partition("::")[0]).path.rstrip("/"))
+        """The path in the first part of the URL, with the bucket or host."""
+        protocol, _, rest = self.url.partition("::")[0].partition("://")
+        if protocol in ("http", "https"):
+            rest = re.split("[?#]", rest)[0]
+        return PurePosixPath(rest)
 
     @property
     def title(self) -> str:
         """The name of the data, without a suffix."""
-        parts = urlsplit(self.url.partition("::")[0])
-        return self.path.stem or parts.netloc or parts.scheme
+        parts = [part for part in self.url.split("::") if not part.endswith("://")]
+        return Location(url=parts[0], packed=b"").path.stem if parts else "references"
 
     def file_system(self) -> tuple[Any, str]:
         """Return the asynchronous file system, which fsspec makes once per process, and the path.
