@@ -1,4 +1,4 @@
-"""Remote data that change: other names, an error during a run, and stored results of the same data."""
+"""Remote data that change: other names, an error during a run, other stored results."""
 
 import os
 import pickle
@@ -67,9 +67,8 @@ def server(tmp_path, kind):
 
 def later(folder, seconds):
     """Set the times of all files, so that no test depends on the resolution of the clock."""
-    for place, _, names in os.walk(folder):
-        for name in names:
-            os.utime(os.path.join(place, name), (1e9 + seconds, 1e9 + seconds))
+    for path in folder.rglob("*"):
+        os.utime(path, (1e9 + seconds, 1e9 + seconds))
 
 
 def opened(server, kind):
@@ -153,11 +152,14 @@ def test_what_travels_is_small_and_shows_no_password(server, kind):
         array = from_raw(f"{server.url}/scan.raw", **RAW, storage_options=options)
     else:
         array = open_file(f"{server.url}/scan.{kind}", storage_options=options).array
-    assert array.name == (
-        from_raw(f"{server.url}/scan.raw", **RAW)
-        if kind == "raw"
-        else open_file(f"{server.url}/scan.{kind}").array
-    ).name
+    assert (
+        array.name
+        == (
+            from_raw(f"{server.url}/scan.raw", **RAW)
+            if kind == "raw"
+            else open_file(f"{server.url}/scan.{kind}").array
+        ).name
+    )
     graph = pickle.dumps(array)
     assert len(graph) < 10_000
     assert_eq(pickle.loads(graph), scan(1))
@@ -192,7 +194,10 @@ def test_a_server_that_tells_no_version(server, kind, tmp_path_factory):
         second = opened(server, kind)
     assert first.name != second.name
     assert_eq(second, scan(1))
-    with ud.cache(folder), pytest.raises(ArgumentValueError, match='version.*pass identity="...'):
+    with (
+        ud.cache(folder),
+        pytest.raises(ArgumentValueError, match=r'version.*pass identity="\.\.\.'),
+    ):
         ud.compute(ud.run_udf(first, SumUDF()))
     with ud.cache(folder):
         ud.compute(ud.run_udf(first, SumUDF()), identity="the first scan")

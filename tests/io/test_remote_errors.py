@@ -126,8 +126,8 @@ def test_a_missing_package_that_is_in_no_extra(monkeypatch):
 
 
 def test_options_for_a_file_of_this_machine(server):
-    path = server.folder / "scan.npy"
-    for path in (path, str(path), path.as_uri()):
+    file = server.folder / "scan.npy"
+    for path in (file, str(file), file.as_uri()):
         with pytest.raises(ArgumentValueError, match=r"scan\.npy'? is a file on this machine"):
             open_file(path, storage_options={"anon": True})
         with pytest.raises(ArgumentValueError, match="leave them out"):
@@ -140,9 +140,9 @@ def test_wrong_options(server):
         open_file(url, storage_options="anon")
     with pytest.raises(ArgumentTypeError, match="cannot be sent to other processes"):
         open_file(url, storage_options={"get_client": (n for n in range(3))})
-    with pytest.raises(ArgumentValueError, match="write the references to a .json file"):
+    with pytest.raises(ArgumentValueError, match=r"write the references to a .json file"):
         open_file("reference://", storage_options={"fo": {"a": "x" * 100_000}})
-    with pytest.raises(FileFormatError, match="anon.*whether the storage_options suit"):
+    with pytest.raises(FileFormatError, match=r"anon.*whether the storage_options suit"):
         open_file(url, storage_options={"anon": True})
 
 

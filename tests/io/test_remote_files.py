@@ -102,8 +102,7 @@ def test_any_part_is_that_of_the_array(server, values, data):
     scan = open_file(f"{server.url}/{data.draw(st.sampled_from(['scan.npy', 'columns.npy']))}")
     parts = st.tuples(
         *(
-            st.integers(-size, size - 1)
-            | st.slices(size).filter(lambda part: part.step != 0)
+            st.integers(-size, size - 1) | st.slices(size).filter(lambda part: part.step != 0)
             for size in SHAPE
         )
     )
@@ -145,7 +144,7 @@ def test_a_raw_file_of_another_size(server):
 
 
 def test_a_part_of_the_layout_of_a_raw_file(server):
-    with pytest.raises(ArgumentValueError, match="sig_shape and dtype are missing for scan.raw"):
+    with pytest.raises(ArgumentValueError, match=r"sig_shape and dtype are missing for scan.raw"):
         open_file(f"{server.url}/scan.raw", nav_shape=(6, 8))
 
 

@@ -29,7 +29,9 @@ def values():
 
 def write_hdf5(path, values):
     with h5py.File(path, "w") as file:
-        data = file.create_dataset("entry/scan", data=values, chunks=(1, 6, 8, 10), compression="gzip")
+        data = file.create_dataset(
+            "entry/scan", data=values, chunks=(1, 6, 8, 10), compression="gzip"
+        )
         y = file.create_dataset("entry/y", data=np.arange(4) * 0.5)
         y.attrs["units"] = "nm"
         y.make_scale("y")

@@ -131,7 +131,7 @@ def test_a_change_on_s3(s3, values):
 def test_a_missing_object_on_s3(s3, name):
     with pytest.raises(FileNotFoundError, match=rf"there is no .*s3://bucket/data/{name}"):
         open_file(f"s3://bucket/data/{name}", storage_options=s3)
-    with pytest.raises(FileNotFoundError, match="there is no .*s3://nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"there is no .*s3://nowhere"):
         open_file(f"s3://nowhere/{name}", storage_options=s3)
 
 
@@ -148,5 +148,5 @@ def test_no_credentials_for_s3(s3, monkeypatch, tmp_path):
 
 def test_an_unreachable_s3_server(s3):
     options = {**s3, "endpoint_url": "http://127.0.0.1:9"}
-    with pytest.raises(ConnectionError, match="cannot be reached.*endpoint in storage_options"):
+    with pytest.raises(ConnectionError, match=r"cannot be reached.*endpoint in storage_options"):
         open_file("s3://bucket/data/scan.npy", storage_options=options)

@@ -31,7 +31,9 @@ def write(path, values, zarr_format, **options):
     named = {"dimension_names": dims} if zarr_format == 3 else {}
     old = {} if zarr_format == 3 else {"_ARRAY_DIMENSIONS": list(dims)}
     root.create_array("deep/scan", data=values, attributes=old, **named, **options)
-    y = root.create_array("deep/y", data=np.arange(4) * 0.5, **({"dimension_names": ("y",)} if named else {}))
+    y = root.create_array(
+        "deep/y", data=np.arange(4) * 0.5, **({"dimension_names": ("y",)} if named else {})
+    )
     y.attrs["units"] = "nm"
     root.create_array("dark", data=values[0, 0])
     return root
@@ -69,7 +71,7 @@ def test_the_axes_have_positions(server):
 def test_the_array_asked_for(server, values):
     assert_eq(open_file(f"{server.url}/v2.zarr", dataset="dark").array, values[0, 0])
     assert_eq(open_file(f"{server.url}/v2.zarr/deep/scan").array, values)
-    with pytest.raises(ArgumentValueError, match="no dataset 'light' in .*v2.zarr.*'deep/scan'"):
+    with pytest.raises(ArgumentValueError, match=r"no dataset 'light' in .*v2.zarr.*'deep/scan'"):
         open_file(f"{server.url}/v2.zarr", dataset="light")
     with pytest.raises(ArgumentValueError, match="is itself an array"):
         open_file(f"{server.url}/a.zarr", dataset="dark")
@@ -150,7 +152,12 @@ def test_a_damaged_chunk(tmp_path, values):
 
 
 def test_a_chunk_with_a_wrong_size_in_its_header_is_refused(tmp_path, values):
-    zarr.create_array(str(tmp_path / "a.zarr"), data=values, chunks=(1, 6, 8, 10), compressors=zarr.codecs.BloscCodec())
+    zarr.create_array(
+        str(tmp_path / "a.zarr"),
+        data=values,
+        chunks=(1, 6, 8, 10),
+        compressors=zarr.codecs.BloscCodec(),
+    )
     chunk = tmp_path / "a.zarr" / "c" / "2" / "0" / "0" / "0"
     content = bytearray(chunk.read_bytes())
     content[4:8] = (1 << 30).to_bytes(4, "little")

@@ -41,76 +41,84 @@ class FileServer:
     url: str = ""
 
     def loaded(self, suffix=""):
-        """The requests for contents of files whose names end in `suffix`, and forget all requests."""
+        """Requests for contents of files whose names end in `suffix`; all are forgotten then."""
         found = [r for r in self.requests if r.method == "GET" and r.path.endswith(suffix)]
         self.requests.clear()
         return found
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers requests for the files of a `FileServer`, which a subclass has."""
+
+    protocol_version = "HTTP/1.1"
+    files: FileServer
+
+    def do_GET(self):
+        self.answer("GET")
+
+    def do_HEAD(self):
+        self.answer("HEAD")
+
+    def answer(self, method):
+        files, path = self.files, self.path.partition("?")[0].lstrip("/")
+        name, value = files.header
+        denied = name and self.headers.get(name) != value
+        if denied or (files.refused and files.refused in path):
+            self.reply(method, path, 403, b"")
+            return
+        try:
+            content = (files.folder / path).read_bytes()
+        except OSError:
+            self.reply(method, path, 404, b"")
+            return
+        headers = self.versions(files.folder / path)
+        asked = RANGE.fullmatch(self.headers.get("Range", "")) if files.ranges else None
+        if asked is None:
+            self.reply(method, path, 200, content, headers=headers)
+            return
+        start = int(asked[1])
+        end = min(int(asked[2] or len(content)) + 1, len(content))
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
+        self.reply(method, path, 206, content[start:end], start=start, headers=headers)
+
+    def versions(self, file):
+        """What the server tells about the version of a file."""
+        status = file.stat()
+        if self.files.tells == "etag":
+            return {"ETag": f'"{status.st_mtime_ns:x}-{status.st_size:x}"'}
+        if self.files.tells == "time":
+            return {"Last-Modified": formatdate(status.st_mtime, usegmt=True)}
+        return {}
+
+    def reply(self, method, path, status, body, *, start=0, headers=()):
+        self.send_response(status)
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
+        if self.files.tells_size or status == 206:
+            self.send_header("Content-Length", str(len(body)))
+        else:
+            self.send_header("Connection", "close")
+            self.close_connection = True
+        self.end_headers()
+        sent = 0
+        if method == "GET":
+            try:
+                self.wfile.write(body)
+                sent = len(body)
+            except ConnectionError:  # the client has read enough
+                self.close_connection = True
+        self.files.requests.append(Request(method, path, start, sent))
+
+    def log_message(self, *_):
+        """Print nothing."""
 
 
 @contextmanager
 def serving(folder, **how):
     """A server of the files in a folder, as long as the context lasts."""
     files = FileServer(Path(folder), **how)
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self):
-            self.answer("GET")
-
-        def do_HEAD(self):
-            self.answer("HEAD")
-
-        def answer(self, method):
-            path = self.path.partition("?")[0].lstrip("/")
-            name, value = files.header
-            denied = name and self.headers.get(name) != value
-            if denied or (files.refused and files.refused in path):
-                self.reply(method, path, 403, b"")
-                return
-            file = files.folder / path
-            try:
-                content, status = file.read_bytes(), file.stat()
-            except OSError:
-                self.reply(method, path, 404, b"")
-                return
-            headers = {}
-            if files.tells == "etag":
-                headers["ETag"] = f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
-            elif files.tells == "time":
-                headers["Last-Modified"] = formatdate(status.st_mtime, usegmt=True)
-            asked = RANGE.fullmatch(self.headers.get("Range", "")) if files.ranges else None
-            if asked is None:
-                self.reply(method, path, 200, content, headers=headers)
-                return
-            start = int(asked[1])
-            end = min(int(asked[2] or len(content)) + 1, len(content))
-            headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
-            self.reply(method, path, 206, content[start:end], start=start, headers=headers)
-
-        def reply(self, method, path, status, body, *, start=0, headers=()):
-            self.send_response(status)
-            for name, value in dict(headers).items():
-                self.send_header(name, value)
-            if files.tells_size or status == 206:
-                self.send_header("Content-Length", str(len(body)))
-            else:
-                self.send_header("Connection", "close")
-                self.close_connection = True
-            self.end_headers()
-            sent = 0
-            if method == "GET":
-                try:
-                    self.wfile.write(body)
-                    sent = len(body)
-                except ConnectionError:  # the client has read enough
-                    self.close_connection = True
-            files.requests.append(Request(method, path, start, sent))
-
-        def log_message(self, *_):
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    handler = type("OneServer", (Handler,), {"files": files})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         files.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})

@@ -323,9 +323,7 @@ class CommandOptions:
         array, sig = opened.array, opened.sig_dims
         nav = " x ".join(map(str, array.shape[: array.ndim - sig])) or "1"
         frame = " x ".join(map(str, array.shape[array.ndim - sig :]))
-        return (
-            f"{self._name}: {nav} positions of {frame} {array.dtype}, read by {opened.reader}\n"
-        )
+        return f"{self._name}: {nav} positions of {frame} {array.dtype}, read by {opened.reader}\n"
 
 
 def with_common_options(command: Callable[..., None]) -> Callable[..., None]:

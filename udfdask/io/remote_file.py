@@ -85,7 +85,7 @@ class RemoteFile:
             self._check()
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return byte ranges, given as first byte and number of bytes; all are asked for at once."""
+        """Return byte ranges, asked for at once: first bytes and numbers of bytes."""
         from fsspec.asyn import sync
 
         fs, path = self.location.file_system()

@@ -143,4 +143,3 @@ def as_async(fs: Any) -> Any:
     from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
     return AsyncFileSystemWrapper(fs, asynchronous=False)
-

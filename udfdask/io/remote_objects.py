@@ -107,7 +107,8 @@ class ChunkObjects:
             for reference in itertools.islice(references, MOST_REFERENCES)
             if isinstance(reference, list | tuple) and isinstance(reference[0], str)
         }
-        return {os.path.abspath(path) for path in map(local_path, found) if "://" not in path}
+        paths = {path for path in map(local_path, found) if "://" not in path}
+        return {os.path.abspath(path) for path in paths}  # noqa: PTH100  # links stay links
 
     def _path(self, key: str) -> str:
         """Return the path of a file of the array."""

@@ -78,7 +78,7 @@ def states_of(fs: Any, paths: Iterable[str]) -> dict[str, State]:
 
 
 def listed_states(fs: Any, folder: str) -> dict[str, State] | None:
-    """Return the states of all objects in a folder, in few requests; None if it cannot be listed."""
+    """Return the states of all objects in a folder; None if it cannot be listed."""
     from fsspec.asyn import sync
 
     cache = getattr(fs, "sync_fs", fs)
