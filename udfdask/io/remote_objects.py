@@ -121,7 +121,7 @@ class ChunkObjects:
         found: dict[str, None] = {}
         for key in keys:
             reference = self._references.get(self._path(key))
-            if isinstance(reference, list | tuple):
+            if isinstance(reference, list | tuple) and isinstance(reference[0], str | None):
                 found[reference[0] or self._fs.target] = None
         return list(found)
 
@@ -135,9 +135,9 @@ class ChunkObjects:
         for protocol in {split_protocol(path)[0] for path in paths}:
             if protocol not in self._fs.fss:
                 raise FileFormatError(
-                    f"{self._shown} refers to data of several protocols, among them "
-                    f'{protocol or "local files"}: pass storage_options={{"fs": {{"s3": {{...}}, '
-                    '"https": {...}}}, with the options of each protocol'
+                    f"{self._shown} refers to {protocol or 'local'} data, for which it has no file "
+                    'system: pass storage_options={"fs": {"https": {...}, ...}}, with the options '
+                    "of each protocol"
                 )
             asked = [path for path in paths if split_protocol(path)[0] == protocol]
             fs = as_async(self._fs.fss[protocol])
