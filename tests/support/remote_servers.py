@@ -9,9 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+BLOCK = 1 << 16
 
 
-@dataclass(frozen=True)
+@dataclass
 class Request:
     """A request that a server has answered."""
 
@@ -100,14 +101,17 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
             self.close_connection = True
         self.end_headers()
-        sent = 0
-        if method == "GET":
-            try:
-                self.wfile.write(body)
-                sent = len(body)
-            except ConnectionError:  # the client has read enough
-                self.close_connection = True
-        self.files.requests.append(Request(method, path, start, sent))
+        # noted first, because a client goes on when it has the last byte
+        request = Request(method, path, start, 0)
+        self.files.requests.append(request)
+        body = memoryview(body if method == "GET" else b"")
+        try:
+            for position in range(0, len(body), BLOCK):
+                part = body[position : position + BLOCK]
+                request.sent += len(part)
+                self.wfile.write(part)
+        except ConnectionError:  # the client has read enough
+            self.close_connection = True
 
     def log_message(self, *_):
         """Print nothing."""
