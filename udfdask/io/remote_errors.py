@@ -63,7 +63,8 @@ def is_missing(error: BaseException) -> bool:
         return False
     causes = list(_causes(error))[1:]
     statuses = {status for cause in causes if (status := _status(cause))}
-    return statuses <= {404, 410} and not any(_is_a(cause, _CONNECTION) for cause in causes)
+    other = any(isinstance(cause, TypeError) or _is_a(cause, _CONNECTION) for cause in causes)
+    return statuses <= {404, 410} and not other
 
 
 def _explained(shown: str, part: str, error: Exception) -> Exception:
@@ -125,9 +126,10 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _most_telling(causes: list[BaseException]) -> BaseException:
-    """Return the error whose message to show: the first cause with a status or of a connection."""
+    """Return the error whose message to show."""
     for cause in causes:
-        if _status(cause) or _is_a(cause, _CONNECTION | _CREDENTIALS):
+        named = _is_a(cause, _CONNECTION | _CREDENTIALS | {"TypeError"})
+        if named or _status(cause):
             return cause
     return causes[0]
 

@@ -69,7 +69,7 @@ class RemoteFile:
     def lasting_identity(self) -> tuple[Any, ...]:
         """Return the part that names the data of a run that may be resumed days later."""
         if self.nonce:
-            raise UnnamedError(f"{self.location.shown}, whose server tells no version")
+            raise UnnamedError(f"the version of {self.location.shown}")
         return (self.location.url, self.state)
 
     @contextmanager

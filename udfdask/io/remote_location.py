@@ -115,7 +115,7 @@ class Location:
     @property
     def title(self) -> str:
         """The name of the data, without a suffix."""
-        parts = [part for part in self.url.split("::") if not part.endswith("://")]
+        parts = [part for part in self.url.split("::") if re.search("://.", part)]
         return Location(url=parts[0], packed=b"").path.stem if parts else "references"
 
     def file_system(self) -> tuple[Any, str]:

@@ -53,10 +53,7 @@ class RemoteZarr(StoredArray):
     def lasting_identity(self) -> tuple[Any, ...]:
         """Return the part that names the data of a run that may be resumed days later."""
         if not self.is_named:
-            raise UnnamedError(
-                f"{self.location.shown}, which has too many objects or a server that tells no "
-                "version of them"
-            )
+            raise UnnamedError(f"the versions of {self.location.shown}")
         return self.__dask_tokenize__()
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
@@ -197,6 +194,7 @@ class _Store:
 
     def _axis(self, name: str, dim: str, size: int) -> Axis:
         """Return the axis of a dimension of the array called `name`."""
+        dim = dim.rpartition("/")[2]  # kerchunk writes the whole path
         inside = f"{name.rpartition('/')[0]}/{dim}".strip("/")
         node = self.node(inside) if name and inside != name else None
         if node is None or not _is_array(*node):

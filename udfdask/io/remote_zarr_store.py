@@ -35,13 +35,13 @@ class _InItsLoop(FsspecStore):
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """Yield the names in a folder."""
-        listing = super().list_dir(prefix)
-
-        async def names() -> list[str]:
-            return [name.rstrip("/") async for name in listing]
-
-        for name in await self._there(names()):
-            yield name
+        folder = "/".join(part for part in (self.path, prefix.rstrip("/")) if part)
+        try:
+            paths = await self._there(self.fs._ls(folder, detail=False))
+        except FileNotFoundError:
+            return
+        for path in paths:
+            yield path.rstrip("/").rpartition("/")[2]
 
     async def _there(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine in the event loop of the file system."""
