@@ -80,7 +80,7 @@ def test_each_scheduler_reads_it(http, values, name, scheduler):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cluster_reads_it(http, values, name, client):
     array = open_file(f"{http.url}/{name}", chunks=(1, 6, 8, 10)).array
-    found = ud.run_udf(array, SumSigUDF()).compute(client=client)
+    found = ud.run_udf(array, SumSigUDF()).compute(scheduler=client)
     assert np.array_equal(found["intensity"], values.sum((2, 3)))
 
 
@@ -147,6 +147,7 @@ def test_no_credentials_for_s3(s3, monkeypatch, tmp_path):
 
 
 def test_an_unreachable_s3_server(s3):
-    options = {**s3, "endpoint_url": "http://127.0.0.1:9"}
+    once = {"config_kwargs": {"retries": {"max_attempts": 0}}}
+    options = {**s3, **once, "endpoint_url": "http://127.0.0.1:9"}
     with pytest.raises(ConnectionError, match=r"cannot be reached.*endpoint in storage_options"):
         open_file("s3://bucket/data/scan.npy", storage_options=options)

@@ -147,7 +147,7 @@ def s3_server():
             "endpoint_url": f"http://{host}:{port}",
             "key": "somebody",
             "secret": "something",
-            "client_kwargs": {"region_name": "us-east-1"},
+            "client_kwargs": {"region_name": "eu-west-1"},
         }
     finally:
         server.stop()
