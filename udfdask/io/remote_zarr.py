@@ -209,7 +209,7 @@ class _Store:
             values = np.asarray(array[:])
         return axis_from_coordinate(dim, values, described.unit)
 
-    def _candidates(self, zarr_format: int) -> list[ArrayMetadata]:
+    def _candidates(self, zarr_format: Any) -> list[ArrayMetadata]:
         """Return the arrays in a group."""
         import zarr
 
@@ -225,7 +225,7 @@ class _Store:
                 if isinstance(member, zarr.Array)
             ]
 
-    def _open(self, store: Any, name: str, zarr_format: int) -> Any:
+    def _open(self, store: Any, name: str, zarr_format: Any) -> Any:
         """Return an array, opened for reading."""
         import zarr
 
