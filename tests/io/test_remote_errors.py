@@ -3,6 +3,7 @@
 import importlib
 import socket
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,6 +158,14 @@ def test_messages_and_names_show_no_password(server):
     opened = open_file(f"{server.url}/scan.npy?signature=secret")
     assert opened.title == "scan"
     assert "secret" not in opened.array.name
+
+
+@pytest.mark.full
+def test_addresses_that_are_none():
+    with pytest.raises(FileFormatError, match=r"cannot be read: (ValueError|OverflowError)"):
+        open_file("http://127.0.0.1:99999/scan.npy")
+    with pytest.raises(ArgumentTypeError, match="pass the URL as a str"):
+        open_file(Path("s3://bucket/scan.npy"))
 
 
 def test_data_in_the_memory_of_another_process():

@@ -27,6 +27,9 @@ _CONNECTION = {
 }
 """Names of classes of errors of several packages, which are imported only where they are used."""
 
+_WRONG = {"TypeError", "ValueError", "OverflowError"}
+"""Errors about options and addresses that make no sense."""
+
 
 def without_secrets(text: str) -> str:
     """Return a text with URLs, without passwords and queries."""
@@ -63,8 +66,7 @@ def is_missing(error: BaseException) -> bool:
         return False
     causes = list(_causes(error))[1:]
     statuses = {status for cause in causes if (status := _status(cause))}
-    other = any(isinstance(cause, TypeError) or _is_a(cause, _CONNECTION) for cause in causes)
-    return statuses <= {404, 410} and not other
+    return statuses <= {404, 410} and not any(_is_a(c, _CONNECTION | _WRONG) for c in causes)
 
 
 def _explained(shown: str, part: str, error: Exception) -> Exception:
@@ -128,8 +130,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _most_telling(causes: list[BaseException]) -> BaseException:
     """Return the error whose message to show."""
     for cause in causes:
-        named = _is_a(cause, _CONNECTION | _CREDENTIALS | {"TypeError"})
-        if named or _status(cause):
+        if _status(cause) or _is_a(cause, _CONNECTION | _CREDENTIALS | _WRONG):
             return cause
     return causes[0]
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
 import cloudpickle
@@ -16,6 +16,9 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io.remote_errors import reaching, without_secrets
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+_SHORTENED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
+"""A URL that has become a path."""
 
 _LOCAL = ("file://", "local://")
 """Beginnings of URLs of files on this machine."""
@@ -31,6 +34,11 @@ def is_remote(path: Any) -> TypeGuard[str]:
 
 def local_path(path: Any) -> Any:
     """Return the path in a URL such as ``file:///data/scan.npy``; anything else as it is."""
+    if isinstance(path, Path) and _SHORTENED.match(str(path)) and not path.exists():
+        raise ArgumentTypeError(
+            f"{str(path)!r} looks like a URL in a pathlib.Path, which removes one slash: pass the "
+            "URL as a str"
+        )
     if not isinstance(path, str) or "::" in path or not path.startswith(_LOCAL):
         return path
     from fsspec.core import strip_protocol
