@@ -113,6 +113,33 @@ def test_references_on_s3_to_data_on_s3(s3, values, http):
     assert_eq(open_file("s3://bucket/data/http.json", storage_options=options).array, values)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pandas about fastparquet
+def test_references_in_parquet_on_s3(s3, values, http, tmp_path):
+    pytest.importorskip("fastparquet", reason="fastparquet is in the remote extra")
+    import s3fs
+    from kerchunk.df import refs_to_dataframe
+
+    refs = json.loads((http.folder / "scan.json").read_text())["refs"]
+    refs = {".zgroup": '{"zarr_format": 2}', **{f"scan/{key}": refs[key] for key in refs}}
+    refs_to_dataframe({"version": 1, "refs": refs}, str(tmp_path / "a.parquet"), record_size=2)
+    s3fs.S3FileSystem(**s3).put(str(tmp_path / "a.parquet"), "bucket/a.parquet", recursive=True)
+    options = {"target_options": s3, "remote_protocol": "http"}
+    opened = open_file("s3://bucket/a.parquet", storage_options=options, chunks=(1, -1, -1, -1))
+    assert_eq(opened.array, values)
+
+
+def test_many_chunks_on_s3(s3):
+    array = zarr.create_array(
+        "s3://bucket/many.zarr", storage_options=s3, shape=(30, 4), chunks=(1, 4), dtype="u1"
+    )
+    array[:20] = 3
+    scan = open_file("s3://bucket/many.zarr", storage_options=s3, chunks=-1).array
+    assert_eq(scan, array[:])
+    array[25] = 7
+    with pytest.raises(FileFormatError, match=r"c/25/0 has changed.*expected no such object"):
+        scan.compute()
+
+
 def test_a_change_on_s3(s3, values):
     import s3fs
 

@@ -78,6 +78,8 @@ def _explained(shown: str, part: str, error: Exception) -> Exception:
         hint = "check the URL"
         if shown.startswith("memory://"):
             hint += "; data in memory:// exist only in the process that wrote them"
+        if shown.startswith("reference::"):
+            hint += ", and whether it contains references to zarr chunks"
         return FileNotFoundError(f"there is no {what.rstrip(',')}: {hint}")
     if any(_is_a(cause, _CREDENTIALS) for cause in causes):
         return FileFormatError(

@@ -151,3 +151,13 @@ def as_async(fs: Any) -> Any:
     from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
     return AsyncFileSystemWrapper(fs, asynchronous=False)
+
+
+def look_up(fs: Any, path: str) -> None:
+    """Let a file system of references read what it needs to know about a path.
+
+    It reads references in parquet when it needs them, and cannot do so in its own event loop.
+    """
+    references = getattr(fs, "references", None)
+    if references is not None:
+        references.get(path)

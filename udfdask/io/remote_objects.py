@@ -20,6 +20,9 @@ from udfdask.io.zarr_chunk_files import chunk_key, stored_shape
 MOST_OBJECTS = 4096
 """Number of objects up to which each process asks for the state of each when it opens an array."""
 
+FEW_OBJECTS = 8
+"""Number of objects up to which each is asked for. A listing takes one request for 1000 objects."""
+
 MOST_REFERENCES = 100_000
 """Number of chunks up to which references to parts of other files are compared."""
 
@@ -56,13 +59,7 @@ class ChunkObjects:
             parts = [(key, self._references.get(self._path(key))) for key in keys]
             self._parts = tokenize(repr(parts))
         with reaching(self._shown):
-            listed = None
-            if self._references is None and len(paths) > 2:
-                listed = listed_states(self._fs, self._folder)
-            if listed is None:
-                self._states = self._ask(paths)
-            else:
-                self._states = {path: listed[path] for path in paths if path in listed}
+            self._states = self._ask(paths, is_listed=True)
 
     @property
     def token(self) -> str | None:
@@ -85,7 +82,7 @@ class ChunkObjects:
         """
         paths = self._paths([self._metadata, *keys])
         with reaching(self._shown):
-            now = self._ask(paths)
+            now = self._ask(paths, is_listed=self._states is not None)
         for path in paths:
             state = now.get(path)
             if self._states is not None:
@@ -125,10 +122,14 @@ class ChunkObjects:
                 found[reference[0] or self._fs.target] = None
         return list(found)
 
-    def _ask(self, paths: list[str]) -> dict[str, State]:
-        """Return the present states of objects."""
+    def _ask(self, paths: list[str], *, is_listed: bool) -> dict[str, State]:
+        """Return the present states of objects; `is_listed` says whether all may be listed."""
         if self._references is None:
-            return states_of(self._fs, paths)
+            many = is_listed and len(paths) > FEW_OBJECTS
+            listed = listed_states(self._fs, self._folder) if many else None
+            if listed is None:
+                return states_of(self._fs, paths)
+            return {path: listed[path] for path in paths if path in listed}
         from fsspec.core import split_protocol
 
         states: dict[str, State] = {}

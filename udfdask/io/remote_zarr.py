@@ -19,7 +19,7 @@ from udfdask.io.lazy_source import StoredArray
 from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, open_source
 from udfdask.io.remote_errors import reaching
 from udfdask.io.remote_file import warn_unversioned
-from udfdask.io.remote_location import Location, local_path
+from udfdask.io.remote_location import Location, local_path, look_up
 from udfdask.io.remote_objects import ChunkObjects
 from udfdask.io.zarr_chunk_files import touched_chunks
 from udfdask.io.zarr_metadata import ArrayMetadata
@@ -238,6 +238,7 @@ class _Store:
 
         with reaching(f"{self._shown(name)}/{file}"):
             path = "/".join(part for part in (self._joined(name), file) if part)
+            look_up(self.fs, path)
             content: bytes = sync(self.fs.loop, self.fs._cat_file, path)
         return content
 

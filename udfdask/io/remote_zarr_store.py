@@ -10,6 +10,7 @@ from zarr.abc.store import Store
 from zarr.storage import FsspecStore
 
 from udfdask.io.check_zarr_chunks import CheckedReads
+from udfdask.io.remote_location import look_up
 
 
 class _InItsLoop(FsspecStore):
@@ -26,6 +27,7 @@ class _InItsLoop(FsspecStore):
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
         """Return the bytes of an object; None if there is no such object."""
+        look_up(self.fs, f"{self.path}/{key}" if self.path else key)
         return await self._there(super().get(key, prototype, byte_range))
 
     async def exists(self, key: str) -> bool:
