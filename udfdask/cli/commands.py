@@ -203,7 +203,7 @@ def run(
     """Run ready-made UDFs on FILE and summarize the results.
 
     FILE is a .npy file, an HDF5 file, a zarr store, any file that HyperSpy reads, or a raw binary
-    file (with --nav-shape, --sig-shape and --dtype).
+    file (with --nav-shape, --sig-shape and --dtype). Zarr stores, .npy and raw files can be URLs.
 
     \b
     udfdask run scan.mib --udf sum --plot sum.png

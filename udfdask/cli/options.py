@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from udfdask.cli.udf_option import TypedUDF, to_detector, to_udf
 from udfdask.errors import UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
+from udfdask.io.remote_errors import without_secrets
 from udfdask.plan.parse_size import parse_size
 from udfdask.scheduling.time_limit.deadline import check_timeout
 from udfdask.udf import UDF
@@ -32,6 +34,22 @@ def to_path(text: str) -> Path:
     if not text:
         raise click.BadParameter("'' is not a file name: is a shell variable empty?")
     return Path(text)
+
+
+def to_source(text: str) -> Path | str:
+    """Convert the name of a file or folder; a URL stays a text."""
+    return text if "://" in text else to_path(text)
+
+
+def to_storage_option(text: str) -> tuple[str, Any]:
+    """Convert ``anon=true`` or ``client_kwargs={...}`` to a name and a value."""
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE: write for example anon=true")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def to_timeout(text: str) -> str:
@@ -165,7 +183,7 @@ def _indexed(region: Index, nav_shape: tuple[int, ...]) -> Mask:
 
 
 _OPTIONS = (
-    click.argument("file", type=to_path),
+    click.argument("file", type=to_source),
     click.option(
         "--udf",
         "udfs",
@@ -203,6 +221,15 @@ _OPTIONS = (
     ),
     click.option(
         "--dataset", help="Dataset to read: a path in the file, or a signal's number or title."
+    ),
+    click.option(
+        "--storage-option",
+        "storage_options",
+        type=to_storage_option,
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Option for the server of a URL, such as anon=true. Can be given several times; a "
+        "VALUE that is JSON is read as such.",
     ),
     click.option(
         "--nav-shape", type=to_shape, metavar="SHAPE", help="Scan positions of a raw file: 256,256."
@@ -245,8 +272,8 @@ _OPTIONS = (
 class CommandOptions:
     """The options that a user has typed."""
 
-    file: Path
-    """The file to read."""
+    file: Path | str
+    """The file to read, or its URL."""
     udfs: Sequence[TypedUDF]
     """UDFs to run."""
     detectors: Sequence[TypedUDF]
@@ -259,6 +286,8 @@ class CommandOptions:
     """Chunks for reading; None to use the file's."""
     dataset: str | None
     """Dataset of the file."""
+    storage_options: Sequence[tuple[str, Any]]
+    """Names and values of options for the server of a URL."""
     nav_shape: tuple[int, ...] | None
     """Scan positions of a raw file."""
     sig_shape: tuple[int, ...] | None
@@ -278,7 +307,8 @@ class CommandOptions:
     def opening(self) -> dict[str, Any]:
         """Arguments for `open_file`."""
         names = ("dataset", "nav_shape", "sig_shape", "dtype", "offset", "sig_dims", "chunks")
-        return {name: getattr(self, name) for name in names}
+        options = {name: getattr(self, name) for name in names}
+        return {**options, "storage_options": dict(self.storage_options)}
 
     @property
     def planning(self) -> dict[str, Any]:
@@ -319,14 +349,17 @@ class CommandOptions:
         by_option = {"udfs": iter(self.udfs), "detectors": iter(self.detectors)}
         return [next(by_option[name]) for name in self.typed]
 
+    @property
+    def _name(self) -> str:
+        """The name of the file, or the URL without passwords."""
+        return self.file.name if isinstance(self.file, Path) else without_secrets(self.file)
+
     def headline(self, opened: OpenedFile) -> str:
         """Return one line that describes the file."""
         array, sig = opened.array, opened.sig_dims
         nav = " x ".join(map(str, array.shape[: array.ndim - sig])) or "1"
         frame = " x ".join(map(str, array.shape[array.ndim - sig :]))
-        return (
-            f"{self.file.name}: {nav} positions of {frame} {array.dtype}, read by {opened.reader}"
-        )
+        return f"{self._name}: {nav} positions of {frame} {array.dtype}, read by {opened.reader}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import zarr
-from zarr.abc.store import RangeByteRequest
+from zarr.abc.store import RangeByteRequest, Store
 from zarr.storage import LocalStore
 
 from udfdask.errors import FileFormatError
@@ -25,14 +25,12 @@ _EMPTY = 2**64 - 1
 """Offset of an inner chunk that is not in the shard."""
 
 
-class CheckedStore(LocalStore):
-    """A folder with chunks; a chunk is refused if its header states a size far beyond its shape."""
+class CheckedReads(Store):
+    """Base class of stores; a chunk is refused if its header states a size far beyond its shape."""
 
-    def __init__(self, root: Path | str, *, read_only: bool = True) -> None:
-        super().__init__(root, read_only=read_only)
-        self._compressor = ""
-        self._most_bytes = math.inf
-        self._inner_chunks = 0
+    _compressor = ""
+    _most_bytes = math.inf
+    _inner_chunks = 0
 
     def expect(self, array: Any, metadata: dict[str, Any]) -> None:
         """Check all later reads against the metadata of an array in the store."""
@@ -47,19 +45,46 @@ class CheckedStore(LocalStore):
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
         """Return the bytes of a file; None if there is no such file."""
+        data = await super().get(key, prototype, byte_range)  # type: ignore[safe-super]  # a mixin
         name = key.rpartition("/")[2]
-        if isinstance(byte_range, RangeByteRequest):
-            self._check_range(key, byte_range)
-        data = await super().get(key, prototype, byte_range)
-        if name in METADATA or name.startswith(".z"):
+        if data is None or name in METADATA or name.startswith(".z"):
             return data
-        if data is None:
-            self._check_missing(key)
-        elif byte_range is None or isinstance(byte_range, RangeByteRequest):
+        if byte_range is None or isinstance(byte_range, RangeByteRequest):
             stored = memoryview(data.as_numpy_array())  # type: ignore[arg-type]  # it is a buffer
             is_shard = byte_range is None and self._inner_chunks > 0
             for chunk in _chunks_of_shard(stored, self._inner_chunks) if is_shard else (stored,):
                 self._check_size(key, chunk)
+        return data
+
+    def _check_size(self, key: str, stored: memoryview) -> None:
+        """Raise if the header of a chunk states a size far beyond its shape."""
+        size = decompressed_size(self._compressor, stored)
+        if size is not None and size > self._most_bytes:
+            raise FileFormatError(
+                f"{self._shown(key)} has {len(stored)} bytes and states a decompressed size "
+                f"of {size} bytes, far more than the shape of its chunk needs: it is damaged. "
+                "Restore it from a copy"
+            )
+
+    def _shown(self, key: str) -> str:
+        """Return the name of a file for messages."""
+        return key
+
+
+class CheckedStore(CheckedReads, LocalStore):
+    """A folder with chunks that are checked."""
+
+    def __init__(self, root: Path | str, *, read_only: bool = True) -> None:
+        super().__init__(root, read_only=read_only)
+
+    async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+        """Return the bytes of a file; None if there is no such file."""
+        if isinstance(byte_range, RangeByteRequest):
+            self._check_range(key, byte_range)
+        data = await super().get(key, prototype, byte_range)
+        name = key.rpartition("/")[2]
+        if data is None and name not in METADATA and not name.startswith(".z"):
+            self._check_missing(key)
         return data
 
     def _check_missing(self, key: str) -> None:
@@ -86,15 +111,9 @@ class CheckedStore(LocalStore):
                 f"{part.end}, but the file has {size} bytes: restore it from a copy"
             )
 
-    def _check_size(self, key: str, stored: memoryview) -> None:
-        """Raise if the header of a chunk states a size far beyond its shape."""
-        size = decompressed_size(self._compressor, stored)
-        if size is not None and size > self._most_bytes:
-            raise FileFormatError(
-                f"{Path(self.root) / key} has {len(stored)} bytes and states a decompressed size "
-                f"of {size} bytes, far more than the shape of its chunk needs: it is damaged. "
-                "Restore it from a copy"
-            )
+    def _shown(self, key: str) -> str:
+        """Return the path of a file."""
+        return str(Path(self.root) / key)
 
 
 def open_checked(folder: str, metadata: dict[str, Any]) -> Any:

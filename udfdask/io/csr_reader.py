@@ -15,7 +15,8 @@ import numpy as np
 from udfdask.arrays.backends.pydata_sparse import gcxs_rows, gcxs_to_csr
 from udfdask.errors import FileFormatError
 from udfdask.io.lazy_source import FileArray
-from udfdask.io.memmap import MappedArray, Values
+from udfdask.io.memmap import MappedArray
+from udfdask.io.strided_layout import Values
 from udfdask.kernels.cpu.sparse_entries import in_order
 from udfdask.once_per_process import OncePerProcess
 

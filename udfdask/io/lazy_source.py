@@ -35,11 +35,9 @@ that they need in blocks of 128 MiB; blosc, lzf and zstd take 10 to 25 % less CP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileArray:
-    """An array in a file: small, picklable, and opened by each task that slices it."""
+class StoredArray:
+    """An array in a file or remote object: small, picklable, and opened by each task."""
 
-    file: FileIdentity
-    """The file, or a store's metadata file, when it was opened; tasks raise if it has changed."""
     shape: tuple[int, ...]
     """Shape of the array, (*nav, *sig)."""
     dtype: np.dtype[Any]
@@ -53,11 +51,19 @@ class FileArray:
         return len(self.shape)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the part at `index`, read from the file."""
+        """Return the part at `index`, read from the file or object."""
         raise NotImplementedError
 
 
-def lazy_array(source: FileArray, chunks: Chunks, *, prefix: str, meta: Any = None) -> da.Array:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileArray(StoredArray):
+    """An array in a file that each task opens."""
+
+    file: FileIdentity
+    """The file, or a store's metadata file, when it was opened; tasks raise if it has changed."""
+
+
+def lazy_array(source: StoredArray, chunks: Chunks, *, prefix: str, meta: Any = None) -> da.Array:
     """Return the lazy array of a file, with a name that changes when the file changes.
 
     `meta` is an empty block if blocks are not NumPy arrays; such blocks are passed on unchanged.
@@ -78,13 +84,13 @@ def lazy_array(source: FileArray, chunks: Chunks, *, prefix: str, meta: Any = No
     return array
 
 
-def _read(source: FileArray, index: tuple[slice, ...]) -> Any:
+def _read(source: StoredArray, index: tuple[slice, ...]) -> Any:
     """Return one complete block."""
     return source[index]
 
 
 def choose_chunks(
-    array: FileArray | da.Array,
+    array: StoredArray | da.Array,
     sig_dims: int,
     chunks: Any = None,
     *,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import mmap
 import operator
 import os
@@ -16,10 +15,8 @@ import numpy as np
 
 from udfdask.config import map_files
 from udfdask.errors import FileFormatError
-from udfdask.graph.dask_internals.arrays import normalize_index
 from udfdask.io.lazy_source import FileArray
-
-Values = np.ndarray[Any, Any]
+from udfdask.io.strided_layout import Layout, Values
 
 MOST_OWN = 128
 """Number of mappings up to which each block has its own mapping. When a block is freed, its mapping
@@ -28,7 +25,7 @@ no longer counts as memory of the worker. More mappings are alive only if blocks
 descriptor, and often a process can have only 1024 of them."""
 
 _WASTE = 4
-"""Maximum ratio of bytes read to bytes needed: one long read is faster than many short ones."""
+"""Maximum ratio of bytes read to bytes needed."""
 
 _Identity = tuple[int, int, int]
 """Device, inode and size of a file. While a file is mapped, no other file gets its inode."""
@@ -92,45 +89,19 @@ class MappedArray(FileArray):
 
     def _read(self, descriptor: int, index: Any) -> Values:
         """Return a copy of a part of the array, read from the open file."""
-        offset, shape, strides = self.offset, [], []
-        for step, size, part in zip(
-            self.strides, self.shape, normalize_index(index, self.shape), strict=True
-        ):
-            indices = range(size)[part]
-            if isinstance(indices, int):
-                offset += step * indices
-            else:
-                offset += step * indices.start
-                shape.append(len(indices))
-                strides.append(step * indices.step)
+        layout = Layout(
+            offset=self.offset, shape=self.shape, strides=self.strides, dtype=self.dtype
+        )
+        part, shape = layout.part(index)
         with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
-            values = self._values(stream, offset, tuple(shape), tuple(strides))
+            pieces = part.pieces(_is_one_read)
+            values = part.join(
+                (place, piece, self._bytes(stream, piece.first, piece.span))
+                for place, piece in pieces
+            )
         self.file.check(descriptor)  # values written during the read could be mixed with old ones
         values.flags.writeable = False
-        return values
-
-    def _values(
-        self, stream: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> Values:
-        """Return the values at some positions of the file."""
-        nbytes = math.prod(shape) * self.dtype.itemsize
-        if not nbytes:
-            return np.empty(shape, self.dtype)
-        # extents of the axes in the file, negative for negative strides
-        extents = [(size - 1) * step for size, step in zip(shape, strides, strict=True)]
-        first = offset + sum(extent for extent in extents if extent < 0)
-        span = sum(map(abs, extents)) + self.dtype.itemsize
-        if span <= _WASTE * nbytes:
-            memory = self._bytes(stream, first, span)
-            return np.ndarray(shape, self.dtype, memory, offset - first, strides)
-        # values are sparse in the file: read row by row along the axis with the largest extent
-        axis = max(range(len(shape)), key=lambda dim: abs(extents[dim]))
-        values = np.empty(shape, self.dtype)
-        rows = np.moveaxis(values, axis, 0)
-        rest = shape[:axis] + shape[axis + 1 :], strides[:axis] + strides[axis + 1 :]
-        for row in range(shape[axis]):
-            rows[row] = self._values(stream, offset + row * strides[axis], *rest)
-        return values
+        return values.reshape(shape)
 
     def _bytes(self, stream: Any, first: int, count: int) -> Values:
         """Return `count` bytes of the file from the position `first` on."""
@@ -147,6 +118,11 @@ class MappedArray(FileArray):
                 )
             missing = missing[n_read:]
         return memory
+
+
+def _is_one_read(part: Layout) -> bool:
+    """Return whether one long read of a part is faster than many short ones."""
+    return part.span <= _WASTE * part.nbytes
 
 
 def c_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,12 @@ from udfdask.io.hdf5 import SIGNATURE, open_hdf5
 from udfdask.io.hyperspy_file import open_with_hyperspy
 from udfdask.io.netcdf_file import SIGNATURES, open_netcdf
 from udfdask.io.numpy_file import MAGIC, open_npy
+from udfdask.io.open_remote import open_remote
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array
 from udfdask.io.raw import from_raw
+from udfdask.io.remote_location import Location, is_remote, local_path, refuse_options
+from udfdask.io.remote_references import SUFFIXES, reference_location
+from udfdask.io.remote_zarr import open_remote_zarr
 from udfdask.io.zarr_file import open_zarr
 from udfdask.scheduling.workers.block_placement import Workers, on_workers
 from udfdask.writing.stores import is_zarr
@@ -40,6 +44,7 @@ def open_file(
     sig_dims: int | None = None,
     chunks: Any = None,
     workers: Workers = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> OpenedFile:
     """Open a file of detector frames or spectra as a lazy array.
 
@@ -47,10 +52,14 @@ def open_file(
     ``.toml``, and all formats that HyperSpy reads lazily. With `nav_shape`, `sig_shape` and
     `dtype`, it opens raw binary files. The attribute `reader` of the result names the reader.
 
+    Of URLs such as ``s3://bucket/scan.zarr`` or ``https://host/scan.npy``, it opens zarr stores,
+    ``.npy`` and raw files. Files and URLs that end in ``.json``, ``.parquet`` or ``.parq`` contain
+    references to parts of other files, as kerchunk and VirtualiZarr write them.
+
     Parameters
     ----------
     path : str or path-like
-        The file, or the folder of a zarr store.
+        The file, the folder of a zarr store, or a URL with any protocol of fsspec.
     dataset : str or int, optional
         Dataset in the file: a path inside an HDF5 file or zarr group, a variable of a NetCDF file,
         or the number or title of a signal that HyperSpy finds. By default the largest dataset with
@@ -71,6 +80,10 @@ def open_file(
         file.
     workers : str, sequence, mapping or callable, optional
         Workers of a cluster that can load each block, as in `on_workers`.
+    storage_options : mapping, optional
+        Options of the file system of a URL, which fsspec passes to it: ``{"anon": True}`` for
+        public data on S3. For references, the options of fsspec's file system for references, or
+        options for the references and for the data.
 
     Returns
     -------
@@ -87,9 +100,13 @@ def open_file(
         If the shapes or the dtype of a raw file, or `workers`, have the wrong type.
     ArgumentValueError
         If there is no such dataset, only a part of the shapes and dtype of a raw file is given, the
-        file has fewer dimensions than `sig_dims`, or chunks or workers do not fit the array.
+        file has fewer dimensions than `sig_dims`, chunks or workers do not fit the array, a URL has
+        an unknown protocol, or `storage_options` do not suit it.
+    ConnectionError
+        If a server cannot be reached.
     ImportError
-        If the package that reads the format is not installed; the message names the package.
+        If the package that reads the format or the protocol is not installed; the message names
+        the package.
 
     Examples
     --------
@@ -104,13 +121,23 @@ def open_file(
     ...     print(opened.array.chunks, opened.sig_dims, opened.array[1, 0].compute())
     ((4, 4, 2), (64,)) 1 64.0
     """
-    file = existing_file(path)
     layout = {"nav_shape": nav_shape, "sig_shape": sig_shape, "dtype": dtype}
     skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
-    if any(value is not None for value in layout.values()) or any(skipped.values()):
-        opened = _open_raw(file, layout, skipped, sig_dims=sig_dims, chunks=chunks)
+    is_raw = any(value is not None for value in layout.values()) or any(skipped.values())
+    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
+    if is_raw:
+        opened = _open_raw(path, layout, skipped, options=storage_options, **how)
+    elif is_remote(path):
+        location = Location.of(path, storage_options)
+        opened = open_remote(location, options=storage_options, dataset=dataset, **how)
     else:
-        opened = _open_described(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
+        file = existing_file(local_path(path))
+        if file.suffix.lower() in SUFFIXES:
+            location = reference_location(f"file://{file}", storage_options)
+            opened = open_remote_zarr(location, dataset=dataset, **how)
+        else:
+            refuse_options(path, storage_options)
+            opened = _open_described(file, dataset=dataset, **how)
     return replace(opened, array=on_workers(opened.array, workers))
 
 
@@ -163,24 +190,31 @@ def _begin(file: Path) -> bytes:
 
 
 def _open_raw(
-    file: Path,
+    path: str | os.PathLike[str],
     layout: dict[str, Any],
     skipped: dict[str, Any],
     *,
+    options: Mapping[str, Any] | None,
     sig_dims: int | None,
     chunks: Any,
 ) -> OpenedFile:
     """Open a raw file; `layout` and `skipped` are arguments of `from_raw`."""
-    missing = [name for name, value in layout.items() if value is None]
+    if is_remote(path):
+        location = Location.of(path, options)
+        name, title = location.path.name, location.title
+    else:
+        file = existing_file(local_path(path))
+        name, title = file.name, file.stem
+    missing = [key for key, value in layout.items() if value is None]
     if missing:
         raise ArgumentValueError(
             f"a raw file needs nav_shape, sig_shape and dtype, but {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing for {file.name}: pass all of them; "
+            f"{'is' if len(missing) == 1 else 'are'} missing for {name}: pass all of them; "
             "for any other file, pass none of them, and no offset, frame_header or frame_footer"
         )
     chunks = "auto" if chunks is None else chunks
-    array = from_raw(file, **layout, **skipped, chunks=chunks)
+    array = from_raw(path, **layout, **skipped, chunks=chunks, storage_options=options)
     sig_shape = layout["sig_shape"]
     known = len(sig_shape) if isinstance(sig_shape, Sequence) else 1
     sig = choose_sig_dims(sig_dims, array.ndim, known=known)
-    return opened_array(array, sig, reader="raw binary", title=file.stem)
+    return opened_array(array, sig, reader="raw binary", title=title)

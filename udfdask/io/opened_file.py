@@ -10,7 +10,7 @@ import dask.array as da
 
 from udfdask.arrays.geometry.axes import Axis, with_different_names
 from udfdask.errors import ArgumentValueError
-from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
+from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class OpenedFile:
 
 
 def open_source(
-    source: FileArray,
+    source: StoredArray,
     *,
     sig_dims: int | None,
     chunks: Any,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from numpy.typing import DTypeLike
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
 from udfdask.io.damaged_files import check_values, existing_file
 from udfdask.io.file_identity import FileIdentity
-from udfdask.io.lazy_source import choose_chunks, lazy_array
+from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
+from udfdask.io.remote_file import RangedArray, RemoteFile
+from udfdask.io.remote_location import Location, is_remote, local_path, refuse_options
 from udfdask.scheduling.workers.block_placement import Workers, on_workers
 
 
@@ -32,11 +34,12 @@ def from_raw(
     frame_footer: int = 0,
     chunks: Any = "auto",
     workers: Workers = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> da.Array:
     """Open a raw binary file as a lazy array.
 
     Each task maps its part of the file into memory and copies nothing: blocks are views, with
-    strides that skip the headers and footers of frames.
+    strides that skip the headers and footers of frames. Of a URL, each task reads its byte ranges.
 
     If the file has changed since it was opened, tasks raise a `FileFormatError`. If dask's setting
     ``udfdask.map-files`` is False, tasks read the file instead of mapping it.
@@ -44,7 +47,7 @@ def from_raw(
     Parameters
     ----------
     path : str or path-like
-        The file: frames in C order, one after another.
+        The file or its URL: frames in C order, one after another.
     nav_shape : int or sequence of int
         Scan positions, for example (y, x).
     sig_shape : int or sequence of int
@@ -60,6 +63,8 @@ def from_raw(
         in the file, about 16 chunks from 16 MiB up to dask's ``array.chunk-size`` (128 MiB).
     workers : str, sequence, mapping or callable, optional
         Workers of a cluster that can load each block, as in `on_workers`.
+    storage_options : mapping, optional
+        Options of the file system of a URL, as in `open_file`.
 
     Returns
     -------
@@ -76,8 +81,12 @@ def from_raw(
     ArgumentTypeError
         If the dtype is not a type of numbers, or a shape or a number of bytes is not an integer.
     ArgumentValueError
-        If a size is not positive, there is no signal dimension, a number of bytes is negative, or
-        chunks or workers do not fit the shape.
+        If a size is not positive, there is no signal dimension, a number of bytes is negative,
+        chunks or workers do not fit the shape, or `storage_options` do not suit the URL.
+    ConnectionError
+        If a server cannot be reached.
+    ImportError
+        If the package for the protocol of a URL is not installed; the message names it.
 
     Examples
     --------
@@ -110,17 +119,30 @@ def from_raw(
     start = _byte_count(offset, name="offset")
     header = _byte_count(frame_header, name="frame_header")
     footer = _byte_count(frame_footer, name="frame_footer")
-    file = FileIdentity.of(plain_file(path))
-    _check_size(file, nav, sig, stored, offset=start, header=header, footer=footer)
-    check_values(file.path, nav + sig, stored)
+    file: FileIdentity | RemoteFile
+    if is_remote(path):
+        location = Location.of(path, storage_options)
+        file, where = RemoteFile.of(location), location.shown
+        file.begin(1)  # raises if the server cannot send parts of a file
+    else:
+        refuse_options(path, storage_options)
+        file = FileIdentity.of(plain_file(local_path(path)))
+        where = file.path
+    margins = {"offset": start, "header": header, "footer": footer}
+    _check_size(where, file.size, nav, sig, stored, **margins)
+    check_values(where, nav + sig, stored)
     frame_step = header + math.prod(sig) * stored.itemsize + footer
-    source = MappedArray(
-        file=file,
-        shape=nav + sig,
-        dtype=stored,
-        offset=start + header,
-        strides=c_strides(nav, frame_step) + c_strides(sig, stored.itemsize),
-    )
+    layout: dict[str, Any] = {
+        "shape": nav + sig,
+        "dtype": stored,
+        "offset": start + header,
+        "strides": c_strides(nav, frame_step) + c_strides(sig, stored.itemsize),
+    }
+    source: StoredArray
+    if isinstance(file, RemoteFile):
+        source = RangedArray(file=file, **layout)
+    else:
+        source = MappedArray(file=file, **layout)
     grid = choose_chunks(source, len(sig), chunks)
     return on_workers(lazy_array(source, grid, prefix="from-raw"), workers)
 
@@ -184,7 +206,8 @@ def file_dtype(dtype: DTypeLike, *, name: str = "dtype", kinds: str = "biufcmM")
 
 
 def _check_size(
-    file: FileIdentity,
+    where: str,
+    size: int,
     nav: tuple[int, ...],
     sig: tuple[int, ...],
     dtype: np.dtype[Any],
@@ -196,7 +219,6 @@ def _check_size(
     """Raise if the size of a file does not match its description."""
     frame = header + math.prod(sig) * dtype.itemsize + footer
     expected = offset + math.prod(nav) * frame
-    size = file.size
     if size == expected:
         return
     frames, rest = divmod(max(size - offset, 0), frame)
@@ -204,7 +226,7 @@ def _check_size(
     margins = f" with frame_header={header} and frame_footer={footer}" if header or footer else ""
     raise FileFormatError(
         f"nav_shape={nav}, sig_shape={sig}, dtype={dtype.str!r} and offset={offset}{margins} ask "
-        f"for a file of {expected} bytes, but {file.path} has {size}: after the offset it holds "
+        f"for a file of {expected} bytes, but {where} has {size}: after the offset it holds "
         f"{n_frames} frames of {frame} bytes"
         + (f" and {rest} bytes more" if rest else "")
         + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes "

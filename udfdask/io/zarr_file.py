@@ -16,7 +16,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
-from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
+from udfdask.io.choose_dataset import choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import FileArray
@@ -24,6 +24,7 @@ from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_chunk_files import ChunkFiles, chunk_key, stored_shape, touched_chunks
 from udfdask.io.zarr_chunks import ZarrChunks
+from udfdask.io.zarr_metadata import ArrayMetadata
 from udfdask.writing.stores import METADATA, is_zarr
 
 _CHUNK = re.compile(r"c|(c[./])?\d+([./]\d+)*")
@@ -158,47 +159,11 @@ def open_zarr(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Metadata(Candidate):
-    """The metadata of an array."""
-
-    stored: tuple[int, ...]
-    """Shape of the part of the array in one file: a shard or a chunk."""
-    dims: tuple[str | None, ...]
-    """Names of the dimensions, as xarray writes them."""
-    unit: Any
-    """Unit of the values."""
-
-
-def _read_metadata(folder: Path, name: str) -> _Metadata:
+def _read_metadata(folder: Path, name: str) -> ArrayMetadata:
     """Return the metadata of the array in a folder; `name` is its path in the store."""
-    with reading(_metadata_file(folder), "metadata of a zarr array"):
-        array = _open_array(folder)
-        shape = tuple(int(size) for size in array.shape)
-        dtype = np.dtype(array.dtype)
-        stored = tuple(int(size) for size in stored_shape(array))
-        names = getattr(getattr(array, "metadata", None), "dimension_names", None)
-        names = names or array.attrs.get("_ARRAY_DIMENSIONS") or [None] * len(shape)
-        unit = array.attrs.get("units")
-    _check_grid(_metadata_file(folder), shape, stored, names)
-    return _Metadata(
-        name=name, shape=shape, dtype=dtype, stored=stored, dims=tuple(names), unit=unit
-    )
-
-
-def _check_grid(metadata: Path, shape: tuple[int, ...], stored: tuple[int, ...], dims: Any) -> None:
-    """Raise if the metadata of an array are inconsistent; zarr does not check them."""
-    if len(stored) != len(shape) or min(shape, default=0) < 0 or min(stored, default=1) < 1:
-        raise FileFormatError(
-            f"{metadata} describes an array of shape {shape} in chunks of {stored}: expected one "
-            "positive chunk size for each dimension. Restore the file from a copy"
-        )
-    named = isinstance(dims, list | tuple) and all(isinstance(d, str | None) for d in dims)
-    if not named or len(dims) != len(shape):
-        raise FileFormatError(
-            f"{metadata} names the dimensions {dims!r}: expected one name for each of the "
-            f"{len(shape)} dimensions of shape {shape}. Restore the file from a copy, or repair it"
-        )
+    file = _metadata_file(folder)
+    with reading(file, "metadata of a zarr array"):
+        return ArrayMetadata.of(_open_array(folder), name, where=str(file))
 
 
 def _choose(group: Path, dataset: str | int | None) -> str:
@@ -278,7 +243,7 @@ def _is_array(folder: Path) -> bool:
     return kind == "array" or file.name == ".zarray"
 
 
-def _axes(folder: Path, metadata: _Metadata) -> list[Axis | None]:
+def _axes(folder: Path, metadata: ArrayMetadata) -> list[Axis | None]:
     """Return the axes of the array in a folder; None where nothing is known about an axis.
 
     Positions are the values of an array in the same group that has the name of the dimension.

@@ -1,0 +1,173 @@
+"""Remote data that cannot be read: each mistake has a message, and nothing is computed."""
+
+import importlib
+import socket
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from remote_servers import serving
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io import from_raw, open_file
+
+pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
+
+RAW = {"nav_shape": (4, 6), "sig_shape": (8, 10), "dtype": "u1"}
+
+
+@pytest.fixture
+def server(tmp_path):
+    np.save(tmp_path / "scan.npy", np.zeros((4, 6, 8, 10), "u1"))
+    with serving(tmp_path) as files:
+        yield files
+
+
+@pytest.fixture
+def nobody():
+    """A URL of this machine where no server is."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.json", "scan.raw"])
+def test_an_unreachable_server(nobody, name):
+    raw = RAW if name.endswith("raw") else {}
+    with pytest.raises(ConnectionError, match=rf"server of .*{name}.* cannot be reached.*check"):
+        open_file(f"{nobody}/{name}", **raw)
+
+
+@pytest.mark.parametrize("name", ["other.npy", "other.zarr", "other.json", "other.raw"])
+def test_a_missing_object(server, name):
+    raw = RAW if name.endswith("raw") else {}
+    with pytest.raises(FileNotFoundError, match=rf"there is no .*{name}.*check the URL"):
+        open_file(f"{server.url}/{name}", **raw)
+
+
+@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.json", "scan.raw"])
+def test_no_permission(server, name):
+    server.refused = "scan"
+    raw = RAW if name.endswith("raw") else {}
+    with pytest.raises(FileFormatError, match=rf"{name}.* may not be read with these cred.*403"):
+        open_file(f"{server.url}/{name}", **raw)
+
+
+def test_options_reach_the_server(server):
+    server.header = ("X-Token", "abc")
+    with pytest.raises(FileFormatError, match="pass credentials in storage_options"):
+        open_file(f"{server.url}/scan.npy")
+    opened = open_file(f"{server.url}/scan.npy", storage_options={"headers": {"X-Token": "abc"}})
+    assert opened.array.sum().compute() == 0
+
+
+@pytest.mark.parametrize("raw", [{}, RAW])
+def test_a_server_without_ranges(server, raw):
+    server.ranges = False
+    content = (server.folder / "scan.npy").read_bytes()
+    (server.folder / "scan.npy").write_bytes(content.ljust(64 << 20, b"\0"))
+    if raw:
+        raw = {**raw, "nav_shape": (1 << 10, 1 << 10), "sig_shape": (8, 8)}
+    with pytest.raises(FileFormatError, match=r"does not send parts of files \(HTTP ranges\)"):
+        open_file(f"{server.url}/scan.npy", **raw)
+    assert sum(request.sent for request in server.loaded()) < 32 << 20  # not the whole file
+
+
+def test_a_server_that_loses_its_ranges(server):
+    array = open_file(f"{server.url}/scan.npy", chunks=(1, -1, -1, -1)).array
+    server.ranges = False
+    with pytest.raises(FileFormatError, match="in place of the 480 that were asked for"):
+        array.sum().compute()
+
+
+def test_a_server_that_tells_no_size(server):
+    server.tells_size = False
+    with pytest.raises(FileFormatError, match="does not tell the size"):
+        open_file(f"{server.url}/scan.npy")
+
+
+def test_a_file_of_another_format(server):
+    (server.folder / "scan.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    with pytest.raises(FileFormatError, match=r"scan\.h5 is neither a zarr store.*kerchunk"):
+        open_file(f"{server.url}/scan.h5")
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("s4://bucket/scan.zarr", r"unknown protocol 's4'\. Use s3"),
+        ("htps://host/scan.zarr", "unknown protocol 'htps'; did you mean 'https'"),
+        ("nonsense://a", r"unknown protocol 'nonsense'\. Use s3"),
+    ],
+)
+def test_an_unknown_protocol(url, found):
+    with pytest.raises(ArgumentValueError, match=found):
+        open_file(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "package"), [("s3://bucket/a.npy", "s3fs"), ("https://host/a.npy", "aiohttp")]
+)
+def test_a_missing_package(url, package, monkeypatch):
+    registry = importlib.import_module("fsspec.registry")
+    monkeypatch.delitem(registry._registry, url.partition("://")[0], raising=False)
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "fsspec.implementations.http", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf'needs {package}.*pip install "udfdask\[remote\]"'):
+        open_file(url)
+
+
+def test_a_missing_package_that_is_in_no_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    with pytest.raises(ImportError, match="needs gcsfs, which is not installed: pip install gcsfs"):
+        open_file("gs://bucket/scan.zarr")
+
+
+def test_options_for_a_file_of_this_machine(server):
+    file = server.folder / "scan.npy"
+    for path in (file, str(file), file.as_uri()):
+        with pytest.raises(ArgumentValueError, match=r"scan\.npy'? is a file on this machine"):
+            open_file(path, storage_options={"anon": True})
+        with pytest.raises(ArgumentValueError, match="leave them out"):
+            from_raw(path, **RAW, storage_options={"anon": True})
+
+
+def test_wrong_options(server):
+    url = f"{server.url}/scan.npy"
+    with pytest.raises(ArgumentTypeError, match="storage_options must be a dict"):
+        open_file(url, storage_options="anon")
+    with pytest.raises(ArgumentTypeError, match="cannot be sent to other processes"):
+        open_file(url, storage_options={"get_client": (n for n in range(3))})
+    with pytest.raises(ArgumentValueError, match=r"write the references to a .json file"):
+        open_file("reference://", storage_options={"fo": {"a": "x" * 100_000}})
+    with pytest.raises(FileFormatError, match=r"anon.*whether the storage_options suit"):
+        open_file(url, storage_options={"anon": True})
+
+
+def test_messages_and_names_show_no_password(server):
+    host = server.url.removeprefix("http://")
+    for url in (f"http://me:secret@{host}/a.npy", f"{server.url}/a.npy?signature=secret"):
+        with pytest.raises(FileNotFoundError) as caught:
+            open_file(url)
+        assert "secret" not in str(caught.value)
+        assert "/a.npy" in str(caught.value)
+    opened = open_file(f"{server.url}/scan.npy?signature=secret")
+    assert opened.title == "scan"
+    assert "secret" not in opened.array.name
+
+
+@pytest.mark.full
+def test_addresses_that_are_none():
+    with pytest.raises(FileFormatError, match=r"cannot be read: (ValueError|OverflowError)"):
+        open_file("http://127.0.0.1:99999/scan.npy")
+    with pytest.raises(ArgumentTypeError, match="pass the URL as a str"):
+        open_file(Path("s3://bucket/scan.npy"))
+
+
+def test_data_in_the_memory_of_another_process():
+    with pytest.raises(FileNotFoundError, match="exist only in the process that wrote them"):
+        open_file("memory://nowhere.npy")

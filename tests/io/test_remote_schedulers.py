@@ -1,0 +1,180 @@
+"""Remote data on each scheduler and each kind of server: the same values."""
+
+import json
+
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+import udfdask as ud
+from remote_servers import s3_server, serving
+from udfdask.errors import FileFormatError
+from udfdask.io import from_raw, open_file
+from udfdask.udfs import SumSigUDF
+from zarr_writing import needs_zarr_3
+
+pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
+zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
+pytestmark = [needs_zarr_3, pytest.mark.full]
+
+SHAPE = (4, 6, 8, 10)
+RAW = {"nav_shape": SHAPE[:2], "sig_shape": SHAPE[2:], "dtype": "u2"}
+
+
+@pytest.fixture(scope="module")
+def values():
+    return np.random.default_rng(3).integers(0, 99, SHAPE).astype(np.uint16)
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory, values):
+    folder = tmp_path_factory.mktemp("server")
+    np.save(folder / "scan.npy", values)
+    zarr.create_array(str(folder / "scan.zarr"), data=values, chunks=(1, 6, 8, 10))
+    refs = {
+        ".zarray": json.dumps(
+            {
+                "zarr_format": 2,
+                "shape": SHAPE,
+                "chunks": (1, 6, 8, 10),
+                "dtype": "<u2",
+                "order": "C",
+                "fill_value": 0,
+                "filters": None,
+                "compressor": None,
+            }
+        )
+    }
+    with serving(folder) as files:
+        start, step = (folder / "scan.npy").stat().st_size - values.nbytes, values.nbytes // 4
+        for n in range(4):
+            refs[f"{n}.0.0.0"] = [f"{files.url}/scan.npy", start + n * step, step]
+        (folder / "scan.json").write_text(json.dumps({"version": 1, "refs": refs}))
+        yield files
+
+
+@pytest.fixture(scope="module")
+def s3(http, values):
+    """A bucket with the same files, and the options for it."""
+    pytest.importorskip("moto", reason="moto is in the test extra")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is in the remote extra")
+    with s3_server() as options:
+        bucket = s3fs.S3FileSystem(**options)
+        bucket.mkdir("bucket")
+        bucket.put(str(http.folder), "bucket/data", recursive=True)
+        bucket.pipe("bucket/data/scan.raw", values.tobytes())
+        yield options
+
+
+NAMES = ["scan.npy", "scan.zarr", "scan.json"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
+def test_each_scheduler_reads_it(http, values, name, scheduler):
+    array = open_file(f"{http.url}/{name}", chunks=(1, 6, 8, 10)).array
+    found = ud.run_udf(array, SumSigUDF()).compute(scheduler=scheduler, num_workers=2)
+    assert np.array_equal(found["intensity"], values.sum((2, 3)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cluster_reads_it(http, values, name, client):
+    array = open_file(f"{http.url}/{name}", chunks=(1, 6, 8, 10)).array
+    found = ud.run_udf(array, SumSigUDF()).compute(scheduler=client)
+    assert np.array_equal(found["intensity"], values.sum((2, 3)))
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.raw"])
+def test_s3(s3, values, name, scheduler):
+    url = f"s3://bucket/data/{name}"
+    if name == "scan.raw":
+        array = from_raw(url, **RAW, storage_options=s3, chunks=(1, 6, 8, 10))
+    else:
+        array = open_file(url, storage_options=s3, chunks=(1, 6, 8, 10)).array
+    assert_eq(array, values)
+    found = ud.run_udf(array, SumSigUDF()).compute(scheduler=scheduler, num_workers=2)
+    assert np.array_equal(found["intensity"], values.sum((2, 3)))
+
+
+def test_references_on_s3_to_data_on_s3(s3, values, http):
+    import s3fs
+
+    bucket = s3fs.S3FileSystem(**s3)
+    refs = json.loads((http.folder / "scan.json").read_text())
+    for key, reference in refs["refs"].items():
+        if key != ".zarray":
+            reference[0] = "s3://bucket/data/scan.npy"
+    bucket.pipe("bucket/data/refs.json", json.dumps(refs).encode())
+    assert_eq(open_file("s3://bucket/data/refs.json", storage_options=s3).array, values)
+    # data elsewhere, with other options
+    bucket.put(str(http.folder / "scan.json"), "bucket/data/http.json")
+    options = {"target_options": s3, "remote_protocol": "http", "remote_options": {}}
+    assert_eq(open_file("s3://bucket/data/http.json", storage_options=options).array, values)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pandas about fastparquet
+def test_references_in_parquet_on_s3(s3, values, http, tmp_path):
+    pytest.importorskip("fastparquet", reason="fastparquet is in the remote extra")
+    import s3fs
+    from kerchunk.df import refs_to_dataframe
+
+    refs = json.loads((http.folder / "scan.json").read_text())["refs"]
+    refs = {".zgroup": '{"zarr_format": 2}', **{f"scan/{key}": refs[key] for key in refs}}
+    refs_to_dataframe({"version": 1, "refs": refs}, str(tmp_path / "a.parquet"), record_size=2)
+    s3fs.S3FileSystem(**s3).put(str(tmp_path / "a.parquet"), "bucket/a.parquet", recursive=True)
+    options = {"target_options": s3, "remote_protocol": "http"}
+    opened = open_file("s3://bucket/a.parquet", storage_options=options, chunks=(1, -1, -1, -1))
+    assert_eq(opened.array, values)
+
+
+def test_many_chunks_on_s3(s3):
+    array = zarr.create_array(
+        "s3://bucket/many.zarr", storage_options=s3, shape=(30, 4), chunks=(1, 4), dtype="u1"
+    )
+    array[:20] = 3
+    scan = open_file("s3://bucket/many.zarr", storage_options=s3, chunks=-1).array
+    assert_eq(scan, array[:])
+    array[25] = 7
+    with pytest.raises(FileFormatError, match=r"c/25/0 has changed.*expected no such object"):
+        scan.compute()
+
+
+def test_a_change_on_s3(s3, values):
+    import s3fs
+
+    bucket = s3fs.S3FileSystem(**s3)
+    bucket.copy("bucket/data/scan.zarr", "bucket/data/changing.zarr", recursive=True)
+    array = open_file("s3://bucket/data/changing.zarr", storage_options=s3, chunks=(1, -1, -1, -1))
+    again = open_file("s3://bucket/data/changing.zarr", storage_options=s3, chunks=(1, -1, -1, -1))
+    assert again.array.name == array.array.name
+    assert_eq(array.array[:2], values[:2])
+    bucket.rm("bucket/data/changing.zarr/c/3/0/0/0")
+    with pytest.raises(FileFormatError, match=r"c/3/0/0/0 has changed.*found no such object"):
+        array.array[3].compute()
+
+
+@pytest.mark.parametrize("name", ["nothing.npy", "nothing.zarr", "nothing.json"])
+def test_a_missing_object_on_s3(s3, name):
+    with pytest.raises(FileNotFoundError, match=rf"there is no .*s3://bucket/data/{name}"):
+        open_file(f"s3://bucket/data/{name}", storage_options=s3)
+    with pytest.raises(FileNotFoundError, match=r"there is no .*s3://nowhere"):
+        open_file(f"s3://nowhere/{name}", storage_options=s3)
+
+
+def test_no_credentials_for_s3(s3, monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    options = {"endpoint_url": s3["endpoint_url"], "client_kwargs": s3["client_kwargs"]}
+    with pytest.raises(FileFormatError, match=r"needs credentials.*\"anon\": True"):
+        open_file("s3://bucket/data/scan.npy", storage_options=options)
+
+
+def test_an_unreachable_s3_server(s3):
+    once = {"config_kwargs": {"retries": {"max_attempts": 0}}}
+    options = {**s3, **once, "endpoint_url": "http://127.0.0.1:9"}
+    with pytest.raises(ConnectionError, match=r"cannot be reached.*endpoint in storage_options"):
+        open_file("s3://bucket/data/scan.npy", storage_options=options)

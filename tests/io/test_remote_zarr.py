@@ -1,0 +1,172 @@
+"""Zarr stores on servers: the same arrays, axes and choices as from a folder."""
+
+import warnings
+
+import numpy as np
+import pytest
+from dask.array.utils import assert_eq
+
+import udfdask as ud
+from remote_servers import serving
+from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.io import open_file
+from udfdask.testing import raise_if_dask_computes
+from udfdask.udfs import SumSigUDF, SumUDF
+from zarr_writing import needs_zarr_3
+
+pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
+zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
+pytestmark = needs_zarr_3
+
+SHAPE = (4, 6, 8, 10)
+
+
+@pytest.fixture(scope="module")
+def values():
+    return np.random.default_rng(3).integers(0, 99, SHAPE).astype(np.uint16)
+
+
+def write(path, values, zarr_format, **options):
+    """Write a group with an array deep/scan, its coordinates, and an array dark."""
+    root = zarr.create_group(str(path), zarr_format=zarr_format)
+    dims = ("y", "x", "ky", "kx")
+    named = {"dimension_names": dims} if zarr_format == 3 else {}
+    old = {} if zarr_format == 3 else {"_ARRAY_DIMENSIONS": list(dims)}
+    root.create_array("deep/scan", data=values, attributes=old, **named, **options)
+    y = root.create_array(
+        "deep/y", data=np.arange(4) * 0.5, **({"dimension_names": ("y",)} if named else {})
+    )
+    y.attrs["units"] = "nm"
+    root.create_array("dark", data=values[0, 0])
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, values):
+    folder = tmp_path_factory.mktemp("server")
+    for zarr_format in (2, 3):
+        write(folder / f"v{zarr_format}.zarr", values, zarr_format, chunks=(2, 3, 8, 10))
+        with warnings.catch_warnings():  # not yet in the specification of format 3
+            warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
+            zarr.consolidate_metadata(str(folder / f"v{zarr_format}.zarr"))
+    zarr.create_array(str(folder / "a.zarr"), data=values, chunks=(1, 6, 8, 10))
+    zarr.create_array(
+        str(folder / "shards.zarr"), data=values, chunks=(1, 1, 8, 10), shards=(2, 6, 8, 10)
+    )
+    with serving(folder) as files:
+        yield files
+
+
+@pytest.mark.parametrize("name", ["v2.zarr", "v3.zarr", "a.zarr", "shards.zarr"])
+def test_it_is_what_the_folder_is(server, values, name):
+    here, there = open_file(server.folder / name), open_file(f"{server.url}/{name}")
+    assert_eq(there.array, values)
+    assert there.array.chunks == here.array.chunks
+    assert (there.reader, there.title) == (here.reader, here.title)
+    assert (there.sig_dims, there.axes) == (here.sig_dims, here.axes)
+
+
+def test_the_axes_have_positions(server):
+    y, x, *_ = open_file(f"{server.url}/v3.zarr").axes
+    assert (y.name, y.unit, y.scale) == ("y", "nm", 0.5)
+    assert (x.name, x.unit, x.scale) == ("x", None, 1)
+
+
+def test_the_array_asked_for(server, values):
+    assert_eq(open_file(f"{server.url}/v2.zarr", dataset="dark").array, values[0, 0])
+    assert_eq(open_file(f"{server.url}/v2.zarr/deep/scan").array, values)
+    with pytest.raises(ArgumentValueError, match=r"no dataset 'light' in .*v2.zarr.*'deep/scan'"):
+        open_file(f"{server.url}/v2.zarr", dataset="light")
+    with pytest.raises(ArgumentValueError, match="is itself an array"):
+        open_file(f"{server.url}/a.zarr", dataset="dark")
+
+
+def test_opening_loads_no_chunk(server):
+    server.loaded()
+    with raise_if_dask_computes():
+        open_file(f"{server.url}/a.zarr")
+    assert {r.path.rpartition("/")[2] for r in server.loaded() if r.sent} == {"zarr.json"}
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "shards.zarr"])
+def test_one_pass_loads_each_byte_once(server, values, name):
+    scan = open_file(f"{server.url}/{name}").array
+    server.loaded()
+    total, each = ud.compute(*ud.run_udf(scan, [SumUDF(), SumSigUDF()]))
+    assert np.array_equal(total["intensity"], values.sum((0, 1)))
+    assert np.array_equal(each["intensity"], values.sum((2, 3)))
+    loaded = sorted((r.path, r.sent) for r in server.loaded() if "/c/" in r.path)
+    chunks = [path for path in (server.folder / name / "c").rglob("*") if path.is_file()]
+    assert loaded == sorted(
+        (path.relative_to(server.folder).as_posix(), path.stat().st_size) for path in chunks
+    )
+
+
+def test_a_chunk_that_was_never_written_is_filled(tmp_path):
+    array = zarr.create_array(
+        str(tmp_path / "a.zarr"), shape=SHAPE, chunks=(1, 6, 8, 10), dtype="u1", fill_value=7
+    )
+    array[1:2] = 3
+    with serving(tmp_path) as files:
+        found = open_file(f"{files.url}/a.zarr").array.compute()
+    assert np.array_equal(found, array[:])
+    assert (found[0, 0, 0, 0], found[1, 0, 0, 0]) == (7, 3)
+
+
+def test_a_group_that_cannot_be_listed_needs_a_name(tmp_path, values):
+    write(tmp_path / "a.zarr", values, 3, chunks=(2, 6, 8, 10))
+    with serving(tmp_path) as files:
+        with pytest.raises(FileFormatError, match="cannot list a folder: pass dataset="):
+            open_file(f"{files.url}/a.zarr")
+        assert_eq(open_file(f"{files.url}/a.zarr", dataset="deep/scan").array, values)
+
+
+def test_a_group_in_memory_is_listed(values):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    memory.rm("/listed.zarr", recursive=True) if memory.exists("/listed.zarr") else None
+    root = zarr.open_group("memory://listed.zarr", mode="w")
+    root.create_array("deep/scan", data=values, chunks=(2, 6, 8, 10))
+    root.create_array("dark", data=values[0, 0])
+    opened = open_file("memory://listed.zarr")
+    assert opened.reader == "zarr, array deep/scan"
+    assert_eq(opened.array, values)
+    memory.rm("/listed.zarr", recursive=True)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"zarr_format": 7}', b'{"zarr_format": 3}'])
+def test_damaged_metadata(tmp_path, content):
+    (tmp_path / "a.zarr").mkdir()
+    (tmp_path / "a.zarr" / "zarr.json").write_bytes(content)
+    with serving(tmp_path) as files, pytest.raises(FileFormatError, match="restore it from a copy"):
+        open_file(f"{files.url}/a.zarr")
+
+
+@pytest.mark.full
+def test_a_damaged_chunk(tmp_path, values):
+    zarr.create_array(str(tmp_path / "a.zarr"), data=values, chunks=(1, 6, 8, 10))
+    chunk = tmp_path / "a.zarr" / "c" / "2" / "0" / "0" / "0"
+    chunk.write_bytes(chunk.read_bytes()[:-9])
+    with serving(tmp_path) as files:
+        scan = open_file(f"{files.url}/a.zarr", chunks=(1, 6, 8, 10)).array
+        assert_eq(scan[:2], values[:2])
+        with pytest.raises(FileFormatError, match=r"a\.zarr, the part at .*cannot be read"):
+            scan[2].compute()
+
+
+def test_a_chunk_with_a_wrong_size_in_its_header_is_refused(tmp_path, values):
+    zarr.create_array(
+        str(tmp_path / "a.zarr"),
+        data=values,
+        chunks=(1, 6, 8, 10),
+        compressors=zarr.codecs.BloscCodec(),
+    )
+    chunk = tmp_path / "a.zarr" / "c" / "2" / "0" / "0" / "0"
+    content = bytearray(chunk.read_bytes())
+    content[4:8] = (1 << 30).to_bytes(4, "little")
+    chunk.write_bytes(content)
+    with serving(tmp_path) as files:
+        scan = open_file(f"{files.url}/a.zarr", chunks=(1, 6, 8, 10)).array
+        with pytest.raises(FileFormatError, match="states a decompressed size"):
+            scan[2].compute()

@@ -1,0 +1,153 @@
+"""Real servers on this machine: HTTP with and without ranges, which counts, and S3."""
+
+import re
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+BLOCK = 1 << 16
+
+
+@dataclass
+class Request:
+    """A request that a server has answered."""
+
+    method: str
+    path: str
+    start: int
+    """First byte that was sent."""
+    sent: int
+    """Number of bytes in the body of the answer."""
+
+
+@dataclass
+class FileServer:
+    """Files of a folder, sent by HTTP; each request is noted in `requests`."""
+
+    folder: Path
+    ranges: bool = True
+    """Whether the server sends parts of files."""
+    tells: str = "etag"
+    """What the server tells about versions: etag, time or nothing."""
+    tells_size: bool = True
+    refused: str = ""
+    """Requests of paths that contain this text are answered with 403."""
+    header: tuple[str, str] = ("", "")
+    """A header that each request must have."""
+    requests: list[Request] = field(default_factory=list)
+    url: str = ""
+
+    def loaded(self, suffix=""):
+        """Requests for contents of files whose names end in `suffix`; all are forgotten then."""
+        found = [r for r in self.requests if r.method == "GET" and r.path.endswith(suffix)]
+        self.requests.clear()
+        return found
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers requests for the files of a `FileServer`, which a subclass has."""
+
+    protocol_version = "HTTP/1.1"
+    files: FileServer
+
+    def do_GET(self):
+        self.answer("GET")
+
+    def do_HEAD(self):
+        self.answer("HEAD")
+
+    def answer(self, method):
+        files, path = self.files, self.path.partition("?")[0].lstrip("/")
+        name, value = files.header
+        denied = name and self.headers.get(name) != value
+        if denied or (files.refused and files.refused in path):
+            self.reply(method, path, 403, b"")
+            return
+        try:
+            content = (files.folder / path).read_bytes()
+        except OSError:
+            self.reply(method, path, 404, b"")
+            return
+        headers = self.versions(files.folder / path)
+        asked = RANGE.fullmatch(self.headers.get("Range", "")) if files.ranges else None
+        if asked is None:
+            self.reply(method, path, 200, content, headers=headers)
+            return
+        start = int(asked[1])
+        end = min(int(asked[2] or len(content)) + 1, len(content))
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
+        self.reply(method, path, 206, content[start:end], start=start, headers=headers)
+
+    def versions(self, file):
+        """What the server tells about the version of a file."""
+        status = file.stat()
+        if self.files.tells == "etag":
+            return {"ETag": f'"{status.st_mtime_ns:x}-{status.st_size:x}"'}
+        if self.files.tells == "time":
+            return {"Last-Modified": formatdate(status.st_mtime, usegmt=True)}
+        return {}
+
+    def reply(self, method, path, status, body, *, start=0, headers=()):
+        self.send_response(status)
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
+        if self.files.tells_size or status == 206:
+            self.send_header("Content-Length", str(len(body)))
+        else:
+            self.send_header("Connection", "close")
+            self.close_connection = True
+        self.end_headers()
+        # noted first, because a client goes on when it has the last byte
+        request = Request(method, path, start, 0)
+        self.files.requests.append(request)
+        body = memoryview(body if method == "GET" else b"")
+        try:
+            for position in range(0, len(body), BLOCK):
+                part = body[position : position + BLOCK]
+                request.sent += len(part)
+                self.wfile.write(part)
+        except ConnectionError:  # the client has read enough
+            self.close_connection = True
+
+    def log_message(self, *_):
+        """Print nothing."""
+
+
+@contextmanager
+def serving(folder, **how):
+    """A server of the files in a folder, as long as the context lasts."""
+    files = FileServer(Path(folder), **how)
+    handler = type("OneServer", (Handler,), {"files": files})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        files.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield files
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def s3_server():
+    """A server of S3, and the storage options for it."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield {
+            "endpoint_url": f"http://{host}:{port}",
+            "key": "somebody",
+            "secret": "something",
+            "client_kwargs": {"region_name": "eu-west-1"},
+        }
+    finally:
+        server.stop()
