@@ -27,7 +27,6 @@ from udfdask.arrays.geometry.tiling import (
     sparse_tiling,
 )
 from udfdask.corrections import CorrectionSet
-from udfdask.corrections.correct_sum import precise
 from udfdask.corrections.neighbors import straddles
 from udfdask.corrections.validate import checked
 from udfdask.plan.declarations import TilePreferences, declare
@@ -210,6 +209,8 @@ def _can_stream(
     if not read_once or not streams or data.char in "egG":
         return False  # float16 and long doubles are converted for kernels
     if corrected:
+        from udfdask.corrections.correct_sum import precise  # few runs need it
+
         return promises.only_sums_frames and precise(data) is not None
     expected = data.newbyteorder("=") if promises.takes_any_byte_order else data
     # kernels swap the bytes of numbers as they load them, but those of complex values in a copy
