@@ -79,6 +79,7 @@ class Instance:
             threads=recipe.threads,
             cursor=self.cursor,
             corrections=recipe.corrections,
+            calibration=declared.calibration,
             backend=backend,
         )
         self.udf = udf

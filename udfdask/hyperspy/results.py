@@ -8,7 +8,7 @@ from typing import Any
 from dask.base import is_dask_collection, tokenize
 
 from udfdask.hyperspy.data import wants_progressbar
-from udfdask.hyperspy.labels import SignalLabels, drawn_axes
+from udfdask.hyperspy.labels import SignalLabels
 from udfdask.hyperspy.make_signal import make_signal
 from udfdask.results.named_results import NamedResults
 from udfdask.results.result import Result
@@ -112,8 +112,8 @@ class SignalResult(NamedResults):
     def plot(self, names: Any = None, *, log: bool | None = None, title: str | None = None) -> Any:
         """Draw results side by side, as `udfdask.Result.plot` does, over the axes of the signal.
 
-        A lazy result is computed first, in one pass. Axes without a unit, and axes that are not
-        uniform, show pixel numbers. To draw one result with HyperSpy, call ``result[name].plot()``.
+        A lazy result is computed first, in one pass. Axes without a unit show pixel numbers. To
+        draw one result with HyperSpy, call ``result[name].plot()``.
 
         Parameters
         ----------
@@ -149,9 +149,8 @@ class SignalResult(NamedResults):
         >>> s.udf.run_udf(SumUDF()).plot().axes[0].get_xlabel()
         'kx (1/nm)'
         """
-        axes = drawn_axes(self._labels)
         with own_lines_hidden:
-            return self._result.plot(names, axes=axes, log=log, title=title)
+            return self._result.plot(names, log=log, title=title)
 
     def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
         """Return a result, or its mask, as a signal; always the same object."""

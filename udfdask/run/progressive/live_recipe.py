@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from udfdask.arrays.geometry.axes import Calibration
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.packed_recipe import PackedRecipe
+from udfdask.plan.calibrate import parameters_in_pixels
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration
 from udfdask.plan.recipe import Recipe, UDFRecipe
@@ -29,12 +31,16 @@ class LiveRecipe:
 
     It is pickled as the `PackedRecipe` of that moment, so that a task in another process has the
     parameters of the time when it was sent. `generations` holds all parameters that the run has
-    had; `Recipe.generation` is their index.
+    had; `Recipe.generation` is their index. Changes may be in the units of the axes of
+    `calibration`.
     """
 
-    __slots__ = ("_lock", "_recipe", "generations")
+    __slots__ = ("_calibration", "_lock", "_recipe", "generations")
 
-    def __init__(self, recipe: Recipe, given: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, recipe: Recipe, given: Sequence[Mapping[str, Any]], calibration: Calibration
+    ) -> None:
+        self._calibration = calibration
         self._lock = threading.Lock()
         self.generations: tuple[Parameters, ...] = (tuple(dict(kwargs) for kwargs in given),)
         self._recipe = _with_new_token(recipe)
@@ -68,9 +74,13 @@ class LiveRecipe:
             recipe = self._recipe
             given, udfs = [], []
             for k, change in enumerate(_check_changes(recipe, changes)):
-                udf, kwargs = recipe.udfs[k], {**self.generations[-1][k], **change}
+                udf = recipe.udfs[k]
+                change = parameters_in_pixels(  # noqa: PLW2901
+                    udf.cls, change, self._calibration, recipe.shape.sig_dims
+                )
+                kwargs = {**self.generations[-1][k], **change}
                 if change:
-                    check_same_declaration(recipe, k, kwargs)
+                    check_same_declaration(recipe, k, kwargs, self._calibration)
                 lazy = tuple(name for name in udf.lazy_params if name not in change)
                 given.append(kwargs)
                 # aux data keep all values here: every task takes its own rows from them
