@@ -428,12 +428,13 @@ class TestPlot:
         assert (pattern.get_xlabel(), pattern.get_ylabel()) == ("kx (mrad)", "sig_y (pixels)")
         np.testing.assert_allclose(pattern.images[0].get_extent(), [5.75, 18.25, 1.5, -0.5])
 
-    def test_an_axis_that_is_not_uniform_has_pixel_numbers(self):
+    def test_an_axis_that_is_not_uniform_has_its_own_positions(self):
         energies = {"axis": [1.0, 2.0, 4.0], "units": "eV", "name": "E"}
         axes = [{"size": 2, "name": "x", "units": "nm"}, energies]
         signal = hs.signals.Signal1D(np.ones((2, 3)), axes=axes)
         figure = signal.udf.run_udf(SumUDF(), **quiet).plot()
-        assert figure.axes[0].get_xlabel() == "E (pixels)"
+        assert figure.axes[0].get_xlabel() == "E (eV)"
+        assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 2, 4]
 
     def test_as_a_result_does(self, scan):
         results = scan.udf.run_udf(EveryKindUDF(), lazy_output=True)
