@@ -76,9 +76,8 @@ def explain(common: CommandOptions) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UDFWarning)  # the plan contains the same text
             plan = explain_run(
-                opened.array,
+                opened,
                 list(common.named_udfs.values()),
-                sig_dims=opened.sig_dims,
                 roi=common.region(opened),
                 max_memory=common.max_memory,
             )
@@ -194,9 +193,8 @@ def run(
         picture = outputs.picture(list(udfs), opened)
         views = _views(picture, list(udfs), opened) if live else []
         results = run_in_one_pass(
-            opened.array,
+            opened,
             udfs,
-            sig_dims=opened.sig_dims,
             roi=common.region(opened),
             scheduler=scheduler,
             timeout=timeout,

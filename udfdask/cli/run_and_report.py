@@ -18,6 +18,7 @@ from udfdask.errors import JournalError, UDFWarning
 from udfdask.plotting.table import summary_table
 from udfdask.records.journal import has_records
 from udfdask.results.result import Result
+from udfdask.run.described_data import DescribedData
 from udfdask.run.progressive import run_udf_iter
 from udfdask.run.run_udf import compute, run_udf
 from udfdask.scheduling.progress.reporters import Bar
@@ -81,10 +82,10 @@ class _Reporter:
 
 
 def run_in_one_pass(
-    array: da.Array,
+    array: da.Array | DescribedData,
     udfs: dict[str, UDF],
     *,
-    sig_dims: int,
+    sig_dims: int | None = None,
     roi: Any = None,
     scheduler: str | None = None,
     timeout: str | None = None,
@@ -126,7 +127,7 @@ def run_in_one_pass(
 
 
 def _run_live(
-    array: da.Array,
+    array: da.Array | DescribedData,
     arguments: dict[str, Any],
     names: list[str],
     live: Live,

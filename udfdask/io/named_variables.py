@@ -70,6 +70,9 @@ def result_variables(
             variable = variable_name(udf, buffer, alone=len(results) == 1)
             extra = (f"{variable}_dim_{index}" for index in range(values.ndim - len(dims)))
             attrs = {"kind": kind, "udf": udf}
+            unit = result.units.get(buffer)
+            if unit is not None:
+                attrs["units"] = unit
             dims = (*dims, *extra)
             described[udf][buffer] = Variable(dims=dims, values=values, attrs=attrs)
             valid = np.asarray(result.valid_mask[buffer])

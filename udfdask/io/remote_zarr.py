@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package, outdated_package
 from udfdask.io.choose_dataset import choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values
 from udfdask.io.lazy_source import StoredArray
-from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, open_source
+from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.remote_errors import reaching
 from udfdask.io.remote_file import warn_unversioned
 from udfdask.io.remote_location import Location, local_path, look_up
@@ -207,7 +207,7 @@ class _Store:
             return Axis(name=dim)
         with reaching(self._shown(inside)):
             values = np.asarray(array[:])
-        return axis_from_coordinate(dim, values, described.unit)
+        return axis_of_values(dim, values, described.unit)
 
     def _candidates(self, zarr_format: Any) -> list[ArrayMetadata]:
         """Return the arrays in a group."""
@@ -298,6 +298,7 @@ def open_remote_zarr(
         reader=f"{kind}, array {name}" if name else kind,
         title=location.title,
         axes=store.axes(found),
+        unit=metadata.unit,
     )
 
 
