@@ -87,7 +87,7 @@ def test_one_pass_loads_each_chunk_once(server, values):
     )
 
 
-@pytest.mark.filterwarnings("ignore:The 'fastparquet' engine:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pandas about fastparquet
 def test_references_in_parquet(server, values, tmp_path):
     pytest.importorskip("fastparquet", reason="fastparquet is in the remote extra")
     from kerchunk.df import refs_to_dataframe

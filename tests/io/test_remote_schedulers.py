@@ -123,7 +123,7 @@ def test_references_in_parquet_on_s3(s3, values, http, tmp_path):
     refs = {".zgroup": '{"zarr_format": 2}', **{f"scan/{key}": refs[key] for key in refs}}
     refs_to_dataframe({"version": 1, "refs": refs}, str(tmp_path / "a.parquet"), record_size=2)
     s3fs.S3FileSystem(**s3).put(str(tmp_path / "a.parquet"), "bucket/a.parquet", recursive=True)
-    options = {"target_options": s3, "remote_protocol": "http"}
+    options = {"target_options": s3}
     opened = open_file("s3://bucket/a.parquet", storage_options=options, chunks=(1, -1, -1, -1))
     assert_eq(opened.array, values)
 

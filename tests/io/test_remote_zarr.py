@@ -64,6 +64,7 @@ def test_it_is_what_the_folder_is(server, values, name):
     assert there.array.chunks == here.array.chunks
     assert (there.reader, there.title) == (here.reader, here.title)
     assert (there.sig_dims, there.axes) == (here.sig_dims, here.axes)
+    assert there.unit == here.unit
 
 
 def test_the_axes_have_positions(server):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dask.base import tokenize
@@ -43,15 +43,10 @@ class ChunkObjects:
 
     def take_states(self) -> None:
         """Ask for the state of each object; not if there are too many."""
-        grid = [
-            -(-n // step)
-            for n, step in zip(self._array.shape, stored_shape(self._array), strict=True)
-        ]
         most = MOST_OBJECTS if self._references is None else MOST_REFERENCES
-        if math.prod(grid) > most:
+        if math.prod(self._grid) > most:
             return
-        places = itertools.product(*map(range, grid))
-        keys = [self._metadata, *(chunk_key(self._array, place) for place in places)]
+        keys = list(self._keys())
         paths = self._paths(keys)
         if len(paths) > MOST_OBJECTS + 1:
             return
@@ -98,14 +93,23 @@ class ChunkObjects:
 
     def local_files(self) -> set[str]:
         """Return the absolute paths of files of this machine that references point to."""
-        references = () if self._references is None else self._references.values()
-        found = {
-            reference[0]
-            for reference in itertools.islice(references, MOST_REFERENCES)
-            if isinstance(reference, list | tuple) and isinstance(reference[0], str)
-        }
+        if self._references is None:
+            return set()
+        found = self._paths(itertools.islice(self._keys(), MOST_REFERENCES))
         paths = {path for path in map(local_path, found) if "://" not in path}
         return {os.path.abspath(path) for path in paths}  # noqa: PTH100  # links stay links
+
+    @property
+    def _grid(self) -> list[int]:
+        """Number of stored chunks along each axis."""
+        shapes = zip(self._array.shape, stored_shape(self._array), strict=True)
+        return [-(-n // step) for n, step in shapes]
+
+    def _keys(self) -> Iterator[str]:
+        """Yield the names of the file with the metadata and of all chunks."""
+        yield self._metadata
+        for place in itertools.product(*map(range, self._grid)):
+            yield chunk_key(self._array, place)
 
     def _path(self, key: str) -> str:
         """Return the path of a file of the array."""

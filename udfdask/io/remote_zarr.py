@@ -298,6 +298,7 @@ def open_remote_zarr(
         reader=f"{kind}, array {name}" if name else kind,
         title=location.title,
         axes=store.axes(found),
+        unit=metadata.unit,
     )
 
 
