@@ -119,7 +119,7 @@ class UDFAccessor:
             Whether to return lazy signals; by default if the signal is lazy.
         show_progressbar : bool, optional
             Whether to show a progress bar; by default as set in HyperSpy's preferences.
-        corrections
+        axes, unit, corrections
             As in `udfdask.run_udf`.
         descan : Descan, BaseSignal or array-like, optional
             Shifts that are removed from the frames before UDFs see them, after corrections, (y, x)

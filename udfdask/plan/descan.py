@@ -28,6 +28,12 @@ class PlannedDescan:
     warning: str
     """Warning about frames without a shift; empty if there is none."""
 
+    def in_chunks(self, recipe: Recipe) -> Any:
+        """Return the shifts, lazy ones with the navigation chunks of the data."""
+        if isinstance(self.values, np.ndarray):
+            return self.values
+        return self.values.rechunk((*recipe.grid.nav_chunks, (self.values.shape[-1],)))
+
 
 def plan_descan(
     given: Any,
@@ -74,10 +80,3 @@ def plan_descan(
         moves_entries=on_host and leaves_zeros and len(shape.sig) <= 2,
     )
     return PlannedDescan(recipe=recipe, values=values, warning=warning)
-
-
-def in_chunks(values: Any, recipe: Recipe) -> Any:
-    """Return the shifts, lazy ones with the navigation chunks of the data."""
-    if isinstance(values, np.ndarray):
-        return values
-    return values.rechunk((*recipe.grid.nav_chunks, (values.shape[-1],)))

@@ -17,7 +17,7 @@ from dask.array.core import Array as GraphArray
 from udfdask import config
 from udfdask.arrays.backends.table import backend_of, known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.roi import empty_roi_warning, normalize_roi
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.plan.calibrate import read_calibration, with_pixels
@@ -43,6 +43,7 @@ from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import is_lazy, lazy_places
 
 if TYPE_CHECKING:
+    from udfdask.plan.descan import PlannedDescan
     from udfdask.plan.memory import LoadingMemory
     from udfdask.plan.small_chunks import Chunks
 
@@ -171,17 +172,7 @@ def _make_plan(
     selected = normalize_roi(roi, array.shape[:n_nav])
     shifts = None
     if descan is not None:
-        from udfdask.plan.descan import in_chunks, plan_descan  # few runs need it
-
-        full = Shape(array.shape, sig_dims=sig_dims)
-        shifts = plan_descan(
-            descan,
-            full,
-            array.dtype,
-            selected,
-            corrected=corrections is not None,
-            native=backend_of(array._meta),
-        )
+        shifts = _shifts(array, descan, sig_dims, selected, corrected=corrections is not None)
     memory = config.worker_memory()
     task_limit = math.inf if memory is None else memory / 4
     no_position = empty_roi_warning(roi, selected)
@@ -206,20 +197,11 @@ def _make_plan(
         native=backend_of(array._meta),
     )
     check_dtypes(recipe)
-    given_warnings = (shifts.warning,) if shifts is not None and shifts.warning else ()
     aux = tuple(
         _aligned(udfs[k]._kwargs[name], recipe) for k, name in recipe.aux_slots if k != DESCAN
     )
     if shifts is not None:
-        aux = (*aux, in_chunks(shifts.values, recipe))
-    second_pass = any(
-        shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots
-    ) or any(
-        # the tasks of joined chunks load the data for themselves
-        shares_data(array, values) if joined else needs_most_blocks(array, values, recipe)
-        for values in aux
-        if is_lazy(values)
-    )
+        aux = (*aux, shifts.in_chunks(recipe))
     return Plan(
         recipe=recipe,
         parameters=tuple(udf._kwargs for udf in udfs),
@@ -231,13 +213,36 @@ def _make_plan(
         aux=aux,
         joined=joined,
         frames_loaded=_frames_loaded(array, recipe),
-        second_pass=second_pass,
+        second_pass=_needs_second_pass(array, recipe, aux, joined),
         files=files,
         warnings=(
             *([no_position] if no_position else []),
-            *given_warnings,
+            *([shifts.warning] if shifts is not None and shifts.warning else []),
             *cost_warnings(recipe, task_limit),
         ),
+    )
+
+
+def _shifts(
+    array: GraphArray, descan: Any, sig_dims: int, roi: BoolArray | None, *, corrected: bool
+) -> PlannedDescan | None:
+    """Return the checked shifts of all frames; None if they are not shifted."""
+    from udfdask.plan.descan import plan_descan  # few runs need it
+
+    full = Shape(array.shape, sig_dims=sig_dims)
+    native = backend_of(array._meta)
+    return plan_descan(descan, full, array.dtype, roi, corrected=corrected, native=native)
+
+
+def _needs_second_pass(
+    array: GraphArray, recipe: Recipe, aux: Sequence[Any], joined: Chunks | None
+) -> bool:
+    """Return whether the data are loaded once more for a parameter that is a result over them."""
+    return any(shares_data(array, recipe.lazy_value(*slot)) for slot in recipe.lazy_slots) or any(
+        # the tasks of joined chunks load the data for themselves
+        shares_data(array, values) if joined else needs_most_blocks(array, values, recipe)
+        for values in aux
+        if is_lazy(values)
     )
 
 

@@ -112,7 +112,7 @@ class _Runs:
             `long_name`, are kept only for results in the unit of the data (`UDF.keeps_units`).
         valid_masks : bool
             Add a boolean variable ``{name}_valid`` for each result.
-        corrections
+        axes, unit, corrections
             As in `udfdask.run_udf`.
         descan : Descan, xarray.DataArray or array-like, optional
             Shifts that are removed from the frames before UDFs see them, after corrections, in
