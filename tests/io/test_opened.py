@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from udfdask.arrays.geometry.axes import Axis
-from udfdask.errors import ArgumentValueError
-from udfdask.io.opened_file import (
-    axis_from_coordinate,
-    choose_sig_dims,
+from udfdask.arrays.geometry.axes import (
+    Axis,
+    axis_of_values,
     default_axis_names,
-    name_axes,
+    with_different_names,
 )
+from udfdask.errors import ArgumentValueError
+from udfdask.io.opened_file import choose_sig_dims
 
 
 @pytest.mark.parametrize(
@@ -48,18 +48,30 @@ def test_signal_dimensions_that_cannot_be(asked):
 
 
 def test_names_are_all_there_and_different():
-    axes = name_axes([Axis(name="x", unit="nm", scale=2.0), None, Axis(name=""), Axis(name="x")], 2)
+    axes = with_different_names(
+        [Axis(name="x", unit="nm", scale=2.0), None, Axis(name=""), Axis(name="x")], 2
+    )
     assert [axis.name for axis in axes] == ["x", "x_", "sig_y", "x__"]
     assert (axes[0].unit, axes[0].scale) == ("nm", 2.0)
 
 
 def test_an_even_coordinate_gives_scale_and_offset():
-    axis = axis_from_coordinate("t", np.array([4.0, 3.5, 3.0]), "s")
+    axis = axis_of_values("t", np.array([4.0, 3.5, 3.0]), "s")
     assert axis == Axis(name="t", unit="s", scale=-0.5, offset=4.0)
 
 
+@pytest.mark.parametrize("values", [[1.0, 2.0, 4.0], [4, 2, 1], [3.0]])
+def test_an_uneven_coordinate_keeps_its_values(values):
+    axis = axis_of_values("t", np.array(values), "s")
+    assert axis == Axis(name="t", unit="s", values=tuple(map(float, values)))
+    np.testing.assert_array_equal(axis.positions(len(values)), values)
+    with pytest.raises(ValueError, match="not evenly spaced"):
+        axis.to_pixels(2.0)
+
+
 @pytest.mark.parametrize(
-    "values", [[1.0, 2.0, 4.0], [3.0], [2, 2, 2], ["a", "b"], [[1, 2], [3, 4]], [1, np.nan, 3]]
+    "values",
+    [[1.0, 4.0, 2.0], [np.inf], [], [2, 2, 2], ["a", "b"], [[1, 2], [3, 4]], [1, np.nan, 3]],
 )
 def test_any_other_coordinate_counts_pixels(values):
-    assert axis_from_coordinate("t", np.array(values), "s") == Axis(name="t")
+    assert axis_of_values("t", np.array(values), "s") == Axis(name="t")

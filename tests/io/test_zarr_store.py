@@ -33,6 +33,7 @@ class FakeResult(dict):
         super().__init__(arrays)
         self.buffers = {name: FakeBuffer(kind) for name, kind in kinds.items()}
         self.valid_mask = {name: np.ones(array.shape, bool) for name, array in arrays.items()}
+        self.units = {}
 
 
 def read(path):

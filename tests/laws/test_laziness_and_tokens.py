@@ -119,6 +119,7 @@ class TestNothingIsComputed:
         assert set(called) <= {
             "get_result_buffers",
             "get_result_axes",
+            "get_result_units",
             "get_preferred_input_dtype",
             "get_backends",
             "get_tiling_preferences",

@@ -100,6 +100,50 @@ def test_an_error_of_the_disk_is_raised_by_the_next_call(tmp_path, monkeypatch):
     writer.flush(RecordFolder(str(tmp_path)))
 
 
+def test_an_unexpected_error_of_the_thread_is_raised_and_nobody_waits_for_ever(
+    tmp_path, monkeypatch
+):
+    def broken(self, records, *, flush):
+        raise RuntimeError("unexpected")
+
+    monkeypatch.setattr(RecordFolder, "put", broken)
+    writer, folder = Writer(delay=3600), RecordFolder(str(tmp_path))
+    writer.put(folder, [record("a")])
+    with pytest.raises(RuntimeError, match="unexpected"):
+        writer.flush(folder)
+    monkeypatch.undo()
+    writer.put(folder, [record("b")])
+    writer.flush(folder)
+    assert folder.names() == {"b"}
+
+
+def test_only_what_replaces_others_is_flushed(folder, monkeypatch):
+    flushed = {}
+    put = RecordFolder.put
+
+    def noted(self, records, *, flush):
+        records = list(records)
+        flushed.update(dict.fromkeys((each.name for each in records), flush))
+        put(self, records, flush=flush)
+
+    monkeypatch.setattr(RecordFolder, "put", noted)
+    writer = Writer(delay=3600)
+    writer.put(folder, [record("old")])
+    writer.flush(folder)
+    writer.put(folder, [record("rows of a chunk")])
+    writer.put(folder, [record("rows"), record("sums")], ["old", "never written"])
+    writer.put(folder, [record("first")], ["never written either"])
+    writer.flush(folder)
+    assert flushed == {
+        "old": False,
+        "rows of a chunk": False,
+        "rows": True,
+        "sums": True,
+        "first": False,
+    }
+    assert folder.names() == {"rows of a chunk", "rows", "sums", "first"}
+
+
 def test_a_folder_that_was_removed_is_no_error(tmp_path):
     writer = Writer(delay=3600)
     writer.put(RecordFolder(str(tmp_path / "gone")), [record("a")])

@@ -104,11 +104,11 @@ ENERGY = ud.Axis(name="E", unit="eV", scale=0.5, offset=100.0)
 def test_axes_of_results(x):
     result = ud.run_udf(x, Moments({"m": (KIND, ENERGY)}))
     for res in (result, result.compute(**SYNC)):
-        assert res.axes["m"] == (KIND, ENERGY)
-        assert res.axes["plain"] == (ud.Axis(name="plain_dim_0"),)
-        assert res.axes["none"] == ()
+        assert res.extra_axes["m"] == (KIND, ENERGY)
+        assert res.extra_axes["plain"] == (ud.Axis(name="plain_dim_0"),)
+        assert res.extra_axes["none"] == ()
         assert set(res.axes) == set(res)
-    assert ud.run_udf(x, SumUDF()).axes == {"intensity": ()}
+    assert ud.run_udf(x, SumUDF()).extra_axes == {"intensity": ()}
 
 
 @pytest.mark.point(13)

@@ -332,9 +332,12 @@ def test_valid_masks_know_where_derivatives_are_missing():
 
 def test_axes_of_results():
     result = ud.run_udf(da.from_array(frames()), CoMUDF())
-    (vector,) = result.axes["field"]
+    (vector,) = result.extra_axes["field"]
     assert (vector.name, vector.labels) == ("component", ("y", "x"))
-    assert [axis.labels for axis in result.axes["regression"]] == [("1", "y", "x"), ("y", "x")]
+    assert [axis.labels for axis in result.extra_axes["regression"]] == [
+        ("1", "y", "x"),
+        ("y", "x"),
+    ]
     assert list(result) == [*NAMES]
 
 

@@ -167,10 +167,10 @@ def test_discs_are_found_between_pixels(radius_outer, log_scale):
 
 def test_the_extra_axes_have_names():
     res = ud.run_udf(da.from_array(DATA), CorrelationUDF(PEAKS, RING, steps=3))
-    axes = {name: [axis.name for axis in res.axes[name]] for name in res}
+    axes = {name: [axis.name for axis in res.extra_axes[name]] for name in res}
     assert axes["centers"] == axes["refineds"] == ["peak", "component"]
     assert axes["peak_values"] == axes["peak_elevations"] == ["peak"]
-    assert res.axes["centers"][-1].labels == ("y", "x")
+    assert res.extra_axes["centers"][-1].labels == ("y", "x")
 
 
 @pytest.mark.parametrize("log_scale", [True, False])

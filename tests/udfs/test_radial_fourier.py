@@ -127,7 +127,7 @@ def test_a_symmetry_has_its_order_and_its_angle(fold):
 
 def test_rings_come_before_orders():
     result = ud.run_udf(da.ones((2, 2, 9, 9)), RadialFourierUDF(r=4, n_bins=2, max_order=1))
-    (axis,) = result.axes["coefficients"]
+    (axis,) = result.extra_axes["coefficients"]
     assert axis.name == "bin_order"
     assert axis.labels == ("bin 0 order 0", "bin 0 order 1", "bin 1 order 0", "bin 1 order 1")
 

@@ -101,14 +101,14 @@ def test_by_default_rings_cover_the_frame_and_none_is_empty(sig):
     np.testing.assert_allclose(ones, 1)
     assert len(ones) - 1 <= d.max() + 0.5 <= len(ones)
     # a ring a pixel wide with soft edges reaches a pixel around its middle
-    (axis,) = result.axes["intensity"]
+    (axis,) = result.extra_axes["intensity"]
     assert (axis.name, axis.unit, axis.offset, axis.scale) == ("radius", "px", 0.5, 1)
     assert np.abs(distance - np.arange(len(ones)) - 0.5).max() <= 1
 
 
 def test_the_axis_says_where_rings_are():
     udf = RadialProfileUDF(r=8, ri=2, n_bins=3)
-    (axis,) = ud.run_udf(da.ones((2, 2, 9, 9)), udf).axes["intensity"]
+    (axis,) = ud.run_udf(da.ones((2, 2, 9, 9)), udf).extra_axes["intensity"]
     assert (axis.offset, axis.scale) == (3, 2)
 
 

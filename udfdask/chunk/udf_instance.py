@@ -78,6 +78,7 @@ class Instance:
             threads=recipe.threads,
             cursor=self.cursor,
             corrections=recipe.corrections,
+            calibration=declared.calibration,
             backend=backend,
         )
         self.udf = udf

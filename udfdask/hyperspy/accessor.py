@@ -14,7 +14,7 @@ from udfdask.hyperspy.make_signal import check_dtypes, make_mapped
 from udfdask.hyperspy.progressive import SignalIterator, SignalSnapshot
 from udfdask.hyperspy.regions import read_roi
 from udfdask.hyperspy.results import SignalResult
-from udfdask.hyperspy.run import open_signal, run_on_signal
+from udfdask.hyperspy.run import open_signal, run_on_signal, with_axes
 from udfdask.results.explanation import Explanation
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
@@ -226,7 +226,7 @@ class UDFAccessor:
             lazy_output=lazy_output,
             show_progressbar=show_progressbar,
         )
-        return make_mapped(result["result"], result.axes["result"], read_labels(self._signal))
+        return make_mapped(result["result"], result.extra_axes["result"], read_labels(self._signal))
 
     @forwards(IterOptions, run_udf, iterate_on_array)
     def run_udf_iter(
@@ -269,7 +269,8 @@ class UDFAccessor:
         check_iter_options(self.run_udf_iter, options)
         array, sig_dims = read_frames(self._signal, named=False)
         region = read_roi(self._signal, roi, navigation_mask)
-        run = prepare_run(array, udf, sig_dims=sig_dims, roi=region, **options)
+        chosen = with_axes(self._signal, options)
+        run = prepare_run(array, udf, sig_dims=sig_dims, roi=region, **chosen)
         for info in run.infos:
             check_dtypes(info.udf_name, info.buffers)
         return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
@@ -310,7 +311,8 @@ class UDFAccessor:
         check_names(self.explain, options)
         array, sig_dims = read_frames(self._signal, named=False)
         region = read_roi(self._signal, roi, navigation_mask)
-        return explain_on_array(array, udf, sig_dims=sig_dims, roi=region, **options)
+        chosen = with_axes(self._signal, options)
+        return explain_on_array(array, udf, sig_dims=sig_dims, roi=region, **chosen)
 
 
 class _AccessorAttribute:

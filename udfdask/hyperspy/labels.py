@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import (
+    Axis,
+    Calibration,
+    axis_of_values,
+    with_different_names,
+)
+from udfdask.arrays.geometry.units import unit_of_quantity
 
 AxisDict = dict[str, Any]
 """An axis as a dictionary of HyperSpy: uniform, functional, or one value per position."""
@@ -57,6 +63,25 @@ def read_labels(signal: Any) -> SignalLabels:
     )
 
 
+def read_calibration(signal: Any) -> Calibration:
+    """Return the axes of a signal in the order of UDFs, (*nav, *sig), and the unit of its data."""
+    manager = signal.axes_manager
+    sig = manager.signal_axes[::-1]
+    axes = [_read_axis(axis) for axis in (*manager.navigation_axes[::-1], *sig)]
+    unit = unit_of_quantity(signal.metadata.get_item("Signal.quantity", default=None))
+    return Calibration(axes=with_different_names(axes, len(sig)), unit=unit)
+
+
+def _read_axis(axis: Any) -> Axis:
+    """Return an axis of a signal."""
+    # HyperSpy marks unknown values with an object of the package traits, not with None
+    name = axis.name if isinstance(axis.name, str) else ""
+    unit = axis.units if isinstance(axis.units, str) and axis.units else None
+    if not axis.is_uniform:
+        return axis_of_values(name, axis.axis, unit)
+    return Axis(name=name, unit=unit, scale=float(axis.scale), offset=float(axis.offset))
+
+
 def axis_size(axis: AxisDict) -> int:
     """Return the size of an axis."""
     return len(axis["axis"]) if "axis" in axis else int(axis["size"])
@@ -65,15 +90,16 @@ def axis_size(axis: AxisDict) -> int:
 def extra_axis_dicts(axes: Iterable[Axis], shape: Iterable[int]) -> tuple[AxisDict, ...]:
     """Return the extra axes of a result, with these sizes, as dictionaries of HyperSpy."""
     return tuple(
-        {
-            "size": size,
-            "name": axis.name,
-            "units": axis.unit,
-            "scale": axis.scale,
-            "offset": axis.offset,
-        }
+        {"name": axis.name, "units": axis.unit, **_positions(axis, size)}
         for axis, size in zip(axes, shape, strict=True)
     )
+
+
+def _positions(axis: Axis, size: int) -> AxisDict:
+    """Return the positions along an axis: a scale, or one value for each."""
+    if axis.values is not None:
+        return {"axis": axis.positions(size)}
+    return {"size": size, "scale": axis.scale, "offset": axis.offset}
 
 
 def copied_axes(axes: Iterable[AxisDict], *, navigate: bool) -> list[AxisDict]:

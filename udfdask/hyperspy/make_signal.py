@@ -28,7 +28,7 @@ def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
 
 def make_signal(array: Any, info: ResultInfo, name: str, labels: SignalLabels) -> Any:
     """Return a result in data set shape, or its valid mask, as a signal."""
-    kind, extra = info.buffers[name].kind, info.axes[name]
+    kind, extra = info.buffers[name].kind, info.extra_axes[name]
     first = array.ndim - len(extra)
     others = extra_axis_dicts(extra, array.shape[first:])
     nav, sig = (labels.nav_axes if kind == "nav" else ()), others
@@ -38,6 +38,9 @@ def make_signal(array: Any, info: ResultInfo, name: str, labels: SignalLabels) -
         array = array.transpose((*range(first, array.ndim), *range(first)))
     signal = _make(array, nav, sig, labels, own_class=kind == "sig")
     _name(signal, info.udf_name, name, extra)
+    unit = info.units.get(name)
+    if unit is not None and not (kind == "sig" and name in info.in_units):
+        signal.metadata.set_item("Signal.quantity", f"{name} ({unit})")
     return signal
 
 

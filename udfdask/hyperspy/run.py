@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import dask.array as da
 
 from udfdask.hyperspy.data import read_frames, wants_progressbar
+from udfdask.hyperspy.labels import read_calibration
 from udfdask.hyperspy.make_signal import check_dtypes
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions
@@ -36,6 +37,12 @@ def _with_data(signal: Any, data: Any) -> Any:
     return made
 
 
+def with_axes(signal: Any, options: RunOptions) -> RunOptions:
+    """Return options of a run with the axes of a signal, unless others are given."""
+    calibration = read_calibration(signal)
+    return {"axes": calibration.axes, "unit": calibration.unit, **options}
+
+
 def run_on_signal(
     signal: Any,
     udf: UDF | Sequence[UDF],
@@ -48,7 +55,8 @@ def run_on_signal(
     """Run UDFs over a signal; compute their results in one pass unless they stay lazy."""
     lazy = bool(signal._lazy if lazy_output is None else lazy_output)
     array, sig_dims = read_frames(signal, named=lazy)
-    results = run_udf(array, as_list(udf), sig_dims=sig_dims, roi=roi, **options)
+    chosen = with_axes(signal, options)
+    results = run_udf(array, as_list(udf), sig_dims=sig_dims, roi=roi, **chosen)
     for result in results:
         check_dtypes(result.udf_name, result.buffers)
     return results if lazy else compute(*results, progress=wants_progressbar(show_progressbar))

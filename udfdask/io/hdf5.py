@@ -16,7 +16,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import FileFormatError, missing_package
 from udfdask.io.choose_dataset import Candidate, choose_dataset, listing, unknown_dataset
 from udfdask.io.chunk_decoders import DamagedChunk
@@ -25,7 +25,7 @@ from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5_chunks import ChunkTable, contiguous_offset
 from udfdask.io.lazy_source import FileArray
 from udfdask.io.memmap import MappedArray, c_strides
-from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, open_source
+from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.stored_chunks import LibraryNeeded, read_part
 from udfdask.once_per_process import OncePerProcess
 
@@ -171,6 +171,7 @@ def open_hdf5(
         source = _source(h5_dataset, name, identity)
         axes = [_axis(h5_dataset, dim) for dim in range(h5_dataset.ndim)]
         stored = h5_dataset.chunks
+        unit = h5_dataset.attrs.get("units")
         format_name = "NetCDF 4" if _NETCDF in opened.attrs else "HDF5"
     check_values(file, source.shape, source.dtype, part=f"dataset {name!r}")
     return open_source(
@@ -182,6 +183,7 @@ def open_hdf5(
         reader=f"{format_name}, dataset {name}",
         title=file.stem,
         axes=axes,
+        unit=unit,
     )
 
 
@@ -320,4 +322,4 @@ def _axis(dataset: Any, dim: int) -> Axis | None:
     name = described.label or str(scale.name).rpartition("/")[2]
     if scale.shape != dataset.shape[dim : dim + 1]:
         return Axis(name=name)
-    return axis_from_coordinate(name, scale[()], scale.attrs.get("units"))
+    return axis_of_values(name, scale[()], scale.attrs.get("units"))

@@ -13,7 +13,8 @@ from typing import Any
 
 import dask.array as da
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, axis_of_values
+from udfdask.arrays.geometry.units import unit_of_quantity
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.graph.dask_internals.running import compute_here
 from udfdask.io.check_length import check_after, check_before
@@ -108,7 +109,8 @@ def open_with_hyperspy(
         # Tasks read HyperSpy's own chunks: it would read a complete one for each part of it.
         array = lazy_array(source, array.chunks, prefix="from-hyperspy")
         array = array if chunks is None else array.rechunk(grid)
-    return opened_array(array, sig, reader=reader, title=title, axes=axes)
+    unit = unit_of_quantity(signal.metadata.get_item("Signal.quantity", default=None))
+    return opened_array(array, sig, reader=reader, title=title, axes=axes, unit=unit)
 
 
 def _identities(file: Path) -> tuple[FileIdentity, tuple[FileIdentity, ...]]:
@@ -198,5 +200,5 @@ def _axis(axis: Any) -> Axis:
     name = axis.name if isinstance(axis.name, str) else ""
     unit = axis.units if isinstance(axis.units, str) and axis.units else None
     if not axis.is_uniform:
-        return Axis(name=name)
+        return axis_of_values(name, axis.axis, unit)
     return Axis(name=name, unit=unit, scale=float(axis.scale), offset=float(axis.offset))

@@ -105,7 +105,11 @@ def _variable(
     dims = {"nav": names[:nav], "sig": names[nav:]}.get(kind, ())
     name = variable_name(udf, buffer)
     extra = (f"{name}_dim_{index}" for index in range(values.ndim - len(dims)))
-    return Variable(dims=(*dims, *extra), values=values, attrs={"kind": kind, "udf": udf})
+    attrs = {"kind": kind, "udf": udf}
+    unit = result.units.get(buffer)
+    if unit is not None:
+        attrs["units"] = unit
+    return Variable(dims=(*dims, *extra), values=values, attrs=attrs)
 
 
 def variable_name(udf: str, buffer: str) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.memmap import MappedArray
-from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, open_source
+from udfdask.io.opened_file import OpenedFile, open_source
 
 SIGNATURES = (b"CDF\x01", b"CDF\x02")
 """First bytes of the files; NetCDF 4 files are HDF5 files."""
@@ -24,7 +24,7 @@ def open_netcdf(
 ) -> OpenedFile:
     """Open a variable of a NetCDF file, by default the one that contains the frames."""
     identity = FileIdentity.of(file)  # before the header is read, so that a change is noticed
-    sources, dims, coordinates = _variables(identity)
+    sources, dims, coordinates, units = _variables(identity)
     candidates = [Candidate(name=n, shape=s.shape, dtype=s.dtype) for n, s in sources.items()]
     name = choose_dataset(candidates, file=str(file)).name if dataset is None else str(dataset)
     if name not in sources:
@@ -39,30 +39,32 @@ def open_netcdf(
         reader=f"NetCDF, variable {name}",
         title=file.stem,
         axes=[coordinates.get(dim, Axis(name=dim)) for dim in dims[name]],
+        unit=units[name],
     )
 
 
 def _variables(
     identity: FileIdentity,
-) -> tuple[dict[str, MappedArray], dict[str, tuple[str, ...]], dict[str, Axis]]:
-    """Return the variables of a NetCDF file and their dimensions, and the axes it describes.
+) -> tuple[dict[str, MappedArray], dict[str, tuple[str, ...]], dict[str, Axis], dict[str, str]]:
+    """Return the variables of a NetCDF file, their dimensions, its axes, and the variables' units.
 
     An axis is described by a variable with the name of its dimension.
     """
     from scipy.io import netcdf_file
 
-    sources, dims, coordinates = {}, {}, {}
+    sources, dims, coordinates, units = {}, {}, {}, {}
     with reading(identity.path, "NetCDF"), netcdf_file(identity.path, "r", mmap=True) as opened:
         for name, variable in opened.variables.items():
+            unit = getattr(variable, "units", b"")
+            unit = unit.decode(errors="replace") if isinstance(unit, bytes) else ""
             if variable.dimensions == (name,):
-                unit = getattr(variable, "units", b"")
-                unit = unit.decode(errors="replace") if isinstance(unit, bytes) else ""
-                coordinates[name] = axis_from_coordinate(name, variable.data, unit or None)
+                coordinates[name] = axis_of_values(name, variable.data, unit)
             else:
+                units[name] = unit
                 sources[name] = _mapped(variable.data, identity)
                 dims[name] = variable.dimensions
         variable = None  # SciPy cannot close a file that is mapped and in use
-    return sources, dims, coordinates
+    return sources, dims, coordinates, units
 
 
 def _mapped(values: np.ndarray[Any, Any], identity: FileIdentity) -> MappedArray:

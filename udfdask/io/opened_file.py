@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
-import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, default_axis_names
+from udfdask.arrays.geometry.axes import Axis, with_different_names
 from udfdask.errors import ArgumentValueError
 from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
 
@@ -44,6 +43,8 @@ class OpenedFile:
     """The title of the recording that the file contains, otherwise the name of the file."""
     axes: tuple[Axis, ...]
     """One axis for each dimension of `array`; in pixels if the file does not describe it."""
+    unit: str | None = None
+    """Unit of the values, such as "counts"; None if the file does not say it."""
 
 
 def open_source(
@@ -56,24 +57,35 @@ def open_source(
     reader: str,
     title: str,
     axes: Sequence[Axis | None] = (),
+    unit: Any = None,
 ) -> OpenedFile:
     """Return the opened file of a source; `prefix` is the prefix of the array's name."""
     sig = choose_sig_dims(sig_dims, source.ndim)
     grid = choose_chunks(source, sig, chunks, stored=stored)
     array = lazy_array(source, grid, prefix=prefix)
-    return opened_array(array, sig, reader=reader, title=title, axes=axes)
+    return opened_array(array, sig, reader=reader, title=title, axes=axes, unit=unit)
 
 
 def opened_array(
-    array: da.Array, sig_dims: int, *, reader: str, title: str, axes: Sequence[Axis | None] = ()
+    array: da.Array,
+    sig_dims: int,
+    *,
+    reader: str,
+    title: str,
+    axes: Sequence[Axis | None] = (),
+    unit: Any = None,
 ) -> OpenedFile:
-    """Return the opened file of a lazy array; without `axes`, nothing is known about them."""
+    """Return the opened file of a lazy array; without `axes`, nothing is known about them.
+
+    A unit that is not text is ignored.
+    """
     return OpenedFile(
         array=array,
         sig_dims=sig_dims,
         reader=reader,
         title=title,
-        axes=name_axes(axes or [None] * array.ndim, sig_dims),
+        axes=with_different_names(axes or [None] * array.ndim, sig_dims),
+        unit=unit if isinstance(unit, str) and unit else None,
     )
 
 
@@ -86,33 +98,3 @@ def choose_sig_dims(asked: int | None, ndim: int, *, known: int = 0) -> int:
             f"sig_dims must be from 1 to {ndim}, the number of dimensions in the file, got {asked}"
         )
     return asked
-
-
-def name_axes(axes: Sequence[Axis | None], sig_dims: int) -> tuple[Axis, ...]:
-    """Return axes with different names, made of what is known about each dimension."""
-    named: dict[str, Axis] = {}
-    for axis, default in zip(axes, default_axis_names(len(axes), sig_dims), strict=True):
-        name = (axis.name if axis else "") or default
-        while name in named:
-            name += "_"
-        named[name] = replace(axis, name=name) if axis else Axis(name=name)
-    return tuple(named.values())
-
-
-def axis_from_coordinate(name: str, values: Any, unit: Any) -> Axis:
-    """Return the axis of a dimension with coordinate values; in pixels if they are uneven.
-
-    A unit that is not text is ignored.
-    """
-    positions = np.asarray(values)
-    if positions.dtype.kind not in "iuf" or positions.ndim != 1 or positions.size < 2:
-        return Axis(name=name)
-    with np.errstate(all="ignore"):  # damaged values can be anything, such as 1e308 and NaN
-        positions = positions.astype(np.float64)
-        step = float(positions[-1] - positions[0]) / (positions.size - 1)
-        even = positions[0] + step * np.arange(positions.size)
-        fits = np.allclose(positions, even, rtol=0, atol=1e-3 * abs(step))
-    if not np.isfinite(step) or step == 0 or not fits:
-        return Axis(name=name)
-    unit = unit if isinstance(unit, str) else None
-    return Axis(name=name, unit=unit, scale=step, offset=float(positions[0]))

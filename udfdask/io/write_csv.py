@@ -88,9 +88,9 @@ def _columns(
 
 def _positions(axis: Axis, indices: np.ndarray[Any, Any]) -> Texts:
     """Return positions along an axis as texts, in the shape of the indices."""
-    if axis.unit is None and axis.scale == 1 and axis.offset == 0:
+    if axis == Axis(name=axis.name):
         return indices.astype(str)
-    positions = axis.offset + axis.scale * indices
+    positions = axis.positions(indices.size)
     # not more digits than the scale has: 3 * 0.1 is not 0.3
     return np.array([f"{x:.12g}" for x in positions.flat]).reshape(indices.shape)
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import missing_package
 from udfdask.io.named_variables import Variable, variables_by_name
@@ -74,8 +72,7 @@ def _write_scales(
     scales = {}
     for axis in axes:
         if axis.name in sizes and axis.name not in variables:
-            positions = axis.offset + axis.scale * np.arange(sizes[axis.name])
-            scale = file.create_dataset(axis.name, data=positions)
+            scale = file.create_dataset(axis.name, data=axis.positions(sizes[axis.name]))
             scale.make_scale(axis.name)
             if axis.unit:
                 scale.attrs["units"] = axis.unit

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dask.array as da
-import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
@@ -170,7 +169,7 @@ def _dataset(
     coordinates = {}
     for axis in axes:
         if axis.name in sizes and axis.name not in variables:
-            positions = axis.offset + axis.scale * np.arange(sizes[axis.name])
+            positions = axis.positions(sizes[axis.name])
             unit = {"units": axis.unit} if axis.unit else {}
             coordinates[axis.name] = (axis.name, positions, unit)
     return xr.Dataset(

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, axis_of_values
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.io.choose_dataset import Candidate, choose_dataset, unknown_dataset
 from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import FileArray
-from udfdask.io.opened_file import OpenedFile, axis_from_coordinate, open_source
+from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.stored_chunks import LibraryNeeded
 from udfdask.io.zarr_chunk_files import ChunkFiles, chunk_key, stored_shape, touched_chunks
 from udfdask.io.zarr_chunks import ZarrChunks
@@ -154,6 +154,7 @@ def open_zarr(
         reader=f"zarr, array {name}" if name else "zarr",
         title=folder.stem,
         axes=_axes(inside, metadata),
+        unit=metadata.unit,
     )
 
 
@@ -301,4 +302,4 @@ def _coordinate(folder: Path, dim: str, size: int) -> Axis:
         return Axis(name=dim)
     with reading(folder, "zarr"):
         values = _open_array(folder)[:]
-    return axis_from_coordinate(dim, values, metadata.unit)
+    return axis_of_values(dim, values, metadata.unit)

@@ -10,7 +10,7 @@ import numpy as np
 
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.table import BACKENDS, backend_named
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.corrections.correction_set import NUMBERS
@@ -88,6 +88,8 @@ def declare(
         has_get_results=has_get_results,
         elementwise=has_get_results and bool(asked.elementwise_results) and not gathers_nav,
         axes=_axes(asked, buffers),
+        # a UDF without units of its own does not depend on the axes: its tasks keep their names
+        calibration=meta.calibration if overrides(asked, "get_result_units") else None,
         backends=allowed,
         contiguous_nav=bool(udf.contiguous_nav),
         promises=promises_in_force(asked, method, buffers),
@@ -96,7 +98,9 @@ def declare(
     return part, preferences
 
 
-def check_same_declaration(recipe: Recipe, number: int, kwargs: dict[str, Any]) -> None:
+def check_same_declaration(
+    recipe: Recipe, number: int, kwargs: dict[str, Any], calibration: Calibration
+) -> None:
     """Raise if a UDF declares something else with new parameters, aux data with their values."""
     old = recipe.udfs[number]
     meta = UDFMeta(
@@ -105,6 +109,7 @@ def check_same_declaration(recipe: Recipe, number: int, kwargs: dict[str, Any]) 
         dataset_dtype=recipe.dtype,
         threads=recipe.threads,
         corrections=recipe.corrections,
+        calibration=calibration,
     )
     fan_in = old.merge.fan_in or False
     new, _ = declare(old.cls(**kwargs), meta, recipe.grid, (), fan_in, old.backends)
@@ -160,11 +165,12 @@ def _check_switches(udf: UDF) -> None:
             raise ArgumentTypeError(
                 f"{type(udf).__name__}.{name} must be True or False, not {value!r}"
             )
-    named: Any = udf.keeps_units
-    if not isinstance(named, (tuple, list)) or not all(isinstance(n, str) for n in named):
-        raise ArgumentTypeError(
-            f"{type(udf).__name__}.keeps_units must be a tuple of names of results, not {named!r}"
-        )
+    for name in ("keeps_units", "default_plots"):
+        named: Any = getattr(udf, name)
+        if not isinstance(named, (tuple, list)) or not all(isinstance(n, str) for n in named):
+            raise ArgumentTypeError(
+                f"{type(udf).__name__}.{name} must be a tuple of names of results, not {named!r}"
+            )
 
 
 def _with_all_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
@@ -216,6 +222,42 @@ def _axes_of(key: str, extra: tuple[int, ...], given: Any, who: str) -> tuple[Ax
                 "positions"
             )
     return axes
+
+
+def result_units(
+    recipe: Recipe, number: int, udf: UDF, calibration: Calibration
+) -> dict[str, str | None]:
+    """Return the unit of each result of a UDF, after checks; None if it is not known.
+
+    `udf` is the UDF of this number with its parameters in pixels.
+    """
+    declared = recipe.udfs[number]
+    asked = new_instance(type(udf), udf._kwargs)
+    asked.meta = UDFMeta(
+        grid=recipe.grid,
+        dataset_shape=recipe.shape,
+        dataset_dtype=recipe.dtype,
+        input_dtype=declared.input_dtype,
+        corrections=recipe.corrections,
+        calibration=calibration,
+    )
+    given = asked.get_result_units()
+    name = f"{declared.name}.get_result_units()"
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(
+            f"{name} must return a dictionary of texts, not {type(given).__name__}"
+        )
+    outputs = list(declared.outputs)
+    for key, unit in given.items():
+        if key not in outputs and key not in udf.keeps_units:
+            raise UndeclaredBufferError(
+                f"{name} names {key!r}, which is no result; results are {sorted(outputs)}"
+            )
+        if not (unit is None or isinstance(unit, str)):
+            raise ArgumentTypeError(
+                f"{name} gives {key!r} the unit {unit!r}: a text such as 'mrad' is needed, or None"
+            )
+    return {key: given.get(key) for key in outputs}
 
 
 def _input_dtype(udf: UDF) -> np.dtype[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.dense_backends import NUMPY
+from udfdask.arrays.geometry.axes import Calibration, in_pixels
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.tiling import (
@@ -59,6 +60,7 @@ def make_recipe(
     corrections: CorrectionSet | None = None,
     backends: Sequence[Backend] | None = None,
     native: Backend = NUMPY,
+    calibration: Calibration | None = None,
 ) -> Recipe:
     """Return the recipe of a run; chunk sizes as dask has them, one chunk by default.
 
@@ -77,6 +79,7 @@ def make_recipe(
         dataset_dtype=data_dtype,
         threads=threads,
         corrections=corrections,
+        calibration=calibration or in_pixels(len(full), sig_dims),
     )
     lazy = [()] * len(udfs) if lazy_params is None else lazy_params
     declared = [

@@ -16,8 +16,10 @@ from dask.array.core import Array as GraphArray
 
 from udfdask import config
 from udfdask.arrays.backends.table import backend_of
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.roi import normalize_roi
+from udfdask.plan.calibrate import read_calibration, with_pixels
 from udfdask.plan.check_input import (
     check_array,
     check_dtypes,
@@ -28,7 +30,7 @@ from udfdask.plan.check_input import (
 )
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.cost_warnings import cost_warnings
-from udfdask.plan.declarations import known_backends, new_instance
+from udfdask.plan.declarations import known_backends, new_instance, result_units
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.merge_tree import check_split_every
 from udfdask.plan.recipe import Recipe
@@ -51,6 +53,10 @@ class Plan:
     """Geometry and UDFs, as workers get them."""
     parameters: tuple[dict[str, Any], ...]
     """Parameters of each UDF, with all values of aux data: copies that only this run has."""
+    calibration: Calibration
+    """Axes of the data and unit of the values; pixel numbers by default."""
+    units: tuple[dict[str, str | None], ...]
+    """Units of the results of each UDF by name."""
     array_name: str
     """Name of the dask array that is processed."""
     aux: tuple[Any, ...]
@@ -92,6 +98,8 @@ def make_plan(
     files: tuple[str, ...] = (),
     sig_dims: int = 2,
     roi: Any = None,
+    axes: Sequence[Axis] | None = None,
+    unit: str | None = None,
     corrections: Any = None,
     backends: Any = None,
     split_every: int | bool | None = None,
@@ -108,6 +116,8 @@ def make_plan(
         "files": files,
         "sig_dims": sig_dims,
         "roi": roi,
+        "axes": axes,
+        "unit": unit,
         "corrections": corrections,
         "backends": backends,
         "split_every": split_every,
@@ -131,6 +141,8 @@ def _make_plan(
     files: tuple[str, ...],
     sig_dims: int,
     roi: Any,
+    axes: Sequence[Axis] | None,
+    unit: str | None,
     corrections: Any,
     backends: Any,
     split_every: int | bool | None,
@@ -142,6 +154,8 @@ def _make_plan(
     check_udfs(udfs)
     check_targets(udfs, files)
     check_matrix_rows(array, sig_dims)
+    calibration = read_calibration(axes, unit, array.shape, sig_dims)
+    udfs = [with_pixels(udf, calibration, sig_dims) for udf in udfs]
     udfs = _with_copied_parameters([udf._for_run() for udf in udfs])
     fan_in = config.split_every() if split_every is None else split_every
     check_split_every(fan_in, "split_every")
@@ -166,6 +180,7 @@ def _make_plan(
         lazy_params=[_params_computed_first(udf) for udf in udfs],
         max_task_bytes=task_limit,
         corrections=corrections,
+        calibration=calibration,
         backends=None if backends is None else known_backends(backends, f"backends={backends!r}"),
         native=backend_of(array._meta),
     )
@@ -182,6 +197,10 @@ def _make_plan(
     return Plan(
         recipe=recipe,
         parameters=tuple(udf._kwargs for udf in udfs),
+        calibration=calibration,
+        units=tuple(
+            result_units(recipe, number, udf, calibration) for number, udf in enumerate(udfs)
+        ),
         array_name=array.name,
         aux=aux,
         joined=joined,

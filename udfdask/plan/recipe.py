@@ -16,7 +16,7 @@ import numpy as np
 from udfdask.arrays.backends.backend import Backend, DenseBackend
 from udfdask.arrays.backends.choose import choose_backends
 from udfdask.arrays.backends.dense_backends import NUMPY
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.tiling import TilingScheme, without_caches
@@ -65,6 +65,8 @@ class UDFRecipe:
     """Whether `get_results` runs chunk by chunk."""
     axes: dict[str, tuple[Axis, ...]]
     """The extra dimensions of each result."""
+    calibration: Calibration | None = None
+    """Axes of the data and unit of the values; None if the UDF does not use them in its tasks."""
     backends: tuple[Backend, ...] = (NUMPY,)
     """The array backends that it may be given in this run, preferred first."""
     contiguous_nav: bool

@@ -63,7 +63,7 @@ def choose(
             Choice(udf=k, name=name, function=None, labels=one)
             for k, by_name in enumerate(labels)
             for name, one in by_name.items()
-            if not one.obstacle
+            if not one.obstacle and name in (described[k].default_plots or by_name)
         ]
         if not chosen:
             raise ArgumentValueError(_nothing(labels, names))

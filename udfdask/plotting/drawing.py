@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,11 @@ def _unit(axis: Axis) -> str:
     return axis.unit or ("pixels" if axis.labels is None else "index")
 
 
+def _numbered(axis: Axis) -> Axis:
+    """Return an axis itself, or with numbers if its positions are not evenly spaced."""
+    return axis if axis.values is None else Axis(name=axis.name, unit="index")
+
+
 def _drawable(panel: Panel) -> np.ndarray[Any, Any]:
     """Take a panel; return real float values, infinite ones and those no log can show as NaN."""
     values = np.abs(panel.values) if panel.values.dtype.kind == "c" else panel.values
@@ -59,9 +66,15 @@ def _drawable(panel: Panel) -> np.ndarray[Any, Any]:
 def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
     """Take a figure, an empty matplotlib axes in it and a panel; draw the panel there."""
     _dress(axes, panel)
+    if panel.style == "profile":
+        _draw_profile(axes, panel)
+        return
     if panel.style == "lines" or panel.values.ndim == 1:
         _draw_lines(axes, panel)
-    elif panel.style == "vector":
+        return
+    # an image has pixels of equal size
+    panel = replace(panel, axes=tuple(map(_numbered, panel.axes)))
+    if panel.style == "vector":
         _draw_vectors(axes, panel)
     else:
         _draw_image(figure, axes, panel)
@@ -71,7 +84,7 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
     """Take a matplotlib axes and a panel of one dimension, or of several lines; draw them."""
     axis, *others = panel.axes
     values = _drawable(panel)
-    positions = axis.offset + axis.scale * np.arange(len(values))
+    positions = axis.positions(len(values))
     lines = values.reshape(len(values), -1).T
     for number, line in enumerate(lines):
         axes.plot(
@@ -82,10 +95,11 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             marker="." if len(line) <= _FEW_POINTS else "",
             label=_line_name(others[0], number) if others else None,
         )
-    _shade_missing(axes, axis, np.isnan(lines).all(axis=0))
+    _shade_missing(axes, _edges(positions, axis), np.isnan(lines).all(axis=0))
     if panel.log and np.nanmax(values, initial=0) > 0:
         axes.set_yscale("log")
-    axes.set_xlim(positions[0] - 0.5 * axis.scale, positions[-1] + 0.5 * axis.scale)
+    edges = _edges(positions, axis)
+    axes.set_xlim(edges[0], edges[-1])
     axes.set_box_aspect(0.68)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9", lw=0.7)
@@ -95,17 +109,35 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
         axes.legend(fontsize=8, labelcolor=INK, framealpha=0.8)
 
 
+def _draw_profile(axes: Any, panel: Panel) -> None:
+    """Draw a curve and a band of one standard deviation above and below it."""
+    mean = replace(panel, values=panel.values[:, 0], axes=panel.axes[:1], style="lines")
+    _draw_lines(axes, mean)
+    middle, spread = _drawable(panel).T
+    positions = panel.axes[0].positions(len(middle))
+    band = {"color": _LINE_COLORS[0], "alpha": 0.25, "linewidth": 0}
+    axes.fill_between(positions, middle - spread, middle + spread, **band)
+
+
 def _line_name(axis: Axis, number: int) -> str:
     """Return the name of one of several lines."""
     return axis.labels[number] if axis.labels else f"{axis.name} {number}"
 
 
-def _shade_missing(axes: Any, axis: Axis, missing: np.ndarray[Any, Any]) -> None:
+def _edges(positions: np.ndarray[Any, Any], axis: Axis) -> np.ndarray[Any, Any]:
+    """Return the values halfway between positions, and beyond the first and the last one."""
+    if axis.values is None or len(positions) < 2:
+        return np.append(positions - 0.5 * axis.scale, positions[-1] + 0.5 * axis.scale)
+    middles = (positions[1:] + positions[:-1]) / 2
+    first, last = 2 * positions[0] - middles[0], 2 * positions[-1] - middles[-1]
+    return np.concatenate([[first], middles, [last]])
+
+
+def _shade_missing(axes: Any, edges: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> None:
     """Shade the positions where no line has a value; `missing` has the shape (n,)."""
-    edges = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0))
-    for first, stop in edges.reshape(-1, 2):
-        ends = (axis.offset + axis.scale * (end - 0.5) for end in (first, stop))
-        axes.axvspan(*ends, facecolor=MISSING, edgecolor="none", zorder=0)
+    ends = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0))
+    for first, stop in ends.reshape(-1, 2):
+        axes.axvspan(edges[first], edges[stop], facecolor=MISSING, edgecolor="none", zorder=0)
 
 
 def _value_label(panel: Panel) -> str:
@@ -162,9 +194,7 @@ def _draw_vectors(axes: Any, panel: Panel) -> None:
     wheel.imshow(color_wheel(), interpolation="bilinear", extent=(-1, 1, 1, -1))
     wheel.set_axis_off()
     text = {"fontsize": 8, "color": INK, "transform": wheel.transAxes, "ha": "center", "va": "top"}
-    wheel.text(0.5, -0.06, f"rim: {longest:.3g}", **text)
-    if panel.label:
-        wheel.text(0.5, -0.36, panel.label, **text)
+    wheel.text(0.5, -0.06, f"rim: {longest:.3g} {panel.label}".rstrip(), **text)
 
 
 def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colors: Any) -> Any:
@@ -181,7 +211,38 @@ def _show(axes: Any, panel: Panel, values: np.ndarray[Any, Any], **colors: Any) 
     axes.set_facecolor(MISSING)
     _describe(axes.yaxis, panel.axes[0])
     _describe(axes.xaxis, panel.axes[1])
+    if is_isotropic(panel) and panel.axes[1].is_calibrated:
+        _add_scale_bar(axes, panel)
     return image
+
+
+def _add_scale_bar(axes: Any, panel: Panel) -> None:
+    """Add a bar of a round length, at most a third of the width, with its length in words."""
+    from matplotlib.font_manager import FontProperties
+    from mpl_toolkits.axes_grid1.anchored_artists import AnchoredSizeBar
+
+    left, right, _, _ = extent(panel)
+    length = round_length(abs(right - left) / 3)
+    bar = AnchoredSizeBar(
+        axes.transData,
+        length,
+        f"{length:g} {panel.axes[1].unit}",
+        loc="lower left",
+        pad=0.25,
+        borderpad=0.4,
+        sep=2,
+        color=INK,
+        size_vertical=abs(right - left) / 150,
+        fontproperties=FontProperties(size=7),
+    )
+    bar.patch.set(alpha=0.75, linewidth=0)
+    axes.add_artist(bar)
+
+
+def round_length(most: float) -> float:
+    """Return the largest of 1, 2 and 5 times a power of ten that is not above a length."""
+    power = 10.0 ** math.floor(math.log10(most))
+    return max(factor * power for factor in (1, 2, 5) if factor * power <= most * (1 + 1e-9))
 
 
 def _color_scale(values: np.ndarray[Any, Any], panel: Panel) -> tuple[Any, str]:

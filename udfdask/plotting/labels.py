@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, default_axis_names
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 
 NUMBERS = "biufc"
@@ -43,8 +43,20 @@ class Described(Protocol):
         """Declarations of the results by name."""
 
     @property
-    def axes(self) -> Mapping[str, tuple[Axis, ...]]:
+    def extra_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Extra dimensions of each result."""
+
+    @property
+    def calibration(self) -> Calibration:
+        """Axes of the data and unit of their values."""
+
+    @property
+    def units(self) -> Mapping[str, str | None]:
+        """Unit of each result; None if it is not known."""
+
+    @property
+    def default_plots(self) -> Sequence[str]:
+        """Names of the results that are drawn if none is named; empty for all."""
 
     @property
     def nav_shape(self) -> tuple[int, ...]:
@@ -71,6 +83,8 @@ class Labels:
     """One axis per dimension."""
     n_leading: int
     """Number of dimensions that belong to the scan or the frame; the others are extra."""
+    unit: str | None = None
+    """Unit of the values; None if it is not known."""
 
     @property
     def obstacle(self) -> str:
@@ -87,7 +101,7 @@ def label_results(
     """Return the labels of all results of a UDF by name; `data_axes` describes its data."""
     nav, sig = len(described.nav_shape), len(described.sig_shape)
     if data_axes is None:
-        data_axes = [Axis(name=name) for name in default_axis_names(nav + sig, sig)]
+        data_axes = described.calibration.axes
     _check_axes(data_axes, nav, sig)
     leading = {"nav": tuple(data_axes[:nav]), "sig": tuple(data_axes[nav:])}
     shapes = {"nav": tuple(described.nav_shape), "sig": tuple(described.sig_shape)}
@@ -98,7 +112,8 @@ def label_results(
             (*shapes.get(str(spec.kind), ()), *spec.extra_shape),
             spec.dtype,
             leading.get(str(spec.kind), ()),
-            described.axes.get(name, ()),
+            described.extra_axes.get(name, ()),
+            described.units.get(name),
         )
         for name, spec in described.buffers.items()
     }
@@ -111,6 +126,7 @@ def label(
     dtype: np.dtype[Any],
     leading: tuple[Axis, ...],
     extra: Sequence[Axis] = (),
+    unit: str | None = None,
 ) -> Labels:
     """Return the labels of a result; extra dimensions without axes are numbered."""
     n_extra = len(shape) - len(leading)
@@ -125,6 +141,7 @@ def label(
         dtype=dtype,
         axes=(*leading, *counted),
         n_leading=len(leading),
+        unit=unit,
     )
 
 

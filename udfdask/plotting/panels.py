@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -12,7 +13,7 @@ import numpy as np
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.plotting.labels import NUMBERS, Labels, label
 
-Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines"]
+Style = Literal["scan", "pattern", "signed", "phase", "vector", "lines", "profile"]
 
 VECTOR = ("y", "x")
 """Labels of the components of vectors."""
@@ -30,12 +31,13 @@ class Panel:
     """Title above the panel."""
     values: np.ndarray[Any, Any]
     """An image, shape (y, x), or a line, shape (n,); complex values are drawn as amplitudes.
-    For style `lines` shape (n, lines), for `vector` shape (y, x, 2) with components (y, x)."""
+    For style `lines` shape (n, lines), for `vector` shape (y, x, 2) with components (y, x), for
+    `profile` shape (n, 2) with the mean and the spread of a curve."""
     axes: tuple[Axis, ...]
     """One axis per dimension of `values`."""
     style: Style = "scan"
     """Colors for a scan image, a diffraction pattern, values around zero, angles in radians, or
-    vectors; or several lines."""
+    vectors; several lines; or a curve with its spread."""
     log: bool = False
     """Draw the values on a logarithmic scale."""
     label: str = ""
@@ -48,7 +50,9 @@ def result_panels(
     """Choose the panels for computed results.
 
     Navigation results become scan images, or a line if there is only one navigation dimension.
-    Vectors become an image of directions. Signal results become patterns on a logarithmic scale,
+    Vectors become an image of directions. Profiles, whose extra dimension has a unit, become a
+    curve with its spread over the scan, and an image. If a UDF names its `default_plots`, only they
+    are drawn. Signal results become patterns on a logarithmic scale,
     or spectra. Complex results become amplitude and phase. Extra dimensions are drawn at their
     first few positions, further dimensions at their middle. Single numbers and results that are
     not numbers are left out.
@@ -83,12 +87,22 @@ def result_panels(
     by_kind = {"nav": tuple(axes[:nav]), "sig": tuple(axes[nav:])}
     panels: list[Panel] = []
     for udf, result in results.items():
-        extra = getattr(result, "axes", {})
-        for name, array in result.items():
+        extra, units = getattr(result, "extra_axes", {}), getattr(result, "units", {})
+        shown = getattr(result, "default_plots", ()) or tuple(result)
+        for name in shown:
+            array = result[name]
             values = missing_as_nan(np.asarray(array), result.valid_mask[name])
             kind = str(result.buffers[name].kind)
             leading, named = by_kind.get(kind, ()), extra.get(name, ())
-            labels = label(f"{udf}: {name}", kind, values.shape, values.dtype, leading, named)
+            labels = label(
+                f"{udf}: {name}",
+                kind,
+                values.shape,
+                values.dtype,
+                leading,
+                named,
+                units.get(name),
+            )
             panels += panels_of(labels, values)
     return tuple(panels)
 
@@ -115,11 +129,60 @@ def panels_of(
     # several lines, or the components of vectors, share one panel
     together = None if is_complex else _together(labels, values, log=bool(log))
     if together is not None:
-        return (together,)
+        return (_with_unit(together, labels),)
+    if not is_complex and _is_profile(labels, values):
+        panels = (_curve(labels, values, log=bool(log)), _rings(labels, values, log=bool(log)))
+        return tuple(_with_unit(panel, labels) for panel in panels if panel is not None)
     chosen = itertools.islice(_planes(labels, values), _MOST_OF_ONE_BUFFER)
     return tuple(
-        panel for title, plane, axes in chosen for panel in _drawn(labels, title, plane, axes, log)
+        _with_unit(panel, labels)
+        for title, plane, axes in chosen
+        for panel in _drawn(labels, title, plane, axes, log)
     )
+
+
+def _is_profile(labels: Labels, values: np.ndarray[Any, Any]) -> bool:
+    """Return whether each scan position has a curve: values over positions along an axis."""
+    n = labels.n_leading
+    if labels.kind != "nav" or values.ndim != n + 1 or values.shape[-1] <= _MOST_OF_ONE_BUFFER:
+        return False
+    return labels.axes[-1].labels is None and labels.axes[-1].unit != "index"
+
+
+def _curve(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel:
+    """Return the mean curve over the scan with its spread."""
+    rows = values.reshape(-1, values.shape[-1]).astype(np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # positions where no curve has a value
+        mean, spread = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
+    about = Axis(name="of the scan", labels=("mean", "spread"))
+    return Panel(
+        title=f"{labels.title}, mean over the scan",
+        values=np.stack([mean, spread], axis=1),
+        axes=(labels.axes[-1], about),
+        style="profile",
+        log=log,
+    )
+
+
+def _rings(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel | None:
+    """Return the curves along the first scan axis with several positions, as an image."""
+    n = labels.n_leading
+    along = next((dim for dim in range(n) if values.shape[dim] > 1), None)
+    if along is None:
+        return None
+    others = tuple(dim for dim in range(n) if dim != along)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        image = np.nanmean(values.astype(np.float64), axis=others)
+    averaged = ", ".join(labels.axes[dim].name for dim in others if values.shape[dim] > 1)
+    title = f"{labels.title}, mean over {averaged}" if averaged else labels.title
+    return Panel(title=title, values=image, axes=(labels.axes[along], labels.axes[-1]), log=log)
+
+
+def _with_unit(panel: Panel, labels: Labels) -> Panel:
+    """Return a panel that tells the unit of its values, if it is known."""
+    return panel if panel.label or labels.unit is None else replace(panel, label=labels.unit)
 
 
 def _together(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel | None:
@@ -221,7 +284,7 @@ def _place(axis: Axis, position: int) -> str:
         return axis.labels[position]
     if axis.unit in (None, "index"):
         return str(position)
-    return f"{axis.offset + axis.scale * position:g} {axis.unit}"
+    return f"{axis.positions(position + 1)[position]:g} {axis.unit}"
 
 
 def _drawn_dims(shape: tuple[int, ...], leading: int) -> tuple[int, ...]:

@@ -169,12 +169,17 @@ def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any
 
 def _check(panel: Panel) -> None:
     """Raise unless the shape of a panel fits its style."""
-    dims = {"lines": (2,), "vector": (3,)}.get(panel.style, (1, 2))
+    dims = {"lines": (2,), "profile": (2,), "vector": (3,)}.get(panel.style, (1, 2))
     if panel.values.ndim not in dims or panel.values.ndim != len(panel.axes):
         raise ArgumentValueError(
             f"panel {panel.title!r} must be an image or a line with an axis per dimension, got "
             f"values of shape {panel.values.shape} and {len(panel.axes)} axes for style "
             f"{panel.style!r}"
+        )
+    if panel.style == "profile" and panel.values.shape[-1] != 2:
+        raise ArgumentValueError(
+            f"panel {panel.title!r} must contain a mean and a spread in its last dimension, got "
+            f"values of shape {panel.values.shape}"
         )
     if panel.style == "vector" and panel.values.shape[-1] != 2:
         raise ArgumentValueError(

@@ -51,8 +51,8 @@ class _Waiting:
     record: Record
     due: float
     """Time at which it is written at the latest, on the monotonic clock."""
-    superfluous: set[str]
-    """Names of records to remove when this one is safe."""
+    superfluous: frozenset[str]
+    """Names of records to remove when this one is safe, and those that came together with it."""
 
 
 class Writer:
@@ -76,7 +76,7 @@ class Writer:
         self._limiting = False
         self._thread: threading.Thread | None = None
         self._limits = Limits()
-        self._errors: dict[RecordFolder, OSError] = {}
+        self._errors: dict[RecordFolder, Exception] = {}
 
     def put(
         self, folder: RecordFolder, records: Sequence[Record], superfluous: Iterable[str] = ()
@@ -110,9 +110,7 @@ class Writer:
                 place = _Place(folder, record.name)
                 if place in self._waiting:  # computed twice
                     self._nbytes -= self._waiting[place].record.nbytes
-                self._waiting[place] = _Waiting(record, due, set())
-            if records:
-                self._waiting[_Place(folder, records[-1].name)].superfluous |= remove
+                self._waiting[place] = _Waiting(record, due, frozenset(remove))
             self._nbytes += size
             self._start()  # it looks for records that are due by itself: no need to wake it here
 
@@ -172,6 +170,9 @@ class Writer:
             folders = {place.folder for place, _ in batch}
             try:
                 self._write(batch)
+            except Exception as error:  # noqa: BLE001, who waits for this thread would never know
+                with self._changed:
+                    self._errors.update(dict.fromkeys(folders, error))
             finally:
                 with self._changed:
                     self._nbytes -= sum(waiting.record.nbytes for _, waiting in batch)
@@ -197,16 +198,16 @@ class Writer:
         """Write some records, and remove those that are superfluous then."""
         for folder in {place.folder for place, _ in batch}:
             ours = [waiting for place, waiting in batch if place.folder == folder]
-            superfluous = {
-                name
-                for waiting in ours
-                for name in waiting.superfluous
-                if folder.has(name)  # most have never been written
-            }
+            named = {name for waiting in ours for name in waiting.superfluous}
+            superfluous = {name for name in named if folder.has(name)}  # few have been written
+            # a merge must be safe before its parts are removed
+            merges = [each for each in ours if not superfluous.isdisjoint(each.superfluous)]
+            others = [each for each in ours if superfluous.isdisjoint(each.superfluous)]
             try:
-                # a merge must be safe before its parts are removed
-                folder.put((waiting.record for waiting in ours), flush=bool(superfluous))
-                folder.remove(superfluous)
+                folder.put((waiting.record for waiting in others), flush=False)
+                if merges:
+                    folder.put((waiting.record for waiting in merges), flush=True)
+                    folder.remove(superfluous)
             except OSError as error:
                 # after the end of a run, its journal may be removed while a last record waits
                 removed = error.errno == errno.ENOENT and not Path(folder.path).is_dir()

@@ -8,7 +8,7 @@ from typing import Any
 
 from dask.base import DaskMethodsMixin
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.errors import UndeclaredBufferError
 from udfdask.results.explanation import Explanation, LazyExplanation
@@ -29,12 +29,28 @@ class ResultInfo:
     """Shape of a frame."""
     explanation: LazyExplanation
     """Description of the run, made on request."""
-    axes: dict[str, tuple[Axis, ...]]
+    extra_axes: dict[str, tuple[Axis, ...]]
     """Extra dimensions of each result."""
+    calibration: Calibration
+    """Axes of the data and unit of their values."""
+    units: dict[str, str | None]
+    """Unit of each result; None if it is not known."""
     in_units: frozenset[str] = frozenset()
     """Names of the results in the unit of the data."""
+    default_plots: tuple[str, ...] = ()
+    """Names of the results that are drawn if none is named; empty for all."""
     files: tuple[str, ...] = ()
     """Files and stores that the data are known to be read from."""
+
+    @property
+    def axes(self) -> dict[str, tuple[Axis, ...]]:
+        """One axis for each dimension of each result."""
+        n_nav = len(self.grid.shape)
+        leading = {"nav": self.calibration.axes[:n_nav], "sig": self.calibration.axes[n_nav:]}
+        return {
+            name: (*leading.get(spec.kind, ()), *self.extra_axes[name])
+            for name, spec in self.buffers.items()
+        }
 
     @property
     def nav_shape(self) -> tuple[int, ...]:

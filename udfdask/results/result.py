@@ -16,7 +16,7 @@ from dask.base import is_dask_collection, tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.utils import format_bytes
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.errors import UDFError
 from udfdask.graph.dask_internals.arrays import GraphArray
@@ -130,8 +130,32 @@ class Result(NamedResults):
 
     @property
     def axes(self) -> dict[str, tuple[Axis, ...]]:
+        """One axis for each dimension of each result: names, scales and units.
+
+        Axes of the scan or of a frame are those of the data, pixel numbers by default. Extra
+        dimensions come after them.
+        """
+        return self._info.axes
+
+    @property
+    def extra_axes(self) -> dict[str, tuple[Axis, ...]]:
         """The extra dimensions of each result, from `UDF.get_result_axes`."""
-        return dict(self._info.axes)
+        return dict(self._info.extra_axes)
+
+    @property
+    def units(self) -> dict[str, str | None]:
+        """The unit of each result, such as "mrad"; None if it is not known."""
+        return dict(self._info.units)
+
+    @property
+    def default_plots(self) -> tuple[str, ...]:
+        """Names of the results that `plot` draws if none is named; empty for all."""
+        return self._info.default_plots
+
+    @property
+    def calibration(self) -> Calibration:
+        """The axes of the data of the run, and the unit of their values."""
+        return self._info.calibration
 
     @property
     def nav_shape(self) -> tuple[int, ...]:
@@ -232,7 +256,9 @@ class Result(NamedResults):
         Nav results are drawn as images of the scan, or as lines along a scan of one dimension. Sig
         results are drawn as images or spectra, complex results as amplitude and phase. Vectors,
         such as those of `CoMUDF`, are drawn as colors of their directions with a color wheel as the
-        legend. The figure shows the first four positions along an extra dimension, and the middle
+        legend. Profiles, whose extra dimension has a unit, are drawn as a curve with its standard
+        deviation over the scan, and as an image over the first scan axis. The figure shows the
+        first four positions along any other extra dimension, and the middle
         position along a third navigation dimension. Values that are not valid or NaN have a light
         color of their own. y points down.
 
@@ -241,10 +267,11 @@ class Result(NamedResults):
         names : str, tuple or list, optional
             The results to draw: a name; a pair ``(name, function)``, where the function takes an
             array in data set shape with NaN at positions that are not valid; or a list of names and
-            pairs. By default all results that are images or lines.
+            pairs. By default the `default_plots` of the UDF, or else all results that are images or
+            lines.
         axes : sequence of Axis, optional
             Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By
-            default positions are pixel numbers.
+            default those of the run.
         log : bool, optional
             Logarithmic scale for all results, where zero and negative values are dark, or for none.
             By default for images of kind sig.
@@ -426,11 +453,12 @@ class Result(NamedResults):
 
     def _default_layout(self, rename: Mapping[str, Hashable] | None) -> Layout:
         """Return the layout of the results in a Dataset with default names."""
-        from udfdask.results.labels.labels import default_labels
+        from udfdask.results.labels.labels import labels_of_axes
         from udfdask.results.labels.layout import check_rename, make_layout
 
         check_rename(rename, self)
-        labels = default_labels(len(self._info.grid.shape), len(self._info.sig_shape))
+        shape = (*self._info.nav_shape, *self._info.sig_shape)
+        labels = labels_of_axes(self._info.calibration.axes, shape, len(self._info.nav_shape))
         return make_layout(self._info, labels, rename)
 
     def _make_dataset(self, layout: Layout, valid_masks: bool) -> Any:

@@ -11,6 +11,7 @@ import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, unknown_arguments
 from udfdask.plan.check_input import check_is_array
+from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import documented_by
 from udfdask.run.run_udf import run_udf
 from udfdask.udf import UDF
@@ -18,10 +19,10 @@ from udfdask.udf import UDF
 
 @documented_by(run_udf)
 def map_frames(
-    array: da.Array,
+    array: da.Array | DescribedData,
     func: Callable[..., Any],
     *,
-    sig_dims: int = 2,
+    sig_dims: int | None = None,
     roi: Any = None,
     output_shape: tuple[int, ...] | None = None,
     output_dtype: Any = None,
@@ -32,7 +33,7 @@ def map_frames(
 
     Parameters
     ----------
-    array : dask.array.Array, shape (*nav, *sig)
+    array : dask.array.Array or OpenedFile, shape (*nav, *sig)
         The data.
     func : callable
         Called as ``func(frame, **kwargs)`` with each frame, shape `sig`, in the dtype that UDFs get
@@ -84,6 +85,7 @@ def map_frames(
         )
     outputs = {"output_shape": output_shape, "output_dtype": output_dtype, "ragged": ragged}
     udf = make_frame_udf(map_frames, f, kwargs, **outputs)
+    data, sig_dims, _ = take_apart(data, sig_dims, {})
     check_is_array(data, "map_frames")
     if swapped:
         warnings.warn(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypedDict, TypeVar
 
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import unknown_arguments
 from udfdask.scheduling.progress.state import Progress
@@ -34,6 +35,8 @@ class RunOptions(TypedDict, total=False):
     `run_udf` documents the options; `make_plan` has the defaults.
     """
 
+    axes: Sequence[Axis] | None
+    unit: str | None
     corrections: CorrectionSet | None
     backends: Any
     split_every: int | bool | None

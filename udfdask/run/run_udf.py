@@ -17,6 +17,7 @@ from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, LazyExplanation, describe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
+from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import RunOptions, check_names, forwards
 from udfdask.scheduling.compute import compute, persist
 from udfdask.udf import UDF
@@ -32,23 +33,28 @@ _FEW_BLOCKS = 64
 
 @overload
 def run_udf(
-    array: da.Array, udf: UDF, *, sig_dims: int = ..., roi: Any = ..., **options: Unpack[RunOptions]
+    array: da.Array | DescribedData,
+    udf: UDF,
+    *,
+    sig_dims: int | None = ...,
+    roi: Any = ...,
+    **options: Unpack[RunOptions],
 ) -> Result: ...
 @overload
 def run_udf(
-    array: da.Array,
+    array: da.Array | DescribedData,
     udf: Sequence[UDF],
     *,
-    sig_dims: int = ...,
+    sig_dims: int | None = ...,
     roi: Any = ...,
     **options: Unpack[RunOptions],
 ) -> tuple[Result, ...]: ...
 @forwards(RunOptions, make_plan)
 def run_udf(
-    array: da.Array,
+    array: da.Array | DescribedData,
     udf: UDF | Sequence[UDF],
     *,
-    sig_dims: int = 2,
+    sig_dims: int | None = None,
     roi: Any = None,
     **options: Unpack[RunOptions],
 ) -> Result | tuple[Result, ...]:
@@ -56,16 +62,23 @@ def run_udf(
 
     Parameters
     ----------
-    array : dask.array.Array, shape (*nav, *sig)
-        The data; any chunks will do. Signal axes are the last ones.
+    array : dask.array.Array or OpenedFile, shape (*nav, *sig)
+        The data; any chunks will do. Signal axes are the last ones. An opened file brings its axes
+        and its number of signal axes along.
     udf : UDF, or list or tuple of UDF
         The UDFs to run. All UDFs of a list share one pass over the data.
-    sig_dims : int
-        Number of signal axes.
+    sig_dims : int, optional
+        Number of signal axes; by default those of an opened file, otherwise 2.
     roi : array-like, optional
         The scan positions to process: a boolean array of shape `nav` (True = processed), dense or
         sparse, a position ``(y, x)``, slices such as ``np.s_[3:7, 9:12]``, or a list of
         ``((y, x), True or False)``. By default all positions.
+    axes : sequence of Axis, OpenedFile or Result, optional
+        Names, scales and units, one axis per dimension of the data, ``(*nav, *sig)``, or something
+        that has them. Results carry them, and parameters of UDFs may be given in their units, such
+        as ``r="10 mrad"``. By default those of an opened file, otherwise positions are numbered.
+    unit : str, optional
+        Unit of the values, such as "counts". Results in the same unit carry it.
     corrections : CorrectionSet, optional
         Dark frame, gain map and broken pixels of the detector: UDFs see corrected data, in
         float32 or better.
@@ -120,18 +133,19 @@ def run_udf(
     np.float64(64.0)
     """
     check_names(run_udf, options)
-    plan, array = plan_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
+    data, sig_dims, chosen = take_apart(array, sig_dims, options)
+    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
     show_warnings(plan, stacklevel=2)
-    results = make_results(plan, array)
+    results = make_results(plan, graph_array)
     return results[0] if isinstance(udf, UDF) else results
 
 
 @forwards(RunOptions, run_udf)
 def explain(
-    array: da.Array,
+    array: da.Array | DescribedData,
     udf: UDF | Sequence[UDF],
     *,
-    sig_dims: int = 2,
+    sig_dims: int | None = None,
     roi: Any = None,
     **options: Unpack[RunOptions],
 ) -> Explanation:
@@ -161,9 +175,10 @@ def explain(
     8388608
     """
     check_names(explain, options)
-    check_is_array(array, "explain")
-    plan, array = plan_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
-    return make_results(plan, array)[0].explain()
+    data, sig_dims, chosen = take_apart(array, sig_dims, options)
+    check_is_array(data, "explain")
+    plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
+    return make_results(plan, graph_array)[0].explain()
 
 
 def plan_run(
@@ -233,11 +248,14 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
             grid=plan.recipe.grid,
             sig_shape=tuple(plan.recipe.shape.sig),
             explanation=explanation,
-            axes=u.axes,
+            extra_axes=u.axes,
+            calibration=plan.calibration,
+            units=units,
             in_units=frozenset(u.cls.keeps_units),
+            default_plots=tuple(n for n in u.cls.default_plots if n in u.outputs),
             files=plan.files,
         )
-        for u in plan.recipe.udfs
+        for u, units in zip(plan.recipe.udfs, plan.units, strict=True)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from inspect import isfunction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -84,6 +85,13 @@ class UDF(BackendNames):
         Ask for tiles that hold whole frames.
     keeps_units : tuple of str
         Promise that these results have the unit of the data, which labeled results then show.
+    default_plots : tuple of str
+        Names of the results that pictures show if none is named; by default all.
+    calibrated : mapping of str to str
+        Parameters in pixels, which users may also give in the unit of the signal axes, such as
+        "10 mrad": `"length"` for a distance in any direction; `"y"` and `"x"` for a position along
+        the last two axes, `"position"` for a pair (y, x), `"height"` and `"width"` for a distance
+        along them. A run makes the instance again with numbers of pixels.
     promises : Promises
         Further promises, which make runs cheaper. Subclasses do not inherit them.
 
@@ -115,6 +123,8 @@ class UDF(BackendNames):
     writable_input: ClassVar[bool] = False
     whole_frames: ClassVar[bool] = False
     keeps_units: ClassVar[tuple[str, ...]] = ()
+    default_plots: ClassVar[tuple[str, ...]] = ()
+    calibrated: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     promises: ClassVar[Promises] = Promises()
 
@@ -261,6 +271,17 @@ class UDF(BackendNames):
             axes called ``{buffer}_dim_0``, ``{buffer}_dim_1``, ...
         """
         return {}
+
+    def get_result_units(self) -> Mapping[str, str | None]:
+        """Name the unit of results; ``self.meta.axes`` has the units of the axes.
+
+        Returns
+        -------
+        mapping of str to str or None
+            A unit such as "mrad" for each buffer. By default, results that are named in
+            `keeps_units` have the unit of the data, and the unit of all others is not known.
+        """
+        return dict.fromkeys(self.keeps_units, self.meta.unit)
 
     def preprocess(self) -> None:
         """Initialize the buffers before a chunk is processed and before partials are merged."""

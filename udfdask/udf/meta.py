@@ -10,6 +10,7 @@ import numpy as np
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.device import device_number
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid, as_index, as_range
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
@@ -87,6 +88,7 @@ class UDFMeta:
         cursor: Cursor | None = None,
         corrections: CorrectionSet | None = None,
         backend: Backend = NUMPY,
+        calibration: Calibration | None = None,
     ) -> None:
         self._grid = grid
         self._tiling = tiling
@@ -97,6 +99,7 @@ class UDFMeta:
         self.dataset_dtype = dataset_dtype
         self._backend = backend
         self.corrections = corrections
+        self._calibration = calibration
         # What the UDF used that depends on the ROI outside of its chunk: then its partial result is
         # not that of another ROI.
         self._looks: set[str] = set()
@@ -142,6 +145,27 @@ class UDFMeta:
         """Boolean mask of the frames that are processed, shape `nav`; None for all."""
         self._looks.add("roi")
         return self._grid.roi
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """One axis for each dimension of the data, (*nav, *sig); pixel numbers by default."""
+        return self.calibration.axes
+
+    @property
+    def unit(self) -> str | None:
+        """Unit of the values, such as "counts"; None if it is not known."""
+        return self.calibration.unit
+
+    @property
+    def calibration(self) -> Calibration:
+        """`axes` and `unit` together."""
+        if self._calibration is None:
+            raise self._missing(
+                "axes",
+                "in declarations; in tasks only if the UDF has its own get_result_units, because "
+                "the unit of its results then depends on the axes",
+            )
+        return self._calibration
 
     @property
     def threads_per_worker(self) -> int:

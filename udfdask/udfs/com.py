@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from operator import index
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, shared_unit, steps
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
@@ -27,7 +27,9 @@ from udfdask.udfs.shared.frame_geometry import (
     check_radii,
     frame_shape,
     is_lazy,
+    is_open,
     nearest_distance,
+    quantities,
 )
 from udfdask.udfs.shared.kernel_backends import tile_backends
 
@@ -106,6 +108,8 @@ class CoMUDF(UDF):
     [5.  2.5] [ 1.  -1.5]
     """
 
+    default_plots = ("field", "magnitude")
+    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,
@@ -125,6 +129,7 @@ class CoMUDF(UDF):
         flip_y: bool = False,
         regression: Any = -1,
     ) -> None:
+        cy, cx, r, ri = quantities(cy=cy, cx=cx, r=r, ri=ri)
         check_center(cy, cx)
         check_radii(r, ri, finite=False)
         if not is_lazy(scan_rotation):
@@ -143,7 +148,7 @@ class CoMUDF(UDF):
             regression=regression if is_lazy(regression) else _regression(regression),
         )
         # the shared sums are those of whole frames
-        if is_lazy(r) or is_lazy(ri) or ri or r != math.inf:
+        if is_open(r) or is_open(ri) or ri or r != math.inf:
             self.process_sums = None  # type: ignore[method-assign, assignment]
 
     @classmethod
@@ -206,6 +211,24 @@ class CoMUDF(UDF):
             axes["regression"] = (Axis(name="term", labels=("1", "y", "x")), vector)
         return axes
 
+    def get_result_units(self) -> Mapping[str, str | None]:
+        """Name the units: pixels for centers and shifts, those of the axes for the field."""
+        unit = shared_unit(self._sig_axes) or "px"
+        units: dict[str, str | None] = {"raw_com": "px", "raw_shifts": "px"}
+        units.update(dict.fromkeys(("field", "field_y", "field_x", "magnitude"), unit))
+        if self._is_scan:
+            per = shared_unit(self._nav_axes) or "position"
+            units.update(dict.fromkeys(("divergence", "curl"), f"{unit}/{per}"))
+        return units
+
+    @property
+    def _sig_axes(self) -> tuple[Axis, ...]:
+        return self.meta.axes[-2:]
+
+    @property
+    def _nav_axes(self) -> tuple[Axis, ...]:
+        return self.meta.axes[:-2]
+
     @property
     def _is_scan(self) -> bool:
         """Whether the scan is 2-D and large enough for derivatives along both axes."""
@@ -219,6 +242,12 @@ class CoMUDF(UDF):
         if any(map(is_lazy, (cy, cx, r))):
             return
         sig = tuple(self.meta.dataset_shape.sig)
+        if r == math.inf and nearest_distance((cy, cx), sig) > 1:
+            raise ArgumentValueError(
+                f"the center (cy, cx) = ({cy!r}, {cx!r}) lies outside of frames of shape {sig}: "
+                "correct it; numbers are in pixels. If the beam is there, pass r, the radius of "
+                "the mask"
+            )
         if nearest_distance((cy, cx), sig) > r:
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} lies within r={r!r} pixels of "
@@ -308,7 +337,9 @@ class CoMUDF(UDF):
             raw_com, raw_shifts = vector_field.centers(self.results.moments, cy, cx)
             raw_com[~valid] = np.nan
             raw_shifts[~valid] = np.nan
-            field = raw_shifts @ correction_matrix(p.scan_rotation, bool(p.flip_y)).T
+            # pixels of other sizes along y and x would not rotate as vectors do
+            shifts = raw_shifts * steps(self._sig_axes)
+            field = shifts @ correction_matrix(p.scan_rotation, bool(p.flip_y)).T
             results: dict[str, Any] = {}
             if self._is_scan:
                 background = results["regression"] = self._background(field)
@@ -361,7 +392,8 @@ class CoMUDF(UDF):
             known = ~np.isnan(field_y + field_x)
             for name in ("divergence", "curl"):
                 # np.gradient at a position uses its neighbors only, so it can be finite there
-                values = np.where(known, getattr(vector_field, name)(field_y, field_x), np.nan)
+                derivative = getattr(vector_field, name)(field_y, field_x, steps(self._nav_axes))
+                values = np.where(known, derivative, np.nan)
                 results[name] = self.with_mask(values, ~np.isnan(values))
         return results
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import ArgumentValueError
 from udfdask.kernels.cuda import spread as on_device
 from udfdask.kernels.dtypes import compiled_dtype
@@ -15,7 +16,7 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import check_position, frame_shape
+from udfdask.udfs.shared.frame_geometry import check_position, frame_shape, quantities
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
@@ -62,11 +63,19 @@ class FEMUDF(UDF):
     """
 
     keeps_units = ("intensity",)
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "center": "position",
+        "rad_in": "length",
+        "rad_out": "length",
+    }
     promises = Promises(declares_once=True, starts_no_threads=True)
 
     def __init__(self, center: Any, rad_in: float, rad_out: float) -> None:
         center = check_position("center", center)
-        rad_out, rad_in = checks.radii(rad_out, rad_in, names=("rad_out", "rad_in"), finite=False)
+        rad_in, rad_out = quantities(rad_in=rad_in, rad_out=rad_out)
+        if not any(isinstance(radius, Quantity) for radius in (rad_in, rad_out)):
+            names = ("rad_out", "rad_in")
+            rad_out, rad_in = checks.radii(rad_out, rad_in, names=names, finite=False)
         super().__init__(center=center, rad_in=rad_in, rad_out=rad_out)
 
     def get_preferred_input_dtype(self) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from operator import index
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from udfdask.udfs.shared.frame_geometry import (
     check_rings,
     check_rings_reach,
     frame_shape,
+    quantities,
 )
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
@@ -81,6 +82,7 @@ class RadialFourierUDF(UDF):
     [1.  0.  0.5 0.  0. ]
     """
 
+    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
     promises = Promises(adds_signal_parts=True, declares_once=True, takes_any_byte_order=True)
 
     def __init__(
@@ -92,6 +94,7 @@ class RadialFourierUDF(UDF):
         n_bins: int = 1,
         max_order: int = 24,
     ) -> None:
+        cy, cx, r, ri = quantities(cy=cy, cx=cx, r=r, ri=ri)
         check_rings(cy, cx, r, ri, n_bins)
         for name, value in (("n_bins", n_bins), ("max_order", max_order)):
             try:

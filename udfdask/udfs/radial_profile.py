@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from udfdask.udfs.shared.frame_geometry import (
     check_rings_reach,
     frame_shape,
     is_lazy,
+    quantities,
+    size_of_pixels,
 )
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
@@ -77,6 +79,7 @@ class RadialProfileUDF(UDF):
     """
 
     keeps_units = ("intensity",)
+    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
 
     elementwise_results = True
     promises = Promises(
@@ -96,6 +99,7 @@ class RadialProfileUDF(UDF):
         n_bins: int | None = None,
         centers: Any = None,
     ) -> None:
+        cy, cx, r, ri = quantities(cy=cy, cx=cx, r=r, ri=ri)
         check_rings(cy, cx, r, ri, n_bins)
         if centers is not None:
             if cy is not None or cx is not None:
@@ -143,10 +147,15 @@ class RadialProfileUDF(UDF):
         return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
-        """Describe the axis of the rings: the middle radius of each ring, in pixels."""
+        """Describe the axis of the rings: the middle radius of each ring.
+
+        It is in the unit of the signal axes, or in pixels if these differ or have none.
+        """
         r, ri, number = self._rings()
         width = (r - ri) / number
-        return {"intensity": (Axis(name="radius", unit="px", scale=width, offset=ri + width / 2),)}
+        size, unit = size_of_pixels(self)
+        radius = Axis(name="radius", unit=unit, scale=width * size, offset=(ri + width / 2) * size)
+        return {"intensity": (radius,)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each ring around the common center."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from udfdask.arrays.geometry.shapes import Shape
+from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
@@ -86,6 +87,19 @@ class VirtualDetectorUDF(UDF):
     """
 
     keeps_units = ("intensity",)
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "cx": "x",
+        "cy": "y",
+        "r": "length",
+        "ri": "length",
+        "ro": "length",
+        "x": "x",
+        "y": "y",
+        "width": "width",
+        "height": "height",
+        "start": "x",
+        "stop": "x",
+    }
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,
@@ -123,7 +137,9 @@ class VirtualDetectorUDF(UDF):
             "start": start,
             "stop": stop,
         }
-        given = {name: value for name, value in numbers.items() if value is not None}
+        given = {
+            name: as_quantity(name, value) for name, value in numbers.items() if value is not None
+        }
         _check_names(shape, given)
         super().__init__(shape=shape, **given)
 
@@ -242,7 +258,7 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
         takes = f"a {shape} takes {', '.join(needed)}" + " and optionally cx, cy" * bool(optional)
         raise ArgumentTypeError(f"{takes}, but {' and '.join(wrong)}")
     for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number, Quantity)):
             raise ArgumentTypeError(
                 f"{name} of a {shape} must be a number of pixels, not {value!r} of type "
                 f"{type(value).__name__}"

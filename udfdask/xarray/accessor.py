@@ -297,7 +297,8 @@ class DataArrayUDF:
         """
         check_iter_options(self.run_udf_iter, options)
         data = arrange(self._array, sig_dims, roi, keep_attrs)
-        run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
+        chosen = running.with_axes(data, options)
+        run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
         layouts = running.make_layouts(run.infos, data.labels, rename)
         label = partial(
             LabeledSnapshot, labels=data.labels, layouts=layouts, valid_masks=valid_masks
@@ -340,7 +341,8 @@ class DataArrayUDF:
         """
         check_names(self.explain, options)
         data = arrange(self._array, sig_dims, roi)
-        return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
+        chosen = running.with_axes(data, options)
+        return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
 
 
 @xr.register_dataset_accessor("udf")

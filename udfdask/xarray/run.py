@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import xarray as xr
 
@@ -57,6 +57,11 @@ def map_frames(data: Arranged, udf: UDF, output_dims: Sequence[Hashable] | None)
     return dataset[_UNNAMED]
 
 
+def with_axes(data: Arranged, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a run with the axes of the data, unless others are given."""
+    return {"axes": data.calibration.axes, "unit": data.calibration.unit, **options}
+
+
 def make_layouts(
     infos: Sequence[ResultInfo], labels: Labels, rename: Mapping[str, Hashable] | None
 ) -> list[Layout]:
@@ -73,7 +78,9 @@ def _run(
     options: RunOptions,
 ) -> tuple[xr.Dataset, ...]:
     """Return a Dataset for each UDF, lazy if the data are lazy."""
-    plan, array = plan_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **options)
+    plan, array = plan_run(
+        data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **with_axes(data, options)
+    )
     layouts = lay_out(make_infos(plan, array, lambda: 0))
     show_warnings(plan, stacklevel=_STACKLEVEL)
     warn_if_huge(data, _STACKLEVEL)

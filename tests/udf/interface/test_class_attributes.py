@@ -317,6 +317,41 @@ def test_promises(values):
 
 
 @pytest.mark.point(32)
+def test_default_plots_are_drawn(x):
+    pytest.importorskip("matplotlib")
+    buffers = {"a": {"kind": "nav"}, "b": {"kind": "nav"}}
+    methods = {"process_frame": lambda self, frame: None}
+    for shown, titles in (((), ["a", "b"]), (("b",), ["b"])):
+        figure = ud.run_udf(x, make(buffers, default_plots=shown, **methods)()).plot()
+        assert [t for axes in figure.axes if (t := axes.get_title("left"))] == titles
+    figure = ud.run_udf(x, make(buffers, default_plots=("b",), **methods)()).plot("a")
+    assert figure.axes[0].get_title("left") == "a"
+    with pytest.raises(ud.ArgumentTypeError, match="default_plots must be a tuple of names"):
+        ud.run_udf(x, make(buffers, default_plots="b", **methods)())
+
+
+@pytest.mark.point(32)
+def test_calibrated_parameters_are_in_pixels(x):
+    class Spot(ud.UDF):
+        calibrated = {"r": "length", "place": "position", "down": "height"}
+
+        def get_result_buffers(self):
+            return {"seen": self.buffer(kind="nav", dtype="float64", extra_shape=(4,))}
+
+        def process_frame(self, frame):
+            p = self.params
+            self.results.seen[:] = [p.r, *p.place, p.down]
+
+    axes = [ud.Axis(name=name, unit="mrad", scale=0.5, offset=-1.0) for name in "abcd"]
+    udf = Spot(r="2 mrad", place=("1 mrad", 3), down=(1500, "urad"))
+    found = ud.run_udf(x, udf, axes=axes[: x.ndim])["seen"].compute()
+    np.testing.assert_array_equal(found[(0,) * (x.ndim - 2)], [4, 4, 3, 3])
+    wrong = make({}, calibrated={"r": "wide"}, process_frame=lambda self, frame: None)
+    with pytest.raises(ud.ArgumentTypeError, match="calibrated must be a dictionary"):
+        ud.run_udf(x, wrong())
+
+
+@pytest.mark.point(32)
 def test_every_attribute_has_a_how_to():
     """A section of its own on the page of class attributes, and a test that is named after it."""
     attributes = {
@@ -324,7 +359,7 @@ def test_every_attribute_has_a_how_to():
         for name, value in vars(ud.UDF).items()
         if name.islower()
         and not name.startswith("_")
-        and (value in (None, False, ()) or value == ud.Promises())
+        and (value in (None, False, ()) or value == {} or value == ud.Promises())
     }
     assert len(attributes) >= 7
     page = Path(__file__).resolve().parents[3] / "docs" / "class-attributes.md"

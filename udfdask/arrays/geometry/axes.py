@@ -1,13 +1,21 @@
-"""Describe an axis: its name, its positions and its unit."""
+"""Describe axes: name, positions and unit of each, and the unit of the values between them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.geometry.units import PIXELS
+from udfdask.types import AnyArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of an array: a name, and either labels or a linear scale.
+    """One axis of an array: a name, and either labels, a linear scale or a list of values.
 
     Examples
     --------
@@ -26,6 +34,36 @@ class Axis:
     """Distance between neighboring positions, in `unit`."""
     offset: float = 0.0
     """Value of position 0, in `unit`."""
+    values: tuple[float, ...] | None = None
+    """Value of each position in `unit`, if they are not evenly spaced; else None."""
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether positions have values in a unit, and are not just numbered."""
+        return self.unit is not None and self.unit not in PIXELS
+
+    def positions(self, n: int) -> AnyArray:
+        """Return the values of the first `n` positions.
+
+        Parameters
+        ----------
+        n : int
+            Number of positions.
+
+        Returns
+        -------
+        numpy.ndarray, shape (n,), float64
+            Values in `unit`, or pixel numbers.
+
+        Examples
+        --------
+        >>> from udfdask import Axis
+        >>> Axis(name="x", unit="nm", scale=0.5, offset=10.0).positions(3)
+        array([10. , 10.5, 11. ])
+        """
+        if self.values is not None:
+            return np.array(self.values[:n], dtype=np.float64)
+        return self.offset + self.scale * np.arange(n)
 
     def to_pixels(self, value: float) -> float:
         """Return the (fractional) pixel position of a value.
@@ -40,12 +78,19 @@ class Axis:
         float
             Position in pixels, not rounded; 0.0 for `offset`.
 
+        Raises
+        ------
+        ValueError
+            If the positions are not evenly spaced.
+
         Examples
         --------
         >>> from udfdask import Axis
         >>> Axis(name="x", unit="nm", scale=0.5).to_pixels(1.25)
         2.5
         """
+        if self.values is not None:
+            raise ValueError(f"the positions of the axis {self.name!r} are not evenly spaced")
         return (value - self.offset) / self.scale
 
 
@@ -58,3 +103,75 @@ def default_axis_names(ndim: int, sig_dims: int) -> tuple[str, ...]:
         return tuple(f"{family}_{index}" for index in range(count))
 
     return names(ndim - sig_dims, "", "nav") + names(sig_dims, "sig_", "sig")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The axes of a data set and the unit of its values."""
+
+    axes: tuple[Axis, ...]
+    """One axis for each dimension, (*nav, *sig)."""
+    unit: str | None = None
+    """Unit of the values, such as "counts"; None if it is not known."""
+
+
+def in_pixels(ndim: int, sig_dims: int) -> Calibration:
+    """Return the calibration of data of which nothing is known: pixel numbers."""
+    return Calibration(axes=tuple(Axis(name=n) for n in default_axis_names(ndim, sig_dims)))
+
+
+def shared_unit(axes: Sequence[Axis]) -> str | None:
+    """Return the unit of vectors along these axes; None if they can only be in pixels.
+
+    All axes need the same unit, and evenly spaced positions.
+    """
+    fit = all(axis.is_calibrated and axis.values is None for axis in axes)
+    units = {axis.unit for axis in axes}
+    return units.pop() if fit and len(units) == 1 else None
+
+
+def steps(axes: Sequence[Axis]) -> tuple[float, ...]:
+    """Return the distance between positions along each axis in their shared unit; else 1."""
+    if shared_unit(axes) is None:
+        return (1.0,) * len(axes)
+    return tuple(axis.scale for axis in axes)
+
+
+def axis_of_values(name: str, values: Any, unit: Any) -> Axis:
+    """Return the axis of a dimension with these coordinate values.
+
+    If they are evenly spaced, it has a scale and an offset; else, if they only rise or only fall,
+    it has their list. Otherwise, positions are numbered. A unit that is not text is ignored.
+    """
+    unit = unit if isinstance(unit, str) and unit else None
+    found = np.asarray(values)
+    if found.dtype.kind not in "iuf" or found.ndim != 1 or not found.size:
+        return Axis(name=name)
+    if found.size == 1:  # the distance between positions is not known
+        value = float(found[0])
+        return (
+            Axis(name=name, unit=unit, values=(value,)) if math.isfinite(value) else Axis(name=name)
+        )
+    with np.errstate(all="ignore"):  # damaged values can be anything, such as 1e308 and NaN
+        positions = found.astype(np.float64)
+        step = float(positions[-1] - positions[0]) / (positions.size - 1)
+        even = positions[0] + step * np.arange(positions.size)
+        fits = np.allclose(positions, even, rtol=0, atol=1e-3 * abs(step))
+        differences = np.diff(positions)
+        sorted_ = (differences > 0).all() or (differences < 0).all()
+    if not np.isfinite(positions).all() or not np.isfinite(step) or not sorted_:
+        return Axis(name=name)
+    if fits:
+        return Axis(name=name, unit=unit, scale=step, offset=float(positions[0]))
+    return Axis(name=name, unit=unit, values=tuple(positions.tolist()))
+
+
+def with_different_names(axes: Sequence[Axis | None], sig_dims: int) -> tuple[Axis, ...]:
+    """Return axes with different names, made of what is known about each dimension."""
+    named: dict[str, Axis] = {}
+    for axis, default in zip(axes, default_axis_names(len(axes), sig_dims), strict=True):
+        name = (axis.name if axis else "") or default
+        while name in named:
+            name += "_"
+        named[name] = replace(axis, name=name) if axis else Axis(name=name)
+    return tuple(named.values())

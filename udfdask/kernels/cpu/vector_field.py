@@ -43,11 +43,23 @@ def fit_plane(positions: AnyArray, field: AnyArray, order: int) -> AnyArray:
     return regression
 
 
-def divergence(field_y: AnyArray, field_x: AnyArray) -> AnyArray:
-    """Return the divergence of a field over a 2-D scan: ``d fy / dy + d fx / dx``."""
-    return np.asarray(np.gradient(field_y, axis=0) + np.gradient(field_x, axis=1))
+def divergence(
+    field_y: AnyArray, field_x: AnyArray, steps: tuple[float, float] = (1.0, 1.0)
+) -> AnyArray:
+    """Return the divergence of a field over a 2-D scan: ``d fy / dy + d fx / dx``.
+
+    `steps` are the distances between positions along y and x.
+    """
+    return np.asarray(
+        np.gradient(field_y, steps[0], axis=0) + np.gradient(field_x, steps[1], axis=1)
+    )
 
 
-def curl(field_y: AnyArray, field_x: AnyArray) -> AnyArray:
-    """Return the curl of a field over a 2-D scan: ``d fy / dx - d fx / dy``."""
-    return np.asarray(np.gradient(field_y, axis=1) - np.gradient(field_x, axis=0))
+def curl(field_y: AnyArray, field_x: AnyArray, steps: tuple[float, float] = (1.0, 1.0)) -> AnyArray:
+    """Return the curl of a field over a 2-D scan: ``d fy / dx - d fx / dy``.
+
+    `steps` are the distances between positions along y and x.
+    """
+    return np.asarray(
+        np.gradient(field_y, steps[1], axis=1) - np.gradient(field_x, steps[0], axis=0)
+    )

@@ -14,6 +14,12 @@ import xarray as xr
 from dask.utils import format_bytes
 
 from udfdask import config
+from udfdask.arrays.geometry.axes import (
+    Axis,
+    Calibration,
+    axis_of_values,
+    with_different_names,
+)
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
 from udfdask.results.labels.labels import Labels, split_attributes, wants_attributes
 from udfdask.results.labels.layout import Layout
@@ -127,6 +133,8 @@ class Arranged:
     """The region of interest in the order of `array`, as `udfdask.run_udf` takes it."""
     labels: Labels
     """Names, coordinates and attributes of the data."""
+    calibration: Calibration
+    """Axes of the data and unit of their values."""
     was_lazy: bool
     """Whether the DataArray has chunks. If not, results are computed immediately, as in xarray."""
 
@@ -155,9 +163,28 @@ def arrange(
         coords=array.coords.to_dataset(),  # 2D coordinates too: they are not transposed
         attrs=general,
         unit_attrs=quantity,
+        shows_units=kept,
     )
     return Arranged(
-        array=chunked.data, roi=_align_roi(roi, ordered, nav), labels=labels, was_lazy=was_lazy
+        array=chunked.data,
+        roi=_align_roi(roi, ordered, nav),
+        labels=labels,
+        calibration=_calibration(ordered, len(sig)),
+        was_lazy=was_lazy,
+    )
+
+
+def _calibration(array: xr.DataArray, sig_dims: int) -> Calibration:
+    """Return the axes that the coordinates of an array describe, and the unit of its values."""
+    axes = [
+        axis_of_values(str(dim), array[dim].values, array[dim].attrs.get("units"))
+        if dim in array.coords
+        else Axis(name=str(dim))
+        for dim in array.dims
+    ]
+    unit = array.attrs.get("units")
+    return Calibration(
+        axes=with_different_names(axes, sig_dims), unit=unit if isinstance(unit, str) else None
     )
 
 

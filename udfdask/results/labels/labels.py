@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from udfdask.arrays.geometry.axes import default_axis_names
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError
 
 Attributes = dict[Hashable, Any]
@@ -54,6 +55,8 @@ class Labels:
     """Attributes of every result."""
     unit_attrs: Mapping[Hashable, Any] = field(default_factory=dict)
     """Attributes of results in the unit of the data."""
+    shows_units: bool = True
+    """Whether results whose unit is known have the attribute `units`."""
 
     @property
     def dims(self) -> tuple[Hashable, ...]:
@@ -61,7 +64,22 @@ class Labels:
         return (*self.nav, *self.sig)
 
 
-def default_labels(n_nav: int, n_sig: int) -> Labels:
-    """Return default labels for data with these numbers of axes."""
-    names = default_axis_names(n_nav + n_sig, n_sig)
-    return Labels(nav=names[:n_nav], sig=names[n_nav:])
+def labels_of_axes(axes: Sequence[Axis], shape: Sequence[int], n_nav: int) -> Labels:
+    """Return the labels of data with these axes, of which the first `n_nav` are the scan."""
+    names = tuple(axis.name for axis in axes)
+    coords: dict[Hashable, Any] = {}
+    for axis, n in zip(axes, shape, strict=True):
+        coords.update(coordinate(axis.name, axis, n))
+    return Labels(nav=names[:n_nav], sig=names[n_nav:], coords=xr.Dataset(coords=coords))
+
+
+def coordinate(dim: Hashable, axis: Axis, n: int) -> dict[Hashable, Any]:
+    """Return the coordinate of a dimension; none if its axis is just pixel numbers."""
+    attrs = {"units": axis.unit} if axis.unit else {}
+    if axis.labels is not None:
+        # as objects: zarr warns about text of fixed length, which its format 3 does not specify
+        return {dim: (dim, np.array(axis.labels, dtype=object), attrs)}
+    numbered = axis.unit is None and axis.scale == 1 and axis.offset == 0
+    if numbered and axis.values is None:
+        return {}
+    return {dim: (dim, axis.positions(n), attrs)}

@@ -6,13 +6,12 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import xarray as xr
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.results.labels.labels import Labels
+from udfdask.results.labels.labels import Labels, coordinate
 from udfdask.udf.buffers import BufferSpec
 
 VISITED = "visited"
@@ -81,8 +80,12 @@ class Described(Protocol):
         """Declarations by name."""
 
     @property
-    def axes(self) -> Mapping[str, tuple[Axis, ...]]:
+    def extra_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Extra dimensions of each result."""
+
+    @property
+    def units(self) -> Mapping[str, str | None]:
+        """Unit of each result; None if it is not known."""
 
     @property
     def in_units(self) -> Collection[str]:
@@ -93,7 +96,7 @@ def make_layout(
     results: Described, labels: Labels, rename: Mapping[str, Hashable] | None = None
 ) -> Layout:
     """Return the layout for the results of a UDF; `rename` has new names of variables."""
-    buffers, axes = results.buffers, results.axes
+    buffers, axes = results.buffers, results.extra_axes
     names: dict[str, Hashable] = {key: (rename or {}).get(key, key) for key in buffers}
     kind_dims = {"nav": labels.nav, "sig": labels.sig, "single": ()}
     own = {key: kind_dims[spec.kind] for key, spec in buffers.items()}
@@ -108,7 +111,11 @@ def make_layout(
             name=names[key],
             mask_name=masks[key],
             dims=(*own[key], *extra[key]),
-            attrs={**labels.attrs, **(labels.unit_attrs if key in results.in_units else {})},
+            attrs={
+                **labels.attrs,
+                **_units(results.units.get(key) if labels.shows_units else None),
+                **(labels.unit_attrs if key in results.in_units else {}),
+            },
         )
         for key in buffers
     }
@@ -118,6 +125,11 @@ def make_layout(
         coords=coords.assign_coords(_extra_coords(buffers, axes, extra)),
         attrs=labels.attrs,
     )
+
+
+def _units(unit: str | None) -> dict[Hashable, Any]:
+    """Return the attributes that tell the unit of a variable."""
+    return {} if unit is None else {"units": unit}
 
 
 def check_rename(rename: Any, buffers: Iterable[str]) -> None:
@@ -196,17 +208,5 @@ def _extra_coords(
     coords: dict[Hashable, Any] = {}
     for key, spec in buffers.items():
         for dim, axis, n in zip(dims[key], axes[key], spec.extra_shape, strict=True):
-            values = _positions(axis, n)
-            if values is not None:
-                coords[dim] = (dim, values, {"units": axis.unit} if axis.unit else {})
+            coords.update(coordinate(dim, axis, n))
     return coords
-
-
-def _positions(axis: Axis, n: int) -> np.ndarray[Any, Any] | None:
-    """Return the labels or the values along an axis; None if the axis is just pixel numbers."""
-    if axis.labels is not None:
-        # as objects: zarr warns about text of fixed length, which its format 3 does not specify
-        return np.array(axis.labels, dtype=object)
-    if axis.unit is None and axis.scale == 1 and axis.offset == 0:
-        return None
-    return axis.offset + axis.scale * np.arange(n)

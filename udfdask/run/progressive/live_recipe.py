@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from udfdask.arrays.geometry.axes import Calibration
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.packed_recipe import PackedRecipe
+from udfdask.plan.calibrate import parameters_in_pixels
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration
 from udfdask.plan.recipe import Recipe, UDFRecipe
@@ -26,12 +28,15 @@ class LiveRecipe:
 
     It is pickled as the `PackedRecipe` of that moment, so that a task in another process has the
     parameters of the time when it was sent. `given` holds the parameters of each UDF, with all
-    values of aux data.
+    values of aux data. Changes may be in the units of the axes of `calibration`.
     """
 
-    __slots__ = ("_given", "_lock", "_recipe")
+    __slots__ = ("_calibration", "_given", "_lock", "_recipe")
 
-    def __init__(self, recipe: Recipe, given: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, recipe: Recipe, given: Sequence[Mapping[str, Any]], calibration: Calibration
+    ) -> None:
+        self._calibration = calibration
         self._lock = threading.Lock()
         self._given = [dict(kwargs) for kwargs in given]
         self._recipe = _with_new_token(recipe)
@@ -61,9 +66,13 @@ class LiveRecipe:
             recipe = self._recipe
             given, udfs = [], []
             for k, change in enumerate(_check_changes(recipe, changes)):
-                udf, kwargs = recipe.udfs[k], {**self._given[k], **change}
+                udf = recipe.udfs[k]
+                change = parameters_in_pixels(  # noqa: PLW2901
+                    udf.cls, change, self._calibration, recipe.shape.sig_dims
+                )
+                kwargs = {**self._given[k], **change}
                 if change:
-                    check_same_declaration(recipe, k, kwargs)
+                    check_same_declaration(recipe, k, kwargs, self._calibration)
                 lazy = tuple(name for name in udf.lazy_params if name not in change)
                 given.append(kwargs)
                 # aux data keep all values here: every task takes its own rows from them

@@ -12,9 +12,11 @@ from typing import Any, Unpack
 import dask.array as da
 from dask import base
 
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.corrections import CorrectionSet
 from udfdask.plan.check_input import check_is_array
 from udfdask.results.named_results import ResultInfo
+from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import IterOptions, check_iter_options, forwards
 from udfdask.run.progressive.chunk_source import Chunks, Job
 from udfdask.run.progressive.chunks_distributed import ClusterChunks
@@ -41,6 +43,8 @@ def prepare_run(
     *,
     sig_dims: int = 2,
     roi: Any = None,
+    axes: Sequence[Axis] | None = None,
+    unit: str | None = None,
     corrections: CorrectionSet | None = None,
     backends: Any = None,
     split_every: int | bool | None = None,
@@ -60,6 +64,8 @@ def prepare_run(
         udf,
         sig_dims=sig_dims,
         roi=roi,
+        axes=axes,
+        unit=unit,
         corrections=corrections,
         backends=backends,
         split_every=split_every,
@@ -68,7 +74,7 @@ def prepare_run(
     )
     show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe
-    live = LiveRecipe(recipe, plan.parameters)
+    live = LiveRecipe(recipe, plan.parameters, plan.calibration)
     infos = make_infos(plan, array, lambda: recipe.grid.n_chunks)
     watch = None if plots is None else _live_plot_update(plots, infos)
     aux_values: list[dict[str, Any]] = [{} for _ in recipe.udfs]
@@ -96,10 +102,10 @@ def prepare_run(
 
 @forwards(IterOptions, prepare_run, run_udf)
 def run_udf_iter(
-    array: da.Array,
+    array: da.Array | DescribedData,
     udf: UDF | Sequence[UDF],
     *,
-    sig_dims: int = 2,
+    sig_dims: int | None = None,
     roi: Any = None,
     **options: Unpack[IterOptions],
 ) -> UDFIterator:
@@ -182,8 +188,9 @@ def run_udf_iter(
     (np.int64(9), np.float64(9.0))
     """
     check_iter_options(run_udf_iter, options)
-    check_is_array(array, "run_udf_iter")
-    run = prepare_run(array, udf, sig_dims=sig_dims, roi=roi, **options)
+    data, sig_dims, chosen = take_apart(array, sig_dims, options)
+    check_is_array(data, "run_udf_iter")
+    run = prepare_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
     return UDFIterator(run, lambda snapshot: snapshot)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from udfdask.arrays.geometry.axes import shared_unit, steps
+from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.bins import number_of_bins
@@ -42,6 +44,15 @@ def center_of(udf: UDF) -> tuple[Any, Any]:
     return ny // 2 if p.cy is None else p.cy, nx // 2 if p.cx is None else p.cx
 
 
+def size_of_pixels(udf: UDF) -> tuple[float, str]:
+    """Return the size of a pixel and its unit: (1, "px") unless pixels are squares in a unit."""
+    axes = udf.meta.axes[-2:]
+    unit, sizes = shared_unit(axes), [abs(step) for step in steps(axes)]
+    if unit is None or not math.isclose(*sizes, rel_tol=1e-6):
+        return 1.0, "px"
+    return sizes[1], unit
+
+
 def nearest_distance(center: tuple[float, float], sig: tuple[int, ...]) -> float:
     """Return the distance between a center and the nearest pixel of a frame."""
     return math.hypot(
@@ -54,31 +65,39 @@ def is_lazy(value: Any) -> bool:
     return hasattr(value, "__dask_graph__")
 
 
-def check_position(name: str, value: Any) -> tuple[float, float]:
-    """Return a position (y, x) in pixels as floats; raise if it is not a pair of numbers."""
+def is_open(value: Any) -> bool:
+    """Return whether a parameter is a number only later: it is lazy, or in the unit of an axis."""
+    return is_lazy(value) or isinstance(value, Quantity)
+
+
+def quantities(**given: Any) -> tuple[Any, ...]:
+    """Return parameters, texts such as "10 mrad" as quantities; the plan converts them."""
+    return tuple(as_quantity(name, value) for name, value in given.items())
+
+
+def check_position(name: str, value: Any) -> tuple[Any, Any]:
+    """Return a position (y, x) in pixels as floats; raise if it is not a pair of numbers.
+
+    A coordinate in the unit of an axis stays as it is.
+    """
     try:
         y, x = value
     except (TypeError, ValueError):
         raise ArgumentTypeError(
             f"{name} must be a position (y, x) in pixels, not {value!r}"
         ) from None
-    return checks.number(f"{name}[0]", y), checks.number(f"{name}[1]", x)
-
-
-def _refuse_text(**values: Any) -> None:
-    """Raise if a value is text, because `float` would accept "3"."""
-    for name, value in values.items():
-        if isinstance(value, (str, bytes)):
-            raise ArgumentTypeError(
-                f"{name} must be a number of pixels, not {value!r} of type {type(value).__name__}"
-            )
+    pair = quantities(**{f"{name}[0]": y, f"{name}[1]": x})
+    y, x = (
+        one if isinstance(one, Quantity) else checks.number(f"{name}[{k}]", one)
+        for k, one in enumerate(pair)
+    )
+    return y, x
 
 
 def check_center(cy: Any, cx: Any) -> None:
     """Raise if a given center is not a finite number of pixels."""
-    _refuse_text(cy=cy, cx=cx)
     for name, value in (("cy", cy), ("cx", cx)):
-        if value is not None and not is_lazy(value):
+        if value is not None and not is_open(value):
             checks.number(name, value)
 
 
@@ -87,13 +106,12 @@ def check_radii(r: Any, ri: Any, *, finite: bool) -> None:
 
     None as the outer radius stands for the whole frame, as the inner radius for 0.
     """
-    _refuse_text(r=r, ri=ri)
     ri = 0 if ri is None else ri
-    if not (r is None or is_lazy(r)):
+    if not (r is None or is_open(r)):
         checks.radius("r", r, finite=finite)
-    if not is_lazy(ri):
+    if not is_open(ri):
         checks.radius("ri", ri)
-    if not (r is None or is_lazy(r) or is_lazy(ri)):
+    if not (r is None or is_open(r) or is_open(ri)):
         checks.radii(r, ri, names=("r", "ri"), finite=finite)
 
 

@@ -1,0 +1,82 @@
+"""Profiles: a curve with its spread over the scan, and an image; scale bars."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask import Axis
+from udfdask.udfs import CoMUDF, RadialProfileUDF, SumUDF
+
+pytest.importorskip("matplotlib", reason="matplotlib is an extra")
+
+from udfdask.errors import ArgumentValueError
+from udfdask.plotting import Panel, draw, result_panels
+from udfdask.plotting.drawing import round_length
+
+FRAMES = np.random.default_rng(0).integers(0, 50, (4, 5, 16, 16)).astype("uint16")
+AXES = tuple(
+    Axis(name=name, unit=unit, scale=0.5)
+    for name, unit in (("y", "nm"), ("x", "nm"), ("ky", "mrad"), ("kx", "mrad"))
+)
+
+
+def run(udf, roi=None):
+    data = da.from_array(FRAMES, chunks=(2, 5, 16, 16))
+    return ud.run_udf(data, udf, axes=AXES, unit="counts", roi=roi).compute()
+
+
+@pytest.mark.parametrize("roi", [None, np.s_[1:, :3]])
+def test_a_profile_is_a_curve_and_an_image(roi):
+    result = run(RadialProfileUDF(r=6), roi)
+    curve, image = result_panels({"profile": result}, AXES, 2)
+    values = result["intensity"]
+    assert curve.style == "profile"
+    assert curve.axes[0] == result.extra_axes["intensity"][0]
+    selected = values[np.isfinite(values).all(axis=2)]
+    np.testing.assert_allclose(curve.values[:, 0], selected.mean(axis=0))
+    np.testing.assert_allclose(curve.values[:, 1], selected.std(axis=0))
+    assert image.axes == (AXES[0], result.extra_axes["intensity"][0])
+    rows = slice(None) if roi is None else slice(1, None)
+    np.testing.assert_allclose(image.values[rows], np.nanmean(values[rows], axis=1))
+    assert np.isnan(image.values).all(axis=1).sum() == (0 if roi is None else 1)
+    assert curve.label == image.label == "counts"
+    figure = result.plot()
+    assert figure.axes[0].get_xlabel() == "radius (mrad)"
+    assert figure.axes[0].get_ylabel() == "counts"
+    assert figure.axes[1].get_ylabel() == "y (nm)"
+
+
+def test_the_pictures_of_a_center_of_mass():
+    panels = result_panels({"com": run(CoMUDF())}, AXES, 2)
+    assert [panel.title for panel in panels] == ["com: field", "com: magnitude"]
+    assert [panel.label for panel in panels] == ["mrad", "mrad"]
+    figure = run(CoMUDF()).plot(["raw_shifts", "divergence"])
+    titles = [title for axes in figure.axes if (title := axes.get_title("left"))]
+    assert titles == ["raw_shifts", "divergence"]
+
+
+def texts(figure):
+    """The texts of all scale bars."""
+    boxes = [artist for axes in figure.axes for artist in axes.artists]
+    return [box.txt_label.get_text() for box in boxes]
+
+
+def test_images_have_scale_bars_if_their_axes_have_a_unit():
+    assert texts(run(SumUDF()).plot()) == ["2 mrad"]
+    plain = ud.run_udf(da.from_array(FRAMES), SumUDF()).plot()
+    assert texts(plain) == []
+
+
+@pytest.mark.parametrize(
+    ("most", "length"),
+    [(1.0, 1.0), (1.99, 1.0), (4.9, 2.0), (5.0, 5.0), (0.07, 0.05), (999.0, 500.0)],
+)
+def test_lengths_of_bars(most, length):
+    assert round_length(most) == pytest.approx(length)
+
+
+def test_a_profile_needs_a_mean_and_a_spread():
+    axes = (Axis(name="radius", unit="nm"), Axis(name="of the scan"))
+    with pytest.raises(ArgumentValueError, match="a mean and a spread"):
+        draw([Panel(title="p", values=np.ones((5, 3)), axes=axes, style="profile")])

@@ -1,0 +1,288 @@
+"""Axes and units go through a run: from the data to all results, and to parameters in units."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask import Axis
+from udfdask.io import open_file
+from udfdask.udfs import (
+    FEMUDF,
+    CoMUDF,
+    RadialFourierUDF,
+    RadialProfileUDF,
+    StdDevUDF,
+    SumSigUDF,
+    SumUDF,
+    VirtualDetectorUDF,
+)
+
+FRAMES = np.random.default_rng(0).integers(0, 100, (4, 5, 16, 18)).astype("uint16")
+
+
+def scan(chunks=(2, 5, 16, 18)):
+    return da.from_array(FRAMES, chunks=chunks)
+
+
+def calibrated(unit="mrad", scale=0.1, nav_unit="nm"):
+    return (
+        Axis(name="y", unit=nav_unit, scale=2.0),
+        Axis(name="x", unit=nav_unit, scale=-3.0, offset=5.0),
+        Axis(name="ky", unit=unit, scale=scale, offset=-8 * scale),
+        Axis(name="kx", unit=unit, scale=scale, offset=-9 * scale),
+    )
+
+
+numbers = st.floats(-1e3, 1e3, allow_nan=False).filter(lambda x: abs(x) > 1e-3)
+
+
+def an_axis(name, n):
+    unit = st.sampled_from([None, "nm", "mrad", "1/nm", "px"])
+    even = st.builds(Axis, name=st.just(name), unit=unit, scale=numbers, offset=numbers)
+    steps = st.lists(st.floats(0.01, 10), min_size=n, max_size=n)
+    uneven = st.builds(
+        lambda steps, unit: Axis(name=name, unit=unit, values=tuple(np.cumsum(steps).tolist())),
+        steps,
+        unit,
+    )
+    return st.one_of(even, uneven)
+
+
+@given(
+    axes=st.tuples(*map(an_axis, "abcd", FRAMES.shape)),
+    unit=st.sampled_from([None, "counts"]),
+    roi=st.sampled_from([None, np.s_[1:3, :2], (0, 1)]),
+)
+def test_results_have_the_axes_of_the_data(axes, unit, roi):
+    udfs = [SumUDF(), SumSigUDF(), StdDevUDF()]
+    total, sums, deviation = ud.run_udf(scan(), udfs, axes=axes, unit=unit, roi=roi)
+    assert total.axes == {"intensity": axes[2:]}
+    assert sums.axes == {"intensity": axes[:2]}
+    assert total.units == sums.units == {"intensity": unit}
+    assert deviation.units["std"] == unit
+    assert deviation.axes["num_frames"] == ()
+    # what they carry describes the data of another run
+    again = ud.run_udf(scan(), SumUDF(), axes=sums)
+    assert (again.axes, again.units) == (total.axes, total.units)
+    plain = ud.run_udf(scan(), SumUDF(), roi=roi)["intensity"].compute()
+    np.testing.assert_array_equal(total["intensity"].compute(), plain)
+
+
+@given(axes=st.tuples(*map(an_axis, "abcd", FRAMES.shape)))
+def test_a_dataset_of_results_has_their_coordinates(axes):
+    xr = pytest.importorskip("xarray")
+    sums = ud.run_udf(scan(), SumSigUDF(), axes=axes, unit="counts").to_xarray()["intensity"]
+    assert sums.dims == ("a", "b")
+    assert sums.attrs["units"] == "counts"
+    for axis, n in zip(axes[:2], FRAMES.shape[:2], strict=True):
+        np.testing.assert_array_equal(sums[axis.name].values, axis.positions(n))
+        assert sums[axis.name].attrs.get("units") == axis.unit
+    assert isinstance(sums, xr.DataArray)
+
+
+def test_an_opened_file_brings_its_axes(tmp_path):
+    hyperspy = pytest.importorskip("hyperspy.api")
+    signal = hyperspy.signals.Signal2D(FRAMES)
+    for axis, (name, unit, scale) in zip(
+        signal.axes_manager._axes,
+        [("y", "nm", 2.0), ("x", "nm", 3.0), ("ky", "mrad", 0.5), ("kx", "mrad", 0.5)],
+        strict=True,
+    ):
+        axis.name, axis.units, axis.scale, axis.offset = name, unit, scale, 1.0
+    signal.save(tmp_path / "scan.hspy")
+    opened = open_file(tmp_path / "scan.hspy")
+    result = ud.run_udf(opened, VirtualDetectorUDF("disk", cy="5 mrad", cx=(5, "mrad"), r="2 mrad"))
+    assert [axis.unit for axis in result.axes["intensity"]] == ["nm", "nm"]
+    expected = ud.run_udf(scan(), VirtualDetectorUDF("disk", cy=8, cx=8, r=4))
+    np.testing.assert_array_equal(result["intensity"].compute(), expected["intensity"].compute())
+    assert ud.explain(opened, SumUDF()).n_chunks >= 1
+    (last,) = list(ud.run_udf_iter(opened, SumUDF()))[-1:]
+    assert last.buffers[0].axes["intensity"] == opened.axes[2:]
+    mapped = ud.map_frames(opened, np.max)
+    np.testing.assert_array_equal(mapped.compute(), FRAMES.max((2, 3)))
+    plain = ud.run_udf(opened.array, SumUDF(), axes=opened)
+    assert plain.axes["intensity"] == opened.axes[2:]
+
+
+SAME = {
+    "ring": (
+        lambda ri, ro, cy, cx: VirtualDetectorUDF("ring", ri=ri, ro=ro, cy=cy, cx=cx),
+        "intensity",
+    ),
+    "com": (lambda ri, ro, cy, cx: CoMUDF(r=ro, ri=ri, cy=cy, cx=cx), "raw_com"),
+    "radial profile": (
+        lambda ri, ro, cy, cx: RadialProfileUDF(r=ro, ri=ri, cy=cy, cx=cx, n_bins=3),
+        "intensity",
+    ),
+    "radial fourier": (
+        lambda ri, ro, cy, cx: RadialFourierUDF(r=ro, ri=ri, cy=cy, cx=cx, n_bins=2),
+        "coefficients",
+    ),
+    "fem": (lambda ri, ro, cy, cx: FEMUDF(center=(cy, cx), rad_in=ri, rad_out=ro), "intensity"),
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+@pytest.mark.parametrize(
+    ("unit", "given_unit", "scale", "per_scale"),
+    [("mrad", "mrad", 0.1, 1.0), ("1/nm", "nm^-1", 0.3, 1.0), ("mrad", "rad", 0.1, 1e-3)],
+)
+def test_the_same_ring_in_pixels_and_in_units(case, unit, given_unit, scale, per_scale):
+    make, name = SAME[case]
+    # 0.3 / 0.1 is 2.9999999999999996
+    lengths = [f"{3 * scale * per_scale!r} {given_unit}", (6 * scale * per_scale, given_unit)]
+    center = [
+        f"{(position - middle) * scale * per_scale!r} {given_unit}"
+        for position, middle in ((7, 8), (9.5, 9))
+    ]
+    in_units = ud.run_udf(scan(), make(*lengths, *center), axes=calibrated(unit, scale))
+    in_pixels = ud.run_udf(scan(), make(3, 6, 7, 9.5))
+    np.testing.assert_array_equal(in_units[name].compute(), in_pixels[name].compute())
+
+
+def test_rectangles_and_windows_in_units():
+    axes = calibrated("mrad", 0.1)
+    rectangle = VirtualDetectorUDF(
+        "rect", x="-0.6 mrad", y="-0.5 mrad", width="0.3 mrad", height="0.2 mrad"
+    )
+    found = ud.run_udf(scan(), rectangle, axes=axes)["intensity"].compute()
+    np.testing.assert_array_equal(found, FRAMES[:, :, 3:5, 3:6].sum((2, 3)))
+    spectra = scan()[:, :, 0]
+    energy = (*axes[:2], Axis(name="E", unit="keV", scale=0.1))
+    window = VirtualDetectorUDF("window", start="300 eV", stop="0.7 keV")
+    found = ud.run_udf(spectra, window, sig_dims=1, axes=energy)["intensity"].compute()
+    np.testing.assert_array_equal(found, FRAMES[:, :, 0, 3:7].sum(2))
+
+
+@pytest.mark.parametrize("nav_unit", ["nm", None])
+def test_the_field_is_in_the_units_of_the_axes(nav_unit):
+    axes = calibrated("mrad", 0.1, nav_unit)
+    udf = CoMUDF(r=7, scan_rotation=30, flip_y=True)
+    found = ud.run_udf(scan(), udf, axes=axes).compute()
+    plain = ud.run_udf(scan(), udf).compute()
+    for name in ("raw_com", "raw_shifts"):
+        np.testing.assert_array_equal(found[name], plain[name])
+        assert found.units[name] == "px"
+    for name in ("field", "field_y", "field_x", "magnitude"):
+        np.testing.assert_allclose(found[name], 0.1 * plain[name], rtol=1e-12)
+        assert (found.units[name], plain.units[name]) == ("mrad", "px")
+    steps = (2.0, -3.0) if nav_unit else (1.0, 1.0)
+    fy, fx = found["field_y"], found["field_x"]
+    divergence = np.gradient(fy, steps[0], axis=0) + np.gradient(fx, steps[1], axis=1)
+    curl = np.gradient(fy, steps[1], axis=1) - np.gradient(fx, steps[0], axis=0)
+    np.testing.assert_array_equal(found["divergence"], divergence)
+    np.testing.assert_array_equal(found["curl"], curl)
+    assert found.units["curl"] == ("mrad/nm" if nav_unit else "mrad/position")
+    assert plain.units["divergence"] == "px/position"
+
+
+def test_the_rings_of_a_profile_are_in_the_unit_of_the_frame():
+    profile = ud.run_udf(scan(), RadialProfileUDF(r=4, ri=1), axes=calibrated("1/nm", 0.5))
+    (radius,) = profile.extra_axes["intensity"]
+    assert (radius.unit, radius.scale, radius.offset) == ("1/nm", 0.5, 0.75)
+    uneven = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
+    (radius,) = ud.run_udf(scan(), RadialProfileUDF(r=4), axes=uneven).extra_axes["intensity"]
+    assert (radius.unit, radius.scale) == ("px", 1.0)
+
+
+class WidestUDF(ud.UDF):
+    """A UDF of a user, with a length of its own."""
+
+    calibrated = {"width": "length"}
+
+    def __init__(self, width):
+        super().__init__(width=width)
+
+    def get_result_buffers(self):
+        return {"width": self.buffer(kind="nav", dtype="float64")}
+
+    def get_result_units(self):
+        return {"width": self.meta.axes[-1].unit}
+
+    def process_frame(self, frame):
+        self.results.width[:] = self.params.width
+
+
+def test_a_udf_of_a_user_gets_pixels():
+    found = ud.run_udf(scan(), WidestUDF("0.4 mrad"), axes=calibrated())
+    assert found.units == {"width": "mrad"}
+    np.testing.assert_array_equal(found["width"].compute(), 4.0)
+
+
+def test_tasks_of_other_udfs_do_not_know_the_axes():
+    class Curious(ud.UDF):
+        def get_result_buffers(self):
+            return {"width": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            self.results.width[:] = self.meta.axes[-1].scale
+
+    with pytest.raises(ud.NotAvailableError, match="only if the UDF has its own get_result_units"):
+        ud.run_udf(scan(), Curious(), axes=calibrated()).compute(scheduler="synchronous")
+    # the same tasks, so that both are computed once
+    plain, labeled = ud.run_udf(scan(), SumUDF()), ud.run_udf(scan(), SumUDF(), axes=calibrated())
+    assert plain["intensity"].name == labeled["intensity"].name
+
+
+def test_parameters_in_units_change_during_a_run():
+    snapshots = ud.run_udf_iter(
+        scan((1, 5, 16, 18)), WidestUDF("0.4 mrad"), axes=calibrated(), scheduler="synchronous"
+    )
+    with snapshots:
+        next(snapshots)
+        snapshots.update_parameters([{"width": "0.6 mrad"}])
+        *_, last = snapshots
+    widths = last.buffers[0]["width"]
+    assert set(np.unique(widths)) == {4.0, 6.0}
+    np.testing.assert_array_equal(widths[0], 4.0)
+
+
+NO_UNIT = (*calibrated()[:2], Axis(name="ky"), Axis(name="kx"))
+UNEVEN = (*calibrated()[:3], Axis(name="kx", unit="mrad", values=tuple(np.arange(18.0) ** 2)))
+OBLONG = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
+
+
+@pytest.mark.parametrize(
+    ("axes", "udf", "message"),
+    [
+        (None, CoMUDF(r="1 mrad"), "CoMUDF: r='1 mrad', but the axis 'sig_y' .* has no unit"),
+        (NO_UNIT, CoMUDF(r="1 mrad"), "the axis 'ky' of the data has no unit"),
+        (calibrated(), CoMUDF(r="1 1/nm"), "is in mrad: 1/nm and mrad measure different things"),
+        (calibrated(), CoMUDF(r="3 counts"), "counts and mrad measure different things"),
+        (calibrated(), CoMUDF(r="3 bananas"), "'bananas' is not defined"),
+        (UNEVEN, CoMUDF(cx="1 mrad"), "'kx' are not evenly spaced"),
+        (OBLONG, CoMUDF(r="1 mrad"), r"pixels are not square \(ky 0.1 mrad, kx 0.2 mrad\)"),
+        (calibrated(), VirtualDetectorUDF("disk", cy="3 mrad", r=1), "no pixel of a frame"),
+        (None, CoMUDF(cy=500), r"the center \(cy, cx\) = \(500, 9\) lies outside of frames"),
+        (calibrated()[:3], SumUDF(), "one Axis per dimension of the data"),
+        ((*calibrated()[:3], "kx"), SumUDF(), "axes must contain udfdask.Axis"),
+        ("yx", SumUDF(), "axes must be a list of udfdask.Axis"),
+        ((*calibrated()[:3], Axis(name="y")), SumUDF(), "each needs a name of its own"),
+        ((*calibrated()[:3], Axis(name="k", scale=0)), SumUDF(), "a finite number other than 0"),
+        ((*calibrated()[:3], Axis(name="k", scale=np.nan)), SumUDF(), "a finite number other"),
+        ((*calibrated()[:3], Axis(name="k", values=(1.0,))), SumUDF(), "1 values, the data"),
+    ],
+)
+def test_axes_and_units_that_do_not_fit(axes, udf, message):
+    def fail(block):
+        raise AssertionError("something was computed")
+
+    data = scan().map_blocks(fail, dtype="uint16", meta=np.empty((0,) * 4, "uint16"))
+    with pytest.raises((TypeError, ValueError), match=message):
+        ud.run_udf(data, udf, axes=axes)
+
+
+@pytest.mark.parametrize(
+    "given", ["10", "mrad", "ten mrad", (10, 20), "inf mrad", "1e999 nm", (True, "mrad")]
+)
+def test_texts_that_are_no_quantity(given):
+    with pytest.raises((TypeError, ValueError), match="r must be a number"):
+        CoMUDF(r=given)
+
+
+def test_a_unit_that_is_no_text():
+    with pytest.raises(TypeError, match="unit must be a text"):
+        ud.run_udf(scan(), SumUDF(), unit=3)

@@ -1,0 +1,140 @@
+"""Quantities with a unit: read them from text, and convert them to the unit of an axis."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+
+from udfdask.errors import ArgumentTypeError
+
+PIXELS = frozenset({"px", "pixel", "pixels"})
+"""Names of the unit of an axis without calibration."""
+
+_NUMBER = re.compile(
+    r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*((?:1\s*/\s*)?[^\s\d.+\-].*?)\s*"
+)
+_SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_POWER = re.compile(r"(?<=[^\W\d_])\s*(?:\^|\*\*)?\s*\{?(-?\d+)\}?")
+_ANGSTROM = re.compile(r"(?<![^\W\d_])(?:A|Å|\u212b)(?![^\W\d_])")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit, such as 10 mrad."""
+
+    value: float
+    """The number."""
+    unit: str
+    """The unit, as it was written."""
+
+    def __str__(self) -> str:
+        return f"{self.value:g} {self.unit}"
+
+
+def read_quantity(given: Any) -> Any:
+    """Return a text such as ``"10 mrad"`` or a pair ``(10, "mrad")`` as a `Quantity`.
+
+    Anything else is returned as it is, and a number of pixels as a number. Raise ValueError if a
+    text is no number with a unit.
+    """
+    if isinstance(given, str):
+        found = _NUMBER.fullmatch(given)
+        if found is None:
+            raise _no_quantity(given, "'10 mrad'")
+        value, unit = float(found[1]), found[2]
+    elif isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
+        number, unit = given
+        if isinstance(number, bool) or not isinstance(number, (int, float, np.number)):
+            raise _no_quantity(given, "(10, 'mrad')")
+        value = float(number)
+    else:
+        return given
+    if not math.isfinite(value):
+        raise ValueError(f"{given!r} is not finite")
+    if unit.startswith("/"):  # 0.5/nm
+        unit = f"1{unit}"
+    return value if unit in PIXELS else Quantity(value, unit)
+
+
+def unit_of_quantity(text: Any) -> str | None:
+    """Return the unit in HyperSpy's texts such as "Electrons (Counts)"; None if there is none."""
+    found = re.search(r"\(([^()]+)\)\s*$", text) if isinstance(text, str) else None
+    return None if found is None else found[1]
+
+
+def _no_quantity(given: Any, example: str) -> ValueError:
+    return ValueError(f"{given!r} is no number with a unit, such as {example}")
+
+
+def same_unit(one: str | None, other: str | None) -> bool:
+    """Return whether two texts are the same unit; none are pixels."""
+    return _plain(one) == _plain(other)
+
+
+def factor(unit: str, target: str) -> float:
+    """Return the number by which values in a unit are multiplied to be in another one.
+
+    Raise ValueError if the units measure different things, or one of them is unknown.
+    """
+    if same_unit(unit, target):
+        return 1.0
+    import pint  # equal units need no package, and it takes a while to import
+
+    registry = pint.get_application_registry()
+    try:
+        one, other = (registry.Unit(_plain(name)) for name in (unit, target))
+        # pint takes angles for plain numbers; they are not counts
+        roots = [(1 * each).to_root_units().units for each in (one, other)]
+        if roots[0] != roots[1]:
+            raise ValueError(f"{unit} and {target} measure different things")
+        return float((1.0 * one).to(other).magnitude)
+    except pint.errors.PintError as error:
+        raise ValueError(str(error)) from None
+    except (TypeError, AttributeError, TokenError) as error:  # damaged texts, such as "1/("
+        raise ValueError(f"{unit} or {target} is no unit that pint knows ({error})") from None
+
+
+def _plain(unit: str | None) -> str:
+    """Return the name of a unit in one spelling: powers with ^, no LaTeX, Å as angstrom."""
+    if unit is None or unit in PIXELS:
+        return "px"
+    text = unit.strip().strip("$").replace("\\mathrm", "").replace("\\", "")
+    text = text.translate(_SUPERSCRIPTS).replace("\u03bc", "\u00b5").replace("·", "*")
+    text = _POWER.sub(r"^\1", text).replace("{", "").replace("}", "")
+    text = _ANGSTROM.sub("angstrom", text)
+    inverse = re.fullmatch(r"1\s*/\s*([^\W\d_]+)", text)
+    return f"{inverse[1]}^-1" if inverse else text
+
+
+def as_quantity(name: str, given: Any) -> Any:
+    """Return a parameter of a UDF, texts and pairs with a unit as a `Quantity`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for messages.
+    given : object
+        What the user passed.
+
+    Returns
+    -------
+    object
+        A `Quantity`, a number of pixels, or `given` itself.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a text or pair is no number with a unit; also a TypeError.
+    """
+    try:
+        return read_quantity(given)
+    except ValueError:
+        raise ArgumentTypeError(
+            f"{name} must be a number of pixels, not {given!r} of type {type(given).__name__}; or "
+            "a number with the unit of the axis, such as '10 mrad' or (10, 'mrad')"
+        ) from None

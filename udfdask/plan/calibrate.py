@@ -1,0 +1,168 @@
+"""Check the axes of a run, and convert the parameters of UDFs from their units to pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from udfdask.arrays.geometry.axes import Axis, Calibration, in_pixels
+from udfdask.arrays.geometry.units import Quantity, as_quantity, factor
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.plan.declarations import new_instance
+from udfdask.udf import UDF
+
+_DECIMALS = 9
+"""Pixels are rounded to this number of decimals: 0.3 nm of 0.1 nm are 3, not 2.9999999999999996."""
+
+
+def read_calibration(
+    axes: Any, unit: str | None, shape: Sequence[int], sig_dims: int
+) -> Calibration:
+    """Return the checked calibration of data of this shape; by default pixel numbers."""
+    if not isinstance(unit, str | None):
+        raise ArgumentTypeError(f"unit must be a text such as 'counts', not {unit!r}")
+    if axes is None:
+        return Calibration(axes=in_pixels(len(shape), sig_dims).axes, unit=unit)
+    if isinstance(axes, (str, bytes)) or not isinstance(axes, Sequence):
+        raise ArgumentTypeError(
+            f"axes must be a list of udfdask.Axis, one per dimension of the data, got {axes!r}"
+        )
+    for axis in axes:
+        if not isinstance(axis, Axis):
+            raise ArgumentTypeError(
+                f"axes must contain udfdask.Axis, got {axis!r}: write Axis(name='x', unit='nm')"
+            )
+    if len(axes) != len(shape):
+        raise ArgumentValueError(
+            f"axes must contain one Axis per dimension of the data, {len(shape) - sig_dims} of the "
+            f"scan and then {sig_dims} of a frame, got {len(axes)}"
+        )
+    names = [axis.name for axis in axes]
+    if len(set(names)) < len(names):
+        raise ArgumentValueError(f"axes have the names {names}: each needs a name of its own")
+    for axis, n in zip(axes, shape, strict=True):
+        _check_axis(axis, n)
+    return Calibration(axes=tuple(axes), unit=unit)
+
+
+def _check_axis(axis: Axis, n: int) -> None:
+    """Raise unless the positions along an axis of `n` positions are different finite numbers."""
+    if axis.labels is not None and len(axis.labels) != n:
+        raise ArgumentValueError(
+            f"the axis {axis.name!r} has {len(axis.labels)} labels, the data have {n} positions"
+        )
+    if axis.values is None:
+        if not (math.isfinite(axis.scale) and math.isfinite(axis.offset) and axis.scale):
+            raise ArgumentValueError(
+                f"the axis {axis.name!r} has scale={axis.scale!r} and offset={axis.offset!r}: the "
+                "distance between positions must be a finite number other than 0"
+            )
+    elif len(axis.values) != n:
+        raise ArgumentValueError(
+            f"the axis {axis.name!r} has {len(axis.values)} values, the data have {n} positions"
+        )
+
+
+def with_pixels(udf: UDF, calibration: Calibration, sig_dims: int) -> UDF:
+    """Return a UDF whose parameters are in pixels, as its class says in `calibrated`.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If a parameter has a unit that does not fit the axes.
+    """
+    _check_calibrated(type(udf))
+    kwargs = parameters_in_pixels(type(udf), udf._kwargs, calibration, sig_dims)
+    same = all(kwargs[name] is value for name, value in udf._kwargs.items())
+    return udf if same else new_instance(type(udf), kwargs)
+
+
+def parameters_in_pixels(
+    cls: type[UDF], kwargs: Mapping[str, Any], calibration: Calibration, sig_dims: int
+) -> dict[str, Any]:
+    """Return parameters of a UDF in pixels; those that have no unit as they are."""
+    sig = calibration.axes[len(calibration.axes) - sig_dims :]
+    return {name: _pixels(cls, name, value, sig) for name, value in kwargs.items()}
+
+
+def _pixels(cls: type[UDF], name: str, given: Any, sig: Sequence[Axis]) -> Any:
+    """Return the value of a parameter in pixels."""
+    meaning = cls.calibrated.get(name)
+    if meaning is None:
+        return given
+    if meaning == "position" and isinstance(given, (tuple, list)) and len(given) == 2:
+        pair = [
+            _in_pixels(cls, f"{name}[{k}]", value, along, sig)
+            for k, (value, along) in enumerate(zip(given, "yx", strict=True))
+        ]
+        same = all(one is other for one, other in zip(pair, given, strict=True))
+        return given if same else tuple(pair)
+    return _in_pixels(cls, name, given, meaning, sig)
+
+
+def _in_pixels(cls: type[UDF], name: str, given: Any, meaning: str, sig: Sequence[Axis]) -> Any:
+    """Return one number in pixels."""
+    value = as_quantity(name, given)
+    if not isinstance(value, Quantity):
+        return value
+    who = f"{cls.__name__}: {name}={str(value)!r}"
+    if meaning == "length":
+        lengths = {round(_steps(who, value, axis), _DECIMALS) for axis in sig}
+        if len(lengths) > 1:
+            sizes = ", ".join(f"{axis.name} {abs(axis.scale):g} {axis.unit}" for axis in sig)
+            raise ArgumentValueError(
+                f"{who} is a length in all directions, but pixels are not square ({sizes}): give "
+                "the length in pixels, or an ellipse"
+            )
+        return lengths.pop()
+    axis = _axis_of(who, meaning, sig)
+    if meaning in ("height", "width"):
+        return round(_steps(who, value, axis), _DECIMALS)
+    position = value.value * _factor(who, value, axis)
+    return round(axis.to_pixels(position), _DECIMALS)
+
+
+def _axis_of(who: str, meaning: str, sig: Sequence[Axis]) -> Axis:
+    """Return the axis along which a parameter is measured."""
+    number = {"x": -1, "width": -1, "y": -2, "height": -2}[meaning]
+    if len(sig) < -number:
+        raise ArgumentValueError(f"{who} is a position along y, but frames have one axis only")
+    return sig[number]
+
+
+def _steps(who: str, value: Quantity, axis: Axis) -> float:
+    """Return a length in steps of an axis."""
+    return value.value * _factor(who, value, axis) / abs(axis.scale)
+
+
+def _factor(who: str, value: Quantity, axis: Axis) -> float:
+    """Return the factor from the unit of a value to that of an axis; raise if none fits."""
+    if not axis.is_calibrated:
+        raise ArgumentValueError(
+            f"{who}, but the axis {axis.name!r} of the data has no unit: give pixels, or the axes "
+            "of the data, such as axes=opened.axes of an opened file"
+        )
+    if axis.values is not None:
+        raise ArgumentValueError(
+            f"{who}, but the positions along the axis {axis.name!r} are not evenly spaced: give "
+            "pixels"
+        )
+    assert axis.unit is not None  # it is calibrated
+    try:
+        return factor(value.unit, axis.unit)
+    except ValueError as error:
+        raise ArgumentValueError(
+            f"{who}, but the axis {axis.name!r} of the data is in {axis.unit}: {error}"
+        ) from None
+
+
+def _check_calibrated(cls: type[UDF]) -> None:
+    """Raise if the class attribute `calibrated` is not valid."""
+    given: Any = cls.calibrated
+    known = ("length", "x", "y", "position", "width", "height")
+    if not isinstance(given, Mapping) or not all(meaning in known for meaning in given.values()):
+        raise ArgumentTypeError(
+            f"{cls.__name__}.calibrated must be a dictionary from names of parameters to one of "
+            f"{known}, not {given!r}"
+        )
