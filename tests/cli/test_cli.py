@@ -92,7 +92,7 @@ def test_virtual_detectors(file, values):
     ("text", "message"),
     [
         ("disk", "a disk takes r and optionally cx, cy, but r is missing"),
-        ("disk,r=x", "'disk,r=x': r of a disk must be a number of pixels, not 'x'"),
+        ("disk,r=x", "'disk,r=x': r must be a number of pixels, not 'x'"),
         ("disk,radius=3", "'disk,radius=3': there is no parameter 'radius'"),
         ("disk,3", "'disk,3': '3' has no name: write parameter=value"),
         ("blob,r=3", "'blob,r=3' is not a detector: write disk, ring, rect, point or window"),

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from commands import call
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.io import Variable, open_file
-from udfdask.io.output_formats import FORMATS
+from udfdask.io.output_formats import FORMATS, output_format
 from udfdask.io.write_csv import write_csv
 
 SHAPE = (6, 8, 10, 12)
@@ -336,6 +336,27 @@ def test_a_write_that_fails_leaves_nothing(file, tmp_path, monkeypatch, suffix):
     output = call("run", file, "--udf", "sumsig", "--out", tmp_path / f"a.{suffix}", code=1)
     assert "No space left on device" in output
     assert [path.name for path in tmp_path.iterdir()] == ["scan.h5"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "h5", "hspy", "tif"])
+def test_positions_that_are_not_evenly_spaced(tmp_path, suffix):
+    h5py = pytest.importorskip("h5py", reason="h5py is in the io extra")
+    axes = [Axis(name="y", unit="s", values=(0.0, 1.0, 4.0)), Axis(name="x", unit="nm", scale=2.0)]
+    image = Variable(dims=("y", "x"), values=np.arange(6.0).reshape(3, 2), attrs={"kind": "nav"})
+    path = output_format(tmp_path / f"a.{suffix}").write(
+        tmp_path / f"a.{suffix}", {"u": {"v": image}}, axes=axes
+    )
+    if suffix == "csv":
+        assert read_csv(path)[1][0] == ["0", "0", "1", "1", "4", "4"]
+    elif suffix == "h5":
+        with h5py.File(path) as f:
+            assert f["u_v"].dims[0][0][()].tolist() == [0, 1, 4]
+    elif suffix == "hspy":
+        hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
+        assert hs.load(path).axes_manager["y"].axis.tolist() == [0, 1, 4]
+    else:
+        tifffile = pytest.importorskip("tifffile", reason="tifffile is in the io extra")
+        np.testing.assert_array_equal(tifffile.imread(path), image.values)
 
 
 PICTURES = {"png": b"\x89PNG", "pdf": b"%PDF-", "svg": b"<?xml"}

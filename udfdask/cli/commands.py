@@ -90,12 +90,7 @@ def explain(common: CommandOptions) -> None:
 
 def _plan(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> PlannedRun:
     """Plan what the user asks for."""
-    return plan_run(
-        opened,
-        inputs.udfs,
-        roi=inputs.region(opened),
-        **common.planning,
-    )
+    return plan_run(opened, inputs.udfs, roi=inputs.region(opened), **common.planning)
 
 
 def _full_plan(run: PlannedRun) -> str:

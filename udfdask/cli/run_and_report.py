@@ -87,7 +87,7 @@ class _Reporter:
 class PlannedRun:
     """A run that has been planned and not started."""
 
-    array: da.Array | DescribedData
+    data: da.Array | DescribedData
     """The data, shape (*nav, *sig)."""
     arguments: dict[str, Any]
     """Arguments of `run_udf` by name."""
@@ -99,18 +99,16 @@ class PlannedRun:
     """What a user should know, each text once."""
 
 
-def plan_run(
-    array: da.Array | DescribedData, udfs: Mapping[str, UDF], **options: Any
-) -> PlannedRun:
+def plan_run(data: da.Array | DescribedData, udfs: Mapping[str, UDF], **options: Any) -> PlannedRun:
     """Plan a run of named UDFs; `options` are arguments of `run_udf`."""
     arguments = {"udf": list(udfs.values()), **options}
     with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
-        lazy = run_udf(array, **arguments)
+        lazy = run_udf(data, **arguments)
         plan = lazy[0].explain()
     texts = [*plan.warnings, *(str(warning.message) for warning in caught)]
     return PlannedRun(
-        array=array,
+        data=data,
         arguments=arguments,
         lazy=dict(zip(udfs, lazy, strict=True)),
         plan=plan,
@@ -164,7 +162,7 @@ def _run_live(
         warnings.simplefilter("ignore", UDFWarning)  # already printed
         # a table that is updated in place shows the progress; a bar would break its layout
         bar = progress and not table.in_place
-        snapshots = run_udf_iter(run.array, **run.arguments, progress=bar, **options)
+        snapshots = run_udf_iter(run.data, **run.arguments, progress=bar, **options)
     with snapshots:
         last = last_snapshot(snapshots, [show_table, *live.views], every=live.every)
     with going_on(goes_on):

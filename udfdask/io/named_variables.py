@@ -105,8 +105,10 @@ def _variable(
     dims = {"nav": names[:nav], "sig": names[nav:]}.get(kind, ())
     name = variable_name(udf, buffer)
     extra = (f"{name}_dim_{index}" for index in range(values.ndim - len(dims)))
+    attrs = {"kind": kind, "udf": udf}
     unit = result.units.get(buffer)
-    attrs = {"kind": kind, "udf": udf, **({} if unit is None else {"units": unit})}
+    if unit is not None:
+        attrs["units"] = unit
     return Variable(dims=(*dims, *extra), values=values, attrs=attrs)
 
 

@@ -88,7 +88,7 @@ def _columns(
 
 def _positions(axis: Axis, indices: np.ndarray[Any, Any]) -> Texts:
     """Return positions along an axis as texts, in the shape of the indices."""
-    if axis.unit is None and axis.scale == 1 and axis.offset == 0 and axis.values is None:
+    if axis == Axis(name=axis.name):
         return indices.astype(str)
     positions = axis.positions(int(indices.max(initial=-1)) + 1)[indices]
     # not more digits than the scale has: 3 * 0.1 is not 0.3

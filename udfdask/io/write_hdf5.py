@@ -72,8 +72,7 @@ def _write_scales(
     scales = {}
     for axis in axes:
         if axis.name in sizes and axis.name not in variables:
-            positions = axis.positions(sizes[axis.name])
-            scale = file.create_dataset(axis.name, data=positions)
+            scale = file.create_dataset(axis.name, data=axis.positions(sizes[axis.name]))
             scale.make_scale(axis.name)
             if axis.unit:
                 scale.attrs["units"] = axis.unit

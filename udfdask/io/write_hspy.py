@@ -101,12 +101,12 @@ def _signal(
 
 def _axis(axis: Axis, size: int, *, navigate: bool) -> dict[str, Any]:
     """Return an axis as a dictionary of HyperSpy."""
+    shared = {"name": axis.name, "units": axis.unit, "navigate": navigate, "is_binned": False}
+    if axis.values is not None:
+        return {"_type": "DataAxis", **shared, "axis": axis.positions(size)}
     return {
         "_type": "UniformDataAxis",
-        "name": axis.name,
-        "units": axis.unit,
-        "navigate": navigate,
-        "is_binned": False,
+        **shared,
         "size": size,
         "scale": float(axis.scale),
         "offset": float(axis.offset),

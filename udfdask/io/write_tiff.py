@@ -42,6 +42,8 @@ def write_tiff(
     known = {axis.name: axis for axis in axes}
     values = _readable(variable.values)
     own = [known.get(dim, Axis(name=dim)) for dim in variable.dims]
+    # an image has one scale: positions that are not evenly spaced are counted
+    own = [axis if axis.values is None else Axis(name=axis.name) for axis in own]
     if values.ndim == 3 and sum(dim in known for dim in variable.dims) == 2:
         values, own = np.moveaxis(values, -1, 0), [own[-1], *own[:-1]]  # a stack of images
     with replacing(target) as unfinished:
