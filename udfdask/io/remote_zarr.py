@@ -149,6 +149,8 @@ class _Store:
         store.expect(array, metadata)
         objects = ChunkObjects(self.fs, self._joined(name), array, file, shown=shown)
         objects.take_states()
+        if self.node(name) != node:  # only metadata with the state that was asked for count
+            raise FileFormatError(f"{shown} is being written at this moment: open it later")
         described = ArrayMetadata.of(array, name, where=f"{shown}/{file}")
         return _Found(array=array, objects=objects, metadata=described, shown=shown)
 
