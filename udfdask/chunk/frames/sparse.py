@@ -62,13 +62,13 @@ class SparseSource(FrameSource):
         """Return a source of the frames, shifted by whole pixels, as one block of full frames."""
         from udfdask.descan.move_entries import moved_entries  # few runs need it
 
-        rows = self.backend.frames_of_stack(self.sparse_frames(0, len(self._blocks[0])))
+        backend: SparseBackend = self._blocks[0].backend  # dictionaries of keys became COO
+        rows = backend.frames_of_stack(self.sparse_frames(0, len(self._blocks[0])))
         csr, shape = rows.csr, (len(rows), *self._sig)
         entries = moved_entries(csr.data, csr.indices, csr.indptr, shifts.whole, self._sig)
         moved = csr_rows(type(csr), *entries, csr.shape[1])
         source = copy.copy(self)
-        stack = to_backend(moved, self.backend, shape)
-        source._blocks = [self.backend.frames_of_stack(stack)]
+        source._blocks = [backend.frames_of_stack(to_backend(moved, backend, shape))]
         source._sig_chunks = tuple((n,) for n in self._sig)
         return source
 
