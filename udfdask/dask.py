@@ -51,14 +51,14 @@ class ArrayAccessor:
 
     @overload
     def run_udf(
-        self, udf: UDF, *, sig_dims: int = ..., roi: Any = ..., **options: Unpack[RunOptions]
+        self, udf: UDF, *, sig_dims: int | None = ..., roi: Any = ..., **options: Unpack[RunOptions]
     ) -> Result: ...
     @overload
     def run_udf(
         self,
         udf: Sequence[UDF],
         *,
-        sig_dims: int = ...,
+        sig_dims: int | None = ...,
         roi: Any = ...,
         **options: Unpack[RunOptions],
     ) -> tuple[Result, ...]: ...
@@ -67,7 +67,7 @@ class ArrayAccessor:
         self,
         udf: Mapping[str, UDF],
         *,
-        sig_dims: int = ...,
+        sig_dims: int | None = ...,
         roi: Any = ...,
         **options: Unpack[RunOptions],
     ) -> dict[str, Result]: ...
@@ -76,7 +76,7 @@ class ArrayAccessor:
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
-        sig_dims: int = 2,
+        sig_dims: int | None = None,
         roi: Any = None,
         **options: Unpack[RunOptions],
     ) -> Result | tuple[Result, ...] | dict[str, Result]:
@@ -109,7 +109,7 @@ class ArrayAccessor:
         self,
         detector: Any = "disk",
         *,
-        sig_dims: int = 2,
+        sig_dims: int | None = None,
         roi: Any = None,
         **options: Unpack[DetectorOptions],
     ) -> da.Array:
@@ -154,7 +154,7 @@ class ArrayAccessor:
         self,
         func: Callable[..., Any],
         *,
-        sig_dims: int = 2,
+        sig_dims: int | None = None,
         roi: Any = None,
         output_shape: tuple[int, ...] | None = None,
         output_dtype: Any = None,
@@ -199,7 +199,7 @@ class ArrayAccessor:
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
-        sig_dims: int = 2,
+        sig_dims: int | None = None,
         roi: Any = None,
         **options: Unpack[IterOptions],
     ) -> UDFIterator:
@@ -234,7 +234,7 @@ class ArrayAccessor:
         self,
         udf: UDF | Sequence[UDF] | Mapping[str, UDF],
         *,
-        sig_dims: int = 2,
+        sig_dims: int | None = None,
         roi: Any = None,
         **options: Unpack[RunOptions],
     ) -> Explanation:

@@ -105,7 +105,7 @@ def test_one_mask_out_of_a_file(folder, values):
     np.save(folder / "one.npy", np.eye(16))
     got = found(folder, "--udf", "apply-masks:mask_factories=one.npy")
     np.testing.assert_array_equal(
-        got["intensity"][..., 0], values.trace(axis1=2, axis2=3, dtype="f8")
+        got["applymasks_intensity"][..., 0], values.trace(axis1=2, axis2=3, dtype="f8")
     )
 
 

@@ -180,7 +180,7 @@ def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path, monkeypatch):
         with pytest.warns(ud.UDFWarning, match="the cache cannot be used.*Permission denied"):
             found = computed(run)
         monkeypatch.undo()
-    assert_equal([found], [expected])
+    assert_equal(found, expected)
 
 
 def test_a_read_only_folder_is_read(cache, tmp_path, monkeypatch):

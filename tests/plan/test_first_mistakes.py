@@ -87,15 +87,11 @@ MISTAKES = {
         lazy_signal,
         r"hyperspy\.LazySignal2D: import udfdask\.hyperspy, then signal\.udf\.CALL\(WORK\)$",
     ),
-    "opened file": (
-        opened,
-        r"udfdask\.OpenedFile: pass its array, CALL\(.*opened\.array.*, sig_dims=2\)$",
-    ),
     "name of a file": (
         lambda _: "scan.npy",
         (
             r"got str: open the file, opened = udfdask\.io\.open_file\('scan\.npy'\), then "
-            r"CALL\(.*opened\.array.*, sig_dims=opened\.sig_dims\)$"
+            r"CALL\(opened, WORK\)$"
         ),
     ),
     "path": (

@@ -69,12 +69,8 @@ def _swapped(call: str) -> str:
 def _from_path(value: Any, call: str) -> str:
     return (
         f"open the file, opened = udfdask.io.open_file({os.fspath(value)!r}), then "
-        f"{_call(call, 'opened.array', 'sig_dims=opened.sig_dims')}"
+        f"{_call(call, 'opened')}"
     )
-
-
-def _from_opened(value: Any, call: str) -> str:
-    return f"pass its array, {_call(call, 'opened.array', f'sig_dims={value.sig_dims}')}"
 
 
 def _from_data_array(value: Any, call: str) -> str:
@@ -111,7 +107,6 @@ def _call(call: str, array: str = "", option: str = "") -> str:
 # Looked up by the package and name of a class, so that nothing is imported to recognize a value.
 _REMEDIES: dict[tuple[str, str], Remedy] = {
     ("builtins", "str"): _from_path,
-    ("udfdask", "OpenedFile"): _from_opened,
     ("udfdask", "Result"): _from_result,
     ("xarray", "DataArray"): _from_data_array,
     ("xarray", "Dataset"): _from_dataset,
