@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from udfdask.arrays.geometry.axes import Axis
@@ -31,13 +31,23 @@ class Plot:
         """Names of the results whose values are needed, without repetition."""
         return tuple(dict.fromkeys(choice.name for choice in self.choices))
 
-    def draw(self, arrays: Mapping[str, Any], masks: Mapping[str, Any]) -> Any:
-        """Draw NumPy arrays with masks of valid positions, both by name; return the figure."""
+    def draw(
+        self,
+        arrays: Mapping[str, Any],
+        masks: Mapping[str, Any],
+        outlines: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Draw NumPy arrays with masks of valid positions, both by name; return the figure.
+
+        `outlines` are masks of frames whose outlines are drawn over each image, by name.
+        """
         panels = [
             panel
             for choice in self.choices
             for panel in choice.panels(arrays[choice.name], masks[choice.name], log=self.log)
         ]
+        if outlines:
+            panels = [replace(panel, outlines=outlines) for panel in panels]
         figure = new_figure(figure_size(panels, title=self.title))
         return draw(panels, title=self.title, figure=figure)
 

@@ -20,6 +20,9 @@ STRETCHED = 0.7  # height divided by width of an image whose axes have different
 TITLE_WIDTH = 36  # characters in a line of a panel's title
 _FEW_POINTS = 40  # a line with at most this many points has a marker at each point
 _MOST_LABELS = 12  # tick labels along an axis
+_OUTLINE_COLORS = ("#35d0ff", "#ffd23f", "#ff5ea8", "#7dff6b", "#ffffff", "#b388ff")
+_FINE = 4
+"""Number of parts of a pixel along each axis, for outlines."""
 _LINE_COLORS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
 
 
@@ -181,6 +184,27 @@ def _draw_image(figure: Any, axes: Any, panel: Panel) -> None:
         bar.set_ticks([-np.pi, 0, np.pi], labels=["−π", "0", "π"])  # noqa: RUF001
     if label := _value_label(panel):
         bar.set_label(label, fontsize=9, color=INK)
+    if panel.outlines:
+        _draw_outlines(axes, panel)
+
+
+def _draw_outlines(axes: Any, panel: Panel) -> None:
+    """Draw the outlines of masks along the edges of their pixels, with a legend."""
+    from matplotlib.lines import Line2D
+
+    handles = []
+    (left, right, bottom, top), (rows, columns) = extent(panel), panel.values.shape[:2]
+    for number, (name, mask) in enumerate(panel.outlines.items()):
+        color = _OUTLINE_COLORS[number % len(_OUTLINE_COLORS)]
+        # each pixel is repeated, so that lines follow its edges and not its middle
+        fine = np.pad(np.kron(mask, np.ones((_FINE, _FINE))), 1)
+        y = top + (bottom - top) * (np.arange(-1, rows * _FINE + 1) + 0.5) / (rows * _FINE)
+        x = left + (right - left) * (np.arange(-1, columns * _FINE + 1) + 0.5) / (columns * _FINE)
+        axes.contour(x, y, fine, levels=[0.5], colors=[color], linewidths=1.3)
+        handles.append(Line2D([], [], color=color, lw=1.3, label=name))
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    axes.legend(handles=handles, fontsize=8, labelcolor=INK, framealpha=0.8, loc="upper right")
 
 
 def _draw_vectors(axes: Any, panel: Panel) -> None:

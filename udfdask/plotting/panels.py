@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -42,6 +42,8 @@ class Panel:
     """Draw the values on a logarithmic scale."""
     label: str = ""
     """Name of the values, with their unit."""
+    outlines: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    """Masks whose outlines are drawn over an image, shape (y, x), by their names."""
 
 
 def result_panels(

@@ -18,7 +18,7 @@ from dask.utils import format_bytes
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
-from udfdask.errors import UDFError
+from udfdask.errors import ArgumentValueError, UDFError
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import NamedResults, ResultInfo
@@ -322,6 +322,71 @@ class Result(NamedResults):
         with own_lines_hidden:
             values = compute_with_progress(arrays, masks)
         return plot.draw(*values)
+
+    def plot_detectors(
+        self,
+        detectors: Any,
+        name: str | None = None,
+        *,
+        log: bool | None = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw the outlines of detectors over a result of kind sig, such as the mean pattern.
+
+        Parameters
+        ----------
+        detectors : UDF, array of bool, list or dict
+            UDFs over the same data, such as `VirtualDetectorUDF`, `CoMUDF` or `ApplyMasksUDF`, or
+            masks of shape `sig`. Their lengths may be in the units of the axes. A dictionary gives
+            their names in the legend.
+        name : str, optional
+            The result to draw; by default the first of kind sig.
+        log : bool, optional
+            Logarithmic scale; by default for values that are not negative.
+        title : str, optional
+            Title of the figure; by default none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            As in `plot`.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If there is no result of kind sig, no detector, or a detector does not fit the frames.
+            Nothing is computed then.
+        ImportError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import dask.array as da, udfdask as ud
+        >>> from udfdask.udfs import SumUDF, VirtualDetectorUDF
+        >>> total = ud.run_udf(da.ones((5, 5, 16, 16)), SumUDF())
+        >>> bright, dark = VirtualDetectorUDF(r=3), VirtualDetectorUDF("ring", ri=4, ro=7)
+        >>> figure = total.plot_detectors({"BF": bright, "ADF": dark})
+        >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        ['BF', 'ADF']
+        """
+        from udfdask.plotting.draw_result import prepare_plot
+        from udfdask.results.detectors import detector_masks
+
+        patterns = [n for n, spec in self.buffers.items() if spec.kind == "sig"]
+        if name is None and not patterns:
+            raise ArgumentValueError(
+                f"{self.udf_name} has no result of kind sig to draw detectors over: use a SumUDF"
+            )
+        chosen = patterns[0] if name is None else name
+        if chosen in self.buffers and chosen not in patterns:
+            raise ArgumentValueError(
+                f"{chosen!r} of {self.udf_name} is not of kind sig: detectors are drawn over "
+                f"{patterns or 'the results of a SumUDF'}"
+            )
+        masks = detector_masks(self._info, detectors)
+        plot = prepare_plot(self._info, chosen, axes=None, log=log, title=title or "")
+        values = compute_with_progress({chosen: self[chosen]}, {chosen: self.valid_mask[chosen]})
+        return plot.draw(*values, outlines=masks)
 
     def to_xarray(
         self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None

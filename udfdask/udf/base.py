@@ -289,6 +289,16 @@ class UDF(BackendNames):
         """
         return dict.fromkeys(self.keeps_units, self.meta.unit)
 
+    def get_detector_masks(self) -> Mapping[str, Any]:
+        """Return the pixels of a frame that the results are made of, for pictures.
+
+        Returns
+        -------
+        mapping of str to numpy.ndarray of bool, shape sig
+            A mask for each detector by its name. By default there is none, which means all pixels.
+        """
+        return {}
+
     def preprocess(self) -> None:
         """Initialize the buffers before a chunk is processed and before partials are merged."""
 

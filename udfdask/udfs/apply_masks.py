@@ -177,6 +177,16 @@ class ApplyMasksUDF(UDF):
         """Name the extra dimension, and the masks if they have names."""
         return {_RESULT: (Axis(name="mask", labels=self._names),)}
 
+    def get_detector_masks(self) -> Mapping[str, AnyArray]:
+        """Return the pixels whose weight is not 0 in each mask."""
+        sig = self.meta.dataset_shape.sig
+        check_masks(self._masks, sig, self.params.mask_dtype)
+        computed = self._masks.computed_masks
+        dense = computed.todense() if hasattr(computed, "todense") else computed
+        stack = dense.reshape((len(self._masks), *sig))
+        names = self._names or [f"mask {k}" for k in range(len(stack))]
+        return {name: mask != 0 for name, mask in zip(names, stack, strict=True)}
+
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute and check the masks, and choose the algorithm of the multiplication."""
         check_masks(self._masks, self.meta.dataset_shape.sig, self.params.mask_dtype)

@@ -269,6 +269,10 @@ class CoMUDF(UDF):
             return ring(cx, cy, nx, ny, radius=p.r, radius_inner=p.ri)
         return circular(cx, cy, nx, ny, radius=p.r)
 
+    def get_detector_masks(self) -> Mapping[str, AnyArray]:
+        """Return the pixels of the mask."""
+        return {"center of mass": self._mask()}
+
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the mask; on the CPU also its pixels row by row, and a cache for tiles."""
         mask = self._mask()

@@ -106,6 +106,10 @@ class FEMUDF(UDF):
         (y, x), sig = self.params.center, self.meta.dataset_shape.sig
         return ring(x, y, sig[1], sig[0], self.params.rad_out, self.params.rad_in)
 
+    def get_detector_masks(self) -> Mapping[str, AnyArray]:
+        """Return the pixels of the ring."""
+        return {"fluctuations": self._ring()}
+
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of the ring in each part, and their number in the parts before it."""
         share = self.meta._backend.dense.share

@@ -172,6 +172,12 @@ class VirtualDetectorUDF(UDF):
         dtype = product_dtype(self.meta.input_dtype, np.dtype(bool))
         return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
 
+    def get_detector_masks(self) -> Mapping[str, AnyArray]:
+        """Return the pixels of the detector."""
+        shape, numbers = self._detector()
+        name = shape if isinstance(shape, str) else "mask"
+        return {name: detector_mask(shape, self.meta.dataset_shape.sig, **numbers)}
+
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute the mask, and a cache for the pixels in each tile."""
         shape, numbers = self._detector()

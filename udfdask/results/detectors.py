@@ -1,0 +1,98 @@
+"""Find the pixels that UDFs use as detectors, to draw them over a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.plan.calibrate import with_pixels
+from udfdask.plan.declarations import new_instance
+from udfdask.results.named_results import ResultInfo
+from udfdask.types import AnyArray
+from udfdask.udf import UDF
+from udfdask.udf.meta import UDFMeta
+
+
+def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:
+    """Return the masks of UDFs and of plain masks, bool of shape sig, by names for a legend.
+
+    `info` describes the run over the same data. A second disk is called "disk 2".
+    """
+    sig = info.sig_shape
+    if len(sig) != 2:
+        raise ArgumentValueError(
+            f"detectors are drawn over frames of two axes, but frames have the shape {sig}"
+        )
+    named = detectors if isinstance(detectors, Mapping) else None
+    given = list(detectors.values()) if named is not None else _as_list(detectors)
+    masks: dict[str, AnyArray] = {}
+    for name, detector in zip(named or [None] * len(given), given, strict=True):
+        found = _masks_of(info, detector)
+        for own, mask in found.items():
+            called = own if name is None else _joined(name, own, alone=len(found) == 1)
+            masks[_free(called, masks)] = mask
+    if not masks:
+        raise ArgumentValueError("there is no detector to draw: pass a UDF, a mask, or several")
+    return masks
+
+
+def _as_list(detectors: Any) -> list[Any]:
+    """Return one detector, or several, as a list."""
+    return list(detectors) if isinstance(detectors, (list, tuple)) else [detectors]
+
+
+def _joined(name: Hashable, own: str, *, alone: bool) -> str:
+    """Return the name that the user gave, with that of one of several masks."""
+    return str(name) if alone else f"{name} {own}"
+
+
+def _free(name: str, taken: Mapping[str, Any]) -> str:
+    """Return a name, with a number if it is taken."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name} {number}"
+    return free
+
+
+def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
+    """Return the masks of a UDF, or a mask itself."""
+    if not isinstance(detector, UDF):
+        mask = np.asarray(detector)
+        if mask.dtype.kind not in "biuf":
+            raise ArgumentTypeError(
+                f"a detector is a UDF such as VirtualDetectorUDF or a mask, not {detector!r}"
+            )
+        return {"mask": _checked(mask, info, "the mask") != 0}
+    shape = Shape((*info.nav_shape, *info.sig_shape), sig_dims=2)
+    udf = with_pixels(detector, info.calibration, 2)
+    asked = new_instance(type(udf), udf._kwargs)
+    asked.meta = UDFMeta(
+        grid=info.grid,
+        dataset_shape=shape,
+        dataset_dtype=np.dtype(np.float64),
+        input_dtype=np.dtype(np.float64),
+        calibration=info.calibration,
+    )
+    masks = asked.get_detector_masks()
+    if not masks:
+        raise ArgumentValueError(
+            f"{type(udf).__name__} uses all pixels of a frame: there is no detector to draw"
+        )
+    who = f"{type(udf).__name__}.get_detector_masks()"
+    return {
+        name: _checked(np.asarray(mask), info, who).astype(bool) for name, mask in masks.items()
+    }
+
+
+def _checked(mask: AnyArray, info: ResultInfo, who: str) -> AnyArray:
+    """Return a mask; raise unless it has the shape of a frame."""
+    if mask.shape != tuple(info.sig_shape):
+        raise ArgumentValueError(
+            f"{who} has the shape {mask.shape}, but frames have the shape {tuple(info.sig_shape)}"
+        )
+    return mask
