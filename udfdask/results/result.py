@@ -385,8 +385,10 @@ class Result(NamedResults):
             )
         masks = detector_masks(self._info, detectors)
         plot = prepare_plot(self._info, chosen, axes=None, log=log, title=title or "")
-        values = compute_with_progress({chosen: self[chosen]}, {chosen: self.valid_mask[chosen]})
-        return plot.draw(*values, outlines=masks)
+        values, valid = compute_with_progress(
+            {chosen: self[chosen]}, {chosen: self.valid_mask[chosen]}
+        )
+        return plot.draw(values, valid, outlines=masks)
 
     def to_xarray(
         self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
