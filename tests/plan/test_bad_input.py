@@ -103,7 +103,7 @@ def test_sig_dims_out_of_range(x, sig_dims):
         ud.run_udf(x, Nav(), sig_dims=sig_dims)
 
 
-@pytest.mark.parametrize("sig_dims", [2.0, True, "2", None, (1, 2)])
+@pytest.mark.parametrize("sig_dims", [2.0, True, "2", (1, 2)])
 def test_sig_dims_of_wrong_type(x, sig_dims):
     with pytest.raises(ud.ArgumentTypeError, match=r"sig_dims must be an integer"):
         ud.run_udf(x, Nav(), sig_dims=sig_dims)
@@ -145,7 +145,9 @@ def test_roi_with_too_many_slices(x):
 
 @pytest.mark.parametrize("roi", ["all", b"all", {"y": 1}, {1, 2}])
 def test_roi_of_nonsense(x, roi):
-    with pytest.raises(ud.ArgumentTypeError, match=r"cannot use .* as a roi; a roi is"):
+    with pytest.raises(
+        ud.ArgumentTypeError, match=r"cannot use .* as a roi; a roi is|is a dictionary of names"
+    ):
         ud.run_udf(x, Nav(), roi=roi)
 
 
@@ -188,7 +190,7 @@ def test_no_udf(x, value):
 
 
 @pytest.mark.parametrize(
-    "value", [{SumUDF()}, frozenset(), {"a": SumUDF()}, (u for u in [SumUDF()]), iter([SumUDF()])]
+    "value", [{SumUDF()}, frozenset(), (u for u in [SumUDF()]), iter([SumUDF()])]
 )
 def test_udfs_without_an_order(x, value):
     with pytest.raises(ud.ArgumentTypeError, match=r"list or tuple of UDFs, got a .*order"):

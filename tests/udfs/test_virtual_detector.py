@@ -81,7 +81,7 @@ def test_a_region():
         (("disk",), {"ri": 2, "ro": 3}, TypeError, "but ri, ro was given and r is missing"),
         (("rect",), {"x": 1, "y": 2}, TypeError, "but width, height is missing"),
         (("point",), {"x": 1, "y": 2, "cx": 3}, TypeError, "a point takes x, y, but cx was given"),
-        (("disk",), {"r": "3"}, TypeError, "r of a disk must be a number of pixels, not '3'"),
+        (("disk",), {"r": "3"}, TypeError, "r must be a number of pixels, not '3'"),
         (("disk",), {"r": True}, TypeError, "r of a disk must be a number of pixels, not True"),
     ],
 )
