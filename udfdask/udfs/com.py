@@ -75,12 +75,17 @@ class CoMUDF(UDF):
 
     Notes
     -----
-    Result buffers of kind nav, float64, in pixels; vectors are (y, x):
+    Lengths and the center may be given in the unit of the signal axes, such as ``r="8 mrad"``.
+
+    Result buffers of kind nav, float64; vectors are (y, x). `raw_com` and `raw_shifts` are in
+    pixels. The field and what follows from it are in the unit of the signal axes if these share
+    one, its derivatives per unit of the scan axes; otherwise in pixels, and per scan position:
 
     - `raw_com`, shape (*nav, 2): ``(sum y I, sum x I) / sum I`` over the mask
     - `raw_shifts`, shape (*nav, 2): ``raw_com - (cy, cx)``; 0 where ``sum I`` is 0
-    - `field`, shape (*nav, 2): ``R @ F @ raw_shifts - [1, y, x] @ regression``, where y and x
-      are scan positions, ``F = diag(-1, 1)`` if `flip_y`, ``R = [[cos, sin], [-sin, cos]]``
+    - `field`, shape (*nav, 2): ``R @ F @ shifts - [1, y, x] @ regression``, where `shifts` are
+      `raw_shifts` in the unit of the field, y and x are numbers of scan positions,
+      ``F = diag(-1, 1)`` if `flip_y`, ``R = [[cos, sin], [-sin, cos]]``
     - `field_y`, `field_x`, shape nav: its components
     - `magnitude`, shape nav: ``hypot(field_y, field_x)``
     - `divergence`, shape nav: ``gradient(field_y, axis=0) + gradient(field_x, axis=1)`` per step

@@ -40,6 +40,8 @@ class FEMUDF(UDF):
 
     Notes
     -----
+    Lengths and the center may be given in the unit of the signal axes, such as "8 mrad".
+
     Buffer `intensity`, kind nav, shape `nav`, float32, in the unit of the data::
 
         sqrt(mean(|x - mean(x)|**2))    over the pixels at rad_in < d <= rad_out

@@ -57,6 +57,8 @@ class RadialFourierUDF(UDF):
 
     Notes
     -----
+    Lengths and the center may be given in the unit of the signal axes, such as ``r="8 mrad"``.
+
     Buffer `coefficients`, kind nav, shape (*nav, n_bins * (max_order + 1)), complex64: for each
     ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalized. The angle
     phi is zero along +x and increases toward +y; the weights `w_b` are those of

@@ -62,6 +62,8 @@ class RadialProfileUDF(UDF):
 
     Notes
     -----
+    Lengths and the center may be given in the unit of the signal axes, such as ``r="8 mrad"``.
+
     Buffer `intensity`, kind nav, shape (*nav, n_bins), float64: ``sum w I / sum w`` over the
     pixels of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges are soft
     over one pixel. It is NaN if a ring has no pixel inside the frame, and for a frame whose center

@@ -74,6 +74,8 @@ class VirtualDetectorUDF(UDF):
 
     Notes
     -----
+    All numbers may be given in the unit of the signal axes, such as ``ri="10 mrad"``.
+
     Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Integers are added up in
     int64 or uint64, as `array.sum()` does; float16 in float32. Pixels outside the detector can be
     NaN. A sum of integers that does not fit 64 bits stops the run with a `SumOverflowError`.

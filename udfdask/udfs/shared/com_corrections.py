@@ -203,7 +203,8 @@ def to_beam_shift(shifts: Any) -> Any:
     Parameters
     ----------
     shifts : array, numpy, dask or xarray, or HyperSpy signal, shape (..., 2)
-        Center of mass minus center as (y, x), in pixels: `raw_shifts` or `field` of `CoMUDF`.
+        Center of mass minus center as (y, x), in pixels: `raw_shifts` of `CoMUDF`, or its
+        `field` if the run has no axes with units.
 
     Returns
     -------
