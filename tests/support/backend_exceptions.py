@@ -7,6 +7,7 @@ _BY_REASON = {
         udfs/test_apply_masks::test_mistakes
         udfs/test_com::test_wrong_parameters_are_named
         udfs/test_com_corrections::test_a_wrong_angle_is_named
+        udfs/test_com_corrections::test_beam_shifts_of_another_unit_are_refused
         udfs/test_com_corrections::test_what_cannot_be_guessed_is_named
         udfs/test_correlation::test_wrong_parameters
         udfs/test_crystallinity::test_wrong_parameters

@@ -151,3 +151,17 @@ def test_the_origin_of_beam_shifts_on_odd_frames():
     np.testing.assert_array_equal(to_beam_shift(ours), [[2, -2]])
     pyxem = ud.run_udf(x, CoMUDF(cy=7 / 2, cx=9 / 2))["raw_shifts"].compute()
     np.testing.assert_array_equal(to_beam_shift(pyxem), [[9 / 2 - 2, 7 / 2 - 5]])
+
+
+def test_beam_shifts_of_another_unit_are_refused():
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    field = xr.DataArray(np.ones((3, 2)), dims=("x", "component"), attrs={"units": "mrad"})
+    with pytest.raises(ud.ArgumentValueError, match="must be in pixels, but they are in mrad"):
+        to_beam_shift(field)
+    in_pixels = field.assign_attrs(units="px")
+    np.testing.assert_array_equal(to_beam_shift(in_pixels), -np.ones((3, 2)))
+    hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
+    signal = hs.signals.Signal1D(np.ones((3, 2)))
+    signal.metadata.set_item("Signal.quantity", "field (1/nm)")
+    with pytest.raises(ud.ArgumentValueError, match="but they are in 1/nm"):
+        to_beam_shift(signal)
