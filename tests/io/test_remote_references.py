@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -40,8 +41,12 @@ def write_hdf5(path, values):
 
 def references(path, url):
     """References to the chunks of an HDF5 file, as kerchunk writes them."""
-    with path.open("rb") as stream:
-        return hdf.SingleHdf5ToZarr(stream, url, inline_threshold=64).translate()
+    # kerchunk does not close the HDF5 file by itself, which reads from the stream
+    with (
+        path.open("rb") as stream,
+        closing(hdf.SingleHdf5ToZarr(stream, url, inline_threshold=64)) as file,
+    ):
+        return file.translate()
 
 
 @pytest.fixture

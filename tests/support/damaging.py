@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from udfdask.errors import ArgumentValueError, UDFError
-from udfdask.io import open_file
+from udfdask.io import hyperspy_file, open_file
+from udfdask.once_per_process import OncePerProcess
 
 # Files are written anew for each example, so that the folder may be the same.
 FUZZ = settings(
@@ -29,8 +30,10 @@ LEAVES_FILES_OPEN = [
 
 @pytest.fixture(scope="module")
 def files_closed():
-    """Files are closed here, where leaving them open is no error."""
-    yield
+    """Files are closed here, where leaving them open is no error, also those of loaded signals."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hyperspy_file, "_loaded", OncePerProcess(4))
+        yield
     gc.collect()
 
 
