@@ -62,16 +62,27 @@ class CoMUDF(UDF):
     regression : {-1, 0, 1} or array-like, shape (3, 2)
         Background to subtract from the field: none (-1), its mean (0), the plane that fits best
         (1), or a given plane ``[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]``.
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+        Center (y, x) of the mask and the shifts of each frame, in pixels, instead of `cy` and `cx`:
+        NumPy or dask, such as `raw_com` of another `CoMUDF`. Frames on a device are then copied to
+        the host.
+    stretch : float
+        Ratio of the long to the short half axis of an elliptical mask, at least 1. A radius is the
+        geometric mean of both half axes: these are ``r * sqrt(stretch)`` and
+        ``r / sqrt(stretch)``, so that the mask keeps its area.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
     ArgumentTypeError
         If a parameter has a wrong type; in `run_udf` if the data are not real.
     ArgumentValueError
-        If a radius is negative, `ri` is not smaller than `r`, a number is not finite, or
-        `regression` has another value. In `run_udf`, if the frames are not 2-D, the mask contains
-        no pixel, or `regression` is given for a scan that is not 2-D or has fewer than 2 positions
-        along an axis.
+        If a radius is negative, `ri` is not smaller than `r`, `stretch` is below 1, a number is not
+        finite, both `centers` and `cy` or `cx` are given, or `regression` has another value. In
+        `run_udf`, if the frames are not 2-D, the mask contains no pixel, the center is outside the
+        frame and `r` is not given, `centers` does not fit the scan, or `regression` is given for a
+        scan that is not 2-D or has fewer than 2 positions along an axis.
 
     See Also
     --------
@@ -87,7 +98,8 @@ class CoMUDF(UDF):
     one, its derivatives per unit of the scan axes; otherwise in pixels, and per scan position:
 
     - `raw_com`, shape (*nav, 2): ``(sum y I, sum x I) / sum I`` over the mask
-    - `raw_shifts`, shape (*nav, 2): ``raw_com - (cy, cx)``; 0 where ``sum I`` is 0
+    - `raw_shifts`, shape (*nav, 2): ``raw_com - (cy, cx)``, or minus the center of the frame; 0
+      where ``sum I`` is 0
     - `field`, shape (*nav, 2): ``R @ F @ shifts - [1, y, x] @ regression``, where `shifts` are
       `raw_shifts` in the unit of the field, y and x are numbers of scan positions,
       ``F = diag(-1, 1)`` if `flip_y`, ``R = [[cos, sin], [-sin, cos]]``
@@ -99,10 +111,10 @@ class CoMUDF(UDF):
     and `regression` of kind single, shape (3, 2), float64: the plane that was subtracted. It is
     fitted to the rotated shifts of all frames whose shift is finite.
 
-    All results are NaN outside the ROI. `divergence` and `curl` are also NaN if a neighbor that
-    they need is NaN. `divergence`, `curl` and `regression` exist for 2-D scans with at least 2
-    positions along each axis. In snapshots of a running computation, frames that have not been
-    merged are NaN.
+    All results are NaN outside the ROI, and for frames whose center in `centers` is not finite.
+    `divergence` and `curl` are also NaN if a neighbor that they need is NaN. `divergence`, `curl`
+    and `regression` exist for 2-D scans with at least 2 positions along each axis. In snapshots of
+    a running computation, frames that have not been merged are NaN.
 
     Sums are float64, which is exact for data of up to 16 bits. Pixels outside the mask are not
     read and can be NaN. A subclass can override `get_field_results`.

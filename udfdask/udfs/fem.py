@@ -35,18 +35,30 @@ class FEMUDF(UDF):
 
     Parameters
     ----------
-    center : tuple of float
-        Center of the ring, (y, x), in pixels.
+    center : tuple of float, optional
+        Center of the ring, (y, x), in pixels; by default ``shape // 2``.
     rad_in, rad_out : float
-        Inner and outer radius, in pixels; `rad_out` can be inf.
+        Inner and outer radius, in pixels, which are required; `rad_out` can be inf.
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+        Center (y, x) of each frame, in pixels, instead of `center`: NumPy or dask, such as
+        `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+    stretch : float
+        Ratio of the long to the short half axis of elliptical rings, at least 1. A radius is the
+        geometric mean of both half axes: these are ``radius * sqrt(stretch)`` and
+        ``radius / sqrt(stretch)``, so that a ring keeps its area.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
     ArgumentTypeError
-        If a radius or a coordinate is not a number; in `run_udf`, if the data are not numbers.
+        If a radius is missing, or a radius or a coordinate is not a number; in `run_udf`, if the
+        data are not numbers.
     ArgumentValueError
-        If a radius is negative or NaN, `rad_in` is not smaller than `rad_out`, or `center` is not
-        finite; in `run_udf`, if frames are not 2-D, or the ring contains no pixel.
+        If a radius is negative or NaN, `rad_in` is not smaller than `rad_out`, `stretch` is below
+        1, `center` is not finite, or both `center` and `centers` are given; in `run_udf`, if frames
+        are not 2-D, the ring contains no pixel, `center` is outside the frame and `rad_out` is inf,
+        or `centers` does not fit the scan.
 
     Notes
     -----
@@ -56,8 +68,10 @@ class FEMUDF(UDF):
 
         sqrt(mean(|x - mean(x)|**2))    over the pixels at rad_in < d <= rad_out
 
-    where `d` is the distance from `center` and `x` are the values of the frame in the ring, as in
-    `numpy.std`. The computation uses double precision.
+    where `d` is the distance from the center, in the coordinates in which the ring is round, and
+    `x` are the values of the frame in the ring, as in `numpy.std`. The computation uses double
+    precision. With `centers`, it is NaN for a frame whose center is not finite, or whose ring has
+    no pixel in the frame.
 
     References
     ----------

@@ -50,6 +50,15 @@ class RadialFourierUDF(UDF):
         Number of rings of equal width.
     max_order : int
         Highest order, 0 or more.
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+        Center (y, x) of each frame, in pixels, instead of `cy` and `cx`: NumPy or dask, such as
+        `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+    stretch : float
+        Ratio of the long to the short half axis of elliptical rings, at least 1. A radius is the
+        geometric mean of both half axes: these are ``r * sqrt(stretch)`` and
+        ``r / sqrt(stretch)``, so that a ring keeps its area.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
@@ -57,24 +66,28 @@ class RadialFourierUDF(UDF):
         If a parameter has a wrong type; in `run_udf` if the data are not real.
     ArgumentValueError
         If a radius or `max_order` is negative, `ri` is not smaller than `r`, `n_bins` is not
-        positive, or a number is not finite; in `run_udf` if the frames are not 2-D, or all rings
-        are outside the frame.
+        positive, `stretch` is below 1, a number is not finite, or both `centers` and `cy` or `cx`
+        are given; in `run_udf` if the frames are not 2-D, all rings are outside the frame, the
+        center is outside and `r` is not given, or `centers` does not fit the scan.
 
     Notes
     -----
     Lengths and the center may be given in the unit of the signal axes, such as ``r="8 mrad"``.
 
     Buffer `coefficients`, kind nav, shape (*nav, n_bins * (max_order + 1)), complex64: for each
-    ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalized. The angle
-    phi is zero along +x and increases toward +y; the weights `w_b` are those of
-    `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has one axis for the
-    rings and one for the orders. ``abs(c[..., n]) / abs(c[..., 0])`` is the strength of the n-fold
-    symmetry.
+    ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalized. The angle phi
+    is zero along +x and increases toward +y. Distance and angle of a pixel are those in the
+    coordinates in which the rings are round. With `centers`, the coefficients of a frame whose
+    center is not finite are NaN, and those of a ring without a pixel in the frame 0. The weights
+    `w_b` are those of `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has
+    one axis for the rings and one for the orders. ``abs(c[..., n]) / abs(c[..., 0])`` is the
+    strength of the n-fold symmetry.
 
     The weights are in float32, or in float64 for data that need it, and sums in float64. Each pixel
     is shared between a few of ``4 * (max_order + 1)`` equidistant angles, from which the orders are
     computed: the error is at most 2e-7, or 1e-12, of the sum of the weighted intensities of a ring.
-    Each process holds about 40 bytes for each pixel of each ring, or 124 in float64.
+    Each process holds about 40 bytes for each pixel of each ring, or 124 in float64. With
+    `centers`, nothing is held, and the waves of each frame are computed in float64.
 
     Examples
     --------

@@ -52,25 +52,33 @@ class RadialProfileUDF(UDF):
         Number of rings of equal width; by default ``round(r - ri)``, about one pixel wide.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
         Center (y, x) of each frame, in pixels, instead of `cy` and `cx`: NumPy or dask, such as
-        `raw_com` of `CoMUDF`.
+        `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+    stretch : float
+        Ratio of the long to the short half axis of elliptical rings, at least 1. A radius is the
+        geometric mean of both half axes: these are ``r * sqrt(stretch)`` and
+        ``r / sqrt(stretch)``, so that a ring keeps its area.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
     ArgumentTypeError
         If a parameter has a wrong type; in `run_udf` if the data are not real.
     ArgumentValueError
-        If a radius is negative, `ri` is not smaller than `r`, `n_bins` is not positive, a number
-        is not finite, or both `centers` and `cy` or `cx` are given; in `run_udf` if the frames are
-        not 2-D, all rings are outside the frame, or `centers` does not fit the scan.
+        If a radius is negative, `ri` is not smaller than `r`, `n_bins` is not positive, `stretch`
+        is below 1, a number is not finite, or both `centers` and `cy` or `cx` are given; in
+        `run_udf` if the frames are not 2-D, all rings are outside the frame, the center is outside
+        and `r` is not given, or `centers` does not fit the scan.
 
     Notes
     -----
     Lengths and the center may be given in the unit of the signal axes, such as ``r="8 mrad"``.
 
-    Buffer `intensity`, kind nav, shape (*nav, n_bins), float64: ``sum w I / sum w`` over the
-    pixels of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges are soft
-    over one pixel. It is NaN if a ring has no pixel inside the frame, and for a frame whose center
-    is not finite. Pixels outside all rings are not read and can be NaN.
+    Buffer `intensity`, kind nav, shape (*nav, n_bins), float64: ``sum w I / sum w`` over the pixels
+    of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges are soft over one
+    pixel. Distances are those in the coordinates in which the rings are round. It is NaN if a ring
+    has no pixel inside the frame, and for a frame whose center is not finite. Pixels outside all
+    rings are not read and can be NaN.
 
     Examples
     --------

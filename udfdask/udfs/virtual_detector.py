@@ -65,14 +65,25 @@ class VirtualDetectorUDF(UDF):
         Size of a rectangle, in pixels, at least 1; fractions are rounded down.
     start, stop : float, optional
         Channels of a window: ``start <= i < stop``.
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+        Center (y, x) of the disk or ring in each frame, in pixels, instead of `cy` and `cx`: NumPy
+        or dask, such as `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+    stretch : float, optional
+        Ratio of the long to the short half axis of an elliptical disk or ring, at least 1. A radius
+        is the geometric mean of both half axes: these are ``r * sqrt(stretch)`` and ``r /
+        sqrt(stretch)``, so that the detector keeps its area.
+    stretch_angle : float, optional
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
     ArgumentTypeError
-        If a parameter of the shape is missing, or a parameter does not belong to the shape.
+        If a parameter of the shape is missing, does not belong to the shape, or has a wrong type.
     ArgumentValueError
-        If the shape is unknown; in `run_udf`, if a value is invalid, no pixel of the frame is in
-        the detector, or a mask has not the shape of a frame or has weights.
+        If the shape is unknown, `stretch` is below 1, or both `centers` and `cy` or `cx` are given;
+        in `run_udf`, if a value is invalid, no pixel of the frame is in the detector, a center is
+        outside the frame and the radius inf, `centers` does not fit the scan, or a mask has not the
+        shape of a frame or has weights.
 
     See Also
     --------
@@ -85,6 +96,9 @@ class VirtualDetectorUDF(UDF):
     Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Integers are added up in
     int64 or uint64, as `array.sum()` does; float16 in float32. Pixels outside the detector can be
     NaN. A sum of integers that does not fit 64 bits stops the run with a `SumOverflowError`.
+
+    With `centers`, sums of integers are float64, which is exact up to 2**53: the sum is NaN for a
+    frame whose center is not finite, and 0 if no pixel of the frame is in the detector.
 
     Examples
     --------
