@@ -210,9 +210,9 @@ def _center_of_symmetry(values: AnyArray, usable: AnyArray) -> tuple[float, floa
                 place = 2 * place[0] + 1, 2 * place[1] + 1
         found.append((*_summit(values, usable, place), place))
     height, offset, place = max(found)
-    # pixels whose noise is independent after blurring, in half of the frame
-    independent = usable.sum() / (8 * math.pi * BLUR**2)
-    if not height > min(0.5, 5 / math.sqrt(independent)):
+    # the pairs of pixels whose noise is independent after blurring
+    pairs = _both(usable, place)[1].sum() / (8 * math.pi * BLUR**2)
+    if not height > min(0.7, 5 / math.sqrt(pairs)):
         raise ArgumentValueError(
             "pattern has no center of symmetry: the correlation with its own inversion is "
             f'{height:.2g} at most; ignore asymmetric parts with mask=, or use method="com"'
@@ -281,13 +281,21 @@ def _climb(values: AnyArray, usable: AnyArray, place: tuple[int, int]) -> tuple[
         place = best
 
 
+def _both(
+    usable: AnyArray, place: tuple[int, int]
+) -> tuple[tuple[slice[int, int, None], ...], AnyArray]:
+    """Return the part of a frame with opposite pixels, and where both of a pair are used."""
+    part = tuple(
+        slice(max(0, s - n + 1), min(n, s + 1)) for s, n in zip(place, usable.shape, strict=True)
+    )
+    return part, usable[part] & usable[part][::-1, ::-1]
+
+
 def _similarity(values: AnyArray, usable: AnyArray, place: tuple[int, int]) -> float:
     """Return the correlation coefficient of opposite pixels around a center; -1 without pairs."""
-    part = tuple(
-        slice(max(0, s - n + 1), min(n, s + 1)) for s, n in zip(place, values.shape, strict=True)
-    )
-    one, both = values[part], usable[part]
-    other, both = one[::-1, ::-1], both & both[::-1, ::-1]
+    part, both = _both(usable, place)
+    one = values[part]
+    other = one[::-1, ::-1]
     a, b = one[both], other[both]
     if a.size < max(2.0, OVERLAP * usable.sum()):
         return -1.0
