@@ -131,7 +131,14 @@ class CoMUDF(UDF):
     """
 
     default_plots = ("field", "magnitude")
-    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "cy": "y",
+        "cx": "x",
+        "r": "length",
+        "ri": "length",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
+    }
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,

@@ -93,6 +93,8 @@ class FEMUDF(UDF):
         "center": "position",
         "rad_in": "length",
         "rad_out": "length",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
     }
     promises = Promises(declares_once=True, starts_no_threads=True)
 

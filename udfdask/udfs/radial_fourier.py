@@ -102,7 +102,14 @@ class RadialFourierUDF(UDF):
     [1.  0.  0.5 0.  0. ]
     """
 
-    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "cy": "y",
+        "cx": "x",
+        "r": "length",
+        "ri": "length",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
+    }
     promises = Promises(adds_signal_parts=True, declares_once=True, takes_any_byte_order=True)
 
     def __init__(

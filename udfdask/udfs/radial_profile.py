@@ -92,7 +92,14 @@ class RadialProfileUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "cy": "y",
+        "cx": "x",
+        "r": "length",
+        "ri": "length",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
+    }
 
     elementwise_results = True
     promises = Promises(

@@ -129,6 +129,8 @@ class VirtualDetectorUDF(UDF):
         "height": "height",
         "start": "x",
         "stop": "x",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
     }
     promises = Promises(
         adds_signal_parts=True,

@@ -54,12 +54,18 @@ def stretch_of(udf: UDF) -> tuple[float, float]:
 
 
 def size_of_pixels(udf: UDF) -> tuple[float, str]:
-    """Return the size of a pixel and its unit: (1, "px") unless pixels are squares in a unit."""
+    """Return the size of a pixel and its unit, for radii; (1, "px") if these have no unit.
+
+    If pixels are not square, it is the geometric mean of their sizes, as the radius of an ellipse
+    is that of its half axes. Rings that are round in pixels then have no radius in a unit.
+    """
     axes = udf.meta.axes[-2:]
     unit, sizes = shared_unit(axes), [abs(step) for step in steps(axes)]
-    if unit is None or not math.isclose(*sizes, rel_tol=1e-6):
+    if unit is None:
         return 1.0, "px"
-    return sizes[1], unit
+    if math.isclose(*sizes, rel_tol=1e-6):
+        return sizes[1], unit
+    return (math.sqrt(sizes[0] * sizes[1]), unit) if udf.params.stretch != 1 else (1.0, "px")
 
 
 def nearest_distance(center: tuple[float, float], sig: tuple[int, ...]) -> float:
@@ -154,8 +160,8 @@ def check_center_inside(udf: UDF, center: tuple[float, float]) -> None:
     sig = tuple(udf.meta.dataset_shape.sig)
     if nearest_distance(center, sig) > 1:
         raise ArgumentValueError(
-            f"the center (y, x) = ({cy!r}, {cx!r}) lies outside of frames of shape {sig}: correct "
-            "it; numbers are in pixels. If the beam is there, pass the outer radius too"
+            f"the center (cy, cx) = ({cy!r}, {cx!r}) lies outside of frames of shape {sig}: "
+            "correct it; numbers are in pixels. If the beam is there, pass the outer radius too"
         )
 
 
