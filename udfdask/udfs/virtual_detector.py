@@ -207,8 +207,7 @@ class VirtualDetectorUDF(UDF):
             return {"intensity": self.buffer(kind="nav", dtype=dtype)}
         shape, numbers = self._detector()
         sig = self.meta.dataset_shape.sig
-        outer = numbers.get("r", numbers.get("ro"))
-        if shape in _CENTERED and len(sig) == 2 and outer == math.inf:
+        if len(sig) == 2 and math.inf in (numbers.get("r"), numbers.get("ro")):
             cy, cx = numbers.get("cy", sig[0] // 2), numbers.get("cx", sig[1] // 2)
             check_center_inside(self, (cy, cx))
         if not detector_mask(shape, sig, **numbers).any():
