@@ -1,5 +1,7 @@
 """Rings and disks around a center of its own for each frame, against a mask for each frame."""
 
+from functools import partial
+
 import dask
 import dask.array as da
 import numpy as np
@@ -12,9 +14,17 @@ from making import compute
 from suites import examples
 from udfdask import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import radial_bins
+from udfdask.results.detectors import detector_masks
 from udfdask.testing import check_udf, raise_if_dask_computes
 from udfdask.testing.strategies import chunkings, rois
-from udfdask.udfs import FEMUDF, CoMUDF, RadialFourierUDF, RadialProfileUDF, VirtualDetectorUDF
+from udfdask.udfs import (
+    FEMUDF,
+    CoMUDF,
+    RadialFourierUDF,
+    RadialProfileUDF,
+    SumUDF,
+    VirtualDetectorUDF,
+)
 
 NAV, SIG = (3, 5), (9, 12)
 
@@ -291,6 +301,7 @@ def test_wrong_centers(name):
         ({"centers": [[1, 2], [3]]}, ArgumentTypeError, "an array of numbers .* not list"),
         ({"stretch": 0.5}, ArgumentValueError, "stretch must be 1 or more.*write stretch=2 and"),
         ({"stretch": "2 mrad"}, ArgumentTypeError, "stretch .* a number"),
+        ({"stretch": True}, ArgumentTypeError, "stretch .* not True of type bool"),
         ({"stretch": np.nan}, ArgumentValueError, "stretch must be finite"),
         ({"stretch_angle": np.inf}, ArgumentValueError, "stretch_angle must be finite"),
         ({"stretch": da.ones(())}, ArgumentTypeError, "stretch .* number"),
@@ -360,3 +371,35 @@ def test_centers_and_radii_beyond_the_frame(udf):
     x = da.from_array(frames(), chunks=(2, 3, 9, 12))
     with raise_if_dask_computes(), pytest.raises(ArgumentValueError, match=r"of shape \(9, 12\)"):
         ud.run_udf(x, udf)
+
+
+def test_centers_that_are_labeled():
+    """Those of an accessor: a DataArray, or a signal."""
+    xr, hs = pytest.importorskip("xarray"), pytest.importorskip("hyperspy.api")
+    centers, x = some_centers(), da.from_array(frames(), chunks=(2, 3, 9, 12))
+    want = compute(x, VirtualDetectorUDF("disk", r=3, centers=centers))["intensity"]
+    array = xr.DataArray(centers, dims=("y", "x", "component"), attrs={"units": "px"})
+    signal = hs.signals.BaseSignal(centers)
+    for given_ in (array, array.chunk(x=2), signal, signal.as_lazy()):
+        udf = VirtualDetectorUDF("disk", r=3, centers=given_)
+        np.testing.assert_array_equal(compute(x, udf)["intensity"], want)
+    with pytest.raises(ArgumentValueError, match="centers must be in pixels, but they are in mrad"):
+        VirtualDetectorUDF("disk", r=3, centers=array.assign_attrs(units="mrad"))
+
+
+def test_pictures_show_the_mean_center():
+    total = ud.run_udf(da.from_array(frames()), SumUDF())
+    centers = np.random.default_rng(2).uniform(3, 5, (*NAV, 2))
+    centers[0, 0] = np.nan
+    mean = tuple(np.nanmean(centers, axis=(0, 1)))
+    disk = partial(VirtualDetectorUDF, "disk", r=3)
+    com = partial(CoMUDF, r=3)
+    fem = partial(FEMUDF, rad_in=1, rad_out=3)
+    for make in (disk, com, fem):
+        own = detector_masks(total._info, make(centers=centers, stretch=1.2))
+        place = {"center": mean} if make is fem else {"cy": mean[0], "cx": mean[1]}
+        common = detector_masks(total._info, make(**place, stretch=1.2))
+        for mask, other in zip(own.values(), common.values(), strict=True):
+            np.testing.assert_array_equal(mask, other)
+        with raise_if_dask_computes(), pytest.raises(ArgumentValueError, match="varies with the"):
+            detector_masks(total._info, make(centers=da.from_array(centers)))

@@ -31,11 +31,13 @@ def check_stretch(stretch: Any, stretch_angle: Any) -> tuple[float, float]:
                 f"{name} must be {what}, not a lazy {type(value).__name__}: compute it first"
             )
         try:
-            number = float(value)
+            number = None if isinstance(value, (bool, np.bool_)) else float(value)
         except (TypeError, ValueError):
+            number = None
+        if number is None:
             raise ArgumentTypeError(
                 f"{name} must be {what}, not {value!r} of type {type(value).__name__}"
-            ) from None
+            )
         if not math.isfinite(number):
             raise ArgumentValueError(f"{name} must be finite, {what}, not {value!r}")
         values.append(number)

@@ -87,7 +87,8 @@ class RadialFourierUDF(UDF):
     is shared between a few of ``4 * (max_order + 1)`` equidistant angles, from which the orders are
     computed: the error is at most 2e-7, or 1e-12, of the sum of the weighted intensities of a ring.
     Each process holds about 40 bytes for each pixel of each ring, or 124 in float64. With
-    `centers`, nothing is held, and the waves of each frame are computed in float64.
+    `centers`, nothing is held: the waves of each frame are computed in float64, which takes many
+    times as long.
 
     Examples
     --------
