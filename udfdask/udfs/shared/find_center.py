@@ -64,8 +64,8 @@ def find_center(
 
     Returns
     -------
-    cy, cx : float
-        The center, in pixels, also if the pattern has axes with units: for ``cy=cy, cx=cx`` of
+    tuple of two floats
+        The center (cy, cx), in pixels, also if the pattern has axes with units: for ``cy=cy, cx=cx`` of
         UDFs.
 
     Raises
