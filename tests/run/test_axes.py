@@ -240,6 +240,13 @@ def test_parameters_in_units_change_during_a_run():
     np.testing.assert_array_equal(widths[0], 4.0)
 
 
+class RoundUDF(WidestUDF):
+    calibrated = {"r": "length"}
+
+    def __init__(self, r):
+        ud.UDF.__init__(self, r=r)
+
+
 NO_UNIT = (*calibrated()[:2], Axis(name="ky"), Axis(name="kx"))
 UNEVEN = (*calibrated()[:3], Axis(name="kx", unit="mrad", values=tuple(np.arange(18.0) ** 2)))
 OBLONG = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
@@ -254,7 +261,7 @@ OBLONG = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
         (calibrated(), CoMUDF(r="3 counts"), "counts and mrad measure different things"),
         (calibrated(), CoMUDF(r="3 bananas"), "'bananas' is not defined"),
         (UNEVEN, CoMUDF(cx="1 mrad"), "'kx' are not evenly spaced"),
-        (OBLONG, CoMUDF(r="1 mrad"), r"pixels are not square \(ky 0.1 mrad, kx 0.2 mrad\)"),
+        (OBLONG, RoundUDF(r="1 mrad"), r"pixels are not square \(ky 0.1 mrad, kx 0.2 mrad\)"),
         (calibrated(), VirtualDetectorUDF("disk", cy="3 mrad", r=1), "no pixel of a frame"),
         (None, CoMUDF(cy=500), r"the center \(cy, cx\) = \(500, 9\) lies outside of frames"),
         (calibrated()[:3], SumUDF(), "one Axis per dimension of the data"),

@@ -76,7 +76,7 @@ def test_a_region():
             TypeError,
             "or a boolean mask of the shape of a frame, but its type is list",
         ),
-        (("disk",), {}, TypeError, "a disk takes r and optionally cx, cy, but r is missing"),
+        (("disk",), {}, TypeError, "a disk takes r and optionally cx, cy, .* but r is missing"),
         (("ring",), {"ri": 2}, TypeError, "a ring takes ri, ro and .* but ro is missing"),
         (("disk",), {"ri": 2, "ro": 3}, TypeError, "but ri, ro was given and r is missing"),
         (("rect",), {"x": 1, "y": 2}, TypeError, "but width, height is missing"),

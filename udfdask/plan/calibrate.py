@@ -9,11 +9,15 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Axis, Calibration, in_pixels
 from udfdask.arrays.geometry.units import Quantity, as_quantity, factor
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks.ellipses import stretch_in_pixels
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
 
 _DECIMALS = 9
 """Pixels are rounded to this number of decimals: 0.3 nm of 0.1 nm are 3, not 2.9999999999999996."""
+
+_ROUNDING = 1e-10
+"""Relative rounding error of distances that are computed in ellipses."""
 
 
 def read_calibration(
@@ -74,16 +78,86 @@ def with_pixels(udf: UDF, calibration: Calibration, sig_dims: int) -> UDF:
     """
     _check_calibrated(type(udf))
     kwargs = parameters_in_pixels(type(udf), udf._kwargs, calibration, sig_dims)
-    same = all(kwargs[name] is value for name, value in udf._kwargs.items())
+    same = kwargs.keys() == udf._kwargs.keys() and all(
+        kwargs[name] is value for name, value in udf._kwargs.items()
+    )
     return udf if same else new_instance(type(udf), kwargs)
 
 
 def parameters_in_pixels(
-    cls: type[UDF], kwargs: Mapping[str, Any], calibration: Calibration, sig_dims: int
+    cls: type[UDF],
+    kwargs: Mapping[str, Any],
+    calibration: Calibration,
+    sig_dims: int,
+    *,
+    are_all: bool = True,
 ) -> dict[str, Any]:
-    """Return parameters of a UDF in pixels; those that have no unit as they are."""
+    """Return parameters of a UDF in pixels; those that have no unit as they are.
+
+    If pixels are not square, lengths in a unit change the stretch too. Without `are_all`, `kwargs`
+    are changes of some parameters, and a stretch that is not among them stays as it is.
+    """
     sig = calibration.axes[len(calibration.axes) - sig_dims :]
-    return {name: _pixels(cls, name, value, sig) for name, value in kwargs.items()}
+    pixels = {name: _pixels(cls, name, value, sig) for name, value in kwargs.items()}
+    sizes = _oblong(cls, kwargs, sig)
+    stretch = {meaning: name for name, meaning in cls.calibrated.items()}
+    ratio, angle = stretch.get("stretch"), stretch.get("stretch_angle")
+    if sizes is None or ratio is None or angle is None:
+        return pixels
+    if are_all or ratio in kwargs or angle in kwargs:
+        given = kwargs.get(ratio, 1.0), kwargs.get(angle, 0.0)
+        pixels[ratio], pixels[angle] = stretch_in_pixels(*given, *sizes)
+    return pixels
+
+
+def _oblong(
+    cls: type[UDF], kwargs: Mapping[str, Any], sig: Sequence[Axis]
+) -> tuple[float, float] | None:
+    """Return the sizes of pixels along y and x if they differ and lengths are in a unit.
+
+    Raise if only some of the lengths are.
+    """
+    values = {
+        name: as_quantity(name, kwargs[name])
+        for name, meaning in cls.calibrated.items()
+        if meaning == "length" and kwargs.get(name) is not None
+    }
+    with_unit = {name: value for name, value in values.items() if isinstance(value, Quantity)}
+    if not with_unit or len(sig) != 2:
+        return None
+    name, value = next(iter(with_unit.items()))
+    who = _who(cls, name, value)
+    along = _along(who, Quantity(1.0, value.unit), sig)
+    if _are_equal(along):
+        return None
+    for other, bare in values.items():
+        # 0 and infinity are the same in all units
+        if other not in with_unit and bare not in (0, math.inf):
+            raise ArgumentValueError(
+                f"{who} has a unit, but {other}={bare!r} is in pixels, which are not square "
+                f"({_sizes(sig)}): give both in {value.unit}, or both in pixels"
+            )
+    return 1 / along[0], 1 / along[1]
+
+
+def _along(who: str, value: Quantity, sig: Sequence[Axis]) -> list[float]:
+    """Return a length in steps of each signal axis."""
+    return [_steps(who, value, axis) for axis in sig]
+
+
+def _are_equal(lengths: Sequence[float]) -> bool:
+    """Return whether lengths along all axes are the same number of pixels."""
+    return all(math.isclose(length, lengths[0], rel_tol=1e-6) for length in lengths)
+
+
+def _sizes(sig: Sequence[Axis]) -> str:
+    """Return the sizes of pixels in words."""
+    return ", ".join(f"{axis.name} {abs(axis.scale):g} {axis.unit}" for axis in sig)
+
+
+def _who(cls: type[UDF], name: str, value: Any) -> str:
+    """Return a parameter in words."""
+    return f"{cls.__name__}: {name}={str(value)!r}"
 
 
 def _pixels(cls: type[UDF], name: str, given: Any, sig: Sequence[Axis]) -> Any:
@@ -106,16 +180,21 @@ def _in_pixels(cls: type[UDF], name: str, given: Any, meaning: str, sig: Sequenc
     value = as_quantity(name, given)
     if not isinstance(value, Quantity):
         return value
-    who = f"{cls.__name__}: {name}={str(value)!r}"
+    who = _who(cls, name, value)
     if meaning == "length":
-        lengths = {round(_steps(who, value, axis), _DECIMALS) for axis in sig}
-        if len(lengths) > 1:
-            sizes = ", ".join(f"{axis.name} {abs(axis.scale):g} {axis.unit}" for axis in sig)
+        along = _along(who, value, sig)
+        if _are_equal(along):
+            return round(along[0], _DECIMALS)
+        if len(sig) != 2 or "stretch" not in cls.calibrated.values():
             raise ArgumentValueError(
-                f"{who} is a length in all directions, but pixels are not square ({sizes}): give "
-                "the length in pixels, or an ellipse"
+                f"{who} is a length in all directions, but pixels are not square ({_sizes(sig)}): "
+                "give the length in pixels"
             )
-        return lengths.pop()
+        # a circle becomes an ellipse, whose radius is the geometric mean of its half axes; a pixel
+        # on the edge of the circle is not outside of the ellipse because of rounding
+        return math.sqrt(along[0] * along[1]) * (1 + _ROUNDING)
+    if meaning in ("stretch", "stretch_angle"):
+        raise ArgumentTypeError(f"{who} has a unit: {name} must be a bare number")
     axis = _axis_of(who, meaning, sig)
     if meaning in ("height", "width"):
         return round(_steps(who, value, axis), _DECIMALS)
@@ -160,7 +239,7 @@ def _factor(who: str, value: Quantity, axis: Axis) -> float:
 def _check_calibrated(cls: type[UDF]) -> None:
     """Raise if the class attribute `calibrated` is not valid."""
     given: Any = cls.calibrated
-    known = ("length", "x", "y", "position", "width", "height")
+    known = ("length", "x", "y", "position", "width", "height", "stretch", "stretch_angle")
     if not isinstance(given, Mapping) or not all(meaning in known for meaning in given.values()):
         raise ArgumentTypeError(
             f"{cls.__name__}.calibrated must be a dictionary from names of parameters to one of "

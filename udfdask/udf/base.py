@@ -91,7 +91,8 @@ class UDF(BackendNames):
         Parameters in pixels, which users may also give in the unit of the signal axes, such as
         "10 mrad": `"length"` for a distance in any direction; `"y"` and `"x"` for a position along
         the last two axes, `"position"` for a pair (y, x), `"height"` and `"width"` for a distance
-        along them. A run makes the instance again with numbers of pixels.
+        along them, `"stretch"` and `"stretch_angle"` for an ellipse, which lengths become if
+        pixels are not square. A run makes the instance again with numbers of pixels.
     promises : Promises
         Further promises, which make runs cheaper. Subclasses do not inherit them.
 
