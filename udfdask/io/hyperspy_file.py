@@ -84,8 +84,11 @@ def open_with_hyperspy(
     check_values(file, array.shape, array.dtype)
     check_after(file, signal, array.shape)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
-    axes = [read_axis(manager._axes[dim]) for dim in range(array.ndim)]
-    grid = choose_chunks(array, sig, chunks)
+    # A signal whose axes were declared by `axis.navigate` has its navigation axes anywhere.
+    ordered = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
+    order = tuple(axis.index_in_array for axis in ordered)
+    is_moved = order != tuple(range(array.ndim))
+    grid = choose_chunks(array, sig, None if is_moved else chunks)
     if len(signals) > 1:
         reader += f", signal {number}"
     title = signal.metadata.General.title or file.stem
@@ -107,7 +110,11 @@ def open_with_hyperspy(
     else:
         # Tasks read HyperSpy's own chunks: it would read a complete one for each part of it.
         array = lazy_array(source, array.chunks, prefix="from-hyperspy")
-        array = array if chunks is None else array.rechunk(grid)
+        array = array if chunks is None or is_moved else array.rechunk(grid)
+    if is_moved:
+        array = array.transpose(order)
+        array = array if chunks is None else array.rechunk(choose_chunks(array, sig, chunks))
+    axes = [read_axis(axis) for axis in ordered]
     return opened_array(array, sig, reader=reader, title=title, axes=axes, unit=read_unit(signal))
 
 
