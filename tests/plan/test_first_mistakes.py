@@ -349,7 +349,7 @@ def test_an_iterator_over_snapshots_is_no_result(call):
     snapshots = ud.run_udf_iter(LAZY, SumUDF())
     with (
         raise_if_dask_computes(),
-        pytest.raises(ud.ArgumentTypeError, match="loop over it.*run_udf returns lazy results"),
+        pytest.raises(ud.ArgumentTypeError, match=r"loop over it.*run_udf returns lazy results"),
     ):
         call([snapshots])
     assert snapshots.n_merged == 0
