@@ -153,14 +153,13 @@ def test_what_the_messages_advise_works(tmp_path):
     import udfdask.hyperspy
     import udfdask.xarray  # noqa: F401
 
-    file = opened(tmp_path)
     udf, total = SumUDF(), DATA.sum(axis=(0, 1))
     advised = [
         data_array(tmp_path).udf.run_udf(udf, sig_dims=("ky", "kx"))["intensity"],
         dataset(tmp_path)["scan"].udf.run_udf(udf)["intensity"],
         signal(tmp_path).udf.run_udf(udf)["intensity"].data,
         lazy_signal(tmp_path).udf.run_udf(udf)["intensity"].data,
-        ud.run_udf(file.array, udf, sig_dims=file.sig_dims)["intensity"],
+        ud.run_udf(opened(tmp_path), udf)["intensity"],
         ud.run_udf(da.from_zarr(zarr_array(tmp_path)), udf)["intensity"],
         ud.run_udf(da.from_delayed(dask.delayed(DATA), DATA.shape, DATA.dtype), udf)["intensity"],
     ]
