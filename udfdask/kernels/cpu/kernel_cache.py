@@ -36,7 +36,7 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any], options: str) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         folder = Path(function.__code__.co_filename).parent
-        stamp = self._impl.locator.get_source_stamp().hex() + _stamp_of(folder) + options
+        stamp = _as_text(self._impl.locator.get_source_stamp()) + _stamp_of(folder) + options
         files: Any = KernelFiles(Path(self._cache_path), self._impl.filename_base, stamp)
         self._cache_file = files
 
@@ -61,6 +61,15 @@ class KernelCache(FunctionCache):
 
 
 @lru_cache(maxsize=8)
+def _as_text(stamp: Any) -> str:
+    """Return numba's stamp of a source file: bytes, before numba 0.66 its time and size."""
+    return (
+        stamp.hex()
+        if isinstance(stamp, bytes)
+        else hashlib.sha256(repr(stamp).encode()).hexdigest()
+    )
+
+
 def _stamp_of(folder: Path) -> str:
     """Return a digest of all modules of a folder, whose kernels may call each other.
 
