@@ -93,6 +93,11 @@ def test_the_axis_of_a_part(part, uneven):
     assert labels == tuple("abcdefg"[part])
 
 
+def test_a_part_that_is_no_slice():
+    with pytest.raises(ArgumentTypeError, match="part must be a slice, not 3"):
+        Axis(name="x").sliced(3, 5)
+
+
 class TestPartsOfFiles:
     """A part of an opened file has the axes of that part."""
 
@@ -130,7 +135,9 @@ class TestPartsOfFiles:
         ("index", "message"),
         [
             (np.s_[:, :, 1, 1], "drops all signal dimensions"),
-            (9, "lies outside of data of shape"),
+            (9, r"does not fit data of shape \(4, 5, 6, 7\): Index 9 is out of bounds"),
+            (np.s_[::0], "does not fit data of shape .*step cannot be zero"),
+            (np.s_[0.5:], "does not fit data of shape"),
             (np.s_[1:, 1:, 1:, 1:, 1:], "more values than the data have dimensions"),
         ],
     )

@@ -144,9 +144,9 @@ def part_of(opened: OpenedFile, index: Any) -> OpenedFile:
         )
     try:
         taken = array[tuple(parts)]
-    except IndexError as error:
+    except (IndexError, TypeError, ValueError) as error:
         raise ArgumentValueError(
-            f"opened[{index!r}] lies outside of data of shape {array.shape}: {error}"
+            f"opened[{index!r}] does not fit data of shape {array.shape}: {error}"
         ) from None
     axes = tuple(
         axis.sliced(part, n)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.units import PIXELS
+from udfdask.errors import ArgumentTypeError
 from udfdask.types import AnyArray
 
 
@@ -108,12 +109,19 @@ class Axis:
         Axis
             Axis of the part, whose positions have the values that they had.
 
+        Raises
+        ------
+        ArgumentTypeError
+            If `part` is not a slice; also a TypeError.
+
         Examples
         --------
         >>> from udfdask import Axis
         >>> Axis(name="x", unit="nm", scale=0.5).sliced(slice(2, 8, 3), 10)
         Axis(name='x', labels=None, unit='nm', scale=1.5, offset=1.0, values=None)
         """
+        if not isinstance(part, slice):
+            raise ArgumentTypeError(f"part must be a slice, not {part!r}")
         start, _, step = part.indices(n)
         return replace(
             self,
