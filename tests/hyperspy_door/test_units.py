@@ -44,6 +44,15 @@ def test_results_have_units():
     assert (y.scale, x.scale, x.offset, x.units) == (2.0, -2.0, 5.0, "nm")
 
 
+def test_values_of_another_unit_do_not_have_the_quantity_of_the_data():
+    signal = calibrated()
+    deviation = signal.udf.run_udf(StdDevUDF(), **OPTIONS)
+    assert quantity(deviation["var"]) == ""
+    assert quantity(deviation.valid_mask["std"]) == ""
+    signal.metadata.Signal.quantity = "Electrons"  # without a unit
+    assert quantity(signal.udf.run_udf(SumUDF(), **OPTIONS)["intensity"]) == "Electrons"
+
+
 def test_parameters_in_units_of_the_axes():
     signal = calibrated()
     detector = VirtualDetectorUDF("disk", cy="0 1/nm", cx="0.5 nm^-1", r=(1.5, "1/nm"))

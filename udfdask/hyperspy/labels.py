@@ -7,13 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from udfdask.arrays.geometry.axes import (
-    Axis,
-    Calibration,
-    axis_of_values,
-    with_different_names,
-)
-from udfdask.arrays.geometry.units import unit_of_quantity
+from udfdask.arrays.geometry.axes import Axis, Calibration, with_different_names
+from udfdask.io.hyperspy_axes import read_axis, read_unit
 
 AxisDict = dict[str, Any]
 """An axis as a dictionary of HyperSpy: uniform, functional, or one value per position."""
@@ -67,19 +62,8 @@ def read_calibration(signal: Any) -> Calibration:
     """Return the axes of a signal in the order of UDFs, (*nav, *sig), and the unit of its data."""
     manager = signal.axes_manager
     sig = manager.signal_axes[::-1]
-    axes = [_read_axis(axis) for axis in (*manager.navigation_axes[::-1], *sig)]
-    unit = unit_of_quantity(signal.metadata.get_item("Signal.quantity", default=None))
-    return Calibration(axes=with_different_names(axes, len(sig)), unit=unit)
-
-
-def _read_axis(axis: Any) -> Axis:
-    """Return an axis of a signal."""
-    # HyperSpy marks unknown values with an object of the package traits, not with None
-    name = axis.name if isinstance(axis.name, str) else ""
-    unit = axis.units if isinstance(axis.units, str) and axis.units else None
-    if not axis.is_uniform:
-        return axis_of_values(name, axis.axis, unit)
-    return Axis(name=name, unit=unit, scale=float(axis.scale), offset=float(axis.offset))
+    axes = [read_axis(axis) for axis in (*manager.navigation_axes[::-1], *sig)]
+    return Calibration(axes=with_different_names(axes, len(sig)), unit=read_unit(signal))
 
 
 def axis_size(axis: AxisDict) -> int:

@@ -26,7 +26,9 @@ def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
             )
 
 
-def make_signal(array: Any, info: ResultInfo, place: Place, name: str, labels: SignalLabels) -> Any:
+def make_signal(
+    array: Any, info: ResultInfo, place: Place, name: str, labels: SignalLabels, *, is_mask: bool
+) -> Any:
     """Return a result in data set shape, or its valid mask, as a signal; `place` is that of it."""
     kind, extra = info.buffers[place.result].kind, place.axes
     first = array.ndim - len(extra)
@@ -38,9 +40,13 @@ def make_signal(array: Any, info: ResultInfo, place: Place, name: str, labels: S
         array = array.transpose((*range(first, array.ndim), *range(first)))
     signal = _make(array, nav, sig, labels, own_class=kind == "sig")
     _name(signal, info.udf_name, name, extra)
-    unit = info.units.get(name)
-    if unit is not None and not (kind == "sig" and name in info.in_units):
+    if kind == "sig" and place.result in info.in_units and not is_mask:
+        return signal  # with the quantity of the data
+    unit = None if is_mask else info.units.get(place.result)
+    if unit is not None:
         signal.metadata.set_item("Signal.quantity", f"{name} ({unit})")
+    elif signal.metadata.has_item("Signal.quantity"):
+        del signal.metadata.Signal.quantity
     return signal
 
 

@@ -156,7 +156,7 @@ class SignalResult(NamedResults):
         place = self._info.place_of(name)
         if (what, name) not in self._signals:
             self._signals[what, name] = make_signal(
-                arrays[name], self._info, place, name, self._labels
+                arrays[name], self._info, place, name, self._labels, is_mask=what == "valid_mask"
             )
         return self._signals[what, name]
 

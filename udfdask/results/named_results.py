@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from dask.base import DaskMethodsMixin
 
@@ -12,6 +12,7 @@ from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.results.explanation import Explanation, LazyExplanation
+from udfdask.results.not_an_array import NotAnArray, element_of
 from udfdask.udf.buffers import BufferSpec
 
 
@@ -102,7 +103,7 @@ class Place:
         return values if self.index is None else values[self.index]
 
 
-class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
+class NamedResults(NotAnArray, DaskMethodsMixin, Mapping[str, Any]):
     """A mapping from the names of results to values; a dask collection while they are lazy."""
 
     __slots__ = ("_info",)
@@ -132,27 +133,14 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         # Mapping would compare lazy arrays, and these have no truth value
         return self is other
 
-    # without these three, NumPy would make an array that holds one object, and Python's message
-    # would not say what to write
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise self._no_array()
-
-    def __float__(self) -> NoReturn:
-        raise self._no_array()
-
-    def __int__(self) -> NoReturn:
-        raise self._no_array()
-
     def _no_array(self) -> ArgumentTypeError:
         """Return the error for a use as one array or as a number."""
         names, udf = list(self), self._info.udf_name
         if not names:
             return ArgumentTypeError(f"{udf} has no results that could be an array")
-        others = f", or another of {names}" if names[1:] else ""
         return ArgumentTypeError(
             f"the results of {udf} are arrays by name, not one array: write "
-            f"result[{names[0]!r}]{others}"
+            f"{element_of('result', names)}"
         )
 
     def explain(self) -> Explanation:

@@ -71,23 +71,19 @@ def _no_quantity(given: Any, example: str) -> ValueError:
     return ValueError(f"{given!r} is no number with a unit, such as {example}")
 
 
-def same_unit(one: str | None, other: str | None) -> bool:
-    """Return whether two texts are the same unit; none are pixels."""
-    return _plain(one) == _plain(other)
-
-
 def factor(unit: str, target: str) -> float:
     """Return the number by which values in a unit are multiplied to be in another one.
 
     Raise ValueError if the units measure different things, or one of them is unknown.
     """
-    if same_unit(unit, target):
+    names = _plain(unit), _plain(target)
+    if names[0] == names[1]:
         return 1.0
     import pint  # equal units need no package, and it takes a while to import
 
     registry = pint.get_application_registry()
     try:
-        one, other = (registry.Unit(_plain(name)) for name in (unit, target))
+        one, other = (registry.Unit(name) for name in names)
         # pint takes angles for plain numbers; they are not counts
         roots = [(1 * each).to_root_units().units for each in (one, other)]
         if roots[0] != roots[1]:
@@ -99,9 +95,9 @@ def factor(unit: str, target: str) -> float:
         raise ValueError(f"{unit} or {target} is no unit that pint knows ({error})") from None
 
 
-def _plain(unit: str | None) -> str:
+def _plain(unit: str) -> str:
     """Return the name of a unit in one spelling: powers with ^, no LaTeX, Å as angstrom."""
-    if unit is None or unit in PIXELS:
+    if unit in PIXELS:
         return "px"
     text = unit.strip().strip("$").replace("\\mathrm", "").replace("\\", "")
     text = text.translate(_SUPERSCRIPTS).replace("\u03bc", "\u00b5").replace("·", "*")
