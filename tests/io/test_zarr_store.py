@@ -22,8 +22,9 @@ def image(dtype=float):
 
 
 class FakeBuffer:
-    def __init__(self, kind):
+    def __init__(self, kind, shape):
         self.kind = kind
+        self.extra_shape = shape[{"nav": 2, "sig": 1, "single": 0}[kind] :]
 
 
 class FakeResult(dict):
@@ -31,9 +32,13 @@ class FakeResult(dict):
 
     def __init__(self, kinds, **arrays):
         super().__init__(arrays)
-        self.buffers = {name: FakeBuffer(kind) for name, kind in kinds.items()}
+        self.buffers = {name: FakeBuffer(kind, arrays[name].shape) for name, kind in kinds.items()}
         self.valid_mask = {name: np.ones(array.shape, bool) for name, array in arrays.items()}
         self.units = {}
+        self.extra_axes = {
+            name: tuple(Axis(name=f"{name}_dim_{k}") for k in range(len(spec.extra_shape)))
+            for name, spec in self.buffers.items()
+        }
 
 
 def read(path):

@@ -12,7 +12,7 @@ import dask.array as da
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
-from udfdask.io.named_variables import Variable, variables_by_name
+from udfdask.io.named_variables import Variable, positions_in_file, variables_by_name
 from udfdask.records.journal import journal_beside, remove_journal
 from udfdask.scheduling.compute import compute
 from udfdask.writing import ZARR, check_target, replacing
@@ -157,21 +157,12 @@ def _dataset(
     import xarray as xr
 
     variables = variables_by_name(results)
-    sizes: dict[str, int] = {}
     for name, variable in variables.items():
         check_storable(name, variable.values.dtype)
-        for dim, size in zip(variable.dims, variable.values.shape, strict=True):
-            if sizes.setdefault(dim, size) != size:
-                raise ArgumentValueError(
-                    f"dimension {dim!r} of {name!r} has {size} positions and elsewhere "
-                    f"{sizes[dim]}: give one of them another name"
-                )
-    coordinates = {}
-    for axis in axes:
-        if axis.name in sizes and axis.name not in variables:
-            positions = axis.positions(sizes[axis.name])
-            unit = {"units": axis.unit} if axis.unit else {}
-            coordinates[axis.name] = (axis.name, positions, unit)
+    coordinates = {
+        dim: (dim, positions, {"units": axis.unit} if axis.unit else {})
+        for dim, (axis, positions) in positions_in_file(variables, axes).items()
+    }
     return xr.Dataset(
         {name: (v.dims, v.values, dict(v.attrs)) for name, v in variables.items()},
         coords=coordinates,
