@@ -108,7 +108,8 @@ def result_variables(
             described[udf][buffer] = variable
             valid = np.asarray(result.valid_mask[buffer])
             if not valid.all():
-                described[udf][f"{buffer}_valid"] = replace(variable, values=valid)
+                attrs = {k: v for k, v in variable.attrs.items() if k != "units"}
+                described[udf][f"{buffer}_valid"] = replace(variable, values=valid, attrs=attrs)
     return described
 
 
