@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -74,8 +74,7 @@ def _columns(
 def _positions(axis: Axis, indices: np.ndarray[Any, Any]) -> Texts:
     """Return positions along an axis as texts, in the shape of the indices."""
     if axis.labels is not None:
-        labels: Texts = np.array(axis.labels)
-        return labels[indices]
+        return cast("Texts", np.array(axis.labels)[indices])
     if axis == Axis(name=axis.name):
         return indices.astype(str)
     positions = axis.positions(int(indices.max(initial=-1)) + 1)[indices]
