@@ -259,6 +259,7 @@ class Result(NamedResults):
         self,
         names: Any = None,
         *,
+        nav: int | Sequence[int] | None = None,
         axes: Sequence[Axis] | None = None,
         log: bool | None = None,
         title: str | None = None,
@@ -279,8 +280,12 @@ class Result(NamedResults):
         names : str, tuple or list, optional
             The results to draw: a name; a pair ``(name, function)``, where the function takes an
             array in data set shape with NaN at positions that are not valid; or a list of names and
-            pairs. By default the `default_plots` of the UDF, or else all results that are images or
-            lines.
+            pairs. The label of a mask, such as "BF", is a name too. By default the `default_plots`
+            of the UDF, or else all results that are images or lines.
+        nav : tuple of int, optional
+            A scan position, such as ``(3, 4)``: its profile is drawn over the mean curve, and maps
+            of the scan show where it is. Of results that have an image, or many numbers, for each
+            position, those of this position are drawn.
         axes : sequence of Axis, optional
             Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By
             default those of the run.
@@ -299,7 +304,8 @@ class Result(NamedResults):
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If the name of a result is unknown, or no result can be drawn. Nothing is computed then.
+            If the name of a result is unknown, no result can be drawn, or `nav` is not a position
+            of the scan. Nothing is computed then.
         ImportError
             If matplotlib is not installed.
 
@@ -316,7 +322,9 @@ class Result(NamedResults):
         """
         from udfdask.plotting.draw_result import prepare_plot
 
-        plot = prepare_plot(self, True if names is None else names, axes=axes, log=log, title=title)
+        plot = prepare_plot(
+            self, True if names is None else names, nav=nav, axes=axes, log=log, title=title
+        )
         arrays = {name: self[name] for name in plot.names}
         masks = {name: self.valid_mask[name] for name in plot.names}
         with own_lines_hidden:
