@@ -236,7 +236,7 @@ def run(
         writes = bool(outs or plot or outputs.own_targets(inputs.udfs))
         with going_on(writes):
             _show_plan(common, opened, planned, verbose=verbose)
-        picture = outputs.picture(names, opened)
+        picture = outputs.picture(planned.lazy, inputs.udfs, opened)
         results = run_in_one_pass(
             planned,
             scheduler=scheduler,
