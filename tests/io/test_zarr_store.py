@@ -196,3 +196,16 @@ def test_zarr_2_is_too_old(tmp_path, monkeypatch):
     monkeypatch.setattr("zarr.__version__", "2.18.7")
     with pytest.raises(ImportError, match=r"needs zarr>=3, but 2\.18\.7 is installed: pip install"):
         write_zarr(tmp_path / "a.zarr", {"sum": {"image": image()}})
+
+
+def test_names_with_slashes_are_no_paths(tmp_path):
+    axes = [Axis(name="a/b", unit="nm", scale=0.5), Axis(name="a_b", unit="nm", scale=2.0)]
+    values = np.arange(6.0).reshape(2, 3)
+    variable = Variable(dims=("a/b", "a_b"), values=values, attrs={"kind": "nav"})
+    store = write_zarr(tmp_path / "a.zarr", {"u": {"v/w": variable}}, axes=axes)
+    found = open_file(store, dataset="u_v_w")
+    assert [(axis.name, axis.unit, axis.scale) for axis in found.axes] == [
+        ("a_b_", "nm", 0.5),
+        ("a_b", "nm", 2.0),
+    ]
+    np.testing.assert_array_equal(found.array, values)

@@ -117,7 +117,7 @@ def write_dataset(
     target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
     for name, variable in dataset.data_vars.items():
         check_storable(str(name), variable.dtype)
-    storable = _encoded(_with_plain_text(_with_even_chunks(dataset)))
+    storable = _encoded(_with_plain_text(_with_even_chunks(_without_slashes(dataset))))
     with replacing(target) as unfinished:
         storable.to_zarr(
             unfinished, mode="w", consolidated=False, zarr_format=zarr_format, compute=False
@@ -187,6 +187,19 @@ def _encoded(dataset: xr.Dataset) -> xr.Dataset:
     variables, attrs = xr.conventions.cf_encoder(dataset.variables, dataset.attrs)
     encoded = xr.Dataset(variables, attrs=attrs)
     return encoded.set_coords(list(dataset.coords))
+
+
+def _without_slashes(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset with other names for "a/b", which a store would take for a path."""
+    taken = {str(name) for name in (*dataset.variables, *dataset.dims)}
+    names: dict[Any, str] = {}
+    for name in (*dataset.variables, *dataset.dims):
+        if "/" in str(name) and name not in names:
+            names[name] = str(name).replace("/", "_")
+            while names[name] in taken:
+                names[name] += "_"
+            taken.add(names[name])
+    return dataset.rename(names) if names else dataset
 
 
 def _with_even_chunks(dataset: xr.Dataset) -> xr.Dataset:

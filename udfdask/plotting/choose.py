@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.labeled_places import did_you_mean, find_place, labels_as_names
+from udfdask.arrays.geometry.labeled_places import did_you_mean, few, find_place, labels_as_names
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.plotting.labels import NUMBERS, Described, Labels, label_results
 from udfdask.plotting.panels import Panel, missing_as_nan, panels_of
@@ -172,7 +172,7 @@ def _unknown(name: str, described: Sequence[Described]) -> str:
     for one in described:
         results, labels = sorted(one.buffers), labels_as_names(one.extra_axes)
         known += [*results, *labels]
-        also = f" and the labels {labels}" if labels else ""
+        also = f" and the labels {few(labels)}" if labels else ""
         texts.append(f"{one.udf_name} has {results}{also}")
     return "; ".join(texts) + did_you_mean(name, known)
 

@@ -153,8 +153,10 @@ def is_profile(labels: Labels, values: np.ndarray[Any, Any]) -> bool:
 
 
 def _curve(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel:
-    """Return the mean curve over the scan with its spread."""
+    """Return the mean curve over the scan with its spread, or the only curve."""
     rows = values.reshape(-1, values.shape[-1]).astype(np.float64)
+    if len(rows) == 1:  # a scan of one position has no spread
+        return Panel(title=labels.title, values=rows[0], axes=labels.axes[-1:], log=log)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # positions where no curve has a value
         mean, spread = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)

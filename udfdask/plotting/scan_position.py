@@ -25,7 +25,7 @@ _MARK = {"marker": "+", "markersize": 12, "markeredgewidth": 2, "color": LINE_CO
 
 def check_position(nav: Any, shape: Sequence[int]) -> Position:
     """Return a scan position as a tuple of indices from 0; raise if it is not one."""
-    given = nav if isinstance(nav, (tuple, list)) else (nav,)
+    given = tuple(nav) if isinstance(nav, (tuple, list, np.ndarray)) else (nav,)
     if not all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in given):
         raise ArgumentTypeError(
             f"nav must be a scan position, such as nav=(3, 4): one number for each axis of the "

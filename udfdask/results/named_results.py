@@ -13,6 +13,7 @@ from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.labeled_places import (
     Place,
     did_you_mean,
+    few,
     find_place,
     labels_as_names,
 )
@@ -71,7 +72,7 @@ class ResultInfo:
         place = find_place(name, self.extra_axes)
         if place is None:
             labels = labels_as_names(self.extra_axes)
-            also = f"; they have the labels {labels}" if labels else ""
+            also = f"; they have the labels {few(labels)}" if labels else ""
             hint = did_you_mean(name, (*self.buffers, *labels))
             raise UndeclaredBufferError(
                 f"{self.udf_name} has no result {name!r}; there are {sorted(self.buffers)}{also}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from udfdask.arrays.geometry.axes import Axis
+
+_MOST_NAMES = 20  # in a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,12 @@ def find_place(name: object, extra_axes: Mapping[str, tuple[Axis, ...]]) -> Plac
 def labels_as_names(extra_axes: Mapping[str, tuple[Axis, ...]]) -> list[str]:
     """Return the labels that are names."""
     return [label for label, place in _labels(extra_axes).items() if place is not None]
+
+
+def few(names: Sequence[str]) -> str:
+    """Return names as text, and the number of those that are left out if there are many."""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{list(names[:_MOST_NAMES])}{more}"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
