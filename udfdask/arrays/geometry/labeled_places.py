@@ -54,8 +54,9 @@ def few(names: Sequence[str]) -> str:
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return a hint at the most similar known name, empty if none is similar."""
-    near = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    by_lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(str(name).lower(), list(by_lower), n=1)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 def _labels(extra_axes: Mapping[str, tuple[Axis, ...]]) -> dict[str, Place | None]:
