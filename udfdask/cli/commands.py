@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
@@ -80,7 +81,7 @@ def explain(common: CommandOptions) -> None:
     udfdask explain scan.mib --udf com:r=20
     udfdask explain scan.mib --udf stddev --chunks 16,-1,-1,-1 --roi 0:64,0:64
     """  # noqa: D301, click wants the character
-    common.check_raw()
+    common.check()
     inputs = common.read_files()
     with plain_warnings(), plain_errors(PLANNING):
         opened = open_file(common.file, **common.opening)
@@ -213,7 +214,10 @@ def run(
         raise click.UsageError("--resume needs --out, and does not work with --live")
     if cache and (live or resume):
         raise click.UsageError("--cache does not work with --live or --resume")
-    common.check_raw()
+    every_source = click.get_current_context().get_parameter_source("every")
+    if not live and every_source is not ParameterSource.DEFAULT:
+        raise click.UsageError("--every needs --live")
+    common.check()
     inputs = common.read_files()
     journal = journal_beside(outs[0]) if resume else None
     with ending_when_asked(), plain_warnings(), _keeping(cache):
@@ -232,7 +236,7 @@ def run(
         writes = bool(outs or plot or outputs.own_targets(inputs.udfs))
         with going_on(writes):
             _show_plan(common, opened, planned, verbose=verbose)
-        picture = outputs.picture(names, opened)
+        picture = outputs.picture(planned.lazy, inputs.udfs, opened)
         results = run_in_one_pass(
             planned,
             scheduler=scheduler,

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import click
@@ -19,11 +19,15 @@ from udfdask.errors import UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.remote_errors import without_secrets
+from udfdask.io.remote_references import SUFFIXES as REFERENCES
 from udfdask.plan.parse_size import parse_size
 from udfdask.scheduling.time_limit.deadline import check_timeout
 from udfdask.udf import UDF
 
 _ORDER = "udfdask.typed"
+
+_ONE_ARRAY = (".npy", ".toml")
+"""Suffixes of files that hold one array."""
 
 Index = tuple[int | slice, ...]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -315,7 +319,20 @@ class CommandOptions:
         """Arguments for `run_udf`."""
         return {"max_memory": self.max_memory, "merge_small": self.merge_small}
 
-    def check_raw(self) -> None:
+    def check(self) -> None:
+        """Raise UsageError if the options do not describe a file. This reads nothing."""
+        self._check_raw()
+        is_raw, suffix = self.dtype is not None, PurePath(self._name).suffix.lower()
+        if self.dataset is not None and (is_raw or suffix in _ONE_ARRAY):
+            kind = "a raw file" if is_raw else f"a {suffix} file"
+            raise click.UsageError(f"{kind} holds one array and no datasets: leave out --dataset")
+        if self.storage_options and isinstance(self.file, Path) and suffix not in REFERENCES:
+            raise click.UsageError(
+                f"--storage-option is for a URL, but {self._name} is a file on this machine: "
+                "leave it out"
+            )
+
+    def _check_raw(self) -> None:
         """Raise UsageError if only a part of the description of a raw file was typed."""
         raw = {
             "--nav-shape": self.nav_shape,

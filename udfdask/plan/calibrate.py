@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from udfdask.arrays.geometry.axes import Axis, Calibration, in_pixels
+from udfdask.arrays.geometry.check_axes import check_axes
 from udfdask.arrays.geometry.units import Quantity, as_quantity, factor
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks.ellipses import stretch_in_pixels
@@ -28,44 +28,7 @@ def read_calibration(
         raise ArgumentTypeError(f"unit must be a text such as 'counts', not {unit!r}")
     if axes is None:
         return Calibration(axes=in_pixels(len(shape), sig_dims).axes, unit=unit)
-    if isinstance(axes, (str, bytes)) or not isinstance(axes, Sequence):
-        raise ArgumentTypeError(
-            f"axes must be a list of udfdask.Axis, one per dimension of the data, got {axes!r}"
-        )
-    for axis in axes:
-        if not isinstance(axis, Axis):
-            raise ArgumentTypeError(
-                f"axes must contain udfdask.Axis, got {axis!r}: write Axis(name='x', unit='nm')"
-            )
-    if len(axes) != len(shape):
-        raise ArgumentValueError(
-            f"axes must contain one Axis per dimension of the data, {len(shape) - sig_dims} of the "
-            f"scan and then {sig_dims} of a frame, got {len(axes)}"
-        )
-    names = [axis.name for axis in axes]
-    if len(set(names)) < len(names):
-        raise ArgumentValueError(f"axes have the names {names}: each needs a name of its own")
-    for axis, n in zip(axes, shape, strict=True):
-        _check_axis(axis, n)
-    return Calibration(axes=tuple(axes), unit=unit)
-
-
-def _check_axis(axis: Axis, n: int) -> None:
-    """Raise unless the positions along an axis of `n` positions are different finite numbers."""
-    if axis.labels is not None and len(axis.labels) != n:
-        raise ArgumentValueError(
-            f"the axis {axis.name!r} has {len(axis.labels)} labels, the data have {n} positions"
-        )
-    if axis.values is None:
-        if not (math.isfinite(axis.scale) and math.isfinite(axis.offset) and axis.scale):
-            raise ArgumentValueError(
-                f"the axis {axis.name!r} has scale={axis.scale!r} and offset={axis.offset!r}: the "
-                "distance between positions must be a finite number other than 0"
-            )
-    elif len(axis.values) != n:
-        raise ArgumentValueError(
-            f"the axis {axis.name!r} has {len(axis.values)} values, the data have {n} positions"
-        )
+    return Calibration(axes=check_axes(axes, shape, sig_dims), unit=unit)
 
 
 def with_pixels(udf: UDF, calibration: Calibration, sig_dims: int) -> UDF:

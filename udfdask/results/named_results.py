@@ -10,6 +10,13 @@ from dask.base import DaskMethodsMixin
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.labeled_places import (
+    Place,
+    did_you_mean,
+    few,
+    find_place,
+    labels_as_names,
+)
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.results.explanation import Explanation, LazyExplanation
 from udfdask.results.not_an_array import NotAnArray, element_of
@@ -63,44 +70,16 @@ class ResultInfo:
 
         A label is a name if only one result has it. Raise if the name is unknown.
         """
-        if isinstance(name, str) and name in self.buffers:
-            return Place(result=name, index=None, axes=self.extra_axes[name])
-        place = self._labels.get(name) if isinstance(name, str) else None
+        place = find_place(name, self.extra_axes)
         if place is None:
-            labels = [label for label, place in self._labels.items() if place is not None]
-            also = f"; they have the labels {labels}" if labels else ""
+            labels = labels_as_names(self.extra_axes)
+            also = f"; they have the labels {few(labels)}" if labels else ""
+            hint = did_you_mean(name, (*self.buffers, *labels))
             raise UndeclaredBufferError(
                 f"{self.udf_name} has no result {name!r}; there are {sorted(self.buffers)}{also}"
+                f"{hint}"
             )
         return place
-
-    @property
-    def _labels(self) -> dict[str, Place | None]:
-        """The place of each label along an extra dimension; None if several results have it."""
-        places: dict[str, Place | None] = {}
-        for result, axes in self.extra_axes.items():
-            for k, axis in enumerate(axes):
-                rest, after = (*axes[:k], *axes[k + 1 :]), (slice(None),) * (len(axes) - k - 1)
-                for position, label in enumerate(axis.labels or ()):
-                    place = Place(result=result, index=(..., position, *after), axes=rest)
-                    places[label] = None if label in places else place
-        return places
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where the values of a name are: a result, or one position along an extra dimension of it."""
-
-    result: str
-    """Name of the result."""
-    index: tuple[Any, ...] | None
-    """Index of the position; None for the whole result."""
-    axes: tuple[Axis, ...]
-    """Extra dimensions of the values."""
-
-    def of(self, values: Any) -> Any:
-        """Return the values of the name from those of the result."""
-        return values if self.index is None else values[self.index]
 
 
 class NamedResults(NotAnArray, DaskMethodsMixin, Mapping[str, Any]):
