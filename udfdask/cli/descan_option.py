@@ -26,7 +26,7 @@ class ShiftsFile:
     path: Path
     """An .npy or .npz file."""
     name: str | None
-    """Name of an array in an .npz file; None for the only one, or the shifts of a center of mass."""
+    """Name of an array in an .npz file; None for the only one, or that of `com`."""
 
     def read(self) -> np.ndarray[Any, Any]:
         """Return the shifts; raise BadParameter if they cannot be read."""
