@@ -68,6 +68,7 @@ def udfs():
     ]
 
 
+@pytest.mark.full
 @given(
     case=scans(),
     native=st.sampled_from(ANY_SHAPE),
