@@ -91,7 +91,8 @@ def explain(common: CommandOptions) -> None:
 
 def _plan(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> PlannedRun:
     """Plan what the user asks for."""
-    return plan_run(opened, inputs.udfs, roi=inputs.region(opened), **common.planning)
+    options = {"roi": inputs.region(opened), "descan": inputs.descan, **common.planning}
+    return plan_run(opened, inputs.udfs, **options)
 
 
 def _full_plan(run: PlannedRun) -> str:
@@ -207,6 +208,7 @@ def run(
     udfdask run scan.mib --detector disk,r=8 --detector ring,ri=12,ro=30 --plot fields.png --live
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
+    udfdask run scan.mib --udf sum --descan com.npz
     udfdask run long.mib --udf sum --udf com --out found.zarr --resume
     """  # noqa: D301, click wants the character
     check_scheduler(scheduler, insecure=insecure_scheduler)

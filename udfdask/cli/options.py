@@ -14,7 +14,9 @@ from typing import Any
 import click
 import numpy as np
 
+from udfdask.cli.descan_option import ShiftsFile, to_shifts
 from udfdask.cli.udf_option import TypedUDF, to_detector, to_udf
+from udfdask.descan import Descan
 from udfdask.errors import UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
@@ -218,6 +220,19 @@ _OPTIONS = (
         help="Part of the scan: y0:y1,x0:x1, a position, or mask.npy.",
     ),
     click.option(
+        "--descan",
+        type=to_shifts,
+        metavar="FILE[:NAME]",
+        help="Shift frames back before all UDFs: an .npy file of shape (*nav, 2) in pixels, or the "
+        ".npz file of an earlier run of com.",
+    ),
+    click.option(
+        "--descan-subpixel",
+        is_flag=True,
+        help="Shift frames by parts of a pixel, with linear interpolation; by default, shifts are "
+        "rounded.",
+    ),
+    click.option(
         "--chunks",
         type=to_chunks,
         metavar="CHUNKS",
@@ -286,6 +301,10 @@ class CommandOptions:
     """Number of signal dimensions; None to use the file's."""
     roi: Index | Path | None
     """Part of the scan, or the file of a mask; None for all."""
+    descan: ShiftsFile | None
+    """The file with the shifts of the frames; None to leave frames where they are."""
+    descan_subpixel: bool
+    """Whether frames are shifted by parts of a pixel."""
     chunks: Any
     """Chunks for reading; None to use the file's."""
     dataset: str | None
@@ -348,7 +367,9 @@ class CommandOptions:
             )
 
     def read_files(self) -> Inputs:
-        """Return the UDFs and the region. This reads the files that the options name."""
+        """Return the UDFs, the region and the shifts. This reads the files that options name."""
+        if self.descan_subpixel and self.descan is None:
+            raise click.UsageError("--descan-subpixel needs --descan with the file of the shifts")
         udfs: dict[str, UDF] = {}
         for typed in self._in_order():
             name, n = typed.name, 1
@@ -357,7 +378,10 @@ class CommandOptions:
                 name = f"{typed.name}_{n}"
             udfs[name] = typed.make()
         roi = read_mask(self.roi) if isinstance(self.roi, Path) else self.roi
-        return Inputs(udfs=udfs, roi=roi)
+        descan = None
+        if self.descan is not None:
+            descan = Descan(self.descan.read(), subpixel=self.descan_subpixel)
+        return Inputs(udfs=udfs, roi=roi, descan=descan)
 
     def _in_order(self) -> list[TypedUDF]:
         """Return all UDFs in the order in which they were typed."""
@@ -387,6 +411,8 @@ class Inputs:
     """UDFs to run by the names of their results: a second ``sum`` is called ``sum_2``."""
     roi: Index | Mask | None
     """Part of the scan; None for all."""
+    descan: Descan | None
+    """Shifts of the frames; None to leave them where they are."""
 
     def region(self, opened: OpenedFile) -> Mask | None:
         """Return the region as a mask for the scan of an opened file; None for the whole scan."""

@@ -150,8 +150,9 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
 
     Numbers, true, false, none, inf and lists in brackets are converted to Python values. A name
     that ends in .npy is the array in that file. If the parameter is a function, ``module:name`` or
-    ``file.py:name`` is that function. A number for a template is the radius of a disk. Any other
-    text is passed as it is. Raise ValueError or ArgumentTypeError if the conversion fails.
+    ``file.py:name`` is that function. A number or length
+    for a template is the radius of a disk. Any other text is passed as it is. Raise ValueError or
+    ArgumentTypeError if the conversion fails.
     """
     annotation = str(parameter.annotation)
     if "PathLike" in annotation:
@@ -161,7 +162,7 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
     if "Callable" in annotation:
         return _function(text)
     value = _literal(text)
-    if parameter.name == "template" and isinstance(value, int | float):
+    if parameter.name == "template" and isinstance(value, int | float | str):
         return DiskTemplate(radius=value)
     return value
 

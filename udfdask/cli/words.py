@@ -38,6 +38,8 @@ _REPLACED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"chunks=\(([-\d, ]+)\) where the array is made or the file is opened",
         lambda m: f"--chunks {_sizes(m)}",
     ),
+    (r"\broi=np\.isfinite\(shifts\)\.all\(axis=-1\)", "--roi"),
+    (rf"{_START}descan(?= (?:has|needs|takes) )", "--descan"),
     (r"array\[:(\d+)\]", r"--roi 0:\1"),
     (r"dask\.config\.set\(num_workers=(\d+)\)", r"DASK_NUM_WORKERS=\1 in the environment"),
     (

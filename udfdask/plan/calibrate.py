@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from udfdask.arrays.geometry.axes import Axis, Calibration, in_pixels
@@ -18,6 +20,9 @@ _DECIMALS = 9
 
 _ROUNDING = 1e-10
 """Relative rounding error of distances that are computed in ellipses."""
+
+_PAIRS = {"position": ("y", "x"), "shift": ("dy", "dx")}
+"""Parameters that are pairs, and what their two numbers are."""
 
 
 def read_calibration(
@@ -128,14 +133,42 @@ def _pixels(cls: type[UDF], name: str, given: Any, sig: Sequence[Axis]) -> Any:
     meaning = cls.calibrated.get(name)
     if meaning is None:
         return given
-    if meaning == "position" and isinstance(given, (tuple, list)) and len(given) == 2:
+    if meaning == "lengths":
+        return _lengths_in_pixels(cls, name, given, sig)
+    if meaning == "positions":
+        return _positions_in_pixels(cls, name, given, sig)
+    if meaning == "steps":
+        steps = _in_pixels(cls, name, given, "length", sig)
+        return given if steps is given else math.ceil(steps)
+    if meaning in _PAIRS and isinstance(given, (tuple, list)) and len(given) == 2:
         pair = [
             _in_pixels(cls, f"{name}[{k}]", value, along, sig)
-            for k, (value, along) in enumerate(zip(given, "yx", strict=True))
+            for k, (value, along) in enumerate(zip(given, _PAIRS[meaning], strict=True))
         ]
         same = all(one is other for one, other in zip(pair, given, strict=True))
         return given if same else tuple(pair)
     return _in_pixels(cls, name, given, meaning, sig)
+
+
+def _lengths_in_pixels(cls: type[UDF], name: str, given: Any, sig: Sequence[Axis]) -> Any:
+    """Return a dataclass whose fields are lengths, such as a template, in pixels."""
+    if not is_dataclass(given) or isinstance(given, type):
+        return given
+    old = {field.name: getattr(given, field.name) for field in fields(given)}
+    new = {n: _in_pixels(cls, f"{name}.{n}", value, "length", sig) for n, value in old.items()}
+    return given if all(new[n] is value for n, value in old.items()) else replace(given, **new)
+
+
+def _positions_in_pixels(cls: type[UDF], name: str, given: Any, sig: Sequence[Axis]) -> Any:
+    """Return positions (y, x) in pixels, given as an array of shape (n, 2) and its unit."""
+    if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str)):
+        return given
+    values, unit = given
+    columns = [
+        [_in_pixels(cls, name, (value, unit), along, sig) for value in column]
+        for column, along in zip(values.T.tolist(), "yx", strict=True)
+    ]
+    return list(zip(*columns, strict=True))
 
 
 def _in_pixels(cls: type[UDF], name: str, given: Any, meaning: str, sig: Sequence[Axis]) -> Any:
@@ -161,13 +194,15 @@ def _in_pixels(cls: type[UDF], name: str, given: Any, meaning: str, sig: Sequenc
     axis = _axis_of(who, meaning, sig)
     if meaning in ("height", "width"):
         return round(_steps(who, value, axis), _DECIMALS)
+    if meaning in ("dy", "dx"):
+        return round(math.copysign(_steps(who, value, axis), value.value * axis.scale), _DECIMALS)
     position = value.value * _factor(who, value, axis)
     return round(axis.to_pixels(position), _DECIMALS)
 
 
 def _axis_of(who: str, meaning: str, sig: Sequence[Axis]) -> Axis:
     """Return the axis along which a parameter is measured."""
-    number = {"x": -1, "width": -1, "y": -2, "height": -2}[meaning]
+    number = {"x": -1, "width": -1, "dx": -1, "y": -2, "height": -2, "dy": -2}[meaning]
     if len(sig) < -number:
         raise ArgumentValueError(f"{who} is a position along y, but frames have one axis only")
     return sig[number]
@@ -202,7 +237,10 @@ def _factor(who: str, value: Quantity, axis: Axis) -> float:
 def _check_calibrated(cls: type[UDF]) -> None:
     """Raise if the class attribute `calibrated` is not valid."""
     given: Any = cls.calibrated
-    known = ("length", "x", "y", "position", "width", "height", "stretch", "stretch_angle")
+    known = (
+        "length", "x", "y", "position", "width", "height", "stretch", "stretch_angle",
+        "lengths", "positions", "shift", "steps",
+    )  # fmt: skip
     if not isinstance(given, Mapping) or not all(meaning in known for meaning in given.values()):
         raise ArgumentTypeError(
             f"{cls.__name__}.calibrated must be a dictionary from names of parameters to one of "

@@ -91,8 +91,11 @@ class UDF(BackendNames):
         Parameters in pixels, which users may also give in the unit of the signal axes, such as
         "10 mrad": `"length"` for a distance in any direction; `"y"` and `"x"` for a position along
         the last two axes, `"position"` for a pair (y, x), `"height"` and `"width"` for a distance
-        along them, `"stretch"` and `"stretch_angle"` for an ellipse, which lengths become if
-        pixels are not square. A run makes the instance again with numbers of pixels.
+        along them. `"stretch"` and `"stretch_angle"` are those of an ellipse, which lengths become
+        if pixels are not square. `"shift"` is a pair of signed distances (y, x), `"steps"` a
+        distance that is rounded up to whole pixels, `"positions"` an array of shape (n, 2) or a
+        pair of such an array and its unit, `"lengths"` a dataclass whose fields are distances in
+        any direction. A run makes the instance again with numbers of pixels.
     promises : Promises
         Further promises, which make runs cheaper. Subclasses do not inherit them.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import ArgumentValueError
 from udfdask.kernels.cpu.fft import frequencies, half_spectra
 from udfdask.kernels.cuda.fft import write_moduli
@@ -15,7 +16,7 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import check_position, frame_shape
+from udfdask.udfs.shared.frame_geometry import check_position, frame_shape, quantities
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
@@ -29,9 +30,9 @@ class CrystallinityUDF(UDF):
         `rad_out` can be inf.
     real_center : tuple of float, optional
         Center of a disk, (y, x), in pixels, that is set to 0 before the transform: the zero-order
-        peak.
+        peak. Or with the unit of the axes, such as ``("0 mrad", "0 mrad")``.
     real_rad : float, optional
-        Radius of the disk, in pixels.
+        Radius of the disk, in pixels; or with a unit, such as ``"2 mrad"``.
 
     Raises
     ------
@@ -65,6 +66,7 @@ class CrystallinityUDF(UDF):
     """
 
     whole_frames = True
+    calibrated: ClassVar[Mapping[str, str]] = {"real_center": "position", "real_rad": "length"}
     promises = Promises(declares_once=True, starts_no_threads=True)
 
     def __init__(
@@ -78,7 +80,9 @@ class CrystallinityUDF(UDF):
             )
         if real_rad is not None:
             real_center = check_position("real_center", real_center)
-            real_rad = checks.radius("real_rad", real_rad)
+            (real_rad,) = quantities(real_rad=real_rad)
+            if not isinstance(real_rad, Quantity):
+                real_rad = checks.radius("real_rad", real_rad)
         super().__init__(rad_in=rad_in, rad_out=rad_out, real_center=real_center, real_rad=real_rad)
 
     def get_backends(self) -> Any:
