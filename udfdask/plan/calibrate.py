@@ -13,6 +13,7 @@ from udfdask.arrays.geometry.units import Quantity, as_quantity, factor
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks.ellipses import stretch_in_pixels
 from udfdask.plan.declarations import new_instance
+from udfdask.plan.descending_ranges import turned_ranges
 from udfdask.udf import UDF
 
 _DECIMALS = 9
@@ -67,6 +68,7 @@ def parameters_in_pixels(
     """
     sig = calibration.axes[len(calibration.axes) - sig_dims :]
     pixels = {name: _pixels(cls, name, value, sig) for name, value in kwargs.items()}
+    pixels |= turned_ranges(kwargs, pixels, cls.calibrated, sig)
     sizes = _oblong(cls, kwargs, sig)
     stretch = {meaning: name for name, meaning in cls.calibrated.items()}
     ratio, angle = stretch.get("stretch"), stretch.get("stretch_angle")
@@ -202,7 +204,7 @@ def _in_pixels(cls: type[UDF], name: str, given: Any, meaning: str, sig: Sequenc
 
 def _axis_of(who: str, meaning: str, sig: Sequence[Axis]) -> Axis:
     """Return the axis along which a parameter is measured."""
-    number = {"x": -1, "width": -1, "dx": -1, "y": -2, "height": -2, "dy": -2}[meaning]
+    number = -2 if meaning in ("y", "top", "height", "dy") else -1
     if len(sig) < -number:
         raise ArgumentValueError(f"{who} is a position along y, but frames have one axis only")
     return sig[number]
@@ -238,8 +240,8 @@ def _check_calibrated(cls: type[UDF]) -> None:
     """Raise if the class attribute `calibrated` is not valid."""
     given: Any = cls.calibrated
     known = (
-        "length", "x", "y", "position", "width", "height", "stretch", "stretch_angle",
-        "lengths", "positions", "shift", "steps",
+        "length", "x", "y", "position", "left", "top", "width", "height", "start", "stop",
+        "stretch", "stretch_angle", "lengths", "positions", "shift", "steps",
     )  # fmt: skip
     if not isinstance(given, Mapping) or not all(meaning in known for meaning in given.values()):
         raise ArgumentTypeError(

@@ -91,7 +91,8 @@ class UDF(BackendNames):
         Parameters in pixels, which users may also give in the unit of the signal axes, such as
         "10 mrad": `"length"` for a distance in any direction; `"y"` and `"x"` for a position along
         the last two axes, `"position"` for a pair (y, x), `"height"` and `"width"` for a distance
-        along them. `"stretch"` and `"stretch_angle"` are those of an ellipse, which lengths become
+        along them, `"top"` and `"left"` for the smallest position of a range of this size, `"start"`
+        and `"stop"` for the ends of a range along the last axis. `"stretch"` and `"stretch_angle"` are those of an ellipse, which lengths become
         if pixels are not square. `"shift"` is a pair of signed distances (y, x), `"steps"` a
         distance that is rounded up to whole pixels, `"positions"` an array of shape (n, 2) or a
         pair of such an array and its unit, `"lengths"` a dataclass whose fields are distances in
