@@ -9,7 +9,6 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Axis, Calibration, in_pixels
 from udfdask.arrays.geometry.units import Quantity, as_quantity, factor
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks.ellipses import stretch_in_pixels
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
 
@@ -105,6 +104,8 @@ def parameters_in_pixels(
     if sizes is None or ratio is None or angle is None:
         return pixels
     if are_all or ratio in kwargs or angle in kwargs:
+        from udfdask.masks.ellipses import stretch_in_pixels  # few runs have such pixels
+
         given = kwargs.get(ratio, 1.0), kwargs.get(angle, 0.0)
         pixels[ratio], pixels[angle] = stretch_in_pixels(*given, *sizes)
     return pixels
