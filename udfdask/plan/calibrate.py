@@ -11,7 +11,6 @@ from udfdask.arrays.geometry.axes import Axis, Calibration, in_pixels
 from udfdask.arrays.geometry.check_axes import check_axes
 from udfdask.arrays.geometry.units import Quantity, as_quantity, factor
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
-from udfdask.masks.ellipses import stretch_in_pixels
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.descending_ranges import turned_ranges
 from udfdask.udf import UDF
@@ -75,6 +74,8 @@ def parameters_in_pixels(
     if sizes is None or ratio is None or angle is None:
         return pixels
     if are_all or ratio in kwargs or angle in kwargs:
+        from udfdask.masks.ellipses import stretch_in_pixels  # few runs have such pixels
+
         given = kwargs.get(ratio, 1.0), kwargs.get(angle, 0.0)
         pixels[ratio], pixels[angle] = stretch_in_pixels(*given, *sizes)
     return pixels

@@ -164,7 +164,7 @@ class RadialFourierUDF(UDF):
         if common:
             check_rings_reach(self, p.r, p.ri, open_ended=p.r is None)
         else:
-            check_centers(self, None if p.r is None else p.r + 0.5, p.ri - 0.5, p.stretch)
+            check_centers(self, p.r, p.ri, p.stretch, soft=0.5)
         return {
             "coefficients": self.buffer(
                 kind="nav",

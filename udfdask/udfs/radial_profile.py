@@ -168,7 +168,7 @@ class RadialProfileUDF(UDF):
         if self.params.centers is None:
             check_rings_reach(self, r, ri, open_ended=self.params.r is None)
             return {"intensity": declare(where="device")}
-        check_centers(self, r + 0.5, ri - 0.5, self.params.stretch)
+        check_centers(self, r, ri, self.params.stretch, soft=0.5)
         private = declare(use="private")
         return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
 

@@ -65,7 +65,7 @@ def find_center(
     Returns
     -------
     tuple of two floats
-        The center (cy, cx), in pixels, also if the pattern has axes with units: for the parameters
+        The center (cy, cx), in pixels, also if the pattern has axes with units: for
         ``cy=cy, cx=cx`` of UDFs.
 
     Raises

@@ -100,10 +100,13 @@ def given_centers(udf: UDF) -> AnyArray | None:
     return rows if roi is None else rows[np.asarray(roi).reshape(-1)]
 
 
-def check_centers(udf: UDF, outer: float | None, inner: float, stretch: float = 1.0) -> None:
+def check_centers(
+    udf: UDF, outer: float | None, inner: float, stretch: float = 1.0, *, soft: float = 0.0
+) -> None:
     """Raise if centers are not those of the scan, or no frame has a pixel between two radii.
 
-    None as the outer radius stands for the whole frame. The values of lazy centers are not checked.
+    None as the outer radius stands for the whole frame; edges are soft over this number of pixels
+    on both sides. The values of lazy centers are not checked.
     """
     _check_layout(udf)
     centers = given_centers(udf)
@@ -119,9 +122,9 @@ def check_centers(udf: UDF, outer: float | None, inner: float, stretch: float = 
     nearest = finite - np.clip(np.rint(finite), 0, sig - 1)
     farthest = np.maximum(np.abs(finite), np.abs(sig - 1 - finite))
     long = math.sqrt(stretch)
-    reached = np.hypot(*farthest.T) * long > inner
+    reached = np.hypot(*farthest.T) * long > inner - soft
     if outer is not None:
-        reached &= np.hypot(*nearest.T) <= outer * long
+        reached &= np.hypot(*nearest.T) <= (outer + soft) * long
     else:
         reached &= np.hypot(*nearest.T) <= 1
     if not reached.any():
