@@ -20,6 +20,7 @@ from udfdask.udfs import SumSigUDF, SumUDF
 pytest.importorskip("xarray", reason="xarray is an extra")
 pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
 pytest.importorskip("h5py", reason="h5py is in the io extra")
+pytest.importorskip("zarr", minversion="3", reason="xarray writes zarr only with zarr 3")
 
 from axes_doors import DOORS, N_NAV, Dim, Scan, read_axes, same_axes, to_axis
 from labelled_data import Kinds
