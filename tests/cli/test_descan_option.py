@@ -170,3 +170,10 @@ def test_unknown_shifts_are_counted(folder):
         "warning: --descan has no shift (NaN) for 1 of 24 frames, which become empty: leave them "
         "out with --roi" in " ".join(done.stderr.split())
     )
+
+
+def test_the_shifts_are_not_replaced(refused, folder):
+    before = (folder / "one.npz").read_bytes()
+    args = ("--descan", "one.npz", "--out", "one.npz", "--overwrite")
+    assert "one.npz" in refused(1, "run", "scan.npy", *args)
+    assert (folder / "one.npz").read_bytes() == before

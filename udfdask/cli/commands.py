@@ -225,12 +225,10 @@ def run(
     with ending_when_asked(), plain_warnings(), _keeping(cache):
         with plain_errors(PLANNING):
             # Check now, so that a mistake does not cost hours of computing.
-            outputs = Outputs(
-                outs=outs, plot=plot, overwrite=overwrite, sources=(str(common.file),)
-            )
+            outputs = Outputs(outs=outs, plot=plot, overwrite=overwrite, sources=common.sources)
             outputs.check(inputs.udfs)
             opened = open_file(common.file, **common.opening)
-            outputs = replace(outputs, sources=(str(common.file), *data_files(opened.array)))
+            outputs = replace(outputs, sources=(*common.sources, *data_files(opened.array)))
             outputs.check(inputs.udfs)
         planned = _plan(common, inputs, opened)
         outputs.check_results(planned.lazy, opened)

@@ -334,6 +334,12 @@ class CommandOptions:
         return {**options, "storage_options": dict(self.storage_options)}
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """The input files, which no output replaces."""
+        shifts = () if self.descan is None else (str(self.descan.path),)
+        return (str(self.file), *shifts)
+
+    @property
     def planning(self) -> dict[str, Any]:
         """Arguments for `run_udf`."""
         return {"max_memory": self.max_memory, "merge_small": self.merge_small}
