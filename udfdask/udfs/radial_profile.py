@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.labeled_values import check_in_pixels, is_labeled, plain_array
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.masks.bins import number_of_bins
@@ -241,13 +242,16 @@ class RadialProfileUDF(UDF):
 def _as_aux(centers: Any) -> AuxData:
     """Return centers as aux data; raise unless there are two numbers for each frame."""
     if not isinstance(centers, AuxData):
-        if not hasattr(centers, "__dask_graph__"):
-            centers = np.asarray(centers)
-        if centers.ndim < 1 or centers.shape[-1] != 2:
+        check_in_pixels("centers", centers, "raw_com")
+        array = plain_array(centers)
+        if not hasattr(array, "__dask_graph__"):
+            array = np.asarray(array)
+        if array.ndim < 1 or array.shape[-1] != 2:
             raise ArgumentValueError(
-                f"centers must hold (y, x) for each frame, shape (*nav, 2), not {centers.shape}"
+                f"centers must hold (y, x) for each frame, shape (*nav, 2), not {array.shape}"
             )
-        centers = UDF.aux_data(centers, kind="nav", extra_shape=(2,), dtype=centers.dtype)
+        labeled = centers if is_labeled(centers) else array
+        centers = UDF.aux_data(labeled, kind="nav", extra_shape=(2,), dtype=array.dtype)
     if centers.kind != "nav" or centers.extra_shape != (2,):
         raise ArgumentValueError(
             "centers must be aux data of kind 'nav' with extra_shape (2,), (y, x) for each frame, "
