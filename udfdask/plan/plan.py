@@ -218,6 +218,7 @@ def _make_plan(
         warnings=(
             *([no_position] if no_position else []),
             *([shifts.warning] if shifts is not None and shifts.warning else []),
+            *(text for udf in udfs for text in udf._warnings(calibration)),
             *cost_warnings(recipe, task_limit),
         ),
     )

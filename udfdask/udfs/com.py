@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, shared_unit, steps
+from udfdask.arrays.geometry.axes import Axis, Calibration, shared_unit, steps
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
@@ -32,6 +32,7 @@ from udfdask.udfs.shared.frame_geometry import (
     quantities,
 )
 from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.order_of_axes import wrong_order
 
 VECTORS = ("raw_com", "raw_shifts", "field")
 """The results that contain (y, x) vectors."""
@@ -225,6 +226,11 @@ class CoMUDF(UDF):
             per = shared_unit(self._nav_axes) or "position"
             units.update(dict.fromkeys(("divergence", "curl"), f"{unit}/{per}"))
         return units
+
+    def _warnings(self, calibration: Calibration) -> Sequence[str]:
+        """Warn about axes whose names say that they are not in the order (y, x)."""
+        text = wrong_order(calibration.axes)
+        return (text,) if text else ()
 
     @property
     def _sig_axes(self) -> tuple[Axis, ...]:

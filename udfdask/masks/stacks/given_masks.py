@@ -74,7 +74,7 @@ def factories_of(given: Any, sig: Shape | None) -> Callable[[], Any] | Sequence[
         raise ArgumentValueError(
             f"the array of masks has the shape {tuple(given.shape)}, but frames have the shape "
             f"{tuple(sig)}: expected one mask of that shape, or a stack of shape "
-            f"(n, {', '.join(map(str, sig))})"
+            f"(n, {', '.join(map(str, sig))}){_sig_dims(given, sig)}"
         )
     return [factory]
 
@@ -144,6 +144,13 @@ def needs_accessor(mask: Any) -> str:
     )
 
 
+def _sig_dims(mask: Any, sig: Shape) -> str:
+    """Return a remedy for a mask that fits the last axes of frames, but not their number."""
+    shape, n = tuple(sig), len(mask.shape)
+    fits = 0 < n < len(shape) and tuple(mask.shape) == shape[-n:]
+    return f", or pass sig_dims={n}, if frames have {n} ax{'is' if n == 1 else 'es'}" * fits
+
+
 def detector_pixels(mask: Any, sig: Shape) -> AnyArray:
     """Return a mask as a boolean array of the shape of a frame; raise if it has weights."""
     if is_held_elsewhere(mask):
@@ -154,7 +161,7 @@ def detector_pixels(mask: Any, sig: Shape) -> AnyArray:
     if array.shape != tuple(sig):
         raise ArgumentValueError(
             f"the mask of the virtual detector has the shape {array.shape}, but a frame has the "
-            f"shape {tuple(sig)}: make the mask in the shape of a frame"
+            f"shape {tuple(sig)}: make the mask in the shape of a frame{_sig_dims(array, sig)}"
         )
     if array.dtype == bool:
         return array
