@@ -35,6 +35,8 @@ _NEEDED = {
     "window": ("start", "stop"),
 }
 _CENTERED = ("disk", "ring")
+OTHER_SHAPES = {"disc": "disk", "circle": "disk", "annulus": "ring", "rectangle": "rect"}
+"""Other words for these shapes."""
 
 
 class VirtualDetectorUDF(UDF):
@@ -59,6 +61,8 @@ class VirtualDetectorUDF(UDF):
         Size of a rectangle, in pixels, at least 1; fractions are rounded down.
     start, stop : float, optional
         Channels of a window: ``start <= i < stop``.
+    **unknown : object
+        Nothing else is taken: the error names the parameters of the shape.
 
     Raises
     ------
@@ -134,7 +138,10 @@ class VirtualDetectorUDF(UDF):
         height: float | None = None,
         start: float | None = None,
         stop: float | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            raise _unknown_numbers(shape, unknown)
         numbers = {
             "cx": cx,
             "cy": cy,
@@ -269,7 +276,9 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
         _check_mask(shape, given, known)
         return
     if shape not in get_args(DetectorShape):
-        raise ArgumentValueError(f"a virtual detector is one of {known}, not {shape!r}")
+        raise ArgumentValueError(
+            f"a virtual detector is one of {known}, not {shape!r}{_did_you_mean(shape)}"
+        )
     needed = _NEEDED[shape]
     optional = ("cx", "cy") if shape in _CENTERED else ()
     missing = [name for name in needed if name not in given]
@@ -287,8 +296,40 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
             )
 
 
+def _unknown_numbers(shape: Any, unknown: Mapping[str, Any]) -> ArgumentTypeError:
+    """Return the error about numbers that no detector has."""
+    takes = ", ".join(numbers_of(shape)) if isinstance(shape, str) and shape in _NEEDED else ""
+    what = f"a {shape} takes {takes}" if takes else "a virtual detector takes other numbers"
+    return ArgumentTypeError(f"{what}, but {', '.join(unknown)} was given")
+
+
+def plain_shape(shape: str) -> str:
+    """Return the shape for another word, such as disc or Disk; other texts in lower case."""
+    plain = shape.strip().lower()
+    return OTHER_SHAPES.get(plain, plain)
+
+
+def numbers_of(shape: str) -> tuple[str, ...]:
+    """Return the names of the numbers that a shape takes."""
+    return (*_NEEDED[shape], *(("cx", "cy") if shape in _CENTERED else ()))
+
+
+def _did_you_mean(shape: str) -> str:
+    """Return a question with the shape whose name is similar, if there is one."""
+    from difflib import get_close_matches  # only for messages
+
+    near = get_close_matches(plain_shape(shape), (*_NEEDED, *OTHER_SHAPES), n=1)
+    return f"; did you mean {plain_shape(near[0])!r}?" if near else ""
+
+
 def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
     """Raise unless this can be a mask, which has no numbers."""
+    if isinstance(mask, (Mapping, list, tuple)) and len(mask):
+        raise ArgumentTypeError(
+            f"a virtual detector is one shape or mask, not a {type(mask).__name__} of them: for "
+            'several, use ApplyMasksUDF({"BF": mask, ...}), or run_udf with '
+            '{"BF": VirtualDetectorUDF(...), ...} in place of a UDF'
+        )
     if not (hasattr(mask, "shape") or is_held_elsewhere(mask)):
         raise ArgumentTypeError(
             f"the shape of a virtual detector is one of {known}, or a boolean mask of the shape of "
