@@ -51,14 +51,7 @@ def test_a_file_without_units(tmp_path):
 
 def test_channels_without_python_advice(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((3, 4, 8)))
-    args = [
-        "run",
-        str(tmp_path / "a.npy"),
-        "--sig-dims",
-        "1",
-        "--detector",
-        "window,start=9,stop=12",
-    ]
-    result = CliRunner().invoke(main, args)
+    args = ["--sig-dims", "1", "--detector", "window,start=9,stop=12"]
+    result = CliRunner().invoke(main, ["run", str(tmp_path / "a.npy"), *args])
     assert "within 0 and 8, in channels" in result.output
     assert "to_pixels" not in result.output
