@@ -139,8 +139,10 @@ def needs_accessor(mask: Any) -> str:
         )
     return (
         f"a mask that is a {kind} needs the axes of a signal: run the UDF with "
-        "signal.udf.run_udf(...) after import udfdask.hyperspy, or pass a boolean array of the "
-        "shape of a frame"
+        "signal.udf.run_udf(...) after import udfdask.hyperspy, where signal is "
+        "hyperspy.api.load(path, lazy=True) for a file; or pass a boolean array of the shape of a "
+        "frame. Where data have axes with units, numbers will do: "
+        "VirtualDetectorUDF('disk', cx='1 mrad', cy='0 mrad', r='8 mrad')"
     )
 
 
