@@ -1,6 +1,8 @@
 """An attribute of a UDF that tasks would not see is an error before the run."""
 
+import enum
 import math
+import pathlib
 
 import dask.array as da
 import numpy as np
@@ -110,7 +112,9 @@ def test_an_array_of_a_class_that_an_instance_replaces():
 def test_a_parameter_that_is_there_but_not_read():
     udf = Passes(7)
     udf._thr = 50
-    with pytest.raises(ArgumentValueError, match="make a new UDF with another thr= instead"):
+    with pytest.raises(
+        ArgumentValueError, match="make a new UDF with another thr=, which is 7, instead"
+    ):
         ud.run_udf(DATA, udf)
 
 
@@ -191,6 +195,56 @@ def test_an_object_that_is_a_forgotten_parameter():
     ud.run_udf(DATA, udf)
     with pytest.raises(ArgumentValueError, match=r"'model' is .*pass model=model to super"):
         ud.run_udf(DATA, Model(model=np.mean))
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+
+
+@pytest.mark.parametrize(
+    ("default", "value"),
+    [
+        (Mode.FAST, Mode.SLOW),
+        (pathlib.PurePath("a"), pathlib.PurePath("b")),
+        (np.mean, np.sum),
+        (len, max),
+        (None, DATA),
+        ((1, Mode.FAST), (1, Mode.SLOW)),
+    ],
+)
+def test_constants_and_functions_that_are_forgotten_parameters(default, value):
+    class Own(Counts):
+        def __init__(self, thing=default):
+            super().__init__()
+            self.__thing = thing
+
+    ud.run_udf(DATA, Own())
+    with pytest.raises(ArgumentValueError, match="pass thing=thing to super"):
+        ud.run_udf(DATA, Own(value))
+
+
+def test_lazy_attributes_are_not_computed():
+    def fail(block):
+        raise AssertionError("computed")
+
+    class Lazy(Counts):
+        def __init__(self, thing=DATA.map_blocks(fail, meta=DATA._meta)):  # noqa: B008
+            super().__init__()
+            self.thing = thing
+
+    with pytest.raises(ArgumentValueError, match="pass thing=thing to super"):
+        ud.run_udf(DATA, Lazy(DATA.map_blocks(fail, meta=DATA._meta) + 1))
+
+
+def test_a_list_that_contains_itself():
+    class Loop(Counts):
+        def __init__(self, n=1):
+            super().__init__(n=n)
+            self.members = [n]
+            self.members.append(self.members)
+
+    ud.run_udf(DATA, Loop(2))
 
 
 def test_counters_and_random_seeds_are_no_lost_parameters():

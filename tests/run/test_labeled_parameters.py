@@ -108,6 +108,14 @@ def test_a_beam_shift_is_no_shift_of_the_beam(array):
         ApplyMasksUDF(MASK, shifts=signal)
 
 
+@pytest.mark.parametrize("parameter", ["centers", "shifts"])
+def test_a_dataset_or_a_result_is_not_one_array(array, parameter):
+    words = rf"{parameter} is a (Dataset|Result): pass one of .*result\['{PIXELS[parameter]}'\]"
+    for given in (array.udf.run_udf(CoMUDF()), ud.run_udf(array.data, CoMUDF())):
+        with pytest.raises(ud.ArgumentTypeError, match=words):
+            USES[parameter](given)
+
+
 def test_labels_do_not_change_the_names_of_tasks(array):
     centers = array.udf.run_udf(CoMUDF())["raw_com"]
     named = [

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ from udfdask.errors import ArgumentValueError
 from udfdask.plan.declarations import new_instance
 from udfdask.udf import UDF
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic, Enum, PurePath)
 _COMPARED = (*_PLAIN, tuple, list, np.ndarray)
 
 _SMALL = 1 << 16
@@ -26,6 +28,9 @@ _SMALL = 1 << 16
 
 _FEW = 256
 """Number of members up to which lists and tuples are compared one by one."""
+
+_DEEP = 4
+"""Number of levels of lists that are compared; a list may contain itself."""
 
 _OF_RUNS = frozenset(UDF.__annotations__)
 """Attributes that the run sets: params, meta, results, task_data."""
@@ -53,8 +58,8 @@ def in_words(lost: LostAttribute, udf: UDF) -> str:
     name, parameter = lost.name, _parameter(lost.name)
     if parameter in udf._kwargs:
         remedy = (
-            f"the parameter is {_shown(udf._kwargs[parameter])}: make a new UDF with another "
-            f"{parameter}= instead of changing the attribute"
+            f"make a new UDF with another {parameter}=, which is "
+            f"{_shown(udf._kwargs[parameter])}, instead of changing the attribute"
         )
     else:
         remedy = (
@@ -97,14 +102,18 @@ def find_lost_attribute(udf: UDF) -> LostAttribute | None:
             continue
         # what __init__ allocates and does not fill has other values in each instance
         by_values = name not in vars(again) or forgotten.any
-        differs = _differ(given, other, by_values=by_values)
-        if not (isinstance(given, _COMPARED) and isinstance(other, _COMPARED)):
-            # objects of different types, such as a model where None is the default
-            differs = _parameter(name) in forgotten.names and type(given) is not type(other)
-        if differs:
-            third = _value_again(new_instance(type(udf), udf._kwargs), name)
-            if not _differ(other, third, by_values=True):
-                return LostAttribute(name, given, other)
+        compared = isinstance(given, _COMPARED) and isinstance(other, _COMPARED)
+        if compared:
+            differs = _differ(given, other, by_values=by_values)
+        else:
+            differs = _parameter(name) in forgotten.names and not _equal(given, other)
+        if not differs:
+            continue
+        third = _value_again(new_instance(type(udf), udf._kwargs), name)
+        # an object that each instance makes anew cannot be compared, only one of another type
+        stable = compared or third is other or type(given) is not type(other)
+        if stable and not _differ(other, third, by_values=True):
+            return LostAttribute(name, given, other)
     return None
 
 
@@ -167,12 +176,24 @@ class _Forgotten:
         return bool(self.names)
 
 
-def _differ(given: Any, again: Any, *, by_values: bool) -> bool:
+def _equal(given: Any, again: Any) -> bool:
+    """Return whether two objects of one type say that they are equal; nothing is computed."""
+    if hasattr(given, "__dask_graph__"):
+        return given is again
+    try:
+        return type(given) is type(again) and bool(given == again)
+    except Exception:  # noqa: BLE001  # users' objects can raise anything
+        return False
+
+
+def _differ(given: Any, again: Any, *, by_values: bool, depth: int = 0) -> bool:
     """Return whether two values certainly differ; False if they cannot be compared cheaply.
 
     Arrays are compared by shape and dtype, small ones with `by_values` also by their values.
     """
-    if given is again or not (isinstance(given, _COMPARED) and isinstance(again, _COMPARED)):
+    if depth > _DEEP or given is again:
+        return False
+    if not (isinstance(given, _COMPARED) and isinstance(again, _COMPARED)):
         return False
     if isinstance(given, np.ndarray) and isinstance(again, np.ndarray):
         return _arrays_differ(given, again, by_values=by_values)
@@ -180,7 +201,9 @@ def _differ(given: Any, again: Any, *, by_values: bool) -> bool:
         if len(given) != len(again):
             return True
         pairs = zip(given, again, strict=True)
-        return len(given) <= _FEW and any(_differ(a, b, by_values=by_values) for a, b in pairs)
+        return len(given) <= _FEW and any(
+            _differ(a, b, by_values=by_values, depth=depth + 1) for a, b in pairs
+        )
     if not (isinstance(given, _PLAIN) and isinstance(again, _PLAIN)):
         return True  # a number and an array
     try:

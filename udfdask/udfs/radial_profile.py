@@ -11,7 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.arrays.geometry.labeled_values import check_in_pixels, is_labeled, plain_array
+from udfdask.arrays.geometry.labeled_values import (
+    check_in_pixels,
+    check_is_one_array,
+    is_labeled,
+    plain_array,
+)
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.masks.bins import number_of_bins
@@ -242,6 +247,7 @@ class RadialProfileUDF(UDF):
 def _as_aux(centers: Any) -> AuxData:
     """Return centers as aux data; raise unless there are two numbers for each frame."""
     if not isinstance(centers, AuxData):
+        check_is_one_array("centers", centers, "raw_com")
         check_in_pixels("centers", centers, "raw_com")
         array = plain_array(centers)
         if not hasattr(array, "__dask_graph__"):

@@ -5,7 +5,7 @@ Neither package is imported: only their documented attributes are read.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from udfdask.arrays.geometry.units import PIXELS, unit_of_quantity
@@ -34,6 +34,15 @@ def unit_of_values(values: Any) -> str | None:
         return unit_of_quantity(values.metadata.get_item("Signal.quantity", default=None))
     unit = getattr(values, "attrs", {}).get("units") if is_data_array(values) else None
     return unit if isinstance(unit, str) else None
+
+
+def check_is_one_array(name: str, values: Any, variable: str) -> None:
+    """Raise for results or Datasets, of which one variable is needed, such as raw_com."""
+    if isinstance(values, Mapping):
+        raise ArgumentTypeError(
+            f"{name} is a {type(values).__name__}: pass one of its arrays, such as "
+            f"result[{variable!r}]"
+        )
 
 
 def check_in_pixels(name: str, values: Any, remedy: str) -> None:
