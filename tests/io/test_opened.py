@@ -1,5 +1,7 @@
 """Names and scales of axes that a file says little about."""
 
+import importlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -154,3 +156,23 @@ class TestPartsOfFiles:
             ud.run_udf(opened.array[1:], SumUDF(), axes=opened)
         with pytest.raises(ArgumentValueError, match=r"a result over .*Axis\.sliced"):
             ud.run_udf(opened.array[1:], SumUDF(), axes=ud.run_udf(opened, SumUDF()))
+
+
+def test_the_text_of_an_opened_file_is_short(tmp_path):
+    hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
+    signal = hs.signals.Signal2D(np.ones((2, 3, 8, 8), "u2"))
+    axis = signal.axes_manager.signal_axes[0]
+    axis.name, axis.units, axis.scale, axis.offset = "kx", "mrad", 0.5, -2
+    signal.metadata.Signal.quantity = "Electrons (counts)"
+    signal.save(tmp_path / "scan.hspy")
+    first, *lines = repr(open_file(tmp_path / "scan.hspy")).splitlines()
+    assert first.startswith("<OpenedFile 'scan', HyperSpy")
+    assert "uint16 in counts" in lines[0]
+    assert lines[1].endswith("kx 8")
+    assert lines[2:] == ["  kx: -2 to 1.5 mrad, step 0.5"]
+
+
+@pytest.mark.parametrize("package", ["udfdask.io", "udfdask.masks"])
+def test_tab_completion_shows_public_names(package):
+    module = importlib.import_module(package)
+    assert dir(module) == sorted(module.__all__)

@@ -63,7 +63,7 @@ def _description(entry: Entry) -> str:
     if entry.name == DETECTOR:
         usage += "\n--detector disk,r=5\n--detector ring,ri=10,ro=20"
     parts = [f"{entry.name}: {entry.summary}", usage]
-    for title, heading in (("Parameters", "Parameters"), ("Notes", "Results")):
+    for title, heading in (("Parameters", "Parameters"), ("Notes", "Notes")):
         text = entry.section(title)
         if text:
             parts.append(f"{heading}\n{'-' * len(heading)}\n{text}")

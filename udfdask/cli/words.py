@@ -46,6 +46,11 @@ _REPLACED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"dask\.config\.set\(\{'udfdask\.worker-threads': (\d+)\}\)",
         r"DASK_UDFDASK__WORKER_THREADS=\1 in the environment",
     ),
+    (
+        r"give pixels, or the axes of the data, such as axes=opened\.axes of an opened file",
+        "give pixels, because the file does not say a unit",
+    ),
+    (r" \(Axis\.to_pixels converts from units\)", ""),
     (r"split_every=(\d+)", r"DASK_UDFDASK__SPLIT_EVERY=\1 in the environment"),
     (
         rf"{_START}(nav_shape|sig_shape|chunks)=\(([-\d, ]+)\)",

@@ -188,7 +188,9 @@ class UDFAccessor:
                 **options,
             )
         labels = read_labels(self._signal)
-        return in_form_of(udf, tuple(SignalResult(result, labels) for result in results))
+        names = udf if isinstance(udf, dict) else [None] * len(results)
+        every = (SignalResult(r, labels.of(n)) for r, n in zip(results, names, strict=True))
+        return in_form_of(udf, tuple(every))
 
     @documented_by(run_udf, map_on_array)
     def map_frames(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from udfdask.arrays.geometry.axes import Axis, Calibration, with_different_names
@@ -37,6 +37,15 @@ class SignalLabels:
     def sig_shape(self) -> tuple[int, ...]:
         """Shape of a frame."""
         return tuple(axis_size(axis) for axis in self.sig_axes)
+
+    def of(self, name: str | None) -> SignalLabels:
+        """Return the labels for the results of a UDF with a name, such as "BF", in the titles."""
+        if name is None:
+            return self
+        general = dict(self.metadata.get("General", {}))
+        title = general.get("title")
+        general["title"] = f"{name} of {title}" if title else name
+        return replace(self, metadata={**self.metadata, "General": general})
 
 
 def read_labels(signal: Any) -> SignalLabels:

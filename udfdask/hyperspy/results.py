@@ -60,7 +60,12 @@ class SignalResult(NamedResults):
     def __repr__(self) -> str:
         state = "lazy" if is_dask_collection(self._result) else "computed"
         lines = [f"<SignalResult of {self._result.udf_name}, {state}>"]
-        return "\n".join([*lines, *(f"  {name}: {signal!r}" for name, signal in self.items())])
+        lines += [f"  {name}: {signal!r}" for name, signal in self.items()]
+        for name, axes in self._result.extra_axes.items():
+            masks = [axis.labels for axis in axes if axis.name == "mask" and axis.labels]
+            if masks:
+                lines.append(f"  parts of {name}, each a signal of its own: {', '.join(masks[0])}")
+        return "\n".join(lines)
 
     @property
     def result(self) -> Result:

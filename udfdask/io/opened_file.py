@@ -73,7 +73,31 @@ class OpenedFile:
         """
         return part_of(self, index)
 
+    def __repr__(self) -> str:
+        array = self.array
+        dims = ", ".join(f"{axis.name} {n}" for axis, n in zip(self.axes, array.shape, strict=True))
+        unit = f" in {self.unit}" if self.unit else ""
+        values = f"{array.dtype}{unit}, chunks {array.chunksize}, sig_dims {self.sig_dims}"
+        known = [
+            f"  {axis.name}: {_positions(axis, n)}"
+            for axis, n in zip(self.axes, array.shape, strict=True)
+            if axis.is_calibrated or axis.values is not None or axis.labels is not None
+        ]
+        title = f"<OpenedFile {self.title!r}, {self.reader}>"
+        return "\n".join([title, f"  {values}", f"  dimensions: {dims}", *known])
+
     __iter__ = None  # an index would otherwise make it iterable
+
+
+def _positions(axis: Axis, n: int) -> str:
+    """Return where the positions of an axis are, in words."""
+    if axis.labels is not None:
+        return f"{n} labels"
+    unit = f" {axis.unit}" if axis.unit else ""
+    if axis.values is not None:
+        return f"{n} values{unit}"
+    last = axis.offset + (n - 1) * axis.scale
+    return f"{axis.offset:g} to {last:g}{unit}, step {axis.scale:g}"
 
 
 def open_source(

@@ -149,7 +149,11 @@ def _make_plan(array: Any, udfs: Sequence[UDF], asked: Asked) -> Plan:
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=_needs_second_pass(array, recipe, aux, given.joined),
         files=asked.files,
-        warnings=(*given.warnings, *cost_warnings(recipe, task_limit)),
+        warnings=(
+            *given.warnings,
+            *(text for udf in given.udfs for text in udf._warnings(given.calibration)),
+            *cost_warnings(recipe, task_limit),
+        ),
     )
 
 

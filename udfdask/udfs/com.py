@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, shared_unit, steps
+from udfdask.arrays.geometry.axes import Axis, Calibration, shared_unit, steps
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
@@ -35,6 +35,7 @@ from udfdask.udfs.shared.frame_geometry import (
     quantities,
 )
 from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.order_of_axes import wrong_order
 from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
 from udfdask.udfs.shared.own_moments import add_own_moments
 
@@ -261,6 +262,11 @@ class CoMUDF(UDF):
             per = shared_unit(self._nav_axes) or "position"
             units.update(dict.fromkeys(("divergence", "curl"), f"{unit}/{per}"))
         return units
+
+    def _warnings(self, calibration: Calibration) -> Sequence[str]:
+        """Warn about axes whose names say that they are not in the order (y, x)."""
+        text = wrong_order(calibration.axes)
+        return (text,) if text else ()
 
     @property
     def _sig_axes(self) -> tuple[Axis, ...]:

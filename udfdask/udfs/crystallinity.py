@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.arrays.geometry.units import Quantity
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu.fft import frequencies, half_spectra
 from udfdask.kernels.cuda.fft import write_moduli
 from udfdask.masks import checks, circular
@@ -72,6 +72,12 @@ class CrystallinityUDF(UDF):
     def __init__(
         self, rad_in: float, rad_out: float, real_center: Any = None, real_rad: float | None = None
     ) -> None:
+        for name, value in (("rad_in", rad_in), ("rad_out", rad_out)):
+            if isinstance(value, (str, tuple)):
+                raise ArgumentTypeError(
+                    f"{name} must be a number of bins of the Fourier transform, which are periods "
+                    f"per frame, not {value!r}: it has no unit of the signal axes"
+                )
         rad_out, rad_in = checks.radii(rad_out, rad_in, names=("rad_out", "rad_in"), finite=False)
         if (real_center is None) != (real_rad is None):
             raise ArgumentValueError(

@@ -41,6 +41,8 @@ _NEEDED = {
 }
 _CENTERED = ("disk", "ring")
 _OPTIONAL = ("cx", "cy", "centers", "stretch", "stretch_angle")
+OTHER_SHAPES = {"disc": "disk", "circle": "disk", "annulus": "ring", "rectangle": "rect"}
+"""Other words for these shapes."""
 
 
 class VirtualDetectorUDF(UDF):
@@ -74,6 +76,8 @@ class VirtualDetectorUDF(UDF):
         sqrt(stretch)``, so that the detector keeps its area.
     stretch_angle : float, optional
         Direction of the long half axis, in degrees from +x toward +y, which points down.
+    **unknown : object
+        Nothing else is taken: the error names the parameters of the shape.
 
     Raises
     ------
@@ -159,7 +163,10 @@ class VirtualDetectorUDF(UDF):
         centers: Any = None,
         stretch: float | None = None,
         stretch_angle: float | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            raise _unknown_numbers(shape, unknown)
         numbers = {
             "cx": cx,
             "cy": cy,
@@ -310,7 +317,7 @@ def detector_mask(shape: Any, sig: Shape, **numbers: Any) -> AnyArray:
         fitting = {1: "a window", 2: "a disk, ring, rect or point"}.get(len(sig), "ApplyMasksUDF")
         raise ArgumentValueError(
             f"a {shape} needs a signal with {axes} {'axis' if axes == 1 else 'axes'}, but frames "
-            f"have the shape {tuple(sig)}: use {fitting}"
+            f"have the shape {tuple(sig)}: pass sig_dims={axes}, or use {fitting}"
         )
     if shape == "window":
         return window(numbers["start"], numbers["stop"], sig[0])
@@ -337,7 +344,9 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
         _check_mask(shape, given, known)
         return
     if shape not in get_args(DetectorShape):
-        raise ArgumentValueError(f"a virtual detector is one of {known}, not {shape!r}")
+        raise ArgumentValueError(
+            f"a virtual detector is one of {known}, not {shape!r}{_did_you_mean(shape)}"
+        )
     needed = _NEEDED[shape]
     optional = _OPTIONAL if shape in _CENTERED else ()
     missing = [name for name in needed if name not in given]
@@ -359,8 +368,40 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
             )
 
 
+def _unknown_numbers(shape: Any, unknown: Mapping[str, Any]) -> ArgumentTypeError:
+    """Return the error about numbers that no detector has."""
+    takes = ", ".join(numbers_of(shape)) if isinstance(shape, str) and shape in _NEEDED else ""
+    what = f"a {shape} takes {takes}" if takes else "a virtual detector takes other numbers"
+    return ArgumentTypeError(f"{what}, but {', '.join(unknown)} was given")
+
+
+def plain_shape(shape: str) -> str:
+    """Return the shape for another word, such as disc or Disk; other texts in lower case."""
+    plain = shape.strip().lower()
+    return OTHER_SHAPES.get(plain, plain)
+
+
+def numbers_of(shape: str) -> tuple[str, ...]:
+    """Return the names of the numbers that a shape takes."""
+    return (*_NEEDED[shape], *(("cx", "cy") if shape in _CENTERED else ()))
+
+
+def _did_you_mean(shape: str) -> str:
+    """Return a question with the shape whose name is similar, if there is one."""
+    from difflib import get_close_matches  # only for messages
+
+    near = get_close_matches(plain_shape(shape), (*_NEEDED, *OTHER_SHAPES), n=1)
+    return f"; did you mean {plain_shape(near[0])!r}?" if near else ""
+
+
 def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
     """Raise unless this can be a mask, which has no numbers."""
+    if isinstance(mask, (Mapping, list, tuple)) and len(mask):
+        raise ArgumentTypeError(
+            f"a virtual detector is one shape or mask, not a {type(mask).__name__} of them: for "
+            'several, use ApplyMasksUDF({"BF": mask, ...}), or run_udf with '
+            '{"BF": VirtualDetectorUDF(...), ...} in place of a UDF'
+        )
     if not (hasattr(mask, "shape") or is_held_elsewhere(mask)):
         raise ArgumentTypeError(
             f"the shape of a virtual detector is one of {known}, or a boolean mask of the shape of "

@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from udfdask.arrays.geometry.labeled_values import check_in_pixels
 from udfdask.descan import Descan
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.results.labels.align import aligned_along
@@ -26,6 +27,7 @@ def read_descan(descan: Any, array: xr.DataArray, labels: Labels) -> Any:
         )
     if not isinstance(shifts, xr.DataArray):
         return descan
+    check_in_pixels("descan", shifts, "raw_shifts")
     aligned = _aligned(shifts, array, labels)
     return replace(descan, shifts=aligned) if isinstance(descan, Descan) else aligned
 

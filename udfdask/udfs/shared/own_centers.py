@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from udfdask.arrays.geometry.units import PIXELS
+from udfdask.arrays.geometry.labeled_values import (
+    check_in_pixels,
+    check_is_one_array,
+    is_labeled,
+    plain_array,
+)
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -27,13 +32,16 @@ def as_centers(centers: Any, **common: Any) -> AuxData | None:
             f"centers gives the center of each frame: leave out {both}, or centers"
         )
     if not isinstance(centers, AuxData):
-        centers = _array(centers)
-        if centers.ndim < 1 or centers.shape[-1] != 2:
+        check_is_one_array("centers", centers, "raw_com")
+        check_in_pixels("centers", centers, "raw_com")
+        array = _array(plain_array(centers))
+        if array.ndim < 1 or array.shape[-1] != 2:
             raise ArgumentValueError(
-                f"centers must hold (y, x) for each frame, shape (*nav, 2), not {centers.shape}"
+                f"centers must hold (y, x) for each frame, shape (*nav, 2), not {array.shape}"
             )
-        _check_numbers(centers.dtype)
-        centers = UDF.aux_data(centers, kind="nav", extra_shape=(2,), dtype=centers.dtype)
+        _check_numbers(array.dtype)
+        labeled = centers if is_labeled(centers) else array
+        centers = UDF.aux_data(labeled, kind="nav", extra_shape=(2,), dtype=array.dtype)
     if centers.kind != "nav" or centers.extra_shape != (2,):
         raise ArgumentValueError(
             "centers must be aux data of kind 'nav' with extra_shape (2,), (y, x) for each frame, "
@@ -46,17 +54,6 @@ def as_centers(centers: Any, **common: Any) -> AuxData | None:
 
 def _array(centers: Any) -> Any:
     """Return centers as a NumPy or dask array."""
-    kind = type(centers).__name__
-    if hasattr(centers, "dims") and hasattr(centers, "attrs"):  # a DataArray
-        unit = centers.attrs.get("units")
-        if isinstance(unit, str) and unit not in PIXELS:
-            raise ArgumentValueError(
-                f"centers must be in pixels, but they are in {unit}: raw_com of a CoMUDF is always "
-                "in pixels"
-            )
-        centers = getattr(centers, "data", centers)
-    elif hasattr(centers, "_deepcopy_with_new_data"):  # a signal of HyperSpy
-        centers = centers.data
     if hasattr(centers, "__dask_graph__") and hasattr(centers, "ndim"):
         return centers
     if isinstance(centers, np.ma.MaskedArray):
@@ -68,7 +65,7 @@ def _array(centers: Any) -> Any:
     if array.dtype.kind not in "biufc":
         raise ArgumentTypeError(
             "centers must be an array of numbers (y, x) for each frame, shape (*nav, 2), in "
-            f"pixels, not {kind}"
+            f"pixels, not {type(centers).__name__}"
         )
     return array
 
