@@ -1,7 +1,7 @@
 """Turn ranges that are given in units around, where positions decrease along an axis.
 
-The first pixel of a rectangle from 2 to 5 mrad is at 2 mrad if positions increase. If they decrease,
-2 mrad is at its last pixel.
+The first pixel of a rectangle from 2 to 5 mrad is at 2 mrad if positions increase. If they
+decrease, 2 mrad is at its last pixel.
 """
 
 from __future__ import annotations
