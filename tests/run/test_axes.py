@@ -310,7 +310,7 @@ OBLONG = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
         (NO_UNIT, CoMUDF(r="1 mrad"), "the axis 'ky' of the data has no unit"),
         (calibrated(), CoMUDF(r="1 1/nm"), "is in mrad: 1/nm and mrad measure different things"),
         (calibrated(), CoMUDF(r="3 counts"), "counts and mrad measure different things"),
-        (calibrated(), CoMUDF(r="3 bananas"), "'bananas' is not defined"),
+        (calibrated(), CoMUDF(r="3 bananas"), "bananas is no known unit"),
         (UNEVEN, CoMUDF(cx="1 mrad"), "'kx' are not evenly spaced"),
         (OBLONG, RoundUDF(r="1 mrad"), r"pixels are not square \(ky 0.1 mrad, kx 0.2 mrad\)"),
         (calibrated(), VirtualDetectorUDF("disk", cy="3 mrad", r=1), "no pixel of a frame"),

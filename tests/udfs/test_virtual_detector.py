@@ -74,7 +74,7 @@ def test_a_region():
             ([[True]],),
             {},
             TypeError,
-            "or a boolean mask of the shape of a frame, but its type is list",
+            "one shape or mask, not a list of them",
         ),
         (("disk",), {}, TypeError, "a disk takes r and optionally cx, cy, .* but r is missing"),
         (("ring",), {"ri": 2}, TypeError, "a ring takes ri, ro and .* but ro is missing"),

@@ -8,11 +8,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from udfdask.arrays.geometry.axes import Axis, Calibration, in_pixels
-from udfdask.arrays.geometry.check_axes import check_axes
 from udfdask.arrays.geometry.units import Quantity, as_quantity, factor
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.plan.declarations import new_instance
-from udfdask.plan.descending_ranges import turned_ranges
 from udfdask.udf import UDF
 
 _DECIMALS = 9
@@ -33,6 +31,8 @@ def read_calibration(
         raise ArgumentTypeError(f"unit must be a text such as 'counts', not {unit!r}")
     if axes is None:
         return Calibration(axes=in_pixels(len(shape), sig_dims).axes, unit=unit)
+    from udfdask.arrays.geometry.check_axes import check_axes  # many runs have none
+
     return Calibration(axes=check_axes(axes, shape, sig_dims), unit=unit)
 
 
@@ -67,7 +67,10 @@ def parameters_in_pixels(
     """
     sig = calibration.axes[len(calibration.axes) - sig_dims :]
     pixels = {name: _pixels(cls, name, value, sig) for name, value in kwargs.items()}
-    pixels |= turned_ranges(kwargs, pixels, cls.calibrated, sig)
+    if any(axis.scale < 0 for axis in sig):
+        from udfdask.plan.descending_ranges import turned_ranges  # few runs have such axes
+
+        pixels |= turned_ranges(kwargs, pixels, cls.calibrated, sig)
     sizes = _oblong(cls, kwargs, sig)
     stretch = {meaning: name for name, meaning in cls.calibrated.items()}
     ratio, angle = stretch.get("stretch"), stretch.get("stretch_angle")

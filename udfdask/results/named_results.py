@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dask.base import DaskMethodsMixin
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.labeled_places import (
-    Place,
-    did_you_mean,
-    few,
-    find_place,
-    labels_as_names,
-)
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.results.explanation import Explanation, LazyExplanation
 from udfdask.results.not_an_array import NotAnArray, element_of
 from udfdask.udf.buffers import BufferSpec
+
+if TYPE_CHECKING:
+    from udfdask.arrays.geometry.labeled_places import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +66,13 @@ class ResultInfo:
 
         A label is a name if only one result has it. Raise if the name is unknown.
         """
+        from udfdask.arrays.geometry.labeled_places import (
+            did_you_mean,
+            few,
+            find_place,
+            labels_as_names,
+        )
+
         place = find_place(name, self.extra_axes)
         if place is None:
             labels = labels_as_names(self.extra_axes)

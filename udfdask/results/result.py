@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +19,6 @@ from udfdask.errors import UDFError
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import NamedResults, ResultInfo
-from udfdask.results.sending import send_without_copies
 from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.compute import persist as persist_with_progress
 from udfdask.scheduling.progress.state import Progress
@@ -620,13 +620,13 @@ class Result(NamedResults):
         return GraphArray.__dask_scheduler__
 
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        send_without_copies(Result)
+        _send_without_copies()
         gather, extra = self._lazy_tasks.gather()
         self._info.explanation.let_go()  # a computed result does not keep the data of the graph
         return _computed, (self._info, gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
-        send_without_copies(Result)
+        _send_without_copies()
         self._info.explanation.let_go()
         return _persisted, (self._info, self._lazy_tasks)
 
@@ -676,4 +676,12 @@ def _persisted(
     return Result(info, tasks=tasks.with_graph(graph, rename or {}))
 
 
-send_without_copies(Result)  # on workers, which have imported distributed before
+def _send_without_copies() -> None:
+    """Tell distributed, if this process has imported it, how to send results."""
+    if sys.modules.get("distributed") is not None:
+        from udfdask.results.sending import send_without_copies  # few clients have a cluster
+
+        send_without_copies(Result)
+
+
+_send_without_copies()  # on workers, which have imported distributed before

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Hashable
 from typing import Any
 
-
-def send_without_copies(cls: Hashable) -> None:
-    """Register the class of results, if this process has imported distributed."""
-    if sys.modules.get("distributed") is not None:
-        _register(cls)
+from udfdask.scheduling import send_partials
 
 
 @functools.cache
-def _register(cls: Any) -> None:
-    from udfdask.scheduling import send_partials
-
+def send_without_copies(cls: Any) -> None:
+    """Register the class of results."""
     send_partials.send_without_copies()
     send_partials.register_sending(
         cls, _parts_of, lambda info, parts: cls(info, parts["arrays"], parts["masks"])

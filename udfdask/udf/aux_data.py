@@ -16,7 +16,6 @@ from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.labeled_values import names_of_axes, plain_array
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError
 from udfdask.types import AnyArray, Kind
@@ -186,6 +185,8 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
     except TypeError as e:
         raise ArgumentTypeError(f"aux_data dtype {dtype!r} is not a NumPy dtype: {e}") from None
     native = dtype.newbyteorder("=")
+    from udfdask.arrays.geometry.labeled_values import names_of_axes, plain_array  # few UDFs
+
     dims = names_of_axes(data)
     data = _array_of(plain_array(data), dtype)
     if data.dtype.newbyteorder("=") != native:

@@ -383,7 +383,7 @@ def plain_shape(shape: str) -> str:
 
 def numbers_of(shape: str) -> tuple[str, ...]:
     """Return the names of the numbers that a shape takes."""
-    return (*_NEEDED[shape], *(("cx", "cy") if shape in _CENTERED else ()))
+    return (*_NEEDED[shape], *(_OPTIONAL if shape in _CENTERED else ()))
 
 
 def _did_you_mean(shape: str) -> str:
