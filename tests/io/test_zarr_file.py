@@ -130,6 +130,6 @@ def test_a_store_that_zarr_2_cannot_read(tmp_path, monkeypatch):
 
 
 def test_a_group_without_arrays(tmp_path):
-    zarr.create_group(tmp_path / "a.zarr").create_group("inside")
+    zarr.open_group(str(tmp_path / "a.zarr"), mode="w").create_group("inside")
     with pytest.raises(FileFormatError, match=r"a\.zarr contains no dataset, it is empty: check"):
         open_file(tmp_path / "a.zarr")
