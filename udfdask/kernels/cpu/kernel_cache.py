@@ -36,7 +36,8 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any], options: str) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         folder = Path(function.__code__.co_filename).parent
-        stamp = self._impl.locator.get_source_stamp().hex() + _stamp_of(folder) + options
+        # the first part is bytes or, up to numba 0.65, a time and a size
+        stamp = repr(self._impl.locator.get_source_stamp()) + _stamp_of(folder) + options
         files: Any = KernelFiles(Path(self._cache_path), self._impl.filename_base, stamp)
         self._cache_file = files
 
