@@ -1,129 +1,162 @@
 """Make UDFs of LiberTEM's UDFs, without a change of their code.
 
-The class that is made inherits from LiberTEM's class and from ours. It runs the user's methods, and
-ours wherever LiberTEM's own base class has one: ours declares buffers, and knows the chunks.
+The class that is made inherits from the user's class and from our `UDF`. It has the methods of the
+user's class, and ours wherever the user's class only inherits those of LiberTEM's base class.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
+import sys
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from udfdask.errors import ArgumentTypeError
 from udfdask.libertem.meta import LiberTEMMeta
 from udfdask.udf import UDF, UDFMethod
-from udfdask.udf.aux_data import AuxData, make_aux
+from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec, declare
 
 
 def adapt(udf: Any) -> Any:
-    """Return a UDF, or a class of UDFs, that does what one of LiberTEM's does.
+    """Make a UDF that does what a UDF of LiberTEM does.
+
+    `run_udf`, the accessors and all other functions that take UDFs call this function if they get a
+    UDF of LiberTEM. Call it to look at the UDF that they run, or to test it with `check_udf`.
 
     Parameters
     ----------
     udf : libertem.udf.UDF, or a subclass of it
-        The UDF.
+        The UDF; it is not changed.
 
     Returns
     -------
     UDF, or a subclass of it
-        A UDF with the same parameters, for `run_udf` and all other functions.
+        A UDF with the same name, parameters and results.
 
     Raises
     ------
     ArgumentTypeError
         If `udf` is not a UDF of LiberTEM.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, udfdask as ud
+    >>> from libertem.udf import UDF
+    >>> class MaxUDF(UDF):
+    ...     def get_result_buffers(self):
+    ...         return {"peak": self.buffer(kind="nav", dtype="float32")}
+    ...     def process_frame(self, frame):
+    ...         self.results.peak[:] = frame.max()
+    >>> x = da.arange(2 * 3 * 4 * 4, chunks=32).reshape(2, 3, 4, 4)
+    >>> ud.run_udf(x, MaxUDF())["peak"].compute()
+    array([[15., 31., 47.],
+           [63., 79., 95.]], dtype=float32)
+    >>> from udfdask.libertem import adapt
+    >>> isinstance(adapt(MaxUDF()), ud.UDF)
+    True
     """
-    base = _libertem_base()
-    if isinstance(udf, type) and issubclass(udf, base):
+    if is_from_libertem(udf):
+        kwargs = {name: _parameter(value) for name, value in udf._kwargs.items()}
+        return _adapted(type(udf))(**kwargs)
+    if isinstance(udf, type) and issubclass(udf, _their_bases()):
         return _adapted(udf)
-    if not isinstance(udf, base):
-        raise ArgumentTypeError(
-            f"adapt takes a UDF of LiberTEM or a class of them, not {type(udf).__name__}"
-        )
-    return _adapted(type(udf))(**{name: _parameter(value) for name, value in udf._kwargs.items()})
+    raise ArgumentTypeError(
+        f"adapt takes a UDF of LiberTEM, or a class of them, not {type(udf).__name__}"
+    )
 
 
-def _libertem_base() -> type:
-    from libertem.udf.base import UDF as LiberTEMUDF
-
-    return LiberTEMUDF
-
-
-@functools.cache
-def _adapted(cls: type) -> type[UDF]:
-    """Return the class for a class of LiberTEM."""
-    if issubclass(cls, UDF):
-        return cls
-    theirs = set(_libertem_base().__mro__)
-    body: dict[str, Any] = {}
-    for ours in reversed(UDF.__mro__[:-1]):
-        for name, value in vars(ours).items():
-            if name.startswith("__") and name.endswith("__"):
-                continue
-            owner = next((base for base in cls.__mro__ if name in vars(base)), None)
-            if owner in theirs:
-                body[name] = value
-    own = {name: value for name, value in vars(_Bridge).items() if not name.startswith("__")}
-    own |= {name: vars(_Bridge)[name] for name in ("__init__", "__reduce__")}
-    body |= own | {"__module__": cls.__module__, "__doc__": cls.__doc__, "_libertem_class": cls}
-    made: type[UDF] = type(cls)(cls.__name__, (cls, UDF), body)
-    made.contiguous_nav = True
-    return made
+def is_from_libertem(value: Any) -> bool:
+    """Return whether a value is an instance of LiberTEM's `UDF` that is not adapted yet."""
+    return isinstance(value, _their_bases()) and not isinstance(value, UDF)
 
 
-class _Bridge:
-    """The members of each class that is made."""
+def _their_bases() -> tuple[type, ...]:
+    """Return LiberTEM's `UDF`; nothing if LiberTEM is not loaded, so that nothing is one."""
+    module = sys.modules.get("libertem.udf.base")
+    return () if module is None else (module.UDF,)
 
-    _libertem_class: type
+
+class _Adapted:
+    """The methods that stand between a class of LiberTEM and ours."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._libertem_class.__init__(self, *args, **kwargs)
-        UDF.__init__(self, **self._kwargs)
+        super().__init__(*args, **kwargs)
+        UDF.__init__(self, **self._kwargs)  # type: ignore[arg-type, has-type]
 
-    def __reduce__(self) -> Any:
-        return (_remake, (self._libertem_class, self._kwargs))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_remake, (_their_class(type(self)), self._kwargs))
 
     @property
     def meta(self) -> LiberTEMMeta:
-        """Facts about the dataset, in LiberTEM's types."""
-        found = self.__dict__.get("_meta")
-        if found is None:
-            raise AttributeError("meta")
+        """Facts about the dataset and the current data, in LiberTEM's types."""
+        try:
+            found: LiberTEMMeta = self.__dict__["meta"]
+        except KeyError:
+            raise AttributeError("meta") from None
         return found
 
     @meta.setter
     def meta(self, meta: Any) -> None:
-        self.__dict__["_meta"] = meta if isinstance(meta, LiberTEMMeta) else LiberTEMMeta(meta)
+        takes_partitions = not (hasattr(self, "process_tile") or hasattr(self, "process_frame"))
+        self.__dict__["meta"] = LiberTEMMeta(meta, takes_partitions)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the result buffers."""
-        declared = self._libertem_class.get_result_buffers(self)
+        declared = super().get_result_buffers()  # type: ignore[misc]
         return {name: _buffer(value) for name, value in declared.items()}
 
     def get_method(self) -> UDFMethod:
         """Return the method that processes the data."""
-        method = self._libertem_class.get_method(self)
-        return UDFMethod(getattr(method, "value", method))
+        return UDFMethod(super().get_method().value)  # type: ignore[misc]
+
+    def get_tiling_preferences(self) -> Mapping[str, Any]:
+        """Return the largest useful tile."""
+        asked = super().get_tiling_preferences()  # type: ignore[misc]
+        # LiberTEM has members of enums for "the default" and "as it fits"
+        return {k: np.inf if isinstance(v, enum.Enum) else v for k, v in asked.items()}
+
+
+@functools.cache
+def _adapted(cls: type) -> type[UDF]:
+    """Return the class that is made of a class of LiberTEM."""
+    theirs = {base for their in _their_bases() for base in their.__mro__}
+    body: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__}
+    for ours in reversed(UDF.__mro__[:-1]):
+        for name, value in vars(ours).items():
+            owner = next((base for base in cls.__mro__ if name in vars(base)), None)
+            if owner in theirs and not name.startswith("__") and name not in vars(_Adapted):
+                body[name] = value
+    # there the frames of each tile and partition are a range
+    body["contiguous_nav"] = hasattr(cls, "process_tile") or hasattr(cls, "process_partition")
+    made: type[UDF] = type(cls)(cls.__name__, (_Adapted, cls, UDF), body)
+    return made
+
+
+def _their_class(made: type) -> type:
+    """Return the class that an adapted class was made of."""
+    return made.__bases__[1]
 
 
 def _remake(cls: type, kwargs: dict[str, Any]) -> UDF:
+    """Create an adapted UDF from its parameters, when pickle loads it."""
     return _adapted(cls)(**kwargs)
 
 
 def _parameter(value: Any) -> Any:
-    """Return aux data of LiberTEM as ours."""
+    """Return a parameter, with aux data of LiberTEM as ours."""
     from libertem.common.buffers import AuxBufferWrapper
 
-    if isinstance(value, AuxBufferWrapper):
-        extra = tuple(value._extra_shape)
-        return make_aux(value._data, value._kind, extra, value._dtype)
-    return value
+    if not isinstance(value, AuxBufferWrapper):
+        return value
+    return UDF.aux_data(value._data, value.kind, value.extra_shape, value.dtype)
 
 
 def _buffer(value: Any) -> BufferSpec:
     """Return a declaration of LiberTEM as ours."""
     if isinstance(value, BufferSpec):
         return value
-    return declare(value.kind, tuple(value.extra_shape), value.dtype, value.where, value.use, None)
+    return declare(value.kind, value.extra_shape, value.dtype, value.where, value.use, None)

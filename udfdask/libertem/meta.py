@@ -8,18 +8,23 @@ from udfdask.udf.meta import UDFMeta
 
 
 class LiberTEMMeta:
-    """A view of `UDFMeta` whose shapes and slices are LiberTEM's."""
+    """A view of `UDFMeta` whose shapes and slices are LiberTEM's.
 
-    __slots__ = ("_meta",)
+    With `takes_partitions`, the UDF processes partitions: a chunk whose frames are not a range
+    comes as several of them.
+    """
 
-    def __init__(self, meta: UDFMeta) -> None:
+    __slots__ = ("_meta", "_takes_partitions")
+
+    def __init__(self, meta: UDFMeta, takes_partitions: bool) -> None:
         self._meta = meta
+        self._takes_partitions = takes_partitions
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._meta, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (LiberTEMMeta, (self._meta,))
+        return (LiberTEMMeta, (self._meta, self._takes_partitions))
 
     @property
     def dataset_shape(self) -> Any:
@@ -28,8 +33,8 @@ class LiberTEMMeta:
 
     @property
     def partition_shape(self) -> Any:
-        """Shape of the chunk."""
-        return _shape(self._meta.partition_shape)
+        """Shape of the partition, (frames, *sig)."""
+        return _shape(self._meta.slice.shape if self._takes_partitions else self._meta.partition_shape)
 
     @property
     def slice(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
@@ -279,24 +280,33 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
 
 
 def as_list(udf: Any) -> list[UDF]:
-    """Return one UDF, or a sequence or dictionary of UDFs, as a list."""
+    """Return one UDF, or a sequence or dictionary of UDFs, as a list; those of LiberTEM adapted."""
     if isinstance(udf, (list, tuple)):
-        return list(udf)
+        return [_own(one) for one in udf]
     if isinstance(udf, dict):
-        return list(udf.values())
+        return [_own(one) for one in udf.values()]
     if isinstance(udf, (set, frozenset)) or hasattr(udf, "__next__"):
         raise ArgumentTypeError(
             f"expected a UDF, or a list or tuple of UDFs, got a {type(udf).__name__}: the order of "
             "the UDFs is the order of the results, so pass a list, or a dictionary with names"
         )
-    return [udf]
+    return [_own(udf)]
+
+
+def _own(udf: Any) -> Any:
+    """Return a UDF of LiberTEM as ours, and everything else as it is."""
+    if "libertem" not in sys.modules:
+        return udf
+    from udfdask.libertem.adapt import adapt, is_from_libertem  # imports nothing of LiberTEM
+
+    return adapt(udf) if is_from_libertem(udf) else udf
 
 
 def in_form_of(udf: Any, results: tuple[T, ...]) -> T | tuple[T, ...] | dict[str, T]:
     """Return the results of UDFs: one for a UDF, a dictionary for one of UDFs, else the tuple."""
-    if isinstance(udf, UDF):
-        return results[0]
-    return dict(zip(udf, results, strict=True)) if isinstance(udf, dict) else results
+    if isinstance(udf, dict):
+        return dict(zip(udf, results, strict=True))
+    return results if isinstance(udf, (list, tuple)) else results[0]
 
 
 def _count_tasks(every: Sequence[ResultTasks], array: da.Array) -> int:
