@@ -34,7 +34,9 @@ class LiberTEMMeta:
     @property
     def partition_shape(self) -> Any:
         """Shape of the partition, (frames, *sig)."""
-        return _shape(self._meta.slice.shape if self._takes_partitions else self._meta.partition_shape)
+        return _shape(
+            self._meta.slice.shape if self._takes_partitions else self._meta.partition_shape
+        )
 
     @property
     def slice(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
@@ -13,6 +12,7 @@ from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
+from udfdask.libertem import as_own
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, LazyExplanation, describe
@@ -282,24 +282,15 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
 def as_list(udf: Any) -> list[UDF]:
     """Return one UDF, or a sequence or dictionary of UDFs, as a list; those of LiberTEM adapted."""
     if isinstance(udf, (list, tuple)):
-        return [_own(one) for one in udf]
+        return [as_own(one) for one in udf]
     if isinstance(udf, dict):
-        return [_own(one) for one in udf.values()]
+        return [as_own(one) for one in udf.values()]
     if isinstance(udf, (set, frozenset)) or hasattr(udf, "__next__"):
         raise ArgumentTypeError(
             f"expected a UDF, or a list or tuple of UDFs, got a {type(udf).__name__}: the order of "
             "the UDFs is the order of the results, so pass a list, or a dictionary with names"
         )
-    return [_own(udf)]
-
-
-def _own(udf: Any) -> Any:
-    """Return a UDF of LiberTEM as ours, and everything else as it is."""
-    if "libertem" not in sys.modules:
-        return udf
-    from udfdask.libertem.adapt import adapt, is_from_libertem  # imports nothing of LiberTEM
-
-    return adapt(udf) if is_from_libertem(udf) else udf
+    return [as_own(udf)]
 
 
 def in_form_of(udf: Any, results: tuple[T, ...]) -> T | tuple[T, ...] | dict[str, T]:

@@ -8,76 +8,14 @@ from __future__ import annotations
 
 import enum
 import functools
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from udfdask.errors import ArgumentTypeError
 from udfdask.libertem.meta import LiberTEMMeta
 from udfdask.udf import UDF, UDFMethod
-from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec, declare
-
-
-def adapt(udf: Any) -> Any:
-    """Make a UDF that does what a UDF of LiberTEM does.
-
-    `run_udf`, the accessors and all other functions that take UDFs call this function if they get a
-    UDF of LiberTEM. Call it to look at the UDF that they run, or to test it with `check_udf`.
-
-    Parameters
-    ----------
-    udf : libertem.udf.UDF, or a subclass of it
-        The UDF; it is not changed.
-
-    Returns
-    -------
-    UDF, or a subclass of it
-        A UDF with the same name, parameters and results.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `udf` is not a UDF of LiberTEM.
-
-    Examples
-    --------
-    >>> import dask.array as da, numpy as np, udfdask as ud
-    >>> from libertem.udf import UDF
-    >>> class MaxUDF(UDF):
-    ...     def get_result_buffers(self):
-    ...         return {"peak": self.buffer(kind="nav", dtype="float32")}
-    ...     def process_frame(self, frame):
-    ...         self.results.peak[:] = frame.max()
-    >>> x = da.arange(2 * 3 * 4 * 4, chunks=32).reshape(2, 3, 4, 4)
-    >>> ud.run_udf(x, MaxUDF())["peak"].compute()
-    array([[15., 31., 47.],
-           [63., 79., 95.]], dtype=float32)
-    >>> from udfdask.libertem import adapt
-    >>> isinstance(adapt(MaxUDF()), ud.UDF)
-    True
-    """
-    if is_from_libertem(udf):
-        kwargs = {name: _parameter(value) for name, value in udf._kwargs.items()}
-        return _adapted(type(udf))(**kwargs)
-    if isinstance(udf, type) and issubclass(udf, _their_bases()):
-        return _adapted(udf)
-    raise ArgumentTypeError(
-        f"adapt takes a UDF of LiberTEM, or a class of them, not {type(udf).__name__}"
-    )
-
-
-def is_from_libertem(value: Any) -> bool:
-    """Return whether a value is an instance of LiberTEM's `UDF` that is not adapted yet."""
-    return isinstance(value, _their_bases()) and not isinstance(value, UDF)
-
-
-def _their_bases() -> tuple[type, ...]:
-    """Return LiberTEM's `UDF`; nothing if LiberTEM is not loaded, so that nothing is one."""
-    module = sys.modules.get("libertem.udf.base")
-    return () if module is None else (module.UDF,)
 
 
 class _Adapted:
@@ -121,9 +59,11 @@ class _Adapted:
 
 
 @functools.cache
-def _adapted(cls: type) -> type[UDF]:
+def adapted_class(cls: type) -> type[UDF]:
     """Return the class that is made of a class of LiberTEM."""
-    theirs = {base for their in _their_bases() for base in their.__mro__}
+    from libertem.udf.base import UDF as TheirUDF
+
+    theirs = set(TheirUDF.__mro__)
     body: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__}
     for ours in reversed(UDF.__mro__[:-1]):
         for name, value in vars(ours).items():
@@ -143,10 +83,10 @@ def _their_class(made: type) -> type:
 
 def _remake(cls: type, kwargs: dict[str, Any]) -> UDF:
     """Create an adapted UDF from its parameters, when pickle loads it."""
-    return _adapted(cls)(**kwargs)
+    return adapted_class(cls)(**kwargs)
 
 
-def _parameter(value: Any) -> Any:
+def own_parameter(value: Any) -> Any:
     """Return a parameter, with aux data of LiberTEM as ours."""
     from libertem.common.buffers import AuxBufferWrapper
 
