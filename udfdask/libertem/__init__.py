@@ -1,4 +1,4 @@
-"""Run UDFs that were written for LiberTEM, unchanged. LiberTEM is loaded only by those who use it."""
+"""Run UDFs that were written for LiberTEM, unchanged. Only their owners import LiberTEM."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def udf_name(value: Any) -> str | None:
     return cls.__name__ if issubclass(cls, (UDF, *_their_base())) else None
 
 
-def _their_base() -> tuple[type, ...]:
+def _their_base() -> Any:
     """Return LiberTEM's `UDF`, or nothing if LiberTEM is not loaded."""
     module = sys.modules.get("libertem.udf.base")
     return () if module is None else (module.UDF,)

@@ -21,9 +21,11 @@ from udfdask.udf.buffers import BufferSpec, declare
 class _Adapted:
     """The methods that stand between a class of LiberTEM and ours."""
 
+    _kwargs: dict[str, Any]
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        UDF.__init__(self, **self._kwargs)  # type: ignore[arg-type, has-type]
+        UDF.__init__(self, **self._kwargs)  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_remake, (_their_class(type(self)), self._kwargs))
@@ -58,22 +60,42 @@ class _Adapted:
         return {k: np.inf if isinstance(v, enum.Enum) else v for k, v in asked.items()}
 
 
-@functools.cache
 def adapted_class(cls: type) -> type[UDF]:
     """Return the class that is made of a class of LiberTEM."""
-    from libertem.udf.base import UDF as TheirUDF
+    from libertem.udf import base
 
-    theirs = set(TheirUDF.__mro__)
-    body: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__}
+    theirs = set(base.UDF.__mro__)
+    inherited = {}
     for ours in reversed(UDF.__mro__[:-1]):
         for name, value in vars(ours).items():
-            owner = next((base for base in cls.__mro__ if name in vars(base)), None)
+            owner = next((each for each in cls.__mro__ if name in vars(each)), None)
             if owner in theirs and not name.startswith("__") and name not in vars(_Adapted):
-                body[name] = value
-    # there the frames of each tile and partition are a range
-    body["contiguous_nav"] = hasattr(cls, "process_tile") or hasattr(cls, "process_partition")
+                inherited[name] = value
+    return _made(cls, frozenset(inherited.items()))
+
+
+@functools.lru_cache(256)
+def _made(cls: Any, inherited: frozenset[tuple[str, Any]]) -> type[UDF]:
+    """Return the class; it is the same until somebody changes the class of LiberTEM."""
+    body = dict(inherited) | {
+        "__module__": cls.__module__,
+        "__doc__": cls.__doc__,
+        # there, the frames of each tile and partition are a range
+        "contiguous_nav": hasattr(cls, "process_tile") or hasattr(cls, "process_partition"),
+    }
+    if hasattr(cls, "merge_all"):
+        # There, only one executor calls it, once with all partial results; others call `merge`.
+        if "merge" in body:
+            body["split_every"] = False
+        else:
+            body["merge_all"] = property(_not_used)
     made: type[UDF] = type(cls)(cls.__name__, (_Adapted, cls, UDF), body)
     return made
+
+
+def _not_used(_: Any) -> Any:
+    """Hide a method."""
+    raise AttributeError("merge_all: a UDF of LiberTEM that has both is merged by `merge`")
 
 
 def _their_class(made: type) -> type:
