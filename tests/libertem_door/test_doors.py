@@ -101,9 +101,8 @@ def test_adapted_ones_can_be_pickled(dumps):
 
 @pytest.mark.parametrize("roi", [None, ROI])
 def test_progressive_runs(x, data, roi):
-    for snapshot in ud.run_udf_iter(x, [SumUDF(), own.SumUDF()], roi=roi):
-        pass
-    theirs, ours = snapshot.buffers
+    *_, last = ud.run_udf_iter(x, [SumUDF(), own.SumUDF()], roi=roi)
+    theirs, ours = last.buffers
     np.testing.assert_array_equal(theirs["intensity"], ours["intensity"])
 
 
@@ -142,7 +141,7 @@ def test_the_reference_run(data):
         (lambda x: ud.map_frames(x, SumUDF()), r"got the UDF SumUDF: run_udf"),
         (lambda x: ud.compute(SumUDF()), r"got the UDF SumUDF, which has no data"),
         (lambda x: ud.run_udf(SumUDF(), x), r"array comes first"),
-        (lambda x: adapt(x), r"adapt takes a UDF of LiberTEM"),
+        (adapt, r"adapt takes a UDF of LiberTEM"),
     ],
 )
 def test_mistakes(x, call, message):

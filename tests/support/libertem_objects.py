@@ -153,3 +153,23 @@ OBJECTS = {
     "a UDF with aux data and `merge_all`": _dark,
 }
 """Makers of LiberTEM's objects by the names that the table in the documentation has."""
+
+EXACT = {
+    "SumUDF",
+    "SumSigUDF",
+    "PickUDF",
+    "AutoUDF",
+    "NoOpUDF",
+    "a UDF with `process_partition`",
+    "a UDF with aux data and `merge_all`",
+}
+"""Those whose numbers are equal to the last bit; the others add floats up in another order."""
+
+NO_THIN_SCANS = {"CoMUDF", "a UDF with aux data and `merge_all`", "IntegrationUDF"}
+"""LiberTEM's CoMUDF takes no scan of one row; the aux data of the others are for one scan only."""
+
+THIN = {
+    "one row of the scan": ((1, 8, 32, 32), (1, 3, 32, 32)),
+    "one column of the scan": ((6, 1, 32, 32), (4, 1, 16, 32)),
+}
+"""Shapes with an axis of size one, and chunks of them."""
