@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,6 +11,14 @@ import numpy as np
 import udfdask as ud
 from benchmarks.layouts import LAYOUTS, dataset
 from udfdask import udfs
+
+OWN_CENTERS: dict[str, Callable[..., ud.UDF]] = {
+    "ring": partial(udfs.VirtualDetectorUDF, "ring", ri=20, ro=50),
+    "com": partial(udfs.CoMUDF, r=50),
+    "fem": partial(udfs.FEMUDF, rad_in=20, rad_out=50),
+    "profile": partial(udfs.RadialProfileUDF, r=50),
+    "fourier": partial(udfs.RadialFourierUDF, r=50, n_bins=5),
+}
 
 
 def sixteen_masks(sig: tuple[int, ...]) -> np.ndarray:
@@ -48,6 +57,24 @@ class EachUDF:
 
     def peakmem_run(self, layout: str, udf: str) -> None:
         self.run()
+
+
+class OwnCenters:
+    """UDFs with a center of its own for each frame."""
+
+    timeout = 600
+    param_names: ClassVar = ["udf"]
+    params: ClassVar[Any] = list(OWN_CENTERS)
+
+    def setup(self, udf: str) -> None:
+        self.array = dataset("scan")
+        (*nav, ny, nx) = self.array.shape
+        middle = np.array([ny // 2, nx // 2])
+        centers = middle + np.random.default_rng(1).normal(0, 2, (*nav, 2))
+        self.udf = OWN_CENTERS[udf](centers=centers)
+
+    def time_run(self, udf: str) -> None:
+        ud.run_udf(self.array, self.udf).compute(scheduler="threads")
 
 
 class SumsInOnePass:

@@ -75,8 +75,8 @@ def test_each_is_described(name):
     """With each of its parameters, all that has to be given, and its results."""
     output, entry = call("udfs", name), CATALOGUE[name]
     assert output.startswith(f"{name}: {entry.summary}\n\n--udf {entry.usage}\n")
-    assert "\nResults\n-------\n" in output
-    described = output.partition("\nParameters\n")[2].partition("\nResults\n")[0]
+    assert "\nNotes\n-----\n" in output
+    described = output.partition("\nParameters\n")[2].partition("\nNotes\n")[0]
     headers = [line.partition(" : ")[0] for line in described.splitlines() if " : " in line]
     names = [n.strip() for header in headers for n in header.split(",") if header[:1] != " "]
     assert set(entry.parameters) <= set(names)

@@ -142,6 +142,10 @@ def test_one_udf_twice(folder, values):
         ("radialprofil:r=3", "did you mean 'radialprofile'"),
         ("com:radius=3", "there is no parameter 'radius' (com takes cy, cx, r, ri, scan_rotation"),
         ("com:r=3,r=4", "'r' is given twice"),
+        (
+            "fem:center=(0mrad,0mrad),rad_in=2,rad_out=9",
+            'numbers with a unit in quotes, such as ("0 mrad","0 mrad")',
+        ),
         ("com:5,cy=4", "'cy' is given twice, as '5' without its name"),
         ("com:r=3,5", "'5' has no name, but comes after a value with a name"),
         ("com:r=abc", "r must be a number of pixels, not 'abc' of type str"),

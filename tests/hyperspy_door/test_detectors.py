@@ -267,3 +267,26 @@ def test_nothing_selected_warns():
         scan.udf.virtual_image("disk", r=2, roi=nothing)
     with pytest.warns(ud.UDFWarning, match="selects no position"):
         scan.udf.run_udf(VirtualDetectorUDF(r=2), navigation_mask=~nothing.T)
+
+
+def test_names_of_udfs_reach_the_titles_of_signals():
+    signal = hs.signals.Signal2D(np.ones((2, 3, 8, 8)))
+    signal.metadata.General.title = "Scan"
+    named = {"BF": VirtualDetectorUDF("disk", r=2), "ADF": VirtualDetectorUDF("ring", ri=2, ro=4)}
+    done = signal.udf.run_udf(named, lazy_output=False, show_progressbar=False)
+    titles = [one["intensity"].metadata.General.title for one in done.values()]
+    assert titles == ["intensity of BF of Scan", "intensity of ADF of Scan"]
+    assert signal.metadata.General.title == "Scan"
+
+
+def test_the_text_of_results_names_the_masks():
+    signal = hs.signals.Signal2D(np.ones((2, 3, 8, 8)))
+    masks = {"BF": np.ones((8, 8)), "left": np.tri(8)}
+    text = repr(signal.udf.run_udf(ApplyMasksUDF(masks), lazy_output=True))
+    assert text.endswith("parts of intensity, each a signal of its own: BF, left")
+
+
+def test_a_roi_elsewhere_says_what_to_pass():
+    roi = hs.roi.CircleROI(4, 4, 2)
+    with pytest.raises(TypeError, match=r"hyperspy.api.load\(path, lazy=True\).*r='8 mrad'"):
+        ud.run_udf(da.ones((2, 3, 8, 8)), VirtualDetectorUDF(roi))

@@ -44,6 +44,15 @@ def test_results_have_units():
     assert (y.scale, x.scale, x.offset, x.units) == (2.0, -2.0, 5.0, "nm")
 
 
+def test_values_of_another_unit_do_not_have_the_quantity_of_the_data():
+    signal = calibrated()
+    deviation = signal.udf.run_udf(StdDevUDF(), **OPTIONS)
+    assert quantity(deviation["var"]) == ""
+    assert quantity(deviation.valid_mask["std"]) == ""
+    signal.metadata.Signal.quantity = "Electrons"  # without a unit
+    assert quantity(signal.udf.run_udf(SumUDF(), **OPTIONS)["intensity"]) == "Electrons"
+
+
 def test_parameters_in_units_of_the_axes():
     signal = calibrated()
     detector = VirtualDetectorUDF("disk", cy="0 1/nm", cx="0.5 nm^-1", r=(1.5, "1/nm"))
@@ -73,3 +82,18 @@ def test_an_uneven_axis():
         signal.udf.run_udf(CoMUDF(cx="1 1/nm"), **OPTIONS)
     total = signal.udf.run_udf(SumUDF(), **OPTIONS)["intensity"]
     np.testing.assert_array_equal(total.axes_manager["kx"].axis, np.arange(9.0) ** 2)
+
+
+def test_pictures_are_those_of_the_results():
+    pytest.importorskip("matplotlib", reason="matplotlib is an extra")
+    total, profile = calibrated().udf.run_udf([SumUDF(), RadialProfileUDF(r=6)], **OPTIONS)
+    disk = VirtualDetectorUDF("disk", cy="0 1/nm", cx="0.5 nm^-1", r=(1.5, "1/nm"))
+    figure = total.plot_detectors({"BF": disk}, title="where")
+    assert figure.get_suptitle() == "where"
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["BF"]
+    assert figure.axes[0].get_xlabel() == "kx (1/nm)"
+    line = profile.plot(nav=(1, 2)).axes[0].lines[-1]
+    assert line.get_label() == "y 2 nm, x 1 nm"
+    np.testing.assert_array_equal(line.get_ydata(), profile["intensity"].data[1, 2])
+    with pytest.raises(ud.ArgumentValueError, match="not a position of the scan"):
+        profile.plot(nav=(4, 2))

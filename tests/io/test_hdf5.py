@@ -113,6 +113,48 @@ def test_axes_from_dimension_scales(tmp_path):
     assert (energy.name, energy.unit) == ("energy", None)
 
 
+@pytest.fixture
+def nexus(tmp_path, values):
+    """A file in the form of the NeXus standard, whose axes are named in attributes."""
+    with h5py.File(tmp_path / "scan.nxs", "w") as f:
+        group = f.create_group("entry/data")
+        group.attrs.update({"NX_class": "NXdata", "signal": "frames"})
+        group.attrs["axes"] = ["y", ".", "kx", "ky"]
+        group.attrs.update({"ky_indices": 2, "kx_indices": [3]})  # these count, not the order
+        group["frames"] = values
+        group["frames"].attrs["units"] = "counts"
+        for name, n, unit in (("y", 4, "nm"), ("ky", 8, "mrad"), ("kx", 10, "mrad")):
+            group[name] = 7.0 - 0.5 * np.arange(n)
+            group[name].attrs["units"] = unit
+    return tmp_path / "scan.nxs"
+
+
+def test_axes_of_nexus(nexus):
+    opened = open_file(nexus)
+    assert (opened.sig_dims, opened.unit) == (2, "counts")
+    assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
+    assert [axis.unit for axis in opened.axes] == ["nm", None, "mrad", "mrad"]
+    assert [axis.scale for axis in opened.axes] == [-0.5, 1, -0.5, -0.5]
+
+
+@pytest.mark.parametrize("axes", ["y:x:ky:kx", "[y,x,ky,kx]", ["y", "x", "ky", "kx"]])
+def test_axes_of_older_nexus(nexus, axes):
+    with h5py.File(nexus, "r+") as f:
+        del f["entry/data"].attrs["axes"]
+        f["entry/data/frames"].attrs["axes"] = axes
+        f["entry/data/x"] = np.arange(5.0)  # not as many as there are positions
+    opened = open_file(nexus)
+    assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
+    assert [axis.unit for axis in opened.axes] == ["nm", None, "mrad", "mrad"]
+
+
+@pytest.mark.parametrize("axes", [3, [1.5], "", "nothing", ["y", "y"], "frames:frames"])
+def test_axes_of_nexus_that_say_nothing(nexus, axes, values):
+    with h5py.File(nexus, "r+") as f:
+        f["entry/data"].attrs["axes"] = axes
+    assert_eq(open_file(nexus).array, values)
+
+
 def test_several_of_one_size_are_listed(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f["first"] = np.zeros((2, 3, 4))

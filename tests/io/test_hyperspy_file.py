@@ -71,6 +71,21 @@ def test_unnamed_axes_get_names(tmp_path, values):
     assert {(axis.unit, axis.scale, axis.offset) for axis in opened.axes} == {(None, 1.0, 0.0)}
 
 
+@pytest.mark.parametrize("chunks", [None, (1, 6, 4, 5)])
+def test_signal_axes_that_are_not_the_last_ones(tmp_path, values, chunks):
+    signal = hs.signals.Signal2D(values)
+    for axis, name in zip(signal.axes_manager._axes, ["y", "ky", "kx", "x"], strict=True):
+        axis.name, axis.units, axis.navigate = name, "nm", name in "yx"
+    signal.save(tmp_path / "a.hspy")
+    opened = open_file(tmp_path / "a.hspy", chunks=chunks)
+    assert_eq(opened.array, values.transpose(0, 3, 1, 2))
+    assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
+    if chunks:
+        assert opened.array.chunks == ((1, 1, 1), (6,), (4,), (5,))
+    total = ud.run_udf(opened, SumUDF())
+    np.testing.assert_array_equal(total["intensity"].compute(), values.sum(axis=(0, 3)))
+
+
 def test_sig_dims_and_chunks_as_asked_for(file, values):
     opened = open_file(file, sig_dims=1, chunks=(2, 4, 5, 4))
     assert opened.sig_dims == 1

@@ -1,16 +1,23 @@
 """Names and scales of axes that a file says little about."""
 
+import importlib
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import udfdask as ud
 from udfdask.arrays.geometry.axes import (
     Axis,
     axis_of_values,
     default_axis_names,
     with_different_names,
 )
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.io import open_file
 from udfdask.io.opened_file import choose_sig_dims
+from udfdask.udfs import SumSigUDF, SumUDF
 
 
 @pytest.mark.parametrize(
@@ -75,3 +82,97 @@ def test_an_uneven_coordinate_keeps_its_values(values):
 )
 def test_any_other_coordinate_counts_pixels(values):
     assert axis_of_values("t", np.array(values), "s") == Axis(name="t")
+
+
+@given(part=st.slices(7), uneven=st.booleans())
+def test_the_axis_of_a_part(part, uneven):
+    positions = np.arange(7) ** 2.0 if uneven else 3.0 - 0.5 * np.arange(7)
+    axis = axis_of_values("x", positions, "nm")
+    found = axis.sliced(part, 7)
+    assert (found.name, found.unit) == ("x", "nm")
+    np.testing.assert_array_equal(found.positions(len(positions[part])), positions[part])
+    labels = Axis(name="x", labels=tuple("abcdefg")).sliced(part, 7).labels
+    assert labels == tuple("abcdefg"[part])
+
+
+def test_a_part_that_is_no_slice():
+    with pytest.raises(ArgumentTypeError, match="part must be a slice, not 3"):
+        Axis(name="x").sliced(3, 5)
+
+
+class TestPartsOfFiles:
+    """A part of an opened file has the axes of that part."""
+
+    @pytest.fixture
+    def opened(self, tmp_path):
+        np.save(tmp_path / "scan.npy", np.arange(4 * 5 * 6 * 7).reshape(4, 5, 6, 7))
+        return open_file(tmp_path / "scan.npy")
+
+    @pytest.mark.parametrize(
+        ("index", "sig_dims", "offsets"),
+        [
+            (np.s_[1:], 2, [1, 0, 0, 0]),
+            (np.s_[..., 2:4], 2, [0, 0, 0, 2]),
+            (np.s_[1, ..., 3], 1, [0, 0]),
+            (np.s_[np.int64(2), 1], 2, [0, 0]),
+            (np.s_[::-1, :, ::2], 2, [3, 0, 0, 0]),
+            ((), 2, [0, 0, 0, 0]),
+        ],
+    )
+    def test_part(self, opened, index, sig_dims, offsets):
+        part = opened[index]
+        expected = np.asarray(opened.array)[index]
+        np.testing.assert_array_equal(np.asarray(part.array), expected)
+        assert part.sig_dims == sig_dims
+        assert [axis.offset for axis in part.axes] == offsets
+        udf = SumUDF() if part.array.ndim == sig_dims else SumSigUDF()
+        assert ud.run_udf(part, udf)["intensity"].compute().sum() == expected.sum()
+
+    @pytest.mark.parametrize("index", [[1, 2], True, "y", None, np.ones(4, bool), (..., ...)])
+    def test_other_indices(self, opened, index):
+        with pytest.raises(ArgumentTypeError, match=r"slices and integers.*opened\.array"):
+            opened[index]
+
+    @pytest.mark.parametrize(
+        ("index", "message"),
+        [
+            (np.s_[:, :, 1, 1], "drops all signal dimensions"),
+            (9, r"does not fit data of shape \(4, 5, 6, 7\): Index 9 is out of bounds"),
+            (np.s_[::0], "does not fit data of shape .*step cannot be zero"),
+            (np.s_[0.5:], "does not fit data of shape"),
+            (np.s_[1:, 1:, 1:, 1:, 1:], "more values than the data have dimensions"),
+        ],
+    )
+    def test_indices_that_do_not_fit(self, opened, index, message):
+        with pytest.raises(ArgumentValueError, match=message):
+            opened[index]
+
+    def test_it_is_no_sequence(self, opened):
+        with pytest.raises(TypeError, match="not iterable"):
+            list(opened)
+
+    def test_axes_of_data_of_another_shape(self, opened):
+        with pytest.raises(ArgumentValueError, match=r"shape \(4, 5, 6, 7\).*opened\[2:5, ::2\]"):
+            ud.run_udf(opened.array[1:], SumUDF(), axes=opened)
+        with pytest.raises(ArgumentValueError, match=r"a result over .*Axis\.sliced"):
+            ud.run_udf(opened.array[1:], SumUDF(), axes=ud.run_udf(opened, SumUDF()))
+
+
+def test_the_text_of_an_opened_file_is_short(tmp_path):
+    hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
+    signal = hs.signals.Signal2D(np.ones((2, 3, 8, 8), "u2"))
+    axis = signal.axes_manager.signal_axes[0]
+    axis.name, axis.units, axis.scale, axis.offset = "kx", "mrad", 0.5, -2
+    signal.metadata.Signal.quantity = "Electrons (counts)"
+    signal.save(tmp_path / "scan.hspy")
+    first, *lines = repr(open_file(tmp_path / "scan.hspy")).splitlines()
+    assert first.startswith("<OpenedFile 'scan', HyperSpy")
+    assert "uint16 in counts" in lines[0]
+    assert lines[1].endswith("kx 8")
+    assert lines[2:] == ["  kx: -2 to 1.5 mrad, step 0.5"]
+
+
+@pytest.mark.parametrize("package", ["udfdask.io", "udfdask.masks"])
+def test_tab_completion_shows_public_names(package):
+    module = importlib.import_module(package)
+    assert dir(module) == sorted(module.__all__)

@@ -10,7 +10,7 @@ import pytest
 
 from remote_servers import serving
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
-from udfdask.io import from_raw, open_file
+from udfdask.io import from_raw, open_file, remote_location
 
 pytest.importorskip("aiohttp", reason="aiohttp is in the remote extra")
 
@@ -53,6 +53,44 @@ def test_no_permission(server, name):
     raw = RAW if name.endswith("raw") else {}
     with pytest.raises(FileFormatError, match=rf"{name}.* may not be read with these cred.*403"):
         open_file(f"{server.url}/{name}", **raw)
+
+
+@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.json", "scan.raw"])
+def test_a_server_that_is_out_of_order(server, name):
+    server.refused, server.status = "scan", 500
+    raw = RAW if name.endswith("raw") else {}
+    with pytest.raises(FileFormatError, match=rf"{name}.* cannot be read: .*500.*Check"):
+        open_file(f"{server.url}/{name}", **raw)
+
+
+@pytest.mark.parametrize("name", ["scan.npy", "scan.zarr", "scan.json", "scan.raw"])
+def test_a_server_that_stops_answering(server, name, monkeypatch, tmp_path):
+    monkeypatch.setattr(remote_location, "SILENCE", 0.2)
+    if name == "scan.zarr":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "zarr.json").write_text("{}")
+    elif not (tmp_path / name).exists():
+        (tmp_path / name).write_bytes(b"{}" * 2000)
+    server.hangs = "scan"
+    raw = RAW if name.endswith("raw") else {}
+    with pytest.raises(ConnectionError, match=rf"server of .*{name}.* cannot be reached.*[Tt]ime"):
+        open_file(f"{server.url}/{name}", **raw).array.compute(scheduler="synchronous")
+
+
+def test_a_server_that_stops_during_a_run(server, monkeypatch):
+    opened = open_file(f"{server.url}/scan.npy")
+    monkeypatch.setattr(remote_location, "SILENCE", 0.2)
+    server.hangs = "scan"
+    with pytest.raises(ConnectionError, match=r"scan\.npy, bytes .* cannot be reached"):
+        opened.array.compute(scheduler="synchronous")
+
+
+def test_the_time_limit_of_the_user(server):
+    aiohttp = pytest.importorskip("aiohttp")
+    server.hangs = "scan"
+    options = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(total=0.2)}}
+    with pytest.raises(ConnectionError, match="cannot be reached"):
+        open_file(f"{server.url}/scan.npy", storage_options=options)
 
 
 def test_options_reach_the_server(server):

@@ -127,3 +127,9 @@ def test_a_store_that_zarr_2_cannot_read(tmp_path, monkeypatch):
     (tmp_path / "zarr.json").write_text("{}")
     with pytest.raises(FileFormatError, match=r'in zarr format 3, .*pip install "zarr>=3"'):
         open_file(tmp_path)
+
+
+def test_a_group_without_arrays(tmp_path):
+    zarr.create_group(tmp_path / "a.zarr").create_group("inside")
+    with pytest.raises(FileFormatError, match=r"a\.zarr contains no dataset, it is empty: check"):
+        open_file(tmp_path / "a.zarr")

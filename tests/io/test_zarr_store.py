@@ -22,8 +22,9 @@ def image(dtype=float):
 
 
 class FakeBuffer:
-    def __init__(self, kind):
+    def __init__(self, kind, shape):
         self.kind = kind
+        self.extra_shape = shape[{"nav": 2, "sig": 1, "single": 0}[kind] :]
 
 
 class FakeResult(dict):
@@ -31,9 +32,13 @@ class FakeResult(dict):
 
     def __init__(self, kinds, **arrays):
         super().__init__(arrays)
-        self.buffers = {name: FakeBuffer(kind) for name, kind in kinds.items()}
+        self.buffers = {name: FakeBuffer(kind, arrays[name].shape) for name, kind in kinds.items()}
         self.valid_mask = {name: np.ones(array.shape, bool) for name, array in arrays.items()}
         self.units = {}
+        self.extra_axes = {
+            name: tuple(Axis(name=f"{name}_dim_{k}") for k in range(len(spec.extra_shape)))
+            for name, spec in self.buffers.items()
+        }
 
 
 def read(path):
@@ -191,3 +196,16 @@ def test_zarr_2_is_too_old(tmp_path, monkeypatch):
     monkeypatch.setattr("zarr.__version__", "2.18.7")
     with pytest.raises(ImportError, match=r"needs zarr>=3, but 2\.18\.7 is installed: pip install"):
         write_zarr(tmp_path / "a.zarr", {"sum": {"image": image()}})
+
+
+def test_names_with_slashes_are_no_paths(tmp_path):
+    axes = [Axis(name="a/b", unit="nm", scale=0.5), Axis(name="a_b", unit="nm", scale=2.0)]
+    values = np.arange(6.0).reshape(2, 3)
+    variable = Variable(dims=("a/b", "a_b"), values=values, attrs={"kind": "nav"})
+    store = write_zarr(tmp_path / "a.zarr", {"u": {"v/w": variable}}, axes=axes)
+    found = open_file(store, dataset="u_v_w")
+    assert [(axis.name, axis.unit, axis.scale) for axis in found.axes] == [
+        ("a_b_", "nm", 0.5),
+        ("a_b", "nm", 2.0),
+    ]
+    np.testing.assert_array_equal(found.array, values)

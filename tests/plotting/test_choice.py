@@ -10,7 +10,7 @@ import udfdask as ud
 from parameter_ids import without_address
 from picture_udfs import ManyUDF, NoPictureUDF
 from udfdask.plotting.choose import choose
-from udfdask.udfs import NoOpUDF, SumSigUDF, SumUDF
+from udfdask.udfs import ApplyMasksUDF, NoOpUDF, SumSigUDF, SumUDF
 
 X = da.ones((4, 6, 8, 8), chunks=(2, 6, 8, 8))
 
@@ -187,3 +187,39 @@ def test_what_a_function_makes_keeps_axes_whose_sizes_are_kept(many):
 def test_wrong_axes(many, axes, message):
     with pytest.raises(ud.UDFError, match=re.escape(message)):
         choose(True, [many], axes)
+
+
+DISKS = ApplyMasksUDF({"BF": np.eye(8), "dark/field µ": np.ones((8, 8))})
+
+
+def test_labels_are_names():
+    images = ud.run_udf(X, DISKS).compute()
+    asked = ["dark/field µ", ("BF", np.sqrt), "intensity"]
+    assert titles(asked, [images]) == ["dark/field µ", "sqrt(BF)", "intensity"]
+    chosen = choose(asked, [images], finished=True)
+    values, valid = images["intensity"], images.valid_mask["intensity"]
+    (dark,), (bright,), both = (choice.panels(values, valid, log=None) for choice in chosen)
+    np.testing.assert_array_equal(dark.values, images["dark/field µ"])
+    np.testing.assert_array_equal(bright.values, np.sqrt(images["BF"]))
+    assert [panel.title for panel in both] == ["intensity [BF]", "intensity [dark/field µ]"]
+    assert titles(True, [images]) == ["intensity"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [("bF", "did you mean 'BF'?"), ("intensiti", "did you mean 'intensity'?"), ("?", None)],
+)
+def test_similar_names(asked, hint):
+    images = ud.run_udf(X, DISKS)
+    known = "ApplyMasksUDF has ['intensity'] and the labels ['BF', 'dark/field µ']"
+    with pytest.raises(ud.UDFError, match=re.escape(known)) as caught:
+        choose(asked, [images])
+    assert hint is None or hint in str(caught.value)
+    assert ("did you mean" in str(caught.value)) is (hint is not None)
+
+
+def test_long_lists_of_names_are_cut():
+    many = ud.run_udf(X, ApplyMasksUDF({f"mask {k}": np.eye(8) for k in range(50)}))
+    for ask in (lambda: choose("?", [many]), lambda: many["?"]):
+        with pytest.raises(ud.UDFError, match=r"'mask 19'\] and 30 more"):
+            ask()

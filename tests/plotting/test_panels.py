@@ -145,9 +145,31 @@ def test_a_scan_of_one_dimension_has_a_line_for_each_component():
 
 
 def test_many_numbers_along_a_line_are_an_image():
+    index = Axis(name="number")
+    (panel,) = of("nav", np.zeros((5, 20)), extra=(index,), nav=1)
+    assert (panel.values.shape, panel.axes[0]) == ((5, 20), AXES[2])
+
+
+def test_profiles_along_a_line_are_a_curve_and_an_image():
     radius = Axis(name="radius", unit="px", scale=0.5)
-    (panel,) = of("nav", np.zeros((5, 20)), extra=(radius,), nav=1)
+    curve, panel = of("nav", np.zeros((5, 20)), extra=(radius,), nav=1)
+    assert (curve.style, curve.values.shape) == ("profile", (20, 2))
     assert (panel.values.shape, panel.axes) == ((5, 20), (AXES[2], radius))
+    (curve,) = of("nav", np.zeros((1, 20)), extra=(radius,), nav=1)
+    assert (curve.values.shape, curve.axes) == ((20,), (radius,))
+
+
+@pytest.mark.parametrize(("low", "is_log"), [(1.0, True), (50.0, False), (-1.0, False)])
+def test_images_of_steep_profiles_are_logarithmic(low, is_log):
+    radius = Axis(name="radius", unit="px")
+    profiles = np.full((3, 4, 20), low)
+    profiles[..., :2] = 100.0
+    image = of("nav", profiles, extra=(radius,))[1]
+    assert image.log is is_log
+    assert [of("nav", profiles, extra=(radius,), log=log)[1].log for log in (True, False)] == [
+        True,
+        False,
+    ]
 
 
 def test_positions_have_their_units():

@@ -15,7 +15,16 @@ import udfdask as ud
 from udfdask.demo import make_recording
 from udfdask.io import open_file
 from udfdask.plotting import LivePlot, Panel, draw
-from udfdask.udfs import CoMUDF, RadialFourierUDF, RadialProfileUDF, StdDevUDF, SumSigUDF, SumUDF
+from udfdask.udfs import (
+    ApplyMasksUDF,
+    CoMUDF,
+    RadialFourierUDF,
+    RadialProfileUDF,
+    StdDevUDF,
+    SumSigUDF,
+    SumUDF,
+    VirtualDetectorUDF,
+)
 
 pytest.importorskip("matplotlib", reason="matplotlib is in the plot extra")
 
@@ -316,3 +325,38 @@ def test_the_demo(save):
     pixels = save(figure, "demo")
     assert len(figure.axes) == 4
     assert all(contrast(inside(pixels, axes)) > 0.05 for axes in figure.axes)
+
+
+@pytest.mark.parametrize("n_nav", [1, 2, 3])
+def test_results_along_lines_and_in_stacks(recording, save, n_nav):
+    """No label is cut off, for scans of each number of dimensions."""
+    data = {1: recording[5], 2: recording, 3: recording.reshape(3, 8, 32, 48, 48)}[n_nav]
+    time = ud.Axis(name="time", unit="s", scale=10.0)
+    axes = {1: AXES[1:], 2: AXES, 3: (time, *AXES)}[n_nav]
+    y, x = np.ogrid[-24:24, -24:24]
+    masks = {"BF": np.hypot(y, x) < 5, "outer dark field": np.hypot(y, x) > 15}
+    udfs = {
+        "masks": ApplyMasksUDF(masks),
+        "profile": RadialProfileUDF(),
+        "com": CoMUDF(),
+        "sums": SumSigUDF(),
+    }
+    results = ud.run_udf(data, udfs, sig_dims=2, axes=axes, unit="counts")
+    for name, result in results.items():
+        save(result.plot(nav=(3,) * n_nav if n_nav < 3 else (1, 3, 3)), f"{name}_{n_nav}")
+        save(result.plot(), f"{name}_{n_nav}")
+
+
+def test_spectra_and_single_results(recording, save):
+    energy = ud.Axis(name="energy", unit="keV", scale=0.01)
+    spectra = recording.reshape(24, 32, -1)[..., :1024].rechunk({2: -1})
+    options = {"sig_dims": 1, "axes": [*NM, energy], "unit": "counts"}
+    line = VirtualDetectorUDF("window", start="6.2 keV", stop="6.6 keV")
+    save(ud.run_udf(spectra, line, **options).plot(title="Fe K"), "line_map")
+    save(ud.run_udf(spectra, SumUDF(), **options).plot(), "spectrum")
+
+
+def test_detectors_over_a_pattern(recording, save):
+    disk, ring = VirtualDetectorUDF(r="0.5 1/nm"), VirtualDetectorUDF("ring", ri=12, ro=20)
+    total = ud.run_udf(recording, SumUDF(), axes=AXES, unit="counts")
+    save(total.plot_detectors({"BF": disk, "ADF": ring}), "detectors")

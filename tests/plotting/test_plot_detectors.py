@@ -6,6 +6,7 @@ import pytest
 
 import udfdask as ud
 from udfdask import Axis
+from udfdask.errors import ArgumentValueError
 from udfdask.results.detectors import detector_masks
 from udfdask.udfs import (
     FEMUDF,
@@ -100,3 +101,12 @@ def test_spectra_have_no_outlines():
     spectra = ud.run_udf(DATA[..., 0], SumUDF(), sig_dims=1)
     with pytest.raises(ud.ArgumentValueError, match="frames of two axes"):
         spectra.plot_detectors(VirtualDetectorUDF("window", start=1, stop=3))
+
+
+def test_a_pattern_is_not_the_image_of_a_mask():
+    images = ud.run_udf(DATA, ApplyMasksUDF({"BF": STRIPE}), axes=AXES)
+    for name in ("intensity", "BF"):
+        with pytest.raises(ArgumentValueError, match="is not of kind sig: detectors are drawn"):
+            images.plot_detectors(STRIPE, name)
+    with pytest.raises(ArgumentValueError, match="did you mean 'intensity'"):
+        ud.run_udf(DATA, SumUDF(), axes=AXES).plot_detectors(STRIPE, "intensitiy")

@@ -17,6 +17,7 @@ class Result(dict):
     def __init__(self, kind="nav", **arrays):
         super().__init__({name: np.asarray(values) for name, values in arrays.items()})
         self.buffers = {name: Buffer(kind) for name in arrays}
+        self.units = {}
         self.valid_mask = {
             name: ~np.broadcast_to(getattr(values, "mask", False), np.shape(values))
             for name, values in arrays.items()
@@ -27,6 +28,19 @@ def cells(values):
     """The last three columns of the only line."""
     _, line = summary_table({"u": Result(r=values)}).splitlines()
     return line.split()[-3:]
+
+
+@pytest.mark.parametrize("plain", [None, "px", "pixels", "px/position"])
+def test_units_have_a_column_if_they_say_more_than_pixels(plain):
+    first, second = Result("sig", intensity=[2.0, 3.0]), Result("nav", a=[1.5])
+    second.units["a"] = plain
+    assert "unit" not in summary_table({"sum": first, "x": second})
+    first.units["intensity"] = "counts"
+    assert summary_table({"sum": first, "x": second}).splitlines() == [
+        "udf  name       kind  shape  dtype    min  mean  max  unit",
+        "sum  intensity  sig   2      float64    2   2.5    3  counts",
+        f"x    a          nav   1      float64  1.5   1.5  1.5  {plain or ''}".rstrip(),
+    ]
 
 
 def test_columns_are_aligned():

@@ -121,6 +121,10 @@ UDFS = {
     ),
     "GuessResult": lambda _: (udfs.GuessResult(25, True, 4.0, 4.0).cy, 4),
     "apply_correction": lambda _: (udfs.apply_correction(0.0, 1.0, 90, flip_y=False), (1, 0)),
+    "find_center": lambda _: (
+        udfs.find_center(np.abs(Y - 4) + np.abs(X - 4) < 3, method="com"),
+        (4, 4),
+    ),
     "guess_corrections": lambda _: (guess(), (25, True)),
     "to_beam_shift": lambda _: (udfs.to_beam_shift([1.0, 2.0]), (-2, -1)),
 }

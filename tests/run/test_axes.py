@@ -157,6 +157,57 @@ def test_rectangles_and_windows_in_units():
     np.testing.assert_array_equal(found, FRAMES[:, :, 0, 3:7].sum(2))
 
 
+def turned(axis, n):
+    """An axis along which the same positions decrease."""
+    last = axis.offset + (n - 1) * axis.scale
+    return Axis(name=axis.name, unit=axis.unit, scale=-axis.scale, offset=last)
+
+
+@given(
+    first=st.tuples(st.integers(0, 20), st.integers(0, 20)),
+    size=st.tuples(st.integers(2, 12), st.integers(2, 12)),
+    turn=st.sets(st.sampled_from([0, 1]), min_size=1),
+)
+def test_ranges_in_units_do_not_depend_on_the_direction_of_an_axis(first, size, turn):
+    """Quarters of a pixel, so that edges lie on pixels, between them, and beside them."""
+    *nav, ky, kx = calibrated("mrad", 0.1)
+    (y, x), (height, width) = (np.array(first) * 0.05, np.array(size) * 0.05 + 0.1)
+    rectangle = VirtualDetectorUDF(
+        "rect",
+        x=f"{x - 0.9} mrad",
+        y=f"{y - 0.8} mrad",
+        width=f"{width} mrad",
+        height=f"{height} mrad",
+    )
+    expected = ud.run_udf(scan(), rectangle, axes=(*nav, ky, kx))["intensity"].compute()
+    flipped = np.flip(FRAMES, [2 + k for k in turn])
+    axes = [
+        turned(axis, n) if k in turn else axis for k, (axis, n) in enumerate([(ky, 16), (kx, 18)])
+    ]
+    x = da.from_array(flipped, chunks=(2, 5, 16, 18))
+    found = ud.run_udf(x, rectangle, axes=(*nav, *axes))["intensity"].compute()
+    np.testing.assert_array_equal(found, expected)
+
+
+@given(start=st.integers(0, 60), size=st.integers(4, 12))
+def test_windows_in_units_do_not_depend_on_the_direction_of_an_axis(start, size):
+    *nav, _, kx = calibrated("keV", 0.1)
+    ends = {"start": f"{start / 40 - 0.9} keV", "stop": f"{(start + size) / 40 - 0.9} keV"}
+    window = VirtualDetectorUDF("window", **ends)
+    spectra = scan()[:, :, 0]
+    expected = ud.run_udf(spectra, window, sig_dims=1, axes=(*nav, kx))["intensity"].compute()
+    axes = (*nav, turned(kx, 18))
+    found = ud.run_udf(spectra[..., ::-1], window, sig_dims=1, axes=axes)["intensity"].compute()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_one_end_of_a_window_in_pixels_where_positions_decrease():
+    axes = (*calibrated()[:2], Axis(name="E", unit="keV", scale=-0.1, offset=1.7))
+    window = VirtualDetectorUDF("window", start="0.3 keV", stop=9)
+    with pytest.raises(ud.ArgumentValueError, match=r"start has a unit.*decrease.*both in pixels"):
+        ud.run_udf(scan()[:, :, 0], window, sig_dims=1, axes=axes)
+
+
 @pytest.mark.parametrize("nav_unit", ["nm", None])
 def test_the_field_is_in_the_units_of_the_axes(nav_unit):
     axes = calibrated("mrad", 0.1, nav_unit)
@@ -240,6 +291,13 @@ def test_parameters_in_units_change_during_a_run():
     np.testing.assert_array_equal(widths[0], 4.0)
 
 
+class RoundUDF(WidestUDF):
+    calibrated = {"r": "length"}
+
+    def __init__(self, r):
+        ud.UDF.__init__(self, r=r)
+
+
 NO_UNIT = (*calibrated()[:2], Axis(name="ky"), Axis(name="kx"))
 UNEVEN = (*calibrated()[:3], Axis(name="kx", unit="mrad", values=tuple(np.arange(18.0) ** 2)))
 OBLONG = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
@@ -252,9 +310,9 @@ OBLONG = (*calibrated()[:3], Axis(name="kx", unit="mrad", scale=0.2))
         (NO_UNIT, CoMUDF(r="1 mrad"), "the axis 'ky' of the data has no unit"),
         (calibrated(), CoMUDF(r="1 1/nm"), "is in mrad: 1/nm and mrad measure different things"),
         (calibrated(), CoMUDF(r="3 counts"), "counts and mrad measure different things"),
-        (calibrated(), CoMUDF(r="3 bananas"), "'bananas' is not defined"),
+        (calibrated(), CoMUDF(r="3 bananas"), "bananas is no known unit"),
         (UNEVEN, CoMUDF(cx="1 mrad"), "'kx' are not evenly spaced"),
-        (OBLONG, CoMUDF(r="1 mrad"), r"pixels are not square \(ky 0.1 mrad, kx 0.2 mrad\)"),
+        (OBLONG, RoundUDF(r="1 mrad"), r"pixels are not square \(ky 0.1 mrad, kx 0.2 mrad\)"),
         (calibrated(), VirtualDetectorUDF("disk", cy="3 mrad", r=1), "no pixel of a frame"),
         (None, CoMUDF(cy=500), r"the center \(cy, cx\) = \(500, 9\) lies outside of frames"),
         (calibrated()[:3], SumUDF(), "one Axis per dimension of the data"),

@@ -14,6 +14,8 @@ _BY_REASON = {
         udfs/test_fem::test_wrong_rings
         udfs/test_given_masks::test_a_mask_takes_no_numbers
         udfs/test_given_masks::test_masks_that_are_none
+        udfs/test_own_centers::test_other_detectors_have_no_center
+        udfs/test_own_centers::test_wrong_centers
         udfs/test_radial_fourier::test_wrong_parameters_are_named
         udfs/test_radial_profile::test_wrong_parameters_are_named
         udfs/test_stddev::test_bad_dtypes
@@ -33,6 +35,8 @@ _BY_REASON = {
     """,
     "a method is called on arrays of its own, without a run": """
         interface/test_merging::test_default_merge_casts_safely
+        udfs/test_find_center
+        udfs/test_own_centers::test_elliptical_bins_are_those_of_round_coordinates
         udfs/test_com::test_with_params_is_the_same
         udfs/test_com_corrections::test_a_guess_is_that_of_trying_every_angle
         udfs/test_com_corrections::test_a_guess_is_what_the_udf_takes

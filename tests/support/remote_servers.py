@@ -35,7 +35,12 @@ class FileServer:
     """What the server tells about versions: etag, time or nothing."""
     tells_size: bool = True
     refused: str = ""
-    """Requests of paths that contain this text are answered with 403."""
+    """Requests of paths that contain this text are answered with `status`."""
+    status: int = 403
+    hangs: str = ""
+    """Contents of paths that contain this text are not sent: only the header of the answer is."""
+    closing: threading.Event = field(default_factory=threading.Event)
+    """Ends the answers that hang."""
     header: tuple[str, str] = ("", "")
     """A header that each request must have."""
     requests: list[Request] = field(default_factory=list)
@@ -65,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
         name, value = files.header
         denied = name and self.headers.get(name) != value
         if denied or (files.refused and files.refused in path):
-            self.reply(method, path, 403, b"")
+            self.reply(method, path, files.status, b"")
             return
         try:
             content = (files.folder / path).read_bytes()
@@ -104,6 +109,10 @@ class Handler(BaseHTTPRequestHandler):
         # noted first, because a client goes on when it has the last byte
         request = Request(method, path, start, 0)
         self.files.requests.append(request)
+        if method == "GET" and self.files.hangs and self.files.hangs in path:
+            self.files.closing.wait()
+            self.close_connection = True
+            return
         body = memoryview(body if method == "GET" else b"")
         try:
             for position in range(0, len(body), BLOCK):
@@ -130,6 +139,7 @@ def serving(folder, **how):
         try:
             yield files
         finally:
+            files.closing.set()
             server.shutdown()
             thread.join()
 

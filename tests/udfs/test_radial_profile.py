@@ -144,7 +144,9 @@ def test_chunks_tiles_and_regions_do_not_show(case):
     if centers.ndim == 1:
         where = {"cy": centers[0], "cx": centers[1]}
     wanted = plain(data, centers, **rings)
-    assume(centers.ndim > 1 or np.isfinite(wanted).any())  # that is an error
+    own = centers.ndim > 1
+    chosen = wanted[roi] if own and roi is not None else wanted
+    assume((own and not chosen.size) or np.isfinite(chosen).any())  # that is an error
     with dask.config.set({"udfdask.tile-bytes": case["tile"]}):
         udf = RadialProfileUDF(**where, **rings)
         found = compute(da.from_array(data, chunks=case["chunks"]), udf, roi=roi)["intensity"]

@@ -6,7 +6,7 @@ import pytest
 
 import udfdask as ud
 from udfdask.testing import check_udf
-from udfdask.udfs import VirtualDetectorUDF
+from udfdask.udfs import ApplyMasksUDF, VirtualDetectorUDF
 
 SIG = (12, 15)
 DATA = np.random.default_rng(2).integers(0, 60000, (4, 5, *SIG)).astype("u2")
@@ -74,9 +74,9 @@ def test_a_region():
             ([[True]],),
             {},
             TypeError,
-            "or a boolean mask of the shape of a frame, but its type is list",
+            "one shape or mask, not a list of them",
         ),
-        (("disk",), {}, TypeError, "a disk takes r and optionally cx, cy, but r is missing"),
+        (("disk",), {}, TypeError, "a disk takes r and optionally cx, cy, .* but r is missing"),
         (("ring",), {"ri": 2}, TypeError, "a ring takes ri, ro and .* but ro is missing"),
         (("disk",), {"ri": 2, "ro": 3}, TypeError, "but ri, ro was given and r is missing"),
         (("rect",), {"x": 1, "y": 2}, TypeError, "but width, height is missing"),
@@ -162,3 +162,17 @@ def test_pixels_inside_count(name):
     got = ud.run_udf(da.from_array(data, chunks=(2, 3, 5, 15)), udf)["intensity"].compute()
     assert mask[5, 7]
     np.testing.assert_allclose(got, data[..., mask].sum(axis=-1, dtype="f8"), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("udf", "sig_dims", "remedy"),
+    [
+        (VirtualDetectorUDF("window", start=2, stop=4), 2, "pass sig_dims=1, or use a disk"),
+        (VirtualDetectorUDF("disk", r=2), 1, "pass sig_dims=2, or use a window"),
+        (VirtualDetectorUDF(np.ones(8, bool)), 2, "or pass sig_dims=1, if frames have 1 axis"),
+        (ApplyMasksUDF(np.ones(8)), 2, "or pass sig_dims=1, if frames have 1 axis"),
+    ],
+)
+def test_frames_with_another_number_of_axes(udf, sig_dims, remedy):
+    with pytest.raises(ud.ArgumentValueError, match=f"shape .*{remedy}"):
+        ud.run_udf(da.ones((4, 6, 8)), udf, sig_dims=sig_dims)

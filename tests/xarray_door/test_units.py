@@ -26,6 +26,7 @@ def labeled(scale=0.5, offset=-2.0, step=1.0):
     return xr.DataArray(data, dims=DIMS, coords=coords, attrs={"units": "counts"})
 
 
+@pytest.mark.filterwarnings("ignore:CoMUDF takes the axes:udfdask.UDFWarning")  # x before y
 @given(
     order=st.permutations(DIMS),
     window=st.tuples(st.integers(0, 2), st.integers(3, 4)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from udfdask.types import AnyArray
 
 if TYPE_CHECKING:
     from udfdask.descan.frame_shifts import FrameShifts, TileShifts
+    from udfdask.descan.reused_memory import ReusedMemory
     from udfdask.udf.tile_sums import TileSums
 
 
@@ -38,6 +39,11 @@ class DenseCutter:
         self.tiling = tiling
         self._shifts = shifts
         self._corrected = corrected
+        self._memory: ReusedMemory | None = None
+        if shifts is not None:
+            from udfdask.descan.reused_memory import ReusedMemory  # few runs need it
+
+            self._memory = ReusedMemory()
 
     @property
     def tiles_are_views(self) -> bool:
@@ -50,7 +56,7 @@ class DenseCutter:
         A part of shifted frames can need pixels of all signal chunks.
         """
         if self._shifts is not None:
-            return partial(self._shifted, self._shifts, part)
+            return self._shifted(self._shifts, part)
         source, dense = self.source, self.source.dense
         corner = next(first.origin for first, number in self.tiling.sig_parts if number == block)
         window = part.shift_by([-o for o in corner]).get()
@@ -65,27 +71,37 @@ class DenseCutter:
     def frames(self, start: int, stop: int) -> DenseTile:
         """Return the full frames of rows `start` to `stop`."""
         if self._shifts is not None:
-            sig = self.tiling.dataset_shape
-            return self._shifted(self._shifts, Slice((0,) * len(sig), sig), start, stop)
+            return self._shifted_frames(start, stop)
         return DenseTile(self.source.frames(start, stop), self.source.dense)
 
-    def _shifted(self, shifts: FrameShifts, part: Slice, start: int, stop: int) -> DenseTile:
-        """Return a part of the shifted frames of rows `start` to `stop`.
+    @cached_property
+    def _shifted_frames(self) -> Callable[[int, int], DenseTile]:
+        """A function of first and last row that reads full shifted frames."""
+        assert self._shifts is not None
+        sig = self.tiling.dataset_shape
+        return self._shifted(self._shifts, Slice((0,) * len(sig), sig))
+
+    def _shifted(self, shifts: FrameShifts, part: Slice) -> Callable[[int, int], DenseTile]:
+        """Return a function of first and last row that reads a part of the shifted frames.
 
         Frames are corrected where they are on the detector: then the part is a full frame, and
         is shifted after the correction.
         """
-        source, dense = self.source, self.source.dense
-        if self._corrected:
-            _, of_tile = shifts.of_tile(start, stop, part, whole_window=True)
-            return DenseTile(source.frames(start, stop), dense, shifts=of_tile)
-        window, of_tile = shifts.of_tile(start, stop, part)
-        raw = source.window(start, stop, window)
-        if shifts.interpolates:
-            return DenseTile(raw, dense, shifts=of_tile)
         from udfdask.descan.shift_tile import shift_tile  # few runs need it
 
-        return DenseTile(dense.read_only(shift_tile(raw, of_tile, raw.dtype, dense)), dense)
+        source, dense, memory = self.source, self.source.dense, self._memory
+        assert memory is not None
+        window, of_part = shifts.of_part(part, whole_window=self._corrected)
+        late = self._corrected or shifts.interpolates
+
+        def read(start: int, stop: int) -> DenseTile:
+            raw, of_rows = source.window(start, stop, window), of_part.of_rows(start, stop)
+            if late:
+                return DenseTile(raw, dense, shifts=of_rows, memory=memory)
+            tile = shift_tile(raw, of_rows, raw.dtype, dense, memory)
+            return DenseTile(dense.read_only(tile), dense)
+
+        return read
 
 
 class DenseTile:
@@ -93,7 +109,8 @@ class DenseTile:
 
     Its signal part is `part`, by default full frames. `pixels_at` returns the values of the same
     frames at pixels outside of the part, int, (sig dims, m), as an array of shape (frames, m).
-    `shifts` make the tile from `native`, which is then a window of the frames around it. If UDFs
+    `shifts` make the tile from `native`, which is then a window of the frames around it; the tile
+    is made in `memory`. If UDFs
     want the tile on a device, it is moved there once and converted there: the dtypes of
     detectors are narrower than those of arithmetic, so that fewer bytes travel.
     """
@@ -105,11 +122,13 @@ class DenseTile:
         part: Slice | None = None,
         pixels_at: Callable[[AnyArray], AnyArray] | None = None,
         shifts: TileShifts | None = None,
+        memory: ReusedMemory | None = None,
     ) -> None:
         self._native = native
         self._part = part
         self._pixels_at = pixels_at
         self._shifts = shifts
+        self._memory = memory
         self._backend = backend
         self._moved: dict[DenseBackend, DenseTile] = {}
         self._converted: dict[np.dtype[Any], AnyArray] = {}
@@ -163,6 +182,7 @@ class DenseTile:
                 self._part,
                 None if pixels_at is None else lambda places: move(pixels_at(places)),
                 self._shifts,
+                self._memory,
             )
         return self._moved[backend]
 
@@ -187,7 +207,8 @@ class DenseTile:
             if self._shifts is not None:
                 from udfdask.descan.shift_tile import shift_tile  # few runs need it
 
-                changed = shift_tile(changed, self._shifts, dtype, self._backend)
+                assert self._memory is not None
+                changed = shift_tile(changed, self._shifts, dtype, self._backend, self._memory)
             self._converted[dtype] = self._backend.read_only(changed)
         return self._converted[dtype]
 

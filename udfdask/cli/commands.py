@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, plain_errors, plain_warnings
@@ -62,7 +63,7 @@ def _description(entry: Entry) -> str:
     if entry.name == DETECTOR:
         usage += "\n--detector disk,r=5\n--detector ring,ri=10,ro=20"
     parts = [f"{entry.name}: {entry.summary}", usage]
-    for title, heading in (("Parameters", "Parameters"), ("Notes", "Results")):
+    for title, heading in (("Parameters", "Parameters"), ("Notes", "Notes")):
         text = entry.section(title)
         if text:
             parts.append(f"{heading}\n{'-' * len(heading)}\n{text}")
@@ -80,7 +81,7 @@ def explain(common: CommandOptions) -> None:
     udfdask explain scan.mib --udf com:r=20
     udfdask explain scan.mib --udf stddev --chunks 16,-1,-1,-1 --roi 0:64,0:64
     """  # noqa: D301, click wants the character
-    common.check_raw()
+    common.check()
     inputs = common.read_files()
     with plain_warnings(), plain_errors(PLANNING):
         opened = open_file(common.file, **common.opening)
@@ -90,7 +91,8 @@ def explain(common: CommandOptions) -> None:
 
 def _plan(common: CommandOptions, inputs: Inputs, opened: OpenedFile) -> PlannedRun:
     """Plan what the user asks for."""
-    return plan_run(opened, inputs.udfs, roi=inputs.region(opened), **common.planning)
+    options = {"roi": inputs.region(opened), "descan": inputs.descan, **common.planning}
+    return plan_run(opened, inputs.udfs, **options)
 
 
 def _full_plan(run: PlannedRun) -> str:
@@ -206,6 +208,7 @@ def run(
     udfdask run scan.mib --detector disk,r=8 --detector ring,ri=12,ro=30 --plot fields.png --live
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
+    udfdask run scan.mib --udf sum --descan com.npz
     udfdask run long.mib --udf sum --udf com --out found.zarr --resume
     """  # noqa: D301, click wants the character
     check_scheduler(scheduler, insecure=insecure_scheduler)
@@ -213,18 +216,19 @@ def run(
         raise click.UsageError("--resume needs --out, and does not work with --live")
     if cache and (live or resume):
         raise click.UsageError("--cache does not work with --live or --resume")
-    common.check_raw()
+    every_source = click.get_current_context().get_parameter_source("every")
+    if not live and every_source is not ParameterSource.DEFAULT:
+        raise click.UsageError("--every needs --live")
+    common.check()
     inputs = common.read_files()
     journal = journal_beside(outs[0]) if resume else None
     with ending_when_asked(), plain_warnings(), _keeping(cache):
         with plain_errors(PLANNING):
             # Check now, so that a mistake does not cost hours of computing.
-            outputs = Outputs(
-                outs=outs, plot=plot, overwrite=overwrite, sources=(str(common.file),)
-            )
+            outputs = Outputs(outs=outs, plot=plot, overwrite=overwrite, sources=common.sources)
             outputs.check(inputs.udfs)
             opened = open_file(common.file, **common.opening)
-            outputs = replace(outputs, sources=(str(common.file), *data_files(opened.array)))
+            outputs = replace(outputs, sources=(*common.sources, *data_files(opened.array)))
             outputs.check(inputs.udfs)
         planned = _plan(common, inputs, opened)
         outputs.check_results(planned.lazy, opened)
@@ -232,7 +236,7 @@ def run(
         writes = bool(outs or plot or outputs.own_targets(inputs.udfs))
         with going_on(writes):
             _show_plan(common, opened, planned, verbose=verbose)
-        picture = outputs.picture(names, opened)
+        picture = outputs.picture(planned.lazy, inputs.udfs, opened)
         results = run_in_one_pass(
             planned,
             scheduler=scheduler,

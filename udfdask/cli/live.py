@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from udfdask.cli.echo import echo
+from udfdask.errors import ArgumentValueError
 from udfdask.io.opened_file import OpenedFile
 from udfdask.plotting.live import LivePlot
 from udfdask.plotting.panels import Panel, result_panels
 from udfdask.plotting.static import save_picture
 from udfdask.plotting.table import summary_table
+from udfdask.results.detectors import detector_masks
 from udfdask.results.result import Result
 from udfdask.run.progressive import Snapshot, UDFIterator
+from udfdask.udf import UDF
+from udfdask.udfs import SumUDF, VirtualDetectorUDF
 
 View = Callable[[Snapshot], None]
 """Shows a snapshot somewhere."""
@@ -89,8 +96,22 @@ class WindowView:
             self.plot.update(snapshot)
 
 
+def detector_outlines(results: Mapping[str, Result], udfs: Mapping[str, UDF]) -> dict[str, Any]:
+    """Return the masks of the virtual detectors of a run over images, by their names."""
+    outlines: dict[str, Any] = {}
+    for name, udf in udfs.items():
+        if isinstance(udf, VirtualDetectorUDF):
+            # a detector without an outline, such as a window of spectra, is no mistake
+            with suppress(ArgumentValueError):
+                outlines |= detector_masks(results[name]._info, {name: udf})
+    return outlines
+
+
 class PictureView:
-    """Draw the results so far into a file, which an image viewer can reload."""
+    """Draw the results so far into a file, which an image viewer can reload.
+
+    The outlines of detectors are drawn over the sum of all frames.
+    """
 
     def __init__(
         self,
@@ -100,19 +121,30 @@ class PictureView:
         *,
         overwrite: bool = False,
         sources: Sequence[str | os.PathLike[str]] = (),
+        outlines: Mapping[str, Any] | None = None,
     ) -> None:
         self._path = path
         self._names = names
         self._opened = opened
         self._overwrite = overwrite
         self._sources = sources
+        self._outlines = outlines or {}
         self._has_failed = False
+
+    def panels(self, results: Mapping[str, Result]) -> list[Panel]:
+        """Return the panels of computed results."""
+        drawn: list[Panel] = []
+        for name, result in results.items():
+            own = result_panels({name: result}, self._opened.axes, self._opened.sig_dims)
+            outlines = self._outlines if result.udf_name == SumUDF.__name__ else {}
+            drawn += [replace(panel, outlines=outlines) for panel in own]
+        return drawn
 
     def __call__(self, snapshot: Snapshot) -> None:
         """Draw a snapshot."""
         opened = self._opened
         results = named_results(self._names, snapshot)
-        panels = result_panels(results, opened.axes, opened.sig_dims)
+        panels = self.panels(results)
         if not panels or self._has_failed:
             return
         title = f"{opened.title}: {snapshot.n_merged} of {snapshot.n_chunks} chunks"

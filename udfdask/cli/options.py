@@ -8,22 +8,28 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import click
 import numpy as np
 
+from udfdask.cli.descan_option import ShiftsFile, to_shifts
 from udfdask.cli.udf_option import TypedUDF, to_detector, to_udf
+from udfdask.descan import Descan
 from udfdask.errors import UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.remote_errors import without_secrets
+from udfdask.io.remote_references import SUFFIXES as REFERENCES
 from udfdask.plan.parse_size import parse_size
 from udfdask.scheduling.time_limit.deadline import check_timeout
 from udfdask.udf import UDF
 
 _ORDER = "udfdask.typed"
+
+_ONE_ARRAY = (".npy", ".toml")
+"""Suffixes of files that hold one array."""
 
 Index = tuple[int | slice, ...]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -214,6 +220,19 @@ _OPTIONS = (
         help="Part of the scan: y0:y1,x0:x1, a position, or mask.npy.",
     ),
     click.option(
+        "--descan",
+        type=to_shifts,
+        metavar="FILE[:NAME]",
+        help="Shift frames back before all UDFs: an .npy file of shape (*nav, 2) in pixels, or the "
+        ".npz file of an earlier run of com.",
+    ),
+    click.option(
+        "--descan-subpixel",
+        is_flag=True,
+        help="Shift frames by parts of a pixel, with linear interpolation; by default, shifts are "
+        "rounded.",
+    ),
+    click.option(
         "--chunks",
         type=to_chunks,
         metavar="CHUNKS",
@@ -282,6 +301,10 @@ class CommandOptions:
     """Number of signal dimensions; None to use the file's."""
     roi: Index | Path | None
     """Part of the scan, or the file of a mask; None for all."""
+    descan: ShiftsFile | None
+    """The file with the shifts of the frames; None to leave frames where they are."""
+    descan_subpixel: bool
+    """Whether frames are shifted by parts of a pixel."""
     chunks: Any
     """Chunks for reading; None to use the file's."""
     dataset: str | None
@@ -311,11 +334,30 @@ class CommandOptions:
         return {**options, "storage_options": dict(self.storage_options)}
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """The input files, which no output replaces."""
+        shifts = () if self.descan is None else (str(self.descan.path),)
+        return (str(self.file), *shifts)
+
+    @property
     def planning(self) -> dict[str, Any]:
         """Arguments for `run_udf`."""
         return {"max_memory": self.max_memory, "merge_small": self.merge_small}
 
-    def check_raw(self) -> None:
+    def check(self) -> None:
+        """Raise UsageError if the options do not describe a file. This reads nothing."""
+        self._check_raw()
+        is_raw, suffix = self.dtype is not None, PurePath(self._name).suffix.lower()
+        if self.dataset is not None and (is_raw or suffix in _ONE_ARRAY):
+            kind = "a raw file" if is_raw else f"a {suffix} file"
+            raise click.UsageError(f"{kind} holds one array and no datasets: leave out --dataset")
+        if self.storage_options and isinstance(self.file, Path) and suffix not in REFERENCES:
+            raise click.UsageError(
+                f"--storage-option is for a URL, but {self._name} is a file on this machine: "
+                "leave it out"
+            )
+
+    def _check_raw(self) -> None:
         """Raise UsageError if only a part of the description of a raw file was typed."""
         raw = {
             "--nav-shape": self.nav_shape,
@@ -331,7 +373,9 @@ class CommandOptions:
             )
 
     def read_files(self) -> Inputs:
-        """Return the UDFs and the region. This reads the files that the options name."""
+        """Return the UDFs, the region and the shifts. This reads the files that options name."""
+        if self.descan_subpixel and self.descan is None:
+            raise click.UsageError("--descan-subpixel needs --descan with the file of the shifts")
         udfs: dict[str, UDF] = {}
         for typed in self._in_order():
             name, n = typed.name, 1
@@ -340,7 +384,10 @@ class CommandOptions:
                 name = f"{typed.name}_{n}"
             udfs[name] = typed.make()
         roi = read_mask(self.roi) if isinstance(self.roi, Path) else self.roi
-        return Inputs(udfs=udfs, roi=roi)
+        descan = None
+        if self.descan is not None:
+            descan = Descan(self.descan.read(), subpixel=self.descan_subpixel)
+        return Inputs(udfs=udfs, roi=roi, descan=descan)
 
     def _in_order(self) -> list[TypedUDF]:
         """Return all UDFs in the order in which they were typed."""
@@ -370,6 +417,8 @@ class Inputs:
     """UDFs to run by the names of their results: a second ``sum`` is called ``sum_2``."""
     roi: Index | Mask | None
     """Part of the scan; None for all."""
+    descan: Descan | None
+    """Shifts of the frames; None to leave them where they are."""
 
     def region(self, opened: OpenedFile) -> Mask | None:
         """Return the region as a mask for the scan of an opened file; None for the whole scan."""

@@ -11,13 +11,12 @@ from typing import Any
 import click
 
 from udfdask.cli.echo import echo, going_on
-from udfdask.cli.live import PictureView
+from udfdask.cli.live import PictureView, detector_outlines
 from udfdask.cli.options import to_path
 from udfdask.io.named_variables import planned_variables, result_variables
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.output_formats import FORMATS, SYNONYMS, fitting_suffixes, output_format
 from udfdask.plotting.labels import label_results
-from udfdask.plotting.panels import result_panels
 from udfdask.plotting.static import PICTURES, figure_classes
 from udfdask.results.result import Result
 from udfdask.udf import UDF
@@ -108,11 +107,20 @@ class Outputs:
                 param_hint="'--plot'",
             )
 
-    def picture(self, names: Sequence[str], opened: OpenedFile) -> PictureView | None:
+    def picture(
+        self, lazy: Mapping[str, Result], udfs: Mapping[str, UDF], opened: OpenedFile
+    ) -> PictureView | None:
         """Return the view that draws the picture, also during a run; None without `plot`."""
         if self.plot is None:
             return None
-        return PictureView(self.plot, names, opened, overwrite=self.overwrite, sources=self.sources)
+        return PictureView(
+            self.plot,
+            list(udfs),
+            opened,
+            overwrite=self.overwrite,
+            sources=self.sources,
+            outlines=detector_outlines(lazy, udfs),
+        )
 
     def write(
         self, results: dict[str, Result], opened: OpenedFile, picture: PictureView | None
@@ -136,7 +144,7 @@ class Outputs:
             else:
                 _say(f"wrote {out}")
         if picture is not None and self.plot is not None:
-            picture.save(result_panels(results, opened.axes, opened.sig_dims), opened.title)
+            picture.save(picture.panels(results), opened.title)
             _say(f"wrote {self.plot}")
         for failure in failures:
             raise failure

@@ -14,6 +14,7 @@ from udfdask.cli.echo import echo, going_on
 from udfdask.cli.failures import PLANNING, RUNNING, plain_errors
 from udfdask.cli.live import TableView, View, last_snapshot, named_results
 from udfdask.cli.scheduler_option import connected
+from udfdask.cli.typed_numbers import typed_numbers
 from udfdask.cli.words import in_typed_words
 from udfdask.errors import JournalError, UDFWarning
 from udfdask.plotting.table import summary_table
@@ -104,7 +105,8 @@ def plan_run(data: da.Array | DescribedData, udfs: Mapping[str, UDF], **options:
     arguments = {"udf": list(udfs.values()), **options}
     with plain_errors(PLANNING), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UDFWarning)
-        lazy = run_udf(data, **arguments)
+        with typed_numbers(data, udfs.values()):
+            lazy = run_udf(data, **arguments)
         plan = lazy[0].explain()
     texts = [*plan.warnings, *(str(warning.message) for warning in caught)]
     return PlannedRun(

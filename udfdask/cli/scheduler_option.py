@@ -19,6 +19,8 @@ _ENCRYPTED = ("tls", "wss")
 def check_scheduler(scheduler: str | None, *, insecure: bool) -> None:
     """Raise if this is neither a name nor an address, or an address that is not safe to use."""
     if scheduler is None or scheduler in LOCAL:
+        if insecure:
+            raise click.UsageError("--insecure-scheduler needs --scheduler with an address")
         return
     if "://" not in scheduler:
         raise click.BadParameter(

@@ -21,16 +21,13 @@ from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.io.numpy_file import read_npy
 from udfdask.masks import DiskTemplate
 from udfdask.udf import UDF
-from udfdask.udfs.virtual_detector import DetectorShape
+from udfdask.udfs.virtual_detector import OTHER_SHAPES, DetectorShape, numbers_of, plain_shape
 
 DETECTOR = "virtualdetector"
 """The UDF whose shapes can be typed like names of UDFs."""
 
 SHAPES: tuple[str, ...] = get_args(DetectorShape)
 """The shapes of a virtual detector."""
-
-_OTHER_SHAPES = {"disc": "disk", "circle": "disk", "annulus": "ring", "rectangle": "rect"}
-"""Other words for these shapes."""
 
 _CONSTANTS = {
     "true": True,
@@ -150,8 +147,9 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
 
     Numbers, true, false, none, inf and lists in brackets are converted to Python values. A name
     that ends in .npy is the array in that file. If the parameter is a function, ``module:name`` or
-    ``file.py:name`` is that function. A number for a template is the radius of a disk. Any other
-    text is passed as it is. Raise ValueError or ArgumentTypeError if the conversion fails.
+    ``file.py:name`` is that function. A number or length
+    for a template is the radius of a disk. Any other text is passed as it is. Raise ValueError or
+    ArgumentTypeError if the conversion fails.
     """
     annotation = str(parameter.annotation)
     if "PathLike" in annotation:
@@ -161,7 +159,7 @@ def read_value(parameter: inspect.Parameter, text: str) -> Any:
     if "Callable" in annotation:
         return _function(text)
     value = _literal(text)
-    if parameter.name == "template" and isinstance(value, int | float):
+    if parameter.name == "template" and isinstance(value, int | float | str):
         return DiskTemplate(radius=value)
     return value
 
@@ -181,7 +179,8 @@ def _literal(text: str) -> Any:
     except (ValueError, SyntaxError):
         if text[:1] in (*_OPENING, "'", '"'):
             raise ValueError(
-                f"{text!r} cannot be read: write a list such as [[5,6],[8,8]]"
+                f"{text!r} cannot be read: write a list such as [[5,6],[8,8]], and numbers with a "
+                'unit in quotes, such as ("0 mrad","0 mrad")'
             ) from None
         return text
 
@@ -259,9 +258,10 @@ class TypedUDF:
     def _refused(self, error: Exception) -> click.BadParameter:
         """Return the message about a text that is no UDF."""
         help_with = self.name if self.name in SHAPES else self.entry.name
-        names = ", ".join(self.entry.parameters)
-        takes = f"{help_with} takes {names or 'no parameters'}; "
-        more = f"{takes * (help_with == self.entry.name)}more with: udfdask udfs {help_with}"
+        is_shape = self.name in SHAPES
+        names = ", ".join(numbers_of(self.name) if is_shape else self.entry.parameters)
+        takes = f"{help_with} takes {names or 'no parameters'}"
+        more = f"{takes}; more with: udfdask udfs {help_with}"
         return click.BadParameter(f"{self.text!r}: {error} ({more})", param_hint=f"'{self.option}'")
 
 
@@ -277,7 +277,7 @@ def to_detector(text: str) -> TypedUDF:
     """Convert the text after ``--detector``, such as ``ring,ri=10,ro=20``."""
     name = shape_name(_split_name(text)[0])
     if name not in SHAPES:
-        near = _did_you_mean(name, (*SHAPES, *_OTHER_SHAPES))
+        near = _did_you_mean(name, (*SHAPES, *OTHER_SHAPES))
         raise click.BadParameter(
             f"{text!r} is not a detector: write {', '.join(SHAPES[:-1])} or {SHAPES[-1]} and its "
             f"numbers, such as disk,r=5 or ring,ri=10,ro=20{near}"
@@ -292,8 +292,7 @@ def find_entry(name: str) -> Entry | None:
 
 def shape_name(name: str) -> str:
     """Return the shape of a detector for ``Disk``, ``disc`` and the like."""
-    plain = name.strip().lower()
-    return _OTHER_SHAPES.get(plain, plain)
+    return plain_shape(name)
 
 
 def unknown(name: str) -> str:

@@ -38,12 +38,19 @@ _REPLACED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"chunks=\(([-\d, ]+)\) where the array is made or the file is opened",
         lambda m: f"--chunks {_sizes(m)}",
     ),
+    (r"\broi=np\.isfinite\(shifts\)\.all\(axis=-1\)", "--roi"),
+    (rf"{_START}descan(?= (?:has|needs|takes) )", "--descan"),
     (r"array\[:(\d+)\]", r"--roi 0:\1"),
     (r"dask\.config\.set\(num_workers=(\d+)\)", r"DASK_NUM_WORKERS=\1 in the environment"),
     (
         r"dask\.config\.set\(\{'udfdask\.worker-threads': (\d+)\}\)",
         r"DASK_UDFDASK__WORKER_THREADS=\1 in the environment",
     ),
+    (
+        r"give pixels, or the axes of the data, such as axes=opened\.axes of an opened file",
+        "give pixels, because the file does not say a unit",
+    ),
+    (r" \(Axis\.to_pixels converts from units\)", ""),
     (r"split_every=(\d+)", r"DASK_UDFDASK__SPLIT_EVERY=\1 in the environment"),
     (
         rf"{_START}(nav_shape|sig_shape|chunks)=\(([-\d, ]+)\)",

@@ -27,6 +27,13 @@ class TileShifts:
     fill: Any
     """Value of the pixels that come from outside of the frame."""
 
+    def of_rows(self, start: int, stop: int) -> TileShifts:
+        """Return the same for some frames of the tile."""
+        parts = None if self.parts is None else self.parts[start:stop]
+        return TileShifts(
+            first=self.first[start:stop], parts=parts, shape=self.shape, fill=self.fill
+        )
+
 
 class FrameShifts:
     """The shifts of the selected frames of a chunk.
@@ -83,21 +90,19 @@ class FrameShifts:
         """The shifts by whole pixels, int64, shape (frames, sig dims)."""
         return self._whole
 
-    def of_tile(
-        self, start: int, stop: int, part: Slice, *, whole_window: bool = False
+    def of_part(
+        self, part: Slice, *, whole_window: bool = False
     ) -> tuple[tuple[slice, ...], TileShifts]:
-        """Return the window of the frames that a tile is made from, and how it is made.
+        """Return the window of the frames that a part is made from, and how it is made.
 
-        The tile is the signal part `part` of the shifted frames of rows `start` to `stop`. The
-        window is the same for all of them, and lies in the frame. With `whole_window`, it is the
-        full frame.
+        The tile is the signal part `part` of all shifted frames. The window is the same for all of
+        them, and lies in the frame. With `whole_window`, it is the full frame.
         """
         shape, origin = tuple(part.shape), np.array(part.origin, dtype=np.int64)
         low, high = np.zeros_like(self._sig), self._sig
         if not whole_window:
             low = np.clip(origin + self._least, 0, self._sig)
             high = np.clip(origin + shape + self._most, low, self._sig)
-        first = self._whole[start:stop] + (origin - low)
-        parts = None if self._parts is None else self._parts[start:stop]
         window = tuple(slice(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True))
-        return window, TileShifts(first=first, parts=parts, shape=shape, fill=self._fill)
+        first = self._whole + (origin - low)
+        return window, TileShifts(first=first, parts=self._parts, shape=shape, fill=self._fill)

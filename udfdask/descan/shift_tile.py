@@ -11,6 +11,7 @@ import numpy as np
 from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.corrections.correct_tile import as_lines
 from udfdask.descan.frame_shifts import TileShifts
+from udfdask.descan.reused_memory import ReusedMemory
 from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.types import AnyArray
 
@@ -18,8 +19,14 @@ COPIED = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 """The dtypes as which values of some bytes are copied: few kernels for all dtypes."""
 
 
-def shift_tile(window: Any, shifts: TileShifts, dtype: np.dtype[Any], backend: DenseBackend) -> Any:
-    """Return a new tile, C-ordered, of shape (frames, *shifts.shape).
+def shift_tile(
+    window: Any,
+    shifts: TileShifts,
+    dtype: np.dtype[Any],
+    backend: DenseBackend,
+    memory: ReusedMemory,
+) -> Any:
+    """Return a tile, C-ordered, of shape (frames, *shifts.shape), if possible in `memory`.
 
     `window` has the frames, of shape (frames, *window of sig), in `backend`. If `shifts` has parts
     of a pixel, `dtype` is that of the tile. If not, the tile has the dtype of the window, which
@@ -32,7 +39,7 @@ def shift_tile(window: Any, shifts: TileShifts, dtype: np.dtype[Any], backend: D
     if backend.is_compiled_for and window.ndim <= 3 and known:
         plane = window if window.ndim == 3 else window[:, np.newaxis]
         moved = _copied if shifts.parts is None else _interpolated
-        return moved(plane, shifts, dtype).reshape(sizes)
+        return moved(plane, shifts, dtype, memory).reshape(sizes)
     return _slice_by_slice(window, shifts, dtype, backend)
 
 
@@ -43,16 +50,18 @@ def in_planes(values: AnyArray) -> AnyArray:
     return np.ascontiguousarray(values)
 
 
-def _copied(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) -> AnyArray:
+def _copied(
+    window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any], memory: ReusedMemory
+) -> AnyArray:
     """Return a tile of images that are shifted by whole pixels."""
     from udfdask.kernels.cpu.shift import copy_shifted  # loads numba
 
     kind = np.dtype(COPIED[dtype.itemsize])
     flat, frame_step, line_step = _lines(window)
-    out = np.empty((len(window), *shifts.shape), dtype=dtype)
-    fill = np.full(1, shifts.fill, dtype=dtype)
+    out = memory.array((len(window), *shifts.shape), dtype)
+    fill = np.array([shifts.fill], dtype=dtype)
     copy_shifted(
-        _locked(flat.view(kind)),
+        flat.view(kind),
         frame_step,
         line_step,
         *window.shape[1:],
@@ -63,7 +72,9 @@ def _copied(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) -> AnyAr
     return out
 
 
-def _interpolated(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) -> AnyArray:
+def _interpolated(
+    window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any], memory: ReusedMemory
+) -> AnyArray:
     """Return a tile of images that are shifted by parts of a pixel."""
     from udfdask.kernels.cpu.shift import interpolate_shifted  # loads numba
 
@@ -76,12 +87,12 @@ def _interpolated(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) ->
         given = given.astype(np.result_type(given.dtype, np.complex64), copy=False)
     flat, frame_step, line_step = _lines(given)
     height, width = window.shape[1:]
-    out = np.empty((len(window), *shifts.shape), dtype=compiled)
-    fill = np.full(1, shifts.fill, dtype=compiled)
-    real = np.zeros(1, dtype=compiled).real.dtype
+    out = memory.array((len(window), *shifts.shape), compiled)
+    fill = np.array([shifts.fill], dtype=compiled)
+    real = out.real.dtype
     numbers = out.view(real).reshape((len(window), -1, step * shifts.shape[-1]))
     interpolate_shifted(
-        _locked(flat.view(np.zeros(1, dtype=flat.dtype).real.dtype)),
+        flat.view(flat.real.dtype),
         step * frame_step,
         step * line_step,
         height,
@@ -96,19 +107,15 @@ def _interpolated(window: AnyArray, shifts: TileShifts, dtype: np.dtype[Any]) ->
 
 
 def _lines(window: AnyArray) -> tuple[AnyArray, int, int]:
-    """Return images as flat memory, with the steps from frame to frame and from line to line."""
+    """Return images as flat memory, with the steps from frame to frame and from line to line.
+
+    The memory is read-only: compiled code only exists for such arrays.
+    """
     if not window.flags.aligned:
         window = window.copy()
     flat, frame_step, line_step, line = as_lines(window)
     width = window.shape[-1]
     return flat, frame_step, line_step if line == width else width
-
-
-def _locked(flat: AnyArray) -> AnyArray:
-    """Return a read-only view: compiled code only exists for read-only arrays."""
-    view = flat.view()
-    view.flags.writeable = False
-    return view
 
 
 def _slice_by_slice(

@@ -12,6 +12,7 @@ from udfdask.arrays.backends.convert import to_backend, to_host
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.arrays.geometry.labeled_values import check_in_pixels
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.descan.option import Descan
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -62,6 +63,7 @@ def _remedy(given: tuple[int, ...], nav: tuple[int, ...], n: int) -> str:
 
 def _array(shifts: Any) -> Any:
     """Return shifts as a NumPy or dask array."""
+    check_in_pixels("descan", shifts, "raw_shifts")
     if isinstance(getattr(shifts, "_meta", shifts), np.ma.MaskedArray):
         raise ArgumentTypeError(
             "descan has masked shifts, but masks are not kept: fill the masked values, with "
@@ -92,7 +94,11 @@ def _dense(block: Any) -> AnyArray:
 def _not_an_array(shifts: Any) -> ArgumentTypeError:
     """Return the error for shifts of another type."""
     kind = type(shifts).__name__
-    remedy = "pass its .data" if hasattr(shifts, "data") else "convert it with np.asarray(...)"
+    remedy = (
+        "pass its .data, in the order of the axes of the data"
+        if hasattr(shifts, "data")
+        else "convert it with np.asarray(...)"
+    )
     if shifts is Descan:
         kind, remedy = "class", "write Descan(shifts)"
     elif kind.startswith("Delayed"):

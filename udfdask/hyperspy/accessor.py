@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Unpack, overload
 
+import dask.array as da
 from hyperspy.api import signals
 
 from udfdask.hyperspy.data import read_frames, read_parameters
@@ -79,6 +80,17 @@ class UDFAccessor:
 
     def __repr__(self) -> str:
         return f"<UDFAccessor of {self._signal!r}>"
+
+    def _arranged(
+        self, udf: Any, roi: Any, navigation_mask: Any, options: Mapping[str, Any]
+    ) -> tuple[da.Array, Any, dict[str, Any]]:
+        """Return the array of a run, its UDFs with read masks, and all its options."""
+        signal, chosen = self._signal, dict(options)
+        if "descan" in chosen:
+            chosen["descan"] = read_descan(signal, chosen["descan"])
+        array, sig_dims = read_frames(signal, named=False)
+        chosen.update(sig_dims=sig_dims, roi=read_roi(signal, roi, navigation_mask))
+        return array, read_masks(udf, mask_reader(signal)), with_axes(signal, chosen)
 
     @overload
     def run_udf(self, udf: UDF, **options: Unpack[SignalOptions]) -> SignalResult: ...
@@ -176,7 +188,9 @@ class UDFAccessor:
                 **options,
             )
         labels = read_labels(self._signal)
-        return in_form_of(udf, tuple(SignalResult(result, labels) for result in results))
+        names = udf if isinstance(udf, dict) else [None] * len(results)
+        every = (SignalResult(r, labels.of(n)) for r, n in zip(results, names, strict=True))
+        return in_form_of(udf, tuple(every))
 
     @documented_by(run_udf, map_on_array)
     def map_frames(
@@ -365,13 +379,8 @@ class UDFAccessor:
         np.float64(6.0)
         """
         check_iter_options(self.run_udf_iter, options)
-        if "descan" in options:
-            options["descan"] = read_descan(self._signal, options["descan"])
-        array, sig_dims = read_frames(self._signal, named=False)
-        region = read_roi(self._signal, roi, navigation_mask)
-        udf = read_masks(udf, mask_reader(self._signal))
-        chosen = with_axes(self._signal, options)
-        run = prepare_run(array, udf, sig_dims=sig_dims, roi=region, **chosen)
+        array, udf, chosen = self._arranged(udf, roi, navigation_mask, options)
+        run = prepare_run(array, udf, **chosen)
         for info in run.infos:
             check_dtypes(info.udf_name, info.buffers)
         return SignalIterator(run, partial(SignalSnapshot, labels=read_labels(self._signal)))
@@ -410,13 +419,8 @@ class UDFAccessor:
         960
         """
         check_names(self.explain, options)
-        if "descan" in options:
-            options["descan"] = read_descan(self._signal, options["descan"])
-        array, sig_dims = read_frames(self._signal, named=False)
-        region = read_roi(self._signal, roi, navigation_mask)
-        udf = read_masks(udf, mask_reader(self._signal))
-        chosen = with_axes(self._signal, options)
-        return explain_on_array(array, udf, sig_dims=sig_dims, roi=region, **chosen)
+        array, udf, chosen = self._arranged(udf, roi, navigation_mask, options)
+        return explain_on_array(array, udf, **chosen)
 
 
 class _AccessorAttribute:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from udfdask.arrays.geometry.labeled_values import check_in_pixels
 from udfdask.descan import Descan
 from udfdask.errors import ArgumentValueError
 from udfdask.hyperspy.data import aligned_data
@@ -31,5 +32,6 @@ def read_descan(signal: Any, descan: Any) -> Any:
             f"descan is {shifts!r}, a beam shift with x before y that points to the center: pass "
             "-shifts.data[..., ::-1]"
         )
+    check_in_pixels("descan", shifts, "raw_shifts")
     data = aligned_data(shifts)
     return replace(descan, shifts=data) if isinstance(descan, Descan) else data

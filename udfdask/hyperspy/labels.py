@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from udfdask.arrays.geometry.axes import (
-    Axis,
-    Calibration,
-    axis_of_values,
-    with_different_names,
-)
-from udfdask.arrays.geometry.units import unit_of_quantity
+from udfdask.arrays.geometry.axes import Axis, Calibration, with_different_names
+from udfdask.io.hyperspy_axes import read_axis, read_unit
 
 AxisDict = dict[str, Any]
 """An axis as a dictionary of HyperSpy: uniform, functional, or one value per position."""
@@ -43,6 +38,15 @@ class SignalLabels:
         """Shape of a frame."""
         return tuple(axis_size(axis) for axis in self.sig_axes)
 
+    def of(self, name: str | None) -> SignalLabels:
+        """Return the labels for the results of a UDF with a name, such as "BF", in the titles."""
+        if name is None:
+            return self
+        general = dict(self.metadata.get("General", {}))
+        title = general.get("title")
+        general["title"] = f"{name} of {title}" if title else name
+        return replace(self, metadata={**self.metadata, "General": general})
+
 
 def read_labels(signal: Any) -> SignalLabels:
     """Return the labels of a signal."""
@@ -67,19 +71,8 @@ def read_calibration(signal: Any) -> Calibration:
     """Return the axes of a signal in the order of UDFs, (*nav, *sig), and the unit of its data."""
     manager = signal.axes_manager
     sig = manager.signal_axes[::-1]
-    axes = [_read_axis(axis) for axis in (*manager.navigation_axes[::-1], *sig)]
-    unit = unit_of_quantity(signal.metadata.get_item("Signal.quantity", default=None))
-    return Calibration(axes=with_different_names(axes, len(sig)), unit=unit)
-
-
-def _read_axis(axis: Any) -> Axis:
-    """Return an axis of a signal."""
-    # HyperSpy marks unknown values with an object of the package traits, not with None
-    name = axis.name if isinstance(axis.name, str) else ""
-    unit = axis.units if isinstance(axis.units, str) and axis.units else None
-    if not axis.is_uniform:
-        return axis_of_values(name, axis.axis, unit)
-    return Axis(name=name, unit=unit, scale=float(axis.scale), offset=float(axis.offset))
+    axes = [read_axis(axis) for axis in (*manager.navigation_axes[::-1], *sig)]
+    return Calibration(axes=with_different_names(axes, len(sig)), unit=read_unit(signal))
 
 
 def axis_size(axis: AxisDict) -> int:

@@ -9,9 +9,10 @@ from typing import Any
 import dask.array as da
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.labeled_places import Place
 from udfdask.errors import ArgumentTypeError
 from udfdask.hyperspy.labels import AxisDict, SignalLabels, copied_axes, extra_axis_dicts
-from udfdask.results.named_results import Place, ResultInfo
+from udfdask.results.named_results import ResultInfo
 from udfdask.udf.buffers import BufferSpec
 
 
@@ -26,7 +27,9 @@ def check_dtypes(udf_name: str, buffers: Mapping[str, BufferSpec]) -> None:
             )
 
 
-def make_signal(array: Any, info: ResultInfo, place: Place, name: str, labels: SignalLabels) -> Any:
+def make_signal(
+    array: Any, info: ResultInfo, place: Place, name: str, labels: SignalLabels, *, is_mask: bool
+) -> Any:
     """Return a result in data set shape, or its valid mask, as a signal; `place` is that of it."""
     kind, extra = info.buffers[place.result].kind, place.axes
     first = array.ndim - len(extra)
@@ -38,9 +41,13 @@ def make_signal(array: Any, info: ResultInfo, place: Place, name: str, labels: S
         array = array.transpose((*range(first, array.ndim), *range(first)))
     signal = _make(array, nav, sig, labels, own_class=kind == "sig")
     _name(signal, info.udf_name, name, extra)
-    unit = info.units.get(name)
-    if unit is not None and not (kind == "sig" and name in info.in_units):
+    if kind == "sig" and place.result in info.in_units and not is_mask:
+        return signal  # with the quantity of the data
+    unit = None if is_mask else info.units.get(place.result)
+    if unit is not None:
         signal.metadata.set_item("Signal.quantity", f"{name} ({unit})")
+    elif signal.metadata.has_item("Signal.quantity"):
+        del signal.metadata.Signal.quantity
     return signal
 
 

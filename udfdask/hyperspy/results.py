@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dask.base import is_dask_collection, tokenize
@@ -60,7 +60,12 @@ class SignalResult(NamedResults):
     def __repr__(self) -> str:
         state = "lazy" if is_dask_collection(self._result) else "computed"
         lines = [f"<SignalResult of {self._result.udf_name}, {state}>"]
-        return "\n".join([*lines, *(f"  {name}: {signal!r}" for name, signal in self.items())])
+        lines += [f"  {name}: {signal!r}" for name, signal in self.items()]
+        for name, axes in self._result.extra_axes.items():
+            masks = [axis.labels for axis in axes if axis.name == "mask" and axis.labels]
+            if masks:
+                lines.append(f"  parts of {name}, each a signal of its own: {', '.join(masks[0])}")
+        return "\n".join(lines)
 
     @property
     def result(self) -> Result:
@@ -108,7 +113,14 @@ class SignalResult(NamedResults):
         assert isinstance(done, SignalResult)
         return done
 
-    def plot(self, names: Any = None, *, log: bool | None = None, title: str | None = None) -> Any:
+    def plot(
+        self,
+        names: Any = None,
+        *,
+        nav: int | Sequence[int] | None = None,
+        log: bool | None = None,
+        title: str | None = None,
+    ) -> Any:
         """Draw results side by side, as `udfdask.Result.plot` does, over the axes of the signal.
 
         A lazy result is computed first, in one pass. To draw one result with HyperSpy, call
@@ -119,7 +131,11 @@ class SignalResult(NamedResults):
         names : str, tuple or list, optional
             The results to draw: a name; a pair ``(name, function)``, where the function takes an
             array in data set shape with NaN at positions that are not valid; or a list of names and
-            pairs. By default all results that are images or lines.
+            pairs. The label of a mask, such as "BF", is a name too. By default the `default_plots`
+            of the UDF, or else all results that are images or lines.
+        nav : tuple of int, optional
+            A scan position in the order of the array, (y, x): its profile is drawn over the mean
+            curve, as in `udfdask.Result.plot`.
         log : bool, optional
             Logarithmic scale for all results, where zero and negative values are dark, or for none.
             By default for images of kind sig.
@@ -149,14 +165,63 @@ class SignalResult(NamedResults):
         'kx (1/nm)'
         """
         with own_lines_hidden:
-            return self._result.plot(names, log=log, title=title)
+            return self._result.plot(names, nav=nav, log=log, title=title)
+
+    def plot_detectors(
+        self,
+        detectors: Any,
+        name: str | None = None,
+        *,
+        log: bool | None = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw the outlines of detectors over a pattern, as `udfdask.Result.plot_detectors` does.
+
+        Parameters
+        ----------
+        detectors : UDF, array of bool, list or dict
+            UDFs over the same signal, such as `VirtualDetectorUDF`, or masks of the shape of a
+            frame. Their lengths may be in the units of the axes. A dictionary gives their names in
+            the legend.
+        name : str, optional
+            The result to draw; by default the first of kind sig.
+        log : bool, optional
+            Logarithmic scale; by default for values that are not negative.
+        title : str, optional
+            Title of the figure; by default none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            As in `plot`.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If there is no result of kind sig, no detector, or a detector does not fit the frames.
+            Nothing is computed then.
+        ImportError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import hyperspy.api as hs, numpy as np, udfdask.hyperspy
+        >>> from udfdask.udfs import SumUDF, VirtualDetectorUDF
+        >>> s = hs.signals.Signal2D(np.ones((2, 3, 16, 16))).as_lazy()
+        >>> total = s.udf.run_udf(SumUDF())
+        >>> figure = total.plot_detectors({"BF": VirtualDetectorUDF(r=3)})
+        >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        ['BF']
+        """
+        with own_lines_hidden:
+            return self._result.plot_detectors(detectors, name, log=log, title=title)
 
     def _signal(self, what: str, name: str, arrays: Mapping[str, Any]) -> Any:
         """Return a result, or its mask, as a signal; always the same object."""
         place = self._info.place_of(name)
         if (what, name) not in self._signals:
             self._signals[what, name] = make_signal(
-                arrays[name], self._info, place, name, self._labels
+                arrays[name], self._info, place, name, self._labels, is_mask=what == "valid_mask"
             )
         return self._signals[what, name]
 

@@ -39,7 +39,7 @@ def _with_data(signal: Any, data: Any) -> Any:
     return made
 
 
-def with_axes(signal: Any, options: RunOptions) -> RunOptions:
+def with_axes(signal: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options of a run with the axes of a signal, unless others are given."""
     calibration = read_calibration(signal)
     return {"axes": calibration.axes, "unit": calibration.unit, **options}

@@ -23,3 +23,7 @@ __all__ = [
     "write_npz",
     "write_zarr",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -39,9 +39,9 @@ def choose_dataset(candidates: Sequence[Candidate], *, file: str) -> Candidate:
         c for c in candidates if c.dtype.kind in "biufc" and len(c.shape) > 0 and c.nbytes > 0
     ]
     if not numeric:
+        found = f" of numbers, but {listing(candidates)}" if candidates else ", it is empty"
         raise FileFormatError(
-            f"{file} contains no dataset of numbers, but {listing(candidates)}: check that this is "
-            "the right file"
+            f"{file} contains no dataset{found}: check that this is the right file"
         )
     frames = [c for c in numeric if len(c.shape) >= 3]
     unusable = [c for c in candidates if len(c.shape) >= 3 and c not in numeric]

@@ -25,6 +25,7 @@ from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5_chunks import ChunkTable, contiguous_offset
 from udfdask.io.lazy_source import FileArray
 from udfdask.io.memmap import MappedArray, c_strides
+from udfdask.io.nexus_axes import nexus_axis
 from udfdask.io.opened_file import OpenedFile, open_source
 from udfdask.io.stored_chunks import LibraryNeeded, read_part
 from udfdask.once_per_process import OncePerProcess
@@ -314,10 +315,11 @@ def _dtype(dataset: Any) -> np.dtype[Any]:
 
 
 def _axis(dataset: Any, dim: int) -> Axis | None:
-    """Return the axis that an HDF5 dimension scale describes; None if there is none."""
+    """Return the axis that an HDF5 dimension scale or NeXus describes; None if there is none."""
     described = dataset.dims[dim]
     if len(described) == 0:
-        return Axis(name=described.label) if described.label else None
+        named = Axis(name=described.label) if described.label else None
+        return named or nexus_axis(dataset, dim)
     scale = described[0]
     name = described.label or str(scale.name).rpartition("/")[2]
     if scale.shape != dataset.shape[dim : dim + 1]:

@@ -13,14 +13,13 @@ from typing import Any
 
 import dask.array as da
 
-from udfdask.arrays.geometry.axes import Axis, axis_of_values
-from udfdask.arrays.geometry.units import unit_of_quantity
 from udfdask.errors import ArgumentValueError, FileFormatError, missing_package
 from udfdask.graph.dask_internals.running import compute_here
 from udfdask.io.check_length import check_after, check_before
 from udfdask.io.damaged_files import COPY_AGAIN, check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.hdf5 import take_over
+from udfdask.io.hyperspy_axes import read_axis, read_unit
 from udfdask.io.lazy_source import FileArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray
 from udfdask.io.mib_frames import mapped_frames
@@ -85,8 +84,11 @@ def open_with_hyperspy(
     check_values(file, array.shape, array.dtype)
     check_after(file, signal, array.shape)
     sig = choose_sig_dims(sig_dims, array.ndim, known=manager.signal_dimension)
-    axes = [_axis(manager._axes[dim]) for dim in range(array.ndim)]
-    grid = choose_chunks(array, sig, chunks)
+    # A signal whose axes were declared by `axis.navigate` has its navigation axes anywhere.
+    ordered = (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])
+    order = tuple(axis.index_in_array for axis in ordered)
+    is_moved = order != tuple(range(array.ndim))
+    grid = choose_chunks(array, sig, None if is_moved else chunks)
     if len(signals) > 1:
         reader += f", signal {number}"
     title = signal.metadata.General.title or file.stem
@@ -108,9 +110,12 @@ def open_with_hyperspy(
     else:
         # Tasks read HyperSpy's own chunks: it would read a complete one for each part of it.
         array = lazy_array(source, array.chunks, prefix="from-hyperspy")
-        array = array if chunks is None else array.rechunk(grid)
-    unit = unit_of_quantity(signal.metadata.get_item("Signal.quantity", default=None))
-    return opened_array(array, sig, reader=reader, title=title, axes=axes, unit=unit)
+        array = array if chunks is None or is_moved else array.rechunk(grid)
+    if is_moved:
+        array = array.transpose(order)
+        array = array if chunks is None else array.rechunk(choose_chunks(array, sig, chunks))
+    axes = [read_axis(axis) for axis in ordered]
+    return opened_array(array, sig, reader=reader, title=title, axes=axes, unit=read_unit(signal))
 
 
 def _identities(file: Path) -> tuple[FileIdentity, tuple[FileIdentity, ...]]:
@@ -192,13 +197,3 @@ def _choose(signals: Sequence[Any], dataset: str | int | None, *, file: str) -> 
         f"there is no signal {dataset!r} in {Path(file).name}: pass a number or title from "
         f"{listing}"
     )
-
-
-def _axis(axis: Any) -> Axis:
-    """Return the name, unit and scale of HyperSpy's axis, if they are known."""
-    # HyperSpy marks unknown values with an object of the package traits, not with None.
-    name = axis.name if isinstance(axis.name, str) else ""
-    unit = axis.units if isinstance(axis.units, str) and axis.units else None
-    if not axis.is_uniform:
-        return axis_of_values(name, axis.axis, unit)
-    return Axis(name=name, unit=unit, scale=float(axis.scale), offset=float(axis.offset))

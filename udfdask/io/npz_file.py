@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError
-from udfdask.io.named_variables import Variable, variables_by_name
+from udfdask.io.named_variables import Variable, positions_in_file, variables_by_name
 from udfdask.writing import NPZ, check_target, replacing
 
 
@@ -24,7 +24,8 @@ def write_npz(
     """Write results to an .npz file that `numpy.load` reads.
 
     The file is written under another name next to `path` and then renamed, so that it is never
-    incomplete. Axes and units are not written: `write_zarr` writes them.
+    incomplete. Of the axes, only the positions or labels along extra dimensions are written, for
+    example the array ``radius``: `write_zarr` writes all axes, with units.
 
     Parameters
     ----------
@@ -78,9 +79,12 @@ def write_npz(
                 f"result {name!r} contains Python objects, which are not written to .npz files: "
                 "leave this UDF out, or save its result yourself"
             )
+    arrays = {name: variable.values for name, variable in variables.items()}
+    for dim, (axis, positions) in positions_in_file(variables, ()).items():
+        arrays[dim] = positions if axis.labels is None else positions.astype(str)
     with replacing(target) as unfinished, ZipFile(unfinished, "w") as archive:
         # not `numpy.savez`: an array cannot have the name of one of its parameters
-        for name, variable in variables.items():
+        for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, variable.values, allow_pickle=False)
+                np.lib.format.write_array(stream, array, allow_pickle=False)
     return target.named

@@ -126,6 +126,7 @@ def open_file(
     is_raw = any(value is not None for value in layout.values()) or any(skipped.values())
     how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
     if is_raw:
+        _refuse_dataset(dataset, "a raw file")
         opened = _open_raw(path, layout, skipped, options=storage_options, **how)
     elif is_remote(path):
         location = Location.of(path, storage_options)
@@ -156,8 +157,10 @@ def _open_described(
     begin = b"" if file.is_dir() else _begin(file)
     # Wrong suffixes are common, so the first bytes count more.
     if begin.startswith(MAGIC) or suffix == ".npy":
+        _refuse_dataset(dataset, f"the NumPy file {file.name}")
         return open_npy(file, sig_dims=sig_dims, chunks=chunks)
     if suffix == ".toml":
+        _refuse_dataset(dataset, f"the raw CSR file {file.name}")
         return open_csr_toml(file, sig_dims=sig_dims, chunks=chunks)
     if begin.startswith(SIGNATURES):
         return open_netcdf(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
@@ -165,6 +168,14 @@ def _open_described(
     if is_hdf5 and suffix not in _HYPERSPY_HDF5:
         return open_hdf5(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
     return open_with_hyperspy(file, dataset=dataset, sig_dims=sig_dims, chunks=chunks)
+
+
+def _refuse_dataset(dataset: str | int | None, kind: str) -> None:
+    """Raise if a dataset of a file is asked for that has none."""
+    if dataset is not None:
+        raise ArgumentValueError(
+            f"dataset={dataset!r}: {kind} holds one array and no datasets: leave out dataset"
+        )
 
 
 def _has_userblock(file: Path) -> bool:
@@ -189,6 +200,18 @@ def _begin(file: Path) -> bytes:
     return begin
 
 
+def _refuse_layout(file: Path) -> None:
+    """Raise if the first bytes of a file say that its format describes its own shapes."""
+    begin = b"" if file.is_dir() else _begin(file)
+    for signatures, kind in ((MAGIC, "a NumPy file"), (SIGNATURE, "an HDF5 file")):
+        if begin.startswith(signatures):
+            raise ArgumentValueError(
+                f"{file.name} is {kind}, which says itself how to read it: leave out "
+                "nav_shape, sig_shape and dtype; to read its bytes as a raw file, pass the offset "
+                "of the first frame"
+            )
+
+
 def _open_raw(
     path: str | os.PathLike[str],
     layout: dict[str, Any],
@@ -205,6 +228,8 @@ def _open_raw(
     else:
         file = existing_file(local_path(path))
         name, title = file.name, file.stem
+        if not any(skipped.values()):
+            _refuse_layout(file)
     missing = [key for key, value in layout.items() if value is None]
     if missing:
         raise ArgumentValueError(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
+import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, with_different_names
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 
 
@@ -31,6 +32,9 @@ class OpenedFile:
     ((3, 4, 8, 8), 2, 'NumPy')
     >>> [axis.name for axis in opened.axes]
     ['y', 'x', 'sig_y', 'sig_x']
+    >>> part = opened[:2, 1:]  # a part of the data, with the axes of that part
+    >>> part.array.shape, part.axes[1].offset
+    ((2, 3, 8, 8), 1.0)
     """
 
     array: da.Array
@@ -45,6 +49,55 @@ class OpenedFile:
     """One axis for each dimension of `array`; in pixels if the file does not describe it."""
     unit: str | None = None
     """Unit of the values, such as "counts"; None if the file does not say it."""
+
+    def __getitem__(self, index: Any) -> OpenedFile:
+        """Return a part of the data, with the axes of that part.
+
+        Parameters
+        ----------
+        index : slice, int, Ellipsis or tuple of them
+            The part, as in ``array[index]``. A dimension with an integer is dropped.
+
+        Returns
+        -------
+        OpenedFile
+            The part, as lazy as the file.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If the index has other values, such as lists; also a TypeError.
+        ArgumentValueError
+            If the index has too many values, lies outside of the data, or drops all signal
+            dimensions; also a ValueError.
+        """
+        return part_of(self, index)
+
+    def __repr__(self) -> str:
+        array = self.array
+        dims = ", ".join(f"{axis.name} {n}" for axis, n in zip(self.axes, array.shape, strict=True))
+        unit = f" in {self.unit}" if self.unit else ""
+        values = f"{array.dtype}{unit}, chunks {array.chunksize}, sig_dims {self.sig_dims}"
+        known = [
+            f"  {axis.name}: {_positions(axis, n)}"
+            for axis, n in zip(self.axes, array.shape, strict=True)
+            if axis.is_calibrated or axis.values is not None or axis.labels is not None
+        ]
+        title = f"<OpenedFile {self.title!r}, {self.reader}>"
+        return "\n".join([title, f"  {values}", f"  dimensions: {dims}", *known])
+
+    __iter__ = None  # an index would otherwise make it iterable
+
+
+def _positions(axis: Axis, n: int) -> str:
+    """Return where the positions of an axis are, in words."""
+    if axis.labels is not None:
+        return f"{n} labels"
+    unit = f" {axis.unit}" if axis.unit else ""
+    if axis.values is not None:
+        return f"{n} values{unit}"
+    last = axis.offset + (n - 1) * axis.scale
+    return f"{axis.offset:g} to {last:g}{unit}, step {axis.scale:g}"
 
 
 def open_source(
@@ -87,6 +140,50 @@ def opened_array(
         axes=with_different_names(axes or [None] * array.ndim, sig_dims),
         unit=unit if isinstance(unit, str) and unit else None,
     )
+
+
+def part_of(opened: OpenedFile, index: Any) -> OpenedFile:
+    """Return a part of an opened file; see `OpenedFile.__getitem__`."""
+    array = opened.array
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if sum(part is Ellipsis for part in parts) > 1 or not all(map(_is_basic, parts)):
+        raise ArgumentTypeError(
+            f"an opened file takes slices and integers, such as opened[2:5, ::2], not {index!r}: "
+            "for anything else take opened.array, which has no axes"
+        )
+    if Ellipsis not in parts:
+        parts.append(Ellipsis)
+    place, missing = parts.index(Ellipsis), array.ndim - len(parts) + 1
+    if missing < 0:
+        raise ArgumentValueError(
+            f"opened[{index!r}] has more values than the data have dimensions, {array.shape}"
+        )
+    parts[place : place + 1] = [slice(None)] * missing
+    first_sig = array.ndim - opened.sig_dims
+    sig_dims = sum(isinstance(part, slice) for part in parts[first_sig:])
+    if not sig_dims:
+        raise ArgumentValueError(
+            f"opened[{index!r}] drops all signal dimensions: write slices, such as 3:4 in place of "
+            "3, to keep one"
+        )
+    try:
+        taken = array[tuple(parts)]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ArgumentValueError(
+            f"opened[{index!r}] does not fit data of shape {array.shape}: {error}"
+        ) from None
+    axes = tuple(
+        axis.sliced(part, n)
+        for axis, part, n in zip(opened.axes, parts, array.shape, strict=True)
+        if isinstance(part, slice)
+    )
+    return replace(opened, array=taken, sig_dims=sig_dims, axes=axes)
+
+
+def _is_basic(part: Any) -> bool:
+    """Return whether a part of an index is a slice, an integer or an Ellipsis."""
+    is_int = isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
+    return is_int or isinstance(part, (slice, type(Ellipsis)))
 
 
 def choose_sig_dims(asked: int | None, ndim: int, *, known: int = 0) -> int:

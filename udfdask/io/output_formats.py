@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.io.named_variables import Variable
+from udfdask.io.named_variables import Variable, variables_by_name
 from udfdask.io.npz_file import write_npz
 from udfdask.io.write_csv import csv_obstacle, write_csv
 from udfdask.io.write_hdf5 import check_h5py, hdf5_obstacle, write_hdf5
 from udfdask.io.write_hspy import check_rosettasciio, hspy_obstacle, write_hspy
 from udfdask.io.write_tiff import check_tifffile, tiff_obstacle, write_tiff
 from udfdask.io.write_zarr import check_packages, write_zarr
-from udfdask.writing import CSV, HDF5, NPZ, TIFF, ZARR, Kind
+from udfdask.writing import CSV, HDF5, NPZ, TIFF, ZARR, Kind, check_target, replacing
 
 Variables = Mapping[str, Variable]
 """Results by their names in a file."""
@@ -35,7 +35,7 @@ class OutputFormat:
     obstacle: Callable[[Variables], str]
     """Returns why the format cannot hold some results, in words; empty if it can."""
     write: Callable[..., Path]
-    """Writes results, with the arguments of `write_zarr`, all of them by name but the path."""
+    """Writes results completely or not at all, with the arguments of `write_zarr`."""
     check_packages: Callable[[], Any] = _no_package
     """Raises ImportError if a package is missing."""
 
@@ -65,22 +65,56 @@ def _write_npz(
     overwrite: bool = False,
     sources: Sequence[str | os.PathLike[str]] = (),
 ) -> Path:
-    """Write results to an .npz file, without axes and attributes."""
+    """Write results to an .npz file, without attributes and the axes of the data."""
     return write_npz(path, results, overwrite=overwrite, sources=sources)
+
+
+def _writer(
+    kind: Kind,
+    fill: Callable[[Path, Variables, Sequence[Axis], Mapping[str, str]], None],
+) -> Callable[..., Path]:
+    """Return a function with the arguments of `write_zarr` that fills a new file in its place."""
+
+    def write(
+        path: str | os.PathLike[str],
+        results: Mapping[str, Mapping[str, Variable]],
+        *,
+        axes: Sequence[Axis] = (),
+        attrs: Mapping[str, str] | None = None,
+        overwrite: bool = False,
+        sources: Sequence[str | os.PathLike[str]] = (),
+    ) -> Path:
+        target = check_target(path, kind, overwrite=overwrite, sources=sources)
+        with replacing(target) as unfinished:
+            fill(unfinished, variables_by_name(results), axes, attrs or {})
+        return target.named
+
+    return write
 
 
 _NPZ = OutputFormat(kind=NPZ, obstacle=_npz_obstacle, write=_write_npz)
 _ZARR = OutputFormat(
     kind=ZARR, obstacle=_zarr_obstacle, write=write_zarr, check_packages=check_packages
 )
-_HDF5 = OutputFormat(kind=HDF5, obstacle=hdf5_obstacle, write=write_hdf5, check_packages=check_h5py)
+_HDF5 = OutputFormat(
+    kind=HDF5,
+    obstacle=hdf5_obstacle,
+    write=_writer(HDF5, write_hdf5),
+    check_packages=check_h5py,
+)
 _HSPY = OutputFormat(
-    kind=HDF5, obstacle=hspy_obstacle, write=write_hspy, check_packages=check_rosettasciio
+    kind=HDF5,
+    obstacle=hspy_obstacle,
+    write=_writer(HDF5, write_hspy),
+    check_packages=check_rosettasciio,
 )
 _TIFF = OutputFormat(
-    kind=TIFF, obstacle=tiff_obstacle, write=write_tiff, check_packages=check_tifffile
+    kind=TIFF,
+    obstacle=tiff_obstacle,
+    write=_writer(TIFF, write_tiff),
+    check_packages=check_tifffile,
 )
-_CSV = OutputFormat(kind=CSV, obstacle=csv_obstacle, write=write_csv)
+_CSV = OutputFormat(kind=CSV, obstacle=csv_obstacle, write=_writer(CSV, write_csv))
 
 FORMATS: dict[str, OutputFormat] = {
     ".npz": _NPZ,

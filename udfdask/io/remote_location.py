@@ -23,6 +23,9 @@ _SHORTENED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
 _LOCAL = ("file://", "local://")
 """Beginnings of URLs of files on this machine."""
 
+SILENCE = 60
+"""Number of seconds in which a server of HTTP must send something."""
+
 _MOST_OPTIONS = 1 << 16
 """Maximum size of pickled options in bytes, because each task contains them."""
 
@@ -135,13 +138,33 @@ class Location:
 
         with reaching(self.shown):
             try:
-                fs, path = fsspec.url_to_fs(self.url, **self.options)
+                fs, path = fsspec.url_to_fs(self.url, **_with_time_limit(self.url, self.options))
             except TypeError as error:
                 raise ArgumentValueError(
                     f"storage_options do not suit {self.shown}: {without_secrets(str(error))}. See "
                     "the documentation of this file system in fsspec"
                 ) from error
         return as_async(fs), path.rstrip("/")
+
+
+def _with_time_limit(url: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a file system, of HTTP with a time limit for silence of the server.
+
+    The default of aiohttp is 5 minutes for a whole request, which also ends slow ones.
+    """
+    last = url.rpartition("::")[2]
+    protocol = last.partition("://")[0]
+    if protocol not in ("http", "https"):
+        return options
+    if last != url:  # options of each part of a chain
+        return {**options, protocol: _with_time_limit(last, options.get(protocol, {}))}
+    client = options.get("client_kwargs", {})
+    if "timeout" in client:
+        return options
+    from aiohttp import ClientTimeout
+
+    limit = ClientTimeout(total=None, sock_connect=30, sock_read=SILENCE)
+    return {**options, "client_kwargs": {**client, "timeout": limit}}
 
 
 def as_async(fs: Any) -> Any:

@@ -1,18 +1,16 @@
-"""Write computed results to a table in a CSV file, completely or not at all."""
+"""Write computed results to a table in a CSV file."""
 
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.io.named_variables import Variable, variables_by_name
-from udfdask.writing import CSV, check_target, replacing
+from udfdask.io.named_variables import Variable, axes_of
 
 Texts = np.ndarray[Any, Any]
 """An array of texts."""
@@ -21,31 +19,19 @@ _MOST_DIMS = 2
 
 
 def write_csv(
-    path: str | os.PathLike[str],
-    results: Mapping[str, Mapping[str, Variable]],
-    *,
-    axes: Sequence[Axis] = (),
-    attrs: Mapping[str, str] | None = None,
-    overwrite: bool = False,
-    sources: Sequence[str | os.PathLike[str]] = (),
-) -> Path:
-    """Write results to a CSV file; return its path. The arguments are those of `write_zarr`.
+    path: Path, variables: Mapping[str, Variable], axes: Sequence[Axis], attrs: Mapping[str, str]
+) -> None:
+    """Write results to a CSV file; `axes` are those of the data.
 
     The table has a line for each position, a column for each axis, and a column called
     ``{udf}_{buffer}`` for each result. Cells of values that are not valid are empty.
     """
-    target = check_target(path, CSV, overwrite=overwrite, sources=sources)
-    variables = variables_by_name(results)
     header, columns = zip(*_columns(variables, axes), strict=True)
     cells = [column.reshape(-1) for column in np.broadcast_arrays(*columns)]
-    with (
-        replacing(target) as unfinished,
-        unfinished.open("w", encoding="utf-8", newline="") as stream,
-    ):
+    with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(zip(*cells, strict=True))
-    return target.named
 
 
 def csv_obstacle(variables: Mapping[str, Variable]) -> str:
@@ -74,11 +60,10 @@ def _columns(
     masks = {f"{name}_valid" for name in variables} & set(variables)
     results = {name: variable for name, variable in variables.items() if name not in masks}
     largest = max(results.values(), key=lambda variable: variable.values.ndim)
-    known = {axis.name: axis for axis in axes}
     grid = np.ogrid[tuple(slice(size) for size in largest.values.shape)]
-    for dim, indices in zip(largest.dims, grid, strict=True):
-        axis = known.get(dim, Axis(name=dim))
-        yield f"{dim} ({axis.unit})" if axis.unit else dim, _positions(axis, indices)
+    for axis, indices in zip(axes_of(largest, axes), grid, strict=True):
+        header = f"{axis.name} ({axis.unit})" if axis.unit else axis.name
+        yield header, _positions(axis, indices)
     for name, variable in results.items():
         texts = _texts(variable.values)
         if f"{name}_valid" in masks:
@@ -88,6 +73,8 @@ def _columns(
 
 def _positions(axis: Axis, indices: np.ndarray[Any, Any]) -> Texts:
     """Return positions along an axis as texts, in the shape of the indices."""
+    if axis.labels is not None:
+        return cast("Texts", np.array(axis.labels)[indices])
     if axis == Axis(name=axis.name):
         return indices.astype(str)
     positions = axis.positions(int(indices.max(initial=-1)) + 1)[indices]

@@ -1,8 +1,7 @@
-"""Write computed results to a file of HyperSpy, completely or not at all."""
+"""Write computed results to a file of HyperSpy."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,36 +10,27 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import missing_package
-from udfdask.io.named_variables import Variable, variables_by_name
+from udfdask.io.named_variables import Variable, axes_of
 from udfdask.io.write_hdf5 import check_h5py
-from udfdask.writing import HDF5, check_target, replacing
 
 
 def write_hspy(
-    path: str | os.PathLike[str],
-    results: Mapping[str, Mapping[str, Variable]],
-    *,
-    axes: Sequence[Axis] = (),
-    attrs: Mapping[str, str] | None = None,
-    overwrite: bool = False,
-    sources: Sequence[str | os.PathLike[str]] = (),
-) -> Path:
-    """Write results to an .hspy file; return its path. The arguments are those of `write_zarr`.
+    path: Path, variables: Mapping[str, Variable], axes: Sequence[Axis], attrs: Mapping[str, str]
+) -> None:
+    """Write results to an .hspy file; `axes` are those of the data.
 
     Each result is a signal with the title ``{udf}_{buffer}``. As in HyperSpy, axes of the scan are
     navigation axes of a nav result, and axes of a frame are signal axes of a sig result.
     """
     h5py, file_writer = check_h5py(), check_rosettasciio()
-    target = check_target(path, HDF5, overwrite=overwrite, sources=sources)
-    with replacing(target) as unfinished, h5py.File(unfinished, "w") as file:
-        for name, variable in variables_by_name(results).items():
+    with h5py.File(path, "w") as file:
+        for name, variable in variables.items():
             # RosettaSciIO writes files of one signal, and reads files of several
-            one = unfinished.with_name("signal")
-            file_writer(one, _signal(name, variable, axes, attrs or {}), show_progressbar=False)
+            one = path.with_name("signal")
+            file_writer(one, _signal(name, variable, axes, attrs), show_progressbar=False)
             with h5py.File(one, "r") as written:
                 file.attrs.update(written.attrs)
                 written.copy(f"Experiments/{name}", file.require_group("Experiments"))
-    return target.named
 
 
 def check_rosettasciio() -> Any:
@@ -68,11 +58,11 @@ def _signal(
     name: str, variable: Variable, axes: Sequence[Axis], attrs: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return a result as RosettaSciIO's dictionary of a signal."""
-    known = {axis.name: axis for axis in axes}
+    of_data = {axis.name for axis in axes}
     values, kind = variable.values, variable.attrs.get("kind")
     dicts = [
-        _axis(known.get(dim, Axis(name=dim)), size, navigate=(kind == "nav") == (dim in known))
-        for dim, size in zip(variable.dims, values.shape, strict=True)
+        _axis(axis, size, navigate=(kind == "nav") == (axis.name in of_data))
+        for axis, size in zip(axes_of(variable, axes), values.shape, strict=True)
     ]
     if kind == "single":
         dicts = [{**each, "navigate": False} for each in dicts]
@@ -82,14 +72,17 @@ def _signal(
     if not dicts:
         values = values.reshape((1,))
         dicts = [_axis(Axis(name="Scalar"), 1, navigate=False)]
+    own: dict[str, Any] = {**attrs, **variable.attrs}
+    labels = {axis.name: list(axis.labels) for axis in variable.extra_axes if axis.labels}
+    if labels:
+        own["labels"] = labels  # HyperSpy's axes hold only numbers
+    about: dict[str, str] = {"signal_type": ""}
+    if "units" in variable.attrs:
+        about["quantity"] = f"{name} ({variable.attrs['units']})"
     return {
         "data": np.ascontiguousarray(values),
         "axes": dicts,
-        "metadata": {
-            "General": {"title": name},
-            "Signal": {"signal_type": ""},
-            "udfdask": {**attrs, **variable.attrs},
-        },
+        "metadata": {"General": {"title": name}, "Signal": about, "udfdask": own},
         "original_metadata": {},
         "learning_results": {},
         "models": {},

@@ -1,8 +1,7 @@
-"""Write a computed result to a TIFF file, completely or not at all."""
+"""Write a computed result to a TIFF file."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import missing_package
-from udfdask.io.named_variables import Variable, variables_by_name
-from udfdask.writing import TIFF, check_target, replacing
+from udfdask.io.named_variables import Variable, axes_of
 
 _EXACT = 2**53
 """Integers up to this number are exact in float64."""
@@ -22,42 +20,32 @@ _UNITS, _OFFSETS, _SCALES = (65003, 65004, 65005), (65006, 65007, 65008), (65009
 
 
 def write_tiff(
-    path: str | os.PathLike[str],
-    results: Mapping[str, Mapping[str, Variable]],
-    *,
-    axes: Sequence[Axis] = (),
-    attrs: Mapping[str, str] | None = None,
-    overwrite: bool = False,
-    sources: Sequence[str | os.PathLike[str]] = (),
-) -> Path:
-    """Write a result to a TIFF file; return its path. The arguments are those of `write_zarr`.
+    path: Path, variables: Mapping[str, Variable], axes: Sequence[Axis], attrs: Mapping[str, str]
+) -> None:
+    """Write a result to a TIFF file; `axes` are those of the data.
 
     A result of two dimensions is an image, and one of three dimensions is a stack of images. Axes
     are written for ImageJ, DigitalMicrograph and HyperSpy. Image programs do not read integers of
     64 bits, so these are written as float64, if no value changes.
     """
     tifffile = check_tifffile()
-    target = check_target(path, TIFF, overwrite=overwrite, sources=sources)
-    variable = next(iter(variables_by_name(results).values()))
-    known = {axis.name: axis for axis in axes}
+    (variable,) = variables.values()
     values = _readable(variable.values)
-    own = [known.get(dim, Axis(name=dim)) for dim in variable.dims]
+    own = list(axes_of(variable, axes))
     # an image has one scale: positions that are not evenly spaced are counted
     own = [axis if axis.values is None else Axis(name=axis.name) for axis in own]
-    if values.ndim == 3 and sum(dim in known for dim in variable.dims) == 2:
+    if values.ndim == 3 and len(variable.extra_axes) == 1:
         values, own = np.moveaxis(values, -1, 0), [own[-1], *own[:-1]]  # a stack of images
-    with replacing(target) as unfinished:
-        tifffile.imwrite(
-            unfinished,
-            np.ascontiguousarray(values),
-            photometric="minisblack",
-            software="udfdask",
-            metadata=None,  # would be a second description, in place of that for ImageJ
-            description=_imagej_description(own, values.shape),
-            extratags=_digital_micrograph_tags(own),
-            **_resolution(own),
-        )
-    return target.named
+    tifffile.imwrite(
+        path,
+        np.ascontiguousarray(values),
+        photometric="minisblack",
+        software="udfdask",
+        metadata=None,  # would be a second description, in place of that for ImageJ
+        description=_imagej_description(own, values.shape),
+        extratags=_digital_micrograph_tags(own),
+        **_resolution(own),
+    )
 
 
 def check_tifffile() -> Any:

@@ -12,7 +12,7 @@ import dask.array as da
 
 from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentValueError, missing_package, outdated_package
-from udfdask.io.named_variables import Variable, variables_by_name
+from udfdask.io.named_variables import Variable, positions_in_file, variables_by_name
 from udfdask.records.journal import journal_beside, remove_journal
 from udfdask.scheduling.compute import compute
 from udfdask.writing import ZARR, check_target, replacing
@@ -117,7 +117,7 @@ def write_dataset(
     target = check_target(path, ZARR, overwrite=overwrite, sources=sources)
     for name, variable in dataset.data_vars.items():
         check_storable(str(name), variable.dtype)
-    storable = _encoded(_with_plain_text(_with_even_chunks(dataset)))
+    storable = _encoded(_with_plain_text(_with_even_chunks(_without_slashes(dataset))))
     with replacing(target) as unfinished:
         storable.to_zarr(
             unfinished, mode="w", consolidated=False, zarr_format=zarr_format, compute=False
@@ -157,21 +157,12 @@ def _dataset(
     import xarray as xr
 
     variables = variables_by_name(results)
-    sizes: dict[str, int] = {}
     for name, variable in variables.items():
         check_storable(name, variable.values.dtype)
-        for dim, size in zip(variable.dims, variable.values.shape, strict=True):
-            if sizes.setdefault(dim, size) != size:
-                raise ArgumentValueError(
-                    f"dimension {dim!r} of {name!r} has {size} positions and elsewhere "
-                    f"{sizes[dim]}: give one of them another name"
-                )
-    coordinates = {}
-    for axis in axes:
-        if axis.name in sizes and axis.name not in variables:
-            positions = axis.positions(sizes[axis.name])
-            unit = {"units": axis.unit} if axis.unit else {}
-            coordinates[axis.name] = (axis.name, positions, unit)
+    coordinates = {
+        dim: (dim, positions, {"units": axis.unit} if axis.unit else {})
+        for dim, (axis, positions) in positions_in_file(variables, axes).items()
+    }
     return xr.Dataset(
         {name: (v.dims, v.values, dict(v.attrs)) for name, v in variables.items()},
         coords=coordinates,
@@ -196,6 +187,19 @@ def _encoded(dataset: xr.Dataset) -> xr.Dataset:
     variables, attrs = xr.conventions.cf_encoder(dataset.variables, dataset.attrs)
     encoded = xr.Dataset(variables, attrs=attrs)
     return encoded.set_coords(list(dataset.coords))
+
+
+def _without_slashes(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset with other names for "a/b", which a store would take for a path."""
+    taken = {str(name) for name in (*dataset.variables, *dataset.dims)}
+    names: dict[Any, str] = {}
+    for name in (*dataset.variables, *dataset.dims):
+        if "/" in str(name) and name not in names:
+            names[name] = str(name).replace("/", "_")
+            while names[name] in taken:
+                names[name] += "_"
+            taken.add(names[name])
+    return dataset.rename(names) if names else dataset
 
 
 def _with_even_chunks(dataset: xr.Dataset) -> xr.Dataset:

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
+from udfdask.masks.ellipses import check_stretch
 from udfdask.masks.polar import bounding_radius, distance
 from udfdask.types import AnyArray
 
@@ -30,6 +31,8 @@ def radial_bins(
     normalize: bool = False,
     use_sparse: bool | None = None,
     dtype: DTypeLike | None = None,
+    stretch: float = 1.0,
+    stretch_angle: float = 0.0,
 ) -> Any:
     """Return a stack of concentric rings of equal width with soft edges.
 
@@ -45,8 +48,8 @@ def radial_bins(
     imageSizeX, imageSizeY : int
         Size of the frame, in pixels.
     radius : float, optional
-        Outer radius of the last bin, in pixels; by default `bounding_radius`, so that the bins
-        cover the whole frame.
+        Outer radius of the last bin, in pixels; by default `bounding_radius`, times
+        ``sqrt(stretch)``, so that the bins cover the whole frame.
     radius_inner : float
         Inner radius of the first bin, in pixels.
     n_bins : int, optional
@@ -59,6 +62,12 @@ def radial_bins(
         bin covers less than a tenth of the frame.
     dtype : dtype, optional
         Dtype of the result, float64 by default.
+    stretch : float
+        Ratio of the long to the short half axis of elliptical bins, at least 1. A radius is the
+        geometric mean of the half axes, and `d` is the distance in the coordinates in which the
+        bins are round.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Returns
     -------
@@ -71,7 +80,7 @@ def radial_bins(
         If a size or `n_bins` is not an integer, or another argument is not a number.
     ArgumentValueError
         If a size or `n_bins` is not positive, a radius is negative, `radius_inner` is not smaller
-        than `radius`, or a number is not finite.
+        than `radius`, `stretch` is below 1, or a number is not finite.
     ImportError
         If the stack is sparse and the package `sparse` is not installed.
 
@@ -93,10 +102,12 @@ def radial_bins(
     """
     if radius is None:
         radius = bounding_radius(centerX, centerY, imageSizeX, imageSizeY)
+        if stretch != 1:
+            radius = math.ceil(radius * math.sqrt(check_stretch(stretch, stretch_angle)[0]))
     r, ri = checks.radii(radius, radius_inner)
     number = number_of_bins(n_bins, r, ri)
     width = (r - ri) / number
-    d = distance(centerX, centerY, imageSizeX, imageSizeY)
+    d = distance(centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle)
     if use_sparse is None:
         use_sparse = math.pi * (r**2 - (r - width) ** 2) / d.size < SPARSE_BELOW
     kind = np.dtype(np.float64 if dtype is None else dtype)

@@ -8,7 +8,7 @@ import numpy as np
 
 from udfdask.masks import checks
 from udfdask.masks.bins import bin_weight, patch_center
-from udfdask.masks.polar import distance, offsets, reach
+from udfdask.masks.polar import distance, reach, round_offsets
 from udfdask.types import AnyArray
 
 
@@ -19,6 +19,8 @@ def circular(
     imageSizeY: int,
     radius: float,
     antialiased: bool = False,
+    stretch: float = 1.0,
+    stretch_angle: float = 0.0,
 ) -> AnyArray:
     """Return a disk.
 
@@ -35,6 +37,12 @@ def circular(
         Radius, in pixels, 0 or more; inf for the whole frame.
     antialiased : bool
         Make the edge fall from 1 to 0 over one pixel.
+    stretch : float
+        Ratio of the long to the short half axis of an ellipse, at least 1. Its half axes are
+        ``radius * sqrt(stretch)`` and ``radius / sqrt(stretch)``, so that its area is that of a
+        circle; `d` is the distance in the coordinates in which it is round.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Returns
     -------
@@ -46,7 +54,8 @@ def circular(
     ArgumentTypeError
         If a size is not an integer, or another argument is not a number.
     ArgumentValueError
-        If a size is not positive, `radius` is negative or NaN, or another number is not finite.
+        If a size is not positive, `radius` is negative or NaN, `stretch` is below 1, or another
+        number is not finite.
 
     Examples
     --------
@@ -58,12 +67,13 @@ def circular(
      [0 0 1 0 0]]
     """
     r = checks.radius("radius", radius, finite=False)
+    frame = centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle
     if math.isinf(r):
-        r = reach(centerX, centerY, imageSizeX, imageSizeY)
+        r = reach(*frame)
     if antialiased:
-        d = distance(centerX, centerY, imageSizeX, imageSizeY)
+        d = distance(*frame)
         return np.clip(r + 0.5 - d, 0, 1)
-    dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
+    dy, dx = round_offsets(*frame)
     inside: AnyArray = dy * dy + dx * dx <= r * r
     return inside
 
@@ -76,6 +86,8 @@ def ring(
     radius: float,
     radius_inner: float,
     antialiased: bool = False,
+    stretch: float = 1.0,
+    stretch_angle: float = 0.0,
 ) -> AnyArray:
     """Return a ring.
 
@@ -95,6 +107,12 @@ def ring(
         Inner radius, in pixels, 0 or more, smaller than `radius`.
     antialiased : bool
         Make the edges rise and fall over one pixel.
+    stretch : float
+        Ratio of the long to the short half axis of an ellipse, at least 1. Its half axes are
+        ``radius * sqrt(stretch)`` and ``radius / sqrt(stretch)``, so that its area is that of a
+        circle; `d` is the distance in the coordinates in which it is round.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Returns
     -------
@@ -107,7 +125,7 @@ def ring(
         If a size is not an integer, or another argument is not a number.
     ArgumentValueError
         If a size is not positive, a radius is negative, `radius_inner` is not smaller than
-        `radius`, or a number other than `radius` is not finite.
+        `radius`, `stretch` is below 1, or a number other than `radius` is not finite.
 
     Examples
     --------
@@ -117,12 +135,13 @@ def ring(
     [1 0 0 0 1] 8
     """
     r, ri = checks.radii(radius, radius_inner, finite=False)
+    frame = centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle
     if math.isinf(r):
-        r = reach(centerX, centerY, imageSizeX, imageSizeY) + ri
+        r = reach(*frame) + ri
     if antialiased:
-        d = distance(centerX, centerY, imageSizeX, imageSizeY)
+        d = distance(*frame)
         return patch_center(bin_weight(d, (r + ri) / 2, r - ri), d, ri)
-    dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
+    dy, dx = round_offsets(*frame)
     squared = dy * dy + dx * dx
     between: AnyArray = (squared > ri * ri) & (squared <= r * r)
     return between

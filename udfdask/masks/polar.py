@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks
+from udfdask.masks.ellipses import rounded, rounding_matrix
 from udfdask.types import AnyArray
 
 
@@ -21,15 +23,42 @@ def offsets(
     return y - cy, x - cx
 
 
-def distance(centerX: float, centerY: float, imageSizeX: int, imageSizeY: int) -> AnyArray:
-    """Return the distance of each pixel from a center, shape (imageSizeY, imageSizeX)."""
+def round_offsets(
+    centerX: float,
+    centerY: float,
+    imageSizeX: int,
+    imageSizeY: int,
+    stretch: float = 1.0,
+    stretch_angle: float = 0.0,
+) -> tuple[AnyArray, AnyArray]:
+    """Return `offsets` in the coordinates in which an ellipse is round; they can be broadcast."""
     dy, dx = offsets(centerX, centerY, imageSizeX, imageSizeY)
-    return np.hypot(dy, dx)
+    return rounded(rounding_matrix(stretch, stretch_angle), dy, dx)
 
 
-def reach(centerX: float, centerY: float, imageSizeX: int, imageSizeY: int) -> float:
-    """Return a radius that includes all pixels of a frame, with room for a soft edge."""
-    return float(distance(centerX, centerY, imageSizeX, imageSizeY).max()) + 1
+def distance(
+    centerX: float,
+    centerY: float,
+    imageSizeX: int,
+    imageSizeY: int,
+    stretch: float = 1.0,
+    stretch_angle: float = 0.0,
+) -> AnyArray:
+    """Return the distance of each pixel from a center, shape (imageSizeY, imageSizeX).
+
+    With a stretch, it is that in the coordinates in which the ellipse is round.
+    """
+    return np.hypot(
+        *round_offsets(centerX, centerY, imageSizeX, imageSizeY, stretch, stretch_angle)
+    )
+
+
+def reach(*frame: Any) -> float:
+    """Return a radius that includes all pixels of a frame, with room for a soft edge.
+
+    The arguments are those of `distance`.
+    """
+    return float(distance(*frame).max()) + 1
 
 
 def polar_map(

@@ -56,12 +56,19 @@ class BinMembers:
 
 
 def find_members(
-    center: tuple[float, float], sig: tuple[int, int], r: float, ri: float, number: int
+    center: tuple[float, float],
+    sig: tuple[int, int],
+    r: float,
+    ri: float,
+    number: int,
+    stretch: float = 1.0,
+    stretch_angle: float = 0.0,
 ) -> BinMembers:
     """Return the members of bins of equal width between two radii, in pixels, around (y, x)."""
     (cy, cx), (ny, nx) = center, sig
     bounds, pixels, weights = [0], [], []
-    for members, weight in bin_members(distance(cx, cy, nx, ny), r, ri, number):
+    d = distance(cx, cy, nx, ny, stretch, stretch_angle)
+    for members, weight in bin_members(d, r, ri, number):
         present = weight > 0
         order = np.argsort(members[present])
         pixels.append(members[present][order])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.background import background_subtraction
@@ -18,14 +20,17 @@ from udfdask.types import AnyArray
 class DiskTemplate:
     """Template of a diffraction disk: a disk with a soft edge, with or without a negative ring.
 
-    With a ring, the sum of the template is 0, and its product with a flat background is 0.
+    With a ring, the sum of the template is 0, and its product with a flat background is 0. Radii
+    can have the unit of the signal axes, such as ``"2 mrad"`` or ``(2, "mrad")``: a run of a
+    `CorrelationUDF` converts them.
 
     Raises
     ------
     ArgumentTypeError
         If a radius is not a number.
     ArgumentValueError
-        If `radius` is not positive and finite, or `radius_outer` is not larger.
+        If `radius` is not positive and finite, or `radius_outer` is not larger. If one of them has
+        a unit, `run_udf` raises this error.
 
     See Also
     --------
@@ -42,19 +47,36 @@ class DiskTemplate:
     (13, 13)
     """
 
-    radius: float
-    """Radius of the disk, in pixels."""
-    radius_outer: float | None = None
-    """Outer radius of the negative ring around the disk, in pixels; None for no ring."""
+    radius: Any
+    """Radius of the disk, in pixels, or with a unit."""
+    radius_outer: Any = None
+    """Outer radius of the negative ring around the disk, in pixels or with a unit; None for no
+    ring."""
 
     def __post_init__(self) -> None:
-        radius = checks.radius("radius", self.radius, positive=True)
-        outer = self.radius_outer
+        radius, outer = self._read("radius"), self._read("radius_outer")
+        if not isinstance(radius, Quantity):
+            radius = checks.radius("radius", radius, positive=True)
+        if outer is not None and not isinstance(outer, Quantity):
+            checks.radius("radius_outer", outer)
+        if self.has_units:
+            return
         if outer is not None and checks.radius("radius_outer", outer) <= radius:
             raise ArgumentValueError(
                 f"radius_outer must be larger than radius, but {outer!r} <= {self.radius!r}: it is "
                 "the outer radius of the ring around the disk"
             )
+
+    def _read(self, name: str) -> Any:
+        """Keep a radius with a unit as a `Quantity`, and return it."""
+        value = as_quantity(name, getattr(self, name))
+        object.__setattr__(self, name, value)
+        return value
+
+    @property
+    def has_units(self) -> bool:
+        """Whether a radius has a unit, so that the template needs the axes of the data."""
+        return any(isinstance(r, Quantity) for r in (self.radius, self.radius_outer))
 
     def array(self) -> AnyArray:
         """Return the template as an array, with its center in the middle.
@@ -65,6 +87,11 @@ class DiskTemplate:
             The template in the smallest array that holds it: `circular` or
             `background_subtraction` with ``antialiased=True``.
 
+        Raises
+        ------
+        ArgumentValueError
+            If a radius has a unit.
+
         Examples
         --------
         >>> from udfdask.masks import DiskTemplate
@@ -72,6 +99,11 @@ class DiskTemplate:
         >>> print(template.max(), abs(template.sum().round(9)))
         1.0 0.0
         """
+        if self.has_units:
+            raise ArgumentValueError(
+                f"{self} has a radius with a unit, but the array needs pixels: give numbers of "
+                "pixels, or pass the template to a CorrelationUDF, which knows the axes of the data"
+            )
         outer = self.radius if self.radius_outer is None else self.radius_outer
         n = math.ceil(outer + 0.5) - 1  # soft edges end half a pixel outside
         size = 2 * n + 1

@@ -30,6 +30,11 @@ def array_remedy(value: Any, call: str) -> tuple[str, str]:
     if isinstance(value, (list, tuple)):
         if any(udf_name(item) for item in value):
             return "a list of UDFs", _swapped(call)
+        if any(_is_signal(item) for item in value):
+            return "a list of signals", (
+                "choose one signal of the list, as in signals[0]; then import udfdask.hyperspy, "
+                f"and signals[0].udf.{_call(call)}"
+            )
         return _kind(value), _FROM_LIST
     if udf_name(value):
         cls = value if isinstance(value, type) else type(value)
@@ -53,6 +58,14 @@ def _kind(value: Any) -> str:
     package = kind.__module__.partition(".")[0]
     name = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
     return f"{name} of shape {shape}" if isinstance(shape, tuple) else name
+
+
+def _is_signal(value: Any) -> bool:
+    """Return whether this is a signal of HyperSpy."""
+    return any(
+        cls.__module__.startswith("hyperspy.") and cls.__name__ == "BaseSignal"
+        for cls in type(value).__mro__
+    )
 
 
 def _swapped(call: str) -> str:

@@ -13,6 +13,7 @@ from dask.array.core import Array as GraphArray
 from udfdask.arrays.backends.table import backend_of, fill_value, is_unknown_sparse
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.libertem import udf_name
+from udfdask.plan.lost_attributes import check_attributes
 from udfdask.plan.recipe import Recipe
 from udfdask.udf import UDF
 from udfdask.udf.nested_collections import hidden_collection
@@ -126,7 +127,7 @@ def _are_names(sig_dims: Any) -> bool:
 
 
 def check_udfs(udfs: Any) -> None:
-    """Raise if these are not UDF instances."""
+    """Raise if these are not UDF instances, or would be others in tasks."""
     if len(udfs) == 0:
         raise ArgumentValueError("expected a UDF or a list of UDFs, got an empty list")
     for udf in udfs:
@@ -146,6 +147,7 @@ def check_udfs(udfs: Any) -> None:
                     f"{kind}, where it would be computed again for each frame: pass it as a "
                     "separate parameter, in a list, tuple or dictionary, or compute it first"
                 )
+        check_attributes(udf)
 
 
 def check_masks(udfs: Sequence[UDF]) -> None:

@@ -24,7 +24,7 @@ from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.promises import promises_in_force
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf import UDF, UDFMethod
-from udfdask.udf.aux_data import AuxData, check_size, reshaped
+from udfdask.udf.aux_data import AuxData, check_order, check_size, reshaped
 from udfdask.udf.base import overrides
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.meta import UDFMeta
@@ -164,7 +164,9 @@ def _with_all_aux(udf: UDF, aux: Mapping[str, AuxData], shape: Shape) -> Params:
     """Return the parameters that declaring methods see: all aux data, nav ones flattened."""
     views = {}
     for name, data in aux.items():
-        check_size(data, shape, f"{type(udf).__name__}.params.{name}")
+        where = f"{type(udf).__name__}.params.{name}"
+        check_size(data, shape, where)
+        check_order(data, [axis.name for axis in udf.meta.calibration.axes], where)
         full = data.over(shape)
         flat = (shape.nav.size, *data.extra_shape)
         views[name] = reshaped(full, flat) if data.kind == "nav" else full

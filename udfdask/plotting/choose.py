@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.labeled_places import did_you_mean, few, find_place, labels_as_names
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.plotting.labels import NUMBERS, Described, Labels, label_results
 from udfdask.plotting.panels import Panel, missing_as_nan, panels_of
@@ -31,16 +32,27 @@ class Choice:
     function: Callable[[Array], Any] | None
     """Function that is applied to the values before they are drawn."""
     labels: Labels
-    """Name, shape and axes of the result."""
+    """Name, shape and axes of what is drawn: the result, or the part of it with a label."""
+    index: tuple[Any, ...] | None = None
+    """Index of the part of the result that has the label; None for all of it."""
 
     def panels(self, values: Any, valid: Any, *, log: bool | None) -> tuple[Panel, ...]:
-        """Return the panels that show values with a mask of valid positions."""
-        filled, labels = missing_as_nan(np.asarray(values), np.asarray(valid)), self.labels
+        """Return the panels that show a result with a mask of valid positions."""
+        return panels_of(*self.drawn(values, valid), log=log)
+
+    def drawn(self, values: Any, valid: Any) -> tuple[Labels, Array]:
+        """Return what is drawn of a result, and its labels; values that are not valid are NaN."""
+        part = ... if self.index is None else self.index
+        return self.applied(np.asarray(values)[part], np.asarray(valid)[part])
+
+    def applied(self, values: Array, valid: Array) -> tuple[Labels, Array]:
+        """Return the values of the function for a result or its part, and their labels."""
+        filled, labels = missing_as_nan(values, valid), self.labels
         if self.function is not None:
             with np.errstate(all="ignore"):  # for missing values and the logarithm of zero counts
                 filled = np.asarray(self.function(filled))
             labels = _relabeled(labels, filled)
-        return panels_of(labels, filled, log=log)
+        return labels, filled
 
 
 def choose(
@@ -71,7 +83,7 @@ def choose(
         chosen = [
             choice
             for wanted, udfs in _wanted(asked, len(labels), option)
-            for choice in _chosen(*_pair(wanted, option), udfs, labels, names, option)
+            for choice in _chosen(*_pair(wanted, option), udfs, labels, described, option)
         ]
     for choice in chosen:
         _try(choice, names[choice.udf], finished=finished)
@@ -126,24 +138,54 @@ def _chosen(
     function: Callable[[Array], Any] | None,
     udfs: range,
     labels: Sequence[dict[str, Labels]],
-    names: Sequence[str],
+    described: Sequence[Described],
     option: str,
 ) -> list[Choice]:
-    """Return a choice for every UDF that has a result of this name."""
-    found = [k for k in udfs if name in labels[k]]
+    """Return a choice for every UDF that has a result, or a label, of this name."""
+    found = {k: place for k in udfs if (place := find_place(name, described[k].extra_axes))}
     if not found:
-        there = "; ".join(f"{names[k]} has {sorted(labels[k])}" for k in udfs)
-        raise ArgumentValueError(f"{option} asks for {name!r}, which is not a result: {there}")
+        raise ArgumentValueError(
+            f"{option} asks for {name!r}, which is not a result: "
+            + _unknown(name, [described[k] for k in udfs])
+        )
     choices = []
-    for k in found:
-        one = labels[k][name]
+    for k, place in found.items():
+        one = labels[k][place.result]
+        if place.index is not None:
+            one = _part(one, name, place.index)
         if one.obstacle and function is None:
             raise ArgumentValueError(
-                f"{option} asks for {name!r} of {names[k]}, which cannot be drawn: {one.obstacle}; "
-                "pass (name, function) with a function that returns an image or a line"
+                f"{option} asks for {name!r} of {described[k].udf_name}, which cannot be drawn: "
+                f"{one.obstacle}; pass (name, function) with a function that returns an image or a "
+                "line"
             )
-        choices.append(Choice(udf=k, name=name, function=function, labels=one))
+        choices.append(
+            Choice(udf=k, name=place.result, function=function, labels=one, index=place.index)
+        )
     return choices if function is None else [_titled(one, "", _words(function)) for one in choices]
+
+
+def _unknown(name: str, described: Sequence[Described]) -> str:
+    """Return the names that UDFs have instead of an unknown one, as text."""
+    known: list[str] = []
+    texts = []
+    for one in described:
+        results, labels = sorted(one.buffers), labels_as_names(one.extra_axes)
+        known += [*results, *labels]
+        also = f" and the labels {few(labels)}" if labels else ""
+        texts.append(f"{one.udf_name} has {results}{also}")
+    return "; ".join(texts) + did_you_mean(name, known)
+
+
+def _part(labels: Labels, title: str, index: tuple[Any, ...]) -> Labels:
+    """Return the labels of the part of a result at one position along an extra dimension."""
+    dim = len(labels.shape) - len(index) + 1  # the index begins with an ellipsis
+    return replace(
+        labels,
+        title=title,
+        shape=(*labels.shape[:dim], *labels.shape[dim + 1 :]),
+        axes=(*labels.axes[:dim], *labels.axes[dim + 1 :]),
+    )
 
 
 def _words(function: Callable[[Array], Any]) -> str:
@@ -168,7 +210,7 @@ def _try(choice: Choice, udf: str, *, finished: bool) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            panels = choice.panels(values, valid, log=None)
+            panels = panels_of(*choice.applied(values, valid), log=None)
     except Exception as error:
         half = "" if finished else ", the second half of a nav result NaN as in an unfinished run"
         raise ArgumentValueError(

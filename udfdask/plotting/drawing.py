@@ -23,7 +23,7 @@ _MOST_LABELS = 12  # tick labels along an axis
 _OUTLINE_COLORS = ("#35d0ff", "#ffd23f", "#ff5ea8", "#7dff6b", "#ffffff", "#b388ff")
 _FINE = 4
 """Number of parts of a pixel along each axis, for outlines."""
-_LINE_COLORS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
+LINE_COLORS = ("#3b528b", "#d1495b", "#2a9d8f", "#e9a03b", "#7b5ea7", "#6b6b6b")
 
 
 def _dress(axes: Any, panel: Panel) -> None:
@@ -53,7 +53,7 @@ def _unit(axis: Axis) -> str:
     return axis.unit or ("pixels" if axis.labels is None else "index")
 
 
-def _numbered(axis: Axis) -> Axis:
+def even_axis(axis: Axis) -> Axis:
     """Return an axis itself, or with numbers if its positions are not evenly spaced."""
     return axis if axis.values is None else Axis(name=axis.name, unit="index")
 
@@ -76,7 +76,7 @@ def draw_panel(figure: Any, axes: Any, panel: Panel) -> None:
         _draw_lines(axes, panel)
         return
     # an image has pixels of equal size
-    panel = replace(panel, axes=tuple(map(_numbered, panel.axes)))
+    panel = replace(panel, axes=tuple(map(even_axis, panel.axes)))
     if panel.style == "vector":
         _draw_vectors(axes, panel)
     else:
@@ -94,7 +94,7 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             positions,
             line,
             lw=1.1,
-            color=_LINE_COLORS[number % len(_LINE_COLORS)],
+            color=LINE_COLORS[number % len(LINE_COLORS)],
             marker="." if len(line) <= _FEW_POINTS else "",
             label=_line_name(others[0], number) if others else None,
         )
@@ -103,13 +103,29 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
         axes.set_yscale("log")
     edges = _edges(positions, axis)
     axes.set_xlim(edges[0], edges[-1])
-    axes.set_box_aspect(0.68)
+    axes.set_box_aspect(0.62)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9", lw=0.7)
     _describe(axes.xaxis, axis)
     axes.set_ylabel(_value_label(panel), fontsize=9, color=INK)
     if others:
-        axes.legend(fontsize=8, labelcolor=INK, framealpha=0.8)
+        _add_legend_above(axes, len(lines))
+
+
+def _add_legend_above(axes: Any, n: int) -> None:
+    """Add a legend of several lines above them, inside a taller panel."""
+    columns = min(n, 3)
+    if axes.get_yscale() == "linear":
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + (high - low) * 0.14 * math.ceil(n / columns))
+    axes.legend(
+        fontsize=8,
+        labelcolor=INK,
+        framealpha=0.8,
+        loc="upper center",
+        ncols=columns,
+        handlelength=1.2,
+    )
 
 
 def _draw_profile(axes: Any, panel: Panel) -> None:
@@ -118,8 +134,10 @@ def _draw_profile(axes: Any, panel: Panel) -> None:
     _draw_lines(axes, mean)
     middle, spread = _drawable(panel).T
     positions = panel.axes[0].positions(len(middle))
-    band = {"color": _LINE_COLORS[0], "alpha": 0.25, "linewidth": 0}
+    axes.lines[0].set_label("mean")
+    band = {"color": LINE_COLORS[0], "alpha": 0.25, "linewidth": 0, "label": "± standard deviation"}
     axes.fill_between(positions, middle - spread, middle + spread, **band)
+    axes.legend(fontsize=8, labelcolor=INK, framealpha=0.8)
 
 
 def _line_name(axis: Axis, number: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.arrays.geometry.check_axes import check_axes
 
 NUMBERS = "biufc"
 
@@ -100,10 +100,10 @@ def label_results(
 ) -> dict[str, Labels]:
     """Return the labels of all results of a UDF by name; `data_axes` describes its data."""
     nav, sig = len(described.nav_shape), len(described.sig_shape)
-    if data_axes is None:
-        data_axes = described.calibration.axes
-    _check_axes(data_axes, nav, sig)
-    leading = {"nav": tuple(data_axes[:nav]), "sig": tuple(data_axes[nav:])}
+    axes = described.calibration.axes
+    if data_axes is not None:
+        axes = check_axes(data_axes, (*described.nav_shape, *described.sig_shape), sig)
+    leading = {"nav": axes[:nav], "sig": axes[nav:]}
     shapes = {"nav": tuple(described.nav_shape), "sig": tuple(described.sig_shape)}
     return {
         name: label(
@@ -143,21 +143,3 @@ def label(
         n_leading=len(leading),
         unit=unit,
     )
-
-
-def _check_axes(axes: Any, nav: int, sig: int) -> None:
-    """Raise unless there is an axis for each dimension of the data."""
-    if isinstance(axes, (str, bytes)) or not isinstance(axes, Sequence):
-        raise ArgumentTypeError(
-            f"axes must be a list of udfdask.Axis, one per dimension of the data, got {axes!r}"
-        )
-    for axis in axes:
-        if not isinstance(axis, Axis):
-            raise ArgumentTypeError(
-                f"axes must contain udfdask.Axis, got {axis!r}: write Axis(name='x', unit='nm')"
-            )
-    if len(axes) != nav + sig:
-        raise ArgumentValueError(
-            f"axes must contain one Axis per dimension of the data, {nav} of the scan and then "
-            f"{sig} of a frame, got {len(axes)}"
-        )

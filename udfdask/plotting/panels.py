@@ -20,6 +20,7 @@ VECTOR = ("y", "x")
 
 _MOST_OF_ONE_BUFFER = 4
 _MOST_LINES = 6
+_STEEP = 10.0  # if the maximum exceeds this multiple of the median, draw curves on a log scale
 _ALIKE = 10.0  # if the mean vector exceeds this multiple of the spread, draw each component
 
 
@@ -128,13 +129,13 @@ def panels_of(
     if replace(labels, shape=values.shape, dtype=values.dtype).obstacle:
         return ()
     is_complex = values.dtype.kind == "c"
+    if not is_complex and is_profile(labels, values):
+        panels = (_curve(labels, values, log=bool(log)), _rings(labels, values, log=log))
+        return tuple(_with_unit(panel, labels) for panel in panels if panel is not None)
     # several lines, or the components of vectors, share one panel
     together = None if is_complex else _together(labels, values, log=bool(log))
     if together is not None:
         return (_with_unit(together, labels),)
-    if not is_complex and _is_profile(labels, values):
-        panels = (_curve(labels, values, log=bool(log)), _rings(labels, values, log=bool(log)))
-        return tuple(_with_unit(panel, labels) for panel in panels if panel is not None)
     chosen = itertools.islice(_planes(labels, values), _MOST_OF_ONE_BUFFER)
     return tuple(
         _with_unit(panel, labels)
@@ -143,7 +144,7 @@ def panels_of(
     )
 
 
-def _is_profile(labels: Labels, values: np.ndarray[Any, Any]) -> bool:
+def is_profile(labels: Labels, values: np.ndarray[Any, Any]) -> bool:
     """Return whether each scan position has a curve: values over positions along an axis."""
     n = labels.n_leading
     if labels.kind != "nav" or values.ndim != n + 1 or values.shape[-1] <= _MOST_OF_ONE_BUFFER:
@@ -152,8 +153,10 @@ def _is_profile(labels: Labels, values: np.ndarray[Any, Any]) -> bool:
 
 
 def _curve(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel:
-    """Return the mean curve over the scan with its spread."""
+    """Return the mean curve over the scan with its spread, or the only curve."""
     rows = values.reshape(-1, values.shape[-1]).astype(np.float64)
+    if len(rows) == 1:  # a scan of one position has no spread
+        return Panel(title=labels.title, values=rows[0], axes=labels.axes[-1:], log=log)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # positions where no curve has a value
         mean, spread = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
@@ -167,8 +170,29 @@ def _curve(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel:
     )
 
 
-def _rings(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel | None:
-    """Return the curves along the first scan axis with several positions, as an image."""
+def map_of_curves(labels: Labels, values: np.ndarray[Any, Any]) -> Panel | None:
+    """Return the mean of each curve as an image of the scan; None if the scan is no image."""
+    n = labels.n_leading
+    drawn = _drawn_dims(values.shape[:n], n)
+    if len(drawn) < 2:
+        return None
+    rest = [(dim, values.shape[dim] // 2) for dim in range(n) if dim not in drawn]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        image = np.nanmean(_at(values, rest).astype(np.float64), axis=-1)
+    panel = Panel(
+        title=f"{labels.title}{_where(labels, rest)}, mean over {labels.axes[-1].name}",
+        values=image,
+        axes=tuple(labels.axes[dim] for dim in drawn),
+    )
+    return _with_unit(panel, labels)
+
+
+def _rings(labels: Labels, values: np.ndarray[Any, Any], *, log: bool | None) -> Panel | None:
+    """Return the curves along the first scan axis with several positions, as an image.
+
+    If `log` is None, it is logarithmic if most values would be black on a linear scale.
+    """
     n = labels.n_leading
     along = next((dim for dim in range(n) if values.shape[dim] > 1), None)
     if along is None:
@@ -179,7 +203,12 @@ def _rings(labels: Labels, values: np.ndarray[Any, Any], *, log: bool) -> Panel 
         image = np.nanmean(values.astype(np.float64), axis=others)
     averaged = ", ".join(labels.axes[dim].name for dim in others if values.shape[dim] > 1)
     title = f"{labels.title}, mean over {averaged}" if averaged else labels.title
-    return Panel(title=title, values=image, axes=(labels.axes[along], labels.axes[-1]), log=log)
+    if log is None:
+        shown = image[np.isfinite(image)]
+        log = bool(shown.size) and shown.min() >= 0 and shown.max() > _STEEP * np.median(shown)
+    return Panel(
+        title=title, values=image, axes=(labels.axes[along], labels.axes[-1]), log=bool(log)
+    )
 
 
 def _with_unit(panel: Panel, labels: Labels) -> Panel:
@@ -276,11 +305,11 @@ def _drawn(
 
 def _where(labels: Labels, chosen: Sequence[tuple[int, int]]) -> str:
     """Return positions in some dimensions as text."""
-    places = [_place(labels.axes[dim], position) for dim, position in chosen]
+    places = [place_text(labels.axes[dim], position) for dim, position in chosen]
     return f" [{', '.join(places)}]" if places else ""
 
 
-def _place(axis: Axis, position: int) -> str:
+def place_text(axis: Axis, position: int) -> str:
     """Return a position on an axis as text: its label, its value with the unit, or its index."""
     if axis.labels is not None:
         return axis.labels[position]

@@ -228,7 +228,8 @@ def figure_classes() -> tuple[Any, Any]:
 def _height(panel: Panel) -> float:
     """Return the height of a panel with its texts, in inches."""
     if panel.values.ndim == 1 or panel.style == "lines":
-        return 2.9
+        return 3.2
     left, right, bottom, top = extent(panel)
-    tall = abs((bottom - top) / (right - left)) if is_isotropic(panel) else STRETCHED
-    return 0.85 + 3.0 * min(max(tall, 0.3), 1.2)
+    if not is_isotropic(panel):
+        return 0.85 + 3.4 * STRETCHED
+    return 0.85 + 3.0 * min(max(abs((bottom - top) / (right - left)), 0.3), 1.2)

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-_HEADER = ("udf", "name", "kind", "shape", "dtype", "min", "mean", "max")
-_TEXT_COLUMNS = 5
+from udfdask.arrays.geometry.units import PIXELS
+
+_HEADER = ("udf", "name", "kind", "shape", "dtype", "min", "mean", "max", "unit")
+_NUMBERS = ("min", "mean", "max")
 _NOTHING = "-"
 
 
@@ -23,9 +25,10 @@ def summary_table(results: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        A table of UDF, buffer, kind, shape, dtype, minimum, mean and maximum. The statistics ignore
-        NaN and invalid positions, such as positions outside the region of interest. For complex
-        values they describe the amplitude. Results that are not numbers have a dash.
+        A table of UDF, buffer, kind, shape, dtype, minimum, mean and maximum, and of units if a
+        result has a unit other than pixels. The statistics ignore NaN and invalid positions, such
+        as positions outside the region of interest. For complex values they describe the amplitude.
+        Results that are not numbers have a dash.
 
     Examples
     --------
@@ -41,17 +44,30 @@ def summary_table(results: Mapping[str, Any]) -> str:
     rows: list[tuple[str, ...]] = [_HEADER]
     for udf, result in results.items():
         rows += [
-            (udf, name, str(result.buffers[name].kind), *_cells(np.asarray(array), valid))
+            (
+                udf,
+                name,
+                str(result.buffers[name].kind),
+                *_cells(np.asarray(array), valid),
+                result.units.get(name) or "",
+            )
             for (name, array), valid in zip(result.items(), result.valid_mask.values(), strict=True)
-        ] or [(udf, *[_NOTHING] * 7)]
+        ] or [(udf, *[_NOTHING] * 7, "")]
+    if not any(_is_unit(row[-1]) for row in rows[1:]):
+        rows = [row[:-1] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if column < _TEXT_COLUMNS else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if title in _NUMBERS else cell.ljust(width)
+            for title, cell, width in zip(rows[0], row, widths, strict=True)
         ).rstrip()
         for row in rows
     )
+
+
+def _is_unit(text: str) -> bool:
+    """Return whether a unit says more than pixels and scan positions do."""
+    return bool(set(text.split("/")) - {"", "position", *PIXELS})
 
 
 def _cells(values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]) -> tuple[str, ...]:

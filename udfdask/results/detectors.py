@@ -1,4 +1,4 @@
-"""Find the pixels that UDFs use as detectors, to draw them over a pattern."""
+"""Find the pixels that UDFs use as detectors, and draw them over a pattern."""
 
 from __future__ import annotations
 
@@ -7,15 +7,42 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.labeled_places import find_place
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.libertem import as_own
 from udfdask.plan.calibrate import with_pixels
 from udfdask.plan.declarations import new_instance
 from udfdask.results.named_results import ResultInfo
+from udfdask.scheduling.compute import compute
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.meta import UDFMeta
+
+
+def draw_detectors(
+    result: Any, detectors: Any, name: str | None, *, log: bool | None, title: str | None
+) -> Any:
+    """Implement `Result.plot_detectors`: check everything, then compute and draw."""
+    from udfdask.plotting.draw_result import prepare_plot
+
+    patterns = [n for n, spec in result.buffers.items() if spec.kind == "sig"]
+    if name is None and not patterns:
+        raise ArgumentValueError(
+            f"{result.udf_name} has no result of kind sig to draw detectors over: use a SumUDF"
+        )
+    chosen = patterns[0] if name is None else name
+    place = find_place(chosen, result.extra_axes)
+    if place is not None and place.result not in patterns:
+        raise ArgumentValueError(
+            f"{chosen!r} of {result.udf_name} is not of kind sig: detectors are drawn over "
+            f"{patterns or 'the results of a SumUDF'}"
+        )
+    masks = detector_masks(result._info, detectors)
+    plot = prepare_plot(result._info, chosen, axes=None, log=log, title=title or "")
+    arrays = {each: result[each] for each in plot.names}
+    values, valid = compute(arrays, {each: result.valid_mask[each] for each in plot.names})
+    return plot.draw(values, valid, outlines=masks)
 
 
 def detector_masks(info: ResultInfo, detectors: Any) -> dict[str, AnyArray]:

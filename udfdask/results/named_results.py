@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from dask.base import DaskMethodsMixin
 
@@ -12,7 +12,11 @@ from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.results.explanation import Explanation, LazyExplanation
+from udfdask.results.not_an_array import NotAnArray, element_of
 from udfdask.udf.buffers import BufferSpec
+
+if TYPE_CHECKING:
+    from udfdask.arrays.geometry.labeled_places import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,47 +66,26 @@ class ResultInfo:
 
         A label is a name if only one result has it. Raise if the name is unknown.
         """
-        if isinstance(name, str) and name in self.buffers:
-            return Place(result=name, index=None, axes=self.extra_axes[name])
-        place = self._labels.get(name) if isinstance(name, str) else None
+        from udfdask.arrays.geometry.labeled_places import (
+            did_you_mean,
+            few,
+            find_place,
+            labels_as_names,
+        )
+
+        place = find_place(name, self.extra_axes)
         if place is None:
-            labels = [label for label, place in self._labels.items() if place is not None]
-            also = f"; they have the labels {labels}" if labels else ""
+            labels = labels_as_names(self.extra_axes)
+            also = f"; they have the labels {few(labels)}" if labels else ""
+            hint = did_you_mean(name, (*self.buffers, *labels))
             raise UndeclaredBufferError(
                 f"{self.udf_name} has no result {name!r}; there are {sorted(self.buffers)}{also}"
+                f"{hint}"
             )
         return place
 
-    @property
-    def _labels(self) -> dict[str, Place | None]:
-        """The place of each label along an extra dimension; None if several results have it."""
-        places: dict[str, Place | None] = {}
-        for result, axes in self.extra_axes.items():
-            for k, axis in enumerate(axes):
-                rest, after = (*axes[:k], *axes[k + 1 :]), (slice(None),) * (len(axes) - k - 1)
-                for position, label in enumerate(axis.labels or ()):
-                    place = Place(result=result, index=(..., position, *after), axes=rest)
-                    places[label] = None if label in places else place
-        return places
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where the values of a name are: a result, or one position along an extra dimension of it."""
-
-    result: str
-    """Name of the result."""
-    index: tuple[Any, ...] | None
-    """Index of the position; None for the whole result."""
-    axes: tuple[Axis, ...]
-    """Extra dimensions of the values."""
-
-    def of(self, values: Any) -> Any:
-        """Return the values of the name from those of the result."""
-        return values if self.index is None else values[self.index]
-
-
-class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
+class NamedResults(NotAnArray, DaskMethodsMixin, Mapping[str, Any]):
     """A mapping from the names of results to values; a dask collection while they are lazy."""
 
     __slots__ = ("_info",)
@@ -132,27 +115,14 @@ class NamedResults(DaskMethodsMixin, Mapping[str, Any]):
         # Mapping would compare lazy arrays, and these have no truth value
         return self is other
 
-    # without these three, NumPy would make an array that holds one object, and Python's message
-    # would not say what to write
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise self._no_array()
-
-    def __float__(self) -> NoReturn:
-        raise self._no_array()
-
-    def __int__(self) -> NoReturn:
-        raise self._no_array()
-
     def _no_array(self) -> ArgumentTypeError:
         """Return the error for a use as one array or as a number."""
         names, udf = list(self), self._info.udf_name
         if not names:
             return ArgumentTypeError(f"{udf} has no results that could be an array")
-        others = f", or another of {names}" if names[1:] else ""
         return ArgumentTypeError(
             f"the results of {udf} are arrays by name, not one array: write "
-            f"result[{names[0]!r}]{others}"
+            f"{element_of('result', names)}"
         )
 
     def explain(self) -> Explanation:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import os
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -12,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import dask.array as da
 import numpy as np
-from dask.base import is_dask_collection, tokenize
+from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
-from dask.utils import format_bytes
 
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
-from udfdask.errors import ArgumentValueError, UDFError
+from udfdask.errors import UDFError
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import NamedResults, ResultInfo
@@ -103,15 +100,9 @@ class Result(NamedResults):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from udfdask.results.html_table import html_table
+        from udfdask.results.html_table import result_table
 
-        state = "lazy" if self._is_lazy else "computed"
-        header = ("name", "kind", "shape", "dtype", "size", *(("chunks",) if self._is_lazy else ()))
-        rows = [
-            (name, str(self.buffers[name].kind), *_cells(array)) for name, array in self.items()
-        ]
-        title = f"Result of {self.udf_name}, {state}"
-        return html_table(title, header if rows else (), rows)
+        return result_table(self)
 
     if not TYPE_CHECKING:  # type checkers know that there is no such attribute
 
@@ -259,6 +250,7 @@ class Result(NamedResults):
         self,
         names: Any = None,
         *,
+        nav: int | Sequence[int] | None = None,
         axes: Sequence[Axis] | None = None,
         log: bool | None = None,
         title: str | None = None,
@@ -279,8 +271,12 @@ class Result(NamedResults):
         names : str, tuple or list, optional
             The results to draw: a name; a pair ``(name, function)``, where the function takes an
             array in data set shape with NaN at positions that are not valid; or a list of names and
-            pairs. By default the `default_plots` of the UDF, or else all results that are images or
-            lines.
+            pairs. The label of a mask, such as "BF", is a name too. By default the `default_plots`
+            of the UDF, or else all results that are images or lines.
+        nav : tuple of int, optional
+            A scan position, such as ``(3, 4)``: its profile is drawn over the mean curve, and maps
+            of the scan show where it is. Of results that have an image, or many numbers, for each
+            position, those of this position are drawn.
         axes : sequence of Axis, optional
             Names, scales and units: one axis per dimension of the data, ``(*nav, *sig)``. By
             default those of the run.
@@ -299,7 +295,8 @@ class Result(NamedResults):
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If the name of a result is unknown, or no result can be drawn. Nothing is computed then.
+            If the name of a result is unknown, no result can be drawn, or `nav` is not a position
+            of the scan. Nothing is computed then.
         ImportError
             If matplotlib is not installed.
 
@@ -316,7 +313,9 @@ class Result(NamedResults):
         """
         from udfdask.plotting.draw_result import prepare_plot
 
-        plot = prepare_plot(self, True if names is None else names, axes=axes, log=log, title=title)
+        plot = prepare_plot(
+            self, True if names is None else names, nav=nav, axes=axes, log=log, title=title
+        )
         arrays = {name: self[name] for name in plot.names}
         masks = {name: self.valid_mask[name] for name in plot.names}
         with own_lines_hidden:
@@ -369,26 +368,9 @@ class Result(NamedResults):
         >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
         ['BF', 'ADF']
         """
-        from udfdask.plotting.draw_result import prepare_plot
-        from udfdask.results.detectors import detector_masks
+        from udfdask.results.detectors import draw_detectors
 
-        patterns = [n for n, spec in self.buffers.items() if spec.kind == "sig"]
-        if name is None and not patterns:
-            raise ArgumentValueError(
-                f"{self.udf_name} has no result of kind sig to draw detectors over: use a SumUDF"
-            )
-        chosen = patterns[0] if name is None else name
-        if chosen in self.buffers and chosen not in patterns:
-            raise ArgumentValueError(
-                f"{chosen!r} of {self.udf_name} is not of kind sig: detectors are drawn over "
-                f"{patterns or 'the results of a SumUDF'}"
-            )
-        masks = detector_masks(self._info, detectors)
-        plot = prepare_plot(self._info, chosen, axes=None, log=log, title=title or "")
-        values, valid = compute_with_progress(
-            {chosen: self[chosen]}, {chosen: self.valid_mask[chosen]}
-        )
-        return plot.draw(values, valid, outlines=masks)
+        return draw_detectors(self, detectors, name, log=log, title=title)
 
     def to_xarray(
         self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
@@ -680,42 +662,6 @@ def _selected(grid: Grid) -> BoolArray:
     return np.ones(grid.shape, dtype=bool) if grid.roi is None else grid.roi
 
 
-def _cells(array: Any) -> tuple[str, ...]:
-    """Return shape, dtype and size of an array as texts, and the chunks of a dask array."""
-    shape = " x ".join(map(str, array.shape)) or "one value"
-    # dask's expression arrays have no nbytes
-    size = format_bytes(array.size * array.dtype.itemsize)
-    if not is_dask_collection(array):
-        return shape, str(array.dtype), size
-    chunks = " x ".join(map(str, map(max, array.chunks))) or "one value"
-    return shape, str(array.dtype), size, f"{math.prod(map(len, array.chunks))} of {chunks}"
-
-
-def _send_without_copies() -> None:
-    """Tell distributed how to send results, if this process has imported distributed."""
-    if sys.modules.get("distributed") is not None:
-        _register()
-
-
-@functools.cache
-def _register() -> None:
-    from udfdask.scheduling.send_partials import register_sending, send_without_copies
-
-    send_without_copies()
-    register_sending(Result, _parts_of, _from_parts)
-
-
-def _parts_of(result: Result) -> tuple[Any, dict[str, dict[str, Any]]]:
-    """Return the metadata of a computed result, and its arrays."""
-    if result._tasks is not None:
-        raise NotImplementedError  # a lazy result is pickled
-    return result._info, {"arrays": result._arrays, "masks": result._masks}
-
-
-def _from_parts(info: ResultInfo, parts: Mapping[str, dict[str, Any]]) -> Result:
-    return Result(info, parts["arrays"], parts["masks"])
-
-
 def _computed(
     values: list[Any], info: ResultInfo, gather: Callable[..., Arrays], extra: tuple[Any, ...]
 ) -> Result:
@@ -728,6 +674,14 @@ def _persisted(
 ) -> Result:
     """Return the same result over another graph."""
     return Result(info, tasks=tasks.with_graph(graph, rename or {}))
+
+
+def _send_without_copies() -> None:
+    """Tell distributed, if this process has imported it, how to send results."""
+    if sys.modules.get("distributed") is not None:
+        from udfdask.results.sending import send_without_copies  # few clients have a cluster
+
+        send_without_copies(Result)
 
 
 _send_without_copies()  # on workers, which have imported distributed before

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.errors import ArgumentValueError
 
 DEFAULT_SIG_DIMS = 2
 """Number of signal axes of data that do not know it: detector frames."""
@@ -48,10 +49,27 @@ def take_apart(
     source = chosen.get("axes")
     described: Any = getattr(source, "calibration", source)
     if hasattr(described, "axes") and hasattr(described, "unit"):
+        _check_shape(source, array)
         chosen["axes"] = described.axes
         if chosen.get("unit") is None:
             chosen["unit"] = described.unit
     return array, DEFAULT_SIG_DIMS if sig_dims is None else sig_dims, chosen
+
+
+def _check_shape(source: Any, array: Any) -> None:
+    """Raise if axes are taken from something that describes data of another shape."""
+    if _knows_axes(source):
+        shape, what = source.array.shape, "an opened file"
+        remedy = "take the part of the file itself, such as opened[2:5, ::2], which has its axes"
+    else:
+        shape, what = (*source.nav_shape, *source.sig_shape), "a result"
+        remedy = "pass a list of Axis; Axis.sliced makes the axis of a part"
+    given = getattr(array, "shape", shape)
+    if given != shape:
+        raise ArgumentValueError(
+            f"axes= is {what} over data of shape {shape}, but the array has the shape {given}, and "
+            f"its positions are not known: {remedy}"
+        )
 
 
 def _knows_axes(data: Any) -> bool:

@@ -40,6 +40,8 @@ class AuxData:
     """All values: a NumPy or dask array in any layout; None in a task, which gets its own part."""
     shape: tuple[int, ...]
     """Shape of the data as the user passed them."""
+    dims: tuple[Any, ...] | None = None
+    """Names of the axes of the data, if they are a DataArray or a signal."""
 
     @property
     def raw_data(self) -> Any:
@@ -70,7 +72,7 @@ class AuxData:
         AuxData
             The copy, with `data` None.
         """
-        return replace(self, data=None)
+        return replace(self, data=None, dims=None)
 
     def with_data(self, data: Any) -> AuxData:
         """Return a copy with other values.
@@ -85,7 +87,8 @@ class AuxData:
         AuxData
             The copy, with the values as a NumPy array.
         """
-        return replace(self, data=np.asarray(data, self.dtype), shape=tuple(np.shape(data)))
+        values = np.asarray(data, self.dtype)
+        return replace(self, data=values, shape=tuple(np.shape(data)), dims=None)
 
     def full_shape(self, shape: Shape) -> tuple[int, ...]:
         """Return the shape of all values for a dataset.
@@ -188,7 +191,10 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
     except TypeError as e:
         raise ArgumentTypeError(f"aux_data dtype {dtype!r} is not a NumPy dtype: {e}") from None
     native = dtype.newbyteorder("=")
-    data = _array_of(data, dtype)
+    from udfdask.arrays.geometry.labeled_values import names_of_axes, plain_array  # few UDFs
+
+    dims = names_of_axes(data)
+    data = _array_of(plain_array(data), dtype)
     if data.dtype.newbyteorder("=") != native:
         raise ArgumentTypeError(
             f"aux_data got data of dtype {data.dtype}, but dtype={dtype} was declared: pass "
@@ -201,7 +207,12 @@ def make_aux(data: Any, kind: Any, extra_shape: Any, dtype: Any) -> AuxData:
             "compute_chunk_sizes() on it first"
         )
     return AuxData(
-        kind=kind, extra_shape=extra_shape, dtype=native, data=data, shape=tuple(data.shape)
+        kind=kind,
+        extra_shape=extra_shape,
+        dtype=native,
+        data=data,
+        shape=tuple(data.shape),
+        dims=dims,
     )
 
 
@@ -240,6 +251,22 @@ def check_size(aux: AuxData, shape: Shape, where: str) -> None:
         raise ArgumentValueError(
             f"aux data {where} of kind {aux.kind!r} have shape {aux.shape}, but a dataset of "
             f"shape {shape.nav} + {shape.sig} needs {full}, or any layout of that size"
+        )
+
+
+def check_order(aux: AuxData, names: Sequence[Any], where: str) -> None:
+    """Raise if the values name the axes of the scan, or of frames, in another order.
+
+    `names` are those of the data.
+    """
+    if aux.dims is None:
+        return
+    given = tuple(dim for dim in aux.dims if dim in names)
+    expected = tuple(name for name in names if name in given)
+    if given != expected:
+        raise ArgumentValueError(
+            f"aux data {where} have the dimensions {aux.dims}, but the data have "
+            f"{tuple(names)}: transpose the values, so that both have the same order"
         )
 
 

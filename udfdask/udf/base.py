@@ -13,7 +13,7 @@ import numpy as np
 from udfdask.arrays.backends.convert import in_backend
 from udfdask.arrays.backends.names import BackendNames
 from udfdask.arrays.backends.table import backend_of
-from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.errors import ArgumentTypeError, NotAvailableError
 from udfdask.types import AnyArray, Kind, Use, Where
 from udfdask.udf.aux_data import AuxData, make_aux
@@ -91,7 +91,13 @@ class UDF(BackendNames):
         Parameters in pixels, which users may also give in the unit of the signal axes, such as
         "10 mrad": `"length"` for a distance in any direction; `"y"` and `"x"` for a position along
         the last two axes, `"position"` for a pair (y, x), `"height"` and `"width"` for a distance
-        along them. A run makes the instance again with numbers of pixels.
+        along them. `"top"` and `"left"` are the smallest position of a range of this size,
+        `"start"` and `"stop"` the ends of a range along the last axis. `"stretch"` and
+        `"stretch_angle"` are those of an ellipse, which lengths become if pixels are not square.
+        `"shift"` is a pair of signed distances (y, x), `"steps"` a distance that is rounded up to
+        whole pixels, `"positions"` an array of shape (n, 2) or a pair of such an array and its
+        unit, `"lengths"` a dataclass whose fields are distances in any direction. A run makes the
+        instance again with numbers of pixels.
     promises : Promises
         Further promises, which make runs cheaper. Subclasses do not inherit them.
 
@@ -312,6 +318,10 @@ class UDF(BackendNames):
         """Check and return the files that a run writes; `sources` are the files that it reads."""
         return ()
 
+    def _warnings(self, calibration: Calibration) -> Sequence[str]:
+        """Return what users should know before they run this UDF over data with these axes."""
+        return ()
+
     def _for_run(self) -> UDF:
         """Return the UDF for one run: itself, unless it keeps state for a single run."""
         return self
@@ -416,11 +426,11 @@ class UDF(BackendNames):
 
         Parameters
         ----------
-        data : numpy.ndarray or dask.array.Array
+        data : numpy.ndarray, dask.array.Array, xarray.DataArray or HyperSpy signal
             The values, of shape (*nav, *extra_shape) for kind nav, (*sig, *extra_shape) for sig,
             and `extra_shape` for single; any other layout of the same size is reshaped. Each task
             gets the values of its chunk. A dask array can be the result of another UDF over the
-            same data.
+            same data. A DataArray or signal must have its axes in the order of the data.
         kind : {"nav", "sig", "single"}
             One value per frame, per pixel, or per run.
         extra_shape : tuple of int
@@ -436,7 +446,8 @@ class UDF(BackendNames):
         Raises
         ------
         ArgumentValueError
-            If `kind` or `extra_shape` is invalid; in `run_udf`, if the size does not match.
+            If `kind` or `extra_shape` is invalid; in `run_udf`, if the size does not match, or the
+            named axes of the values are in another order than those of the data.
         ArgumentTypeError
             If `data` is not an array, or its dtype differs from `dtype`.
 

@@ -18,6 +18,7 @@ from udfdask.udfs.shared.com_corrections import (
     guess_corrections,
     to_beam_shift,
 )
+from udfdask.udfs.shared.find_center import find_center
 from udfdask.udfs.stddev import StdDevUDF
 from udfdask.udfs.sum import SumUDF
 from udfdask.udfs.sumsig import SumSigUDF
@@ -42,6 +43,7 @@ __all__ = [
     "SumUDF",
     "VirtualDetectorUDF",
     "apply_correction",
+    "find_center",
     "guess_corrections",
     "to_beam_shift",
 ]

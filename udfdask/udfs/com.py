@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.arrays.geometry.axes import Axis, shared_unit, steps
+from udfdask.arrays.geometry.axes import Axis, Calibration, shared_unit, steps
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
 from udfdask.masks import circular, ring
+from udfdask.masks.ellipses import check_stretch
+from udfdask.masks.polar import distance
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
@@ -24,14 +27,17 @@ from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
 from udfdask.udfs.shared.frame_geometry import (
     center_of,
     check_center,
+    check_center_inside,
     check_radii,
     frame_shape,
     is_lazy,
     is_open,
-    nearest_distance,
     quantities,
 )
 from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.order_of_axes import wrong_order
+from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
+from udfdask.udfs.shared.own_moments import add_own_moments
 
 VECTORS = ("raw_com", "raw_shifts", "field")
 """The results that contain (y, x) vectors."""
@@ -57,16 +63,27 @@ class CoMUDF(UDF):
     regression : {-1, 0, 1} or array-like, shape (3, 2)
         Background to subtract from the field: none (-1), its mean (0), the plane that fits best
         (1), or a given plane ``[[y, x], [dy/dy, dx/dy], [dy/dx, dx/dx]]``.
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+        Center (y, x) of the mask and the shifts of each frame, in pixels, instead of `cy` and `cx`:
+        NumPy or dask, such as `raw_com` of another `CoMUDF`. Frames on a device are then copied to
+        the host.
+    stretch : float
+        Ratio of the long to the short half axis of an elliptical mask, at least 1. A radius is the
+        geometric mean of both half axes: these are ``r * sqrt(stretch)`` and
+        ``r / sqrt(stretch)``, so that the mask keeps its area.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
     ArgumentTypeError
         If a parameter has a wrong type; in `run_udf` if the data are not real.
     ArgumentValueError
-        If a radius is negative, `ri` is not smaller than `r`, a number is not finite, or
-        `regression` has another value. In `run_udf`, if the frames are not 2-D, the mask contains
-        no pixel, or `regression` is given for a scan that is not 2-D or has fewer than 2 positions
-        along an axis.
+        If a radius is negative, `ri` is not smaller than `r`, `stretch` is below 1, a number is not
+        finite, both `centers` and `cy` or `cx` are given, or `regression` has another value. In
+        `run_udf`, if the frames are not 2-D, the mask contains no pixel, the center is outside the
+        frame and `r` is not given, `centers` does not fit the scan, or `regression` is given for a
+        scan that is not 2-D or has fewer than 2 positions along an axis.
 
     See Also
     --------
@@ -82,7 +99,8 @@ class CoMUDF(UDF):
     one, its derivatives per unit of the scan axes; otherwise in pixels, and per scan position:
 
     - `raw_com`, shape (*nav, 2): ``(sum y I, sum x I) / sum I`` over the mask
-    - `raw_shifts`, shape (*nav, 2): ``raw_com - (cy, cx)``; 0 where ``sum I`` is 0
+    - `raw_shifts`, shape (*nav, 2): ``raw_com - (cy, cx)``, or minus the center of the frame; 0
+      where ``sum I`` is 0
     - `field`, shape (*nav, 2): ``R @ F @ shifts - [1, y, x] @ regression``, where `shifts` are
       `raw_shifts` in the unit of the field, y and x are numbers of scan positions,
       ``F = diag(-1, 1)`` if `flip_y`, ``R = [[cos, sin], [-sin, cos]]``
@@ -94,10 +112,10 @@ class CoMUDF(UDF):
     and `regression` of kind single, shape (3, 2), float64: the plane that was subtracted. It is
     fitted to the rotated shifts of all frames whose shift is finite.
 
-    All results are NaN outside the ROI. `divergence` and `curl` are also NaN if a neighbor that
-    they need is NaN. `divergence`, `curl` and `regression` exist for 2-D scans with at least 2
-    positions along each axis. In snapshots of a running computation, frames that have not been
-    merged are NaN.
+    All results are NaN outside the ROI, and for frames whose center in `centers` is not finite.
+    `divergence` and `curl` are also NaN if a neighbor that they need is NaN. `divergence`, `curl`
+    and `regression` exist for 2-D scans with at least 2 positions along each axis. In snapshots of
+    a running computation, frames that have not been merged are NaN.
 
     Sums are float64, which is exact for data of up to 16 bits. Pixels outside the mask are not
     read and can be NaN. A subclass can override `get_field_results`.
@@ -114,7 +132,14 @@ class CoMUDF(UDF):
     """
 
     default_plots = ("field", "magnitude")
-    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "cy": "y",
+        "cx": "x",
+        "r": "length",
+        "ri": "length",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
+    }
     promises = Promises(
         adds_signal_parts=True,
         declares_once=True,
@@ -133,10 +158,14 @@ class CoMUDF(UDF):
         scan_rotation: float = 0.0,
         flip_y: bool = False,
         regression: Any = -1,
+        centers: Any = None,
+        stretch: float = 1.0,
+        stretch_angle: float = 0.0,
     ) -> None:
         cy, cx, r, ri = quantities(cy=cy, cx=cx, r=r, ri=ri)
         check_center(cy, cx)
         check_radii(r, ri, finite=False)
+        check_stretch(stretch, stretch_angle)
         if not is_lazy(scan_rotation):
             degrees(scan_rotation)
         if isinstance(flip_y, np.ndarray) and flip_y.ndim == 0:  # the value of a lazy parameter
@@ -151,9 +180,12 @@ class CoMUDF(UDF):
             scan_rotation=scan_rotation,
             flip_y=flip_y,
             regression=regression if is_lazy(regression) else _regression(regression),
+            centers=as_centers(centers, cy=cy, cx=cx),
+            stretch=stretch,
+            stretch_angle=stretch_angle,
         )
         # the shared sums are those of whole frames
-        if is_open(r) or is_open(ri) or ri or r != math.inf:
+        if centers is not None or is_open(r) or is_open(ri) or ri or r != math.inf:
             self.process_sums = None  # type: ignore[method-assign, assignment]
 
     @classmethod
@@ -177,8 +209,8 @@ class CoMUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Accept NumPy, CuPy and sparse tiles."""
-        return tile_backends(self, CoMUDF)
+        """Accept NumPy and sparse tiles, and CuPy unless each frame has its own center."""
+        return tile_backends(self, CoMUDF, on_device=self._kwargs["centers"] is None)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the moments, and the results that `get_results` computes from them."""
@@ -192,7 +224,11 @@ class CoMUDF(UDF):
                 "regression needs a 2-D scan with at least 2 positions along each axis, but the "
                 f"navigation shape is {tuple(self.meta.dataset_shape.nav)}: leave it out"
             )
-        self._check_disk()
+        common = p.centers is None
+        if common:
+            self._check_disk()
+        elif not (is_lazy(p.r) or is_lazy(p.ri)):
+            check_centers(self, None if p.r == math.inf else p.r, p.ri or -1, p.stretch)
         results = {
             name: self.buffer(kind="nav", extra_shape=(2,), dtype="float64", use="result_only")
             for name in VECTORS
@@ -203,9 +239,10 @@ class CoMUDF(UDF):
             results["regression"] = self.buffer(
                 kind="single", extra_shape=(3, 2), dtype="float64", use="result_only"
             )
-        moments = self.buffer(
-            kind="nav", extra_shape=(3,), dtype="float64", use="private", where="device"
-        )
+        declare = partial(self.buffer, kind="nav", dtype="float64", use="private")
+        if not common:
+            results["origins"] = declare(extra_shape=(2,))
+        moments = declare(extra_shape=(3,), where="device" if common else None)
         return {"moments": moments, **results}
 
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
@@ -225,6 +262,11 @@ class CoMUDF(UDF):
             per = shared_unit(self._nav_axes) or "position"
             units.update(dict.fromkeys(("divergence", "curl"), f"{unit}/{per}"))
         return units
+
+    def _warnings(self, calibration: Calibration) -> Sequence[str]:
+        """Warn about axes whose names say that they are not in the order (y, x)."""
+        text = wrong_order(calibration.axes)
+        return (text,) if text else ()
 
     @property
     def _sig_axes(self) -> tuple[Axis, ...]:
@@ -247,40 +289,40 @@ class CoMUDF(UDF):
         if any(map(is_lazy, (cy, cx, r))):
             return
         sig = tuple(self.meta.dataset_shape.sig)
-        if r == math.inf and nearest_distance((cy, cx), sig) > 1:
-            raise ArgumentValueError(
-                f"the center (cy, cx) = ({cy!r}, {cx!r}) lies outside of frames of shape {sig}: "
-                "correct it; numbers are in pixels. If the beam is there, pass r, the radius of "
-                "the mask"
-            )
-        if nearest_distance((cy, cx), sig) > r:
+        if r == math.inf:
+            check_center_inside(self, (cy, cx))
+        d = distance(cx, cy, sig[1], sig[0], self.params.stretch, self.params.stretch_angle)
+        if d.min() > r:
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} lies within r={r!r} pixels of "
                 f"(cy, cx) = ({cy!r}, {cx!r}): correct the center, or make r larger"
             )
-        if ri and not is_lazy(ri) and not self._mask().any():
+        if ri and not is_lazy(ri) and not self._mask((cy, cx)).any():
             raise ArgumentValueError(
                 f"no pixel of frames of shape {sig} lies in the ring ri={ri!r} < d <= r={r!r} "
                 f"around (cy, cx) = ({cy!r}, {cx!r}): radii and center are in pixels; make the "
                 "ring wider"
             )
 
-    def _mask(self) -> AnyArray:
-        """Return the mask of the disk or ring."""
-        cy, cx = center_of(self)
-        ny, nx = self.meta.dataset_shape.sig
+    def _mask(self, center: tuple[Any, Any]) -> AnyArray:
+        """Return the mask of the disk or ring around a center (y, x)."""
+        (cy, cx), (ny, nx) = center, self.meta.dataset_shape.sig
         p = self.params
+        stretch = {"stretch": p.stretch, "stretch_angle": p.stretch_angle}
         if p.ri:
-            return ring(cx, cy, nx, ny, radius=p.r, radius_inner=p.ri)
-        return circular(cx, cy, nx, ny, radius=p.r)
+            return ring(cx, cy, nx, ny, radius=p.r, radius_inner=p.ri, **stretch)
+        return circular(cx, cy, nx, ny, radius=p.r, **stretch)
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
-        """Return the pixels of the mask."""
-        return {"center of mass": self._mask()}
+        """Return the pixels of the mask; if each frame has its own center, around their mean."""
+        center = center_of(self) if self.params.centers is None else mean_center(self)
+        return {"center of mass": self._mask(center)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the mask; on the CPU also its pixels row by row, and a cache for tiles."""
-        mask = self._mask()
+        if self.params.centers is not None:
+            return {}
+        mask = self._mask(center_of(self))
         if self.meta._backend.on_device:
             return {"mask": None if mask.all() else self.xp.asarray(mask)}
         from udfdask.kernels.cpu.first_moments import spans_of
@@ -289,7 +331,9 @@ class CoMUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the sum and the first moments of each frame's part."""
-        if self.meta._backend.is_sparse:
+        if self.params.centers is not None:
+            self._add_about_own_centers(tile)
+        elif self.meta._backend.is_sparse:
             self._add_entries(tile)
         elif tile.size and self.meta._backend.on_device:
             part = self.meta.sig_slice
@@ -312,6 +356,13 @@ class CoMUDF(UDF):
         self.results.moments += np.stack(
             [total, moment_y + top * total, moment_x + left * total], 1
         )
+
+    def _add_about_own_centers(self, tile: Any) -> None:
+        """Add the sum and the first moments of each frame's part, around its own center."""
+        p, origin, own = self.params, self.meta.sig_slice.origin, own_centers(self)
+        add_own_moments(self, tile, own, (p.ri or None, p.r), self.results.moments)
+        if not any(origin):  # buffers of signal parts are added up: one part brings the centers
+            self.results.origins += own
 
     def _add_entries(self, tile: Any) -> None:
         """Add the sums and first moments of a sparse tile."""
@@ -338,12 +389,12 @@ class CoMUDF(UDF):
 
     def get_results(self) -> Mapping[str, Any]:
         """Compute centers of mass, shifts, the field and its derivatives."""
-        cy, cx = center_of(self)
         p = self.params
+        origins = center_of(self) if p.centers is None else self.results.origins
         valid = self.meta.get_valid_nav_mask()
         assert valid is not None  # it is None only in process_*
         with np.errstate(invalid="ignore", over="ignore"):  # frames can contain NaN or infinity
-            raw_com, raw_shifts = vector_field.centers(self.results.moments, cy, cx)
+            raw_com, raw_shifts = vector_field.centers(self.results.moments, origins)
             raw_com[~valid] = np.nan
             raw_shifts[~valid] = np.nan
             # pixels of other sizes along y and x would not rotate as vectors do

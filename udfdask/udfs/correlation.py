@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,16 +43,19 @@ class CorrelationUDF(UDF):
     Parameters
     ----------
     peaks : array-like of numbers, shape (n_peaks, 2)
-        Expected positions (y, x), in pixels, rounded; they can be outside the frame.
+        Expected positions (y, x), in pixels, rounded; they can be outside the frame. Or a pair of
+        such an array and the unit of the axes, such as ``(peaks, "mrad")``.
     template : DiskTemplate or array-like of real numbers, shape (height, width)
-        Image of a disk. The center of an array is the pixel ``height // 2, width // 2``.
+        Image of a disk. The center of an array is the pixel ``height // 2, width // 2``. Radii of
+        a `DiskTemplate` can have the unit of the axes.
     steps : int
-        Search distance from the expected position, in pixels, at least 2. If it is larger than
-        the template, the time grows with its fourth power.
+        Search distance from the expected position, in pixels, at least 2; or with the unit of the
+        axes, such as ``"2 mrad"``, rounded up to whole pixels. If it is larger than the template,
+        the time grows with its fourth power.
     zero_shift : array-like of numbers, shape (2,), or AuxData, optional
-        Shift (y, x) of the whole frame, in pixels, rounded, which is added to `peaks`. For descan
-        errors, pass one shift for each frame:
-        ``UDF.aux_data(shifts, kind="nav", extra_shape=(2,))``.
+        Shift (y, x) of the whole frame, in pixels, rounded, which is added to `peaks`; or with the
+        unit of the axes, such as ``("1 mrad", "2 mrad")``. For descan errors, pass one
+        shift for each frame: ``UDF.aux_data(shifts, kind="nav", extra_shape=(2,))``.
     log_scale : bool
         Correlate ``log(frame - min(frame) + 1)``, with the minimum of the whole frame, so that
         weak and strong disks have similar weights. If it is False and the signal is chunked,
@@ -110,6 +113,12 @@ class CorrelationUDF(UDF):
     [ 9 13] [ 9.  13.4]
     """
 
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "peaks": "positions",
+        "template": "lengths",
+        "steps": "steps",
+        "zero_shift": "shift",
+    }
     promises = Promises(declares_once=True)
 
     def __init__(
@@ -131,7 +140,9 @@ class CorrelationUDF(UDF):
             log_scale=bool(log_scale),
         )
         template = self.params.template
-        self._template = template.array() if isinstance(template, DiskTemplate) else template
+        if isinstance(template, DiskTemplate):  # with a unit, the plan makes another instance
+            template = None if template.has_units else template.array()
+        self._template = template
         # the logarithm needs the minimum of the whole frame
         vars(self)["whole_frames"] = bool(log_scale)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.errors import ArgumentValueError
+from udfdask.arrays.geometry.units import Quantity
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu.fft import frequencies, half_spectra
 from udfdask.kernels.cuda.fft import write_moduli
 from udfdask.masks import checks, circular
@@ -15,7 +16,7 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import check_position, frame_shape
+from udfdask.udfs.shared.frame_geometry import check_position, frame_shape, quantities
 from udfdask.udfs.shared.kernel_backends import dense_backends
 
 
@@ -29,9 +30,9 @@ class CrystallinityUDF(UDF):
         `rad_out` can be inf.
     real_center : tuple of float, optional
         Center of a disk, (y, x), in pixels, that is set to 0 before the transform: the zero-order
-        peak.
+        peak. Or with the unit of the axes, such as ``("0 mrad", "0 mrad")``.
     real_rad : float, optional
-        Radius of the disk, in pixels.
+        Radius of the disk, in pixels; or with a unit, such as ``"2 mrad"``.
 
     Raises
     ------
@@ -65,11 +66,18 @@ class CrystallinityUDF(UDF):
     """
 
     whole_frames = True
+    calibrated: ClassVar[Mapping[str, str]] = {"real_center": "position", "real_rad": "length"}
     promises = Promises(declares_once=True, starts_no_threads=True)
 
     def __init__(
         self, rad_in: float, rad_out: float, real_center: Any = None, real_rad: float | None = None
     ) -> None:
+        for name, value in (("rad_in", rad_in), ("rad_out", rad_out)):
+            if isinstance(value, (str, tuple)):
+                raise ArgumentTypeError(
+                    f"{name} must be a number of bins of the Fourier transform, which are periods "
+                    f"per frame, not {value!r}: it has no unit of the signal axes"
+                )
         rad_out, rad_in = checks.radii(rad_out, rad_in, names=("rad_out", "rad_in"), finite=False)
         if (real_center is None) != (real_rad is None):
             raise ArgumentValueError(
@@ -78,7 +86,9 @@ class CrystallinityUDF(UDF):
             )
         if real_rad is not None:
             real_center = check_position("real_center", real_center)
-            real_rad = checks.radius("real_rad", real_rad)
+            (real_rad,) = quantities(real_rad=real_rad)
+            if not isinstance(real_rad, Quantity):
+                real_rad = checks.radius("real_rad", real_rad)
         super().__init__(rad_in=rad_in, rad_out=rad_out, real_center=real_center, real_rad=real_rad)
 
     def get_backends(self) -> Any:

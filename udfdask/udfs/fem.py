@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from udfdask.arrays.geometry.units import Quantity
-from udfdask.errors import ArgumentValueError
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda import spread as on_device
 from udfdask.kernels.dtypes import compiled_dtype
 from udfdask.masks import checks, ring
+from udfdask.masks.ellipses import check_stretch, rounding_matrix
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
-from udfdask.udfs.shared.frame_geometry import check_position, frame_shape, quantities
+from udfdask.udfs.shared.frame_geometry import (
+    check_center_inside,
+    check_position,
+    frame_shape,
+    quantities,
+    stretch_of,
+)
 from udfdask.udfs.shared.kernel_backends import dense_backends
+from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
 
 
 class FEMUDF(UDF):
@@ -25,18 +35,30 @@ class FEMUDF(UDF):
 
     Parameters
     ----------
-    center : tuple of float
-        Center of the ring, (y, x), in pixels.
+    center : tuple of float, optional
+        Center of the ring, (y, x), in pixels; by default ``shape // 2``.
     rad_in, rad_out : float
-        Inner and outer radius, in pixels; `rad_out` can be inf.
+        Inner and outer radius, in pixels, which are required; `rad_out` can be inf.
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+        Center (y, x) of each frame, in pixels, instead of `center`: NumPy or dask, such as
+        `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+    stretch : float
+        Ratio of the long to the short half axis of elliptical rings, at least 1. A radius is the
+        geometric mean of both half axes: these are ``radius * sqrt(stretch)`` and
+        ``radius / sqrt(stretch)``, so that a ring keeps its area.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
     ArgumentTypeError
-        If a radius or a coordinate is not a number; in `run_udf`, if the data are not numbers.
+        If a radius is missing, or a radius or a coordinate is not a number; in `run_udf`, if the
+        data are not numbers.
     ArgumentValueError
-        If a radius is negative or NaN, `rad_in` is not smaller than `rad_out`, or `center` is not
-        finite; in `run_udf`, if frames are not 2-D, or the ring contains no pixel.
+        If a radius is negative or NaN, `rad_in` is not smaller than `rad_out`, `stretch` is below
+        1, `center` is not finite, or both `center` and `centers` are given; in `run_udf`, if frames
+        are not 2-D, the ring contains no pixel, `center` is outside the frame and `rad_out` is inf,
+        or `centers` does not fit the scan.
 
     Notes
     -----
@@ -46,8 +68,10 @@ class FEMUDF(UDF):
 
         sqrt(mean(|x - mean(x)|**2))    over the pixels at rad_in < d <= rad_out
 
-    where `d` is the distance from `center` and `x` are the values of the frame in the ring, as in
-    `numpy.std`. The computation uses double precision.
+    where `d` is the distance from the center, in the coordinates in which the ring is round, and
+    `x` are the values of the frame in the ring, as in `numpy.std`. The computation uses double
+    precision. With `centers`, it is NaN for a frame whose center is not finite, or whose ring has
+    no pixel in the frame.
 
     References
     ----------
@@ -69,53 +93,99 @@ class FEMUDF(UDF):
         "center": "position",
         "rad_in": "length",
         "rad_out": "length",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
     }
     promises = Promises(declares_once=True, starts_no_threads=True)
 
-    def __init__(self, center: Any, rad_in: float, rad_out: float) -> None:
-        center = check_position("center", center)
+    def __init__(
+        self,
+        center: Any = None,
+        rad_in: float | None = None,
+        rad_out: float | None = None,
+        *,
+        centers: Any = None,
+        stretch: float = 1.0,
+        stretch_angle: float = 0.0,
+    ) -> None:
+        for name, radius in (("rad_in", rad_in), ("rad_out", rad_out)):
+            if radius is None:
+                raise ArgumentTypeError(f"{name} is missing: FEMUDF needs rad_in and rad_out")
+        centers = as_centers(centers, center=center)
+        if center is not None:
+            center = check_position("center", center)
+        check_stretch(stretch, stretch_angle)
         rad_in, rad_out = quantities(rad_in=rad_in, rad_out=rad_out)
         if not any(isinstance(radius, Quantity) for radius in (rad_in, rad_out)):
             names = ("rad_out", "rad_in")
             rad_out, rad_in = checks.radii(rad_out, rad_in, names=names, finite=False)
-        super().__init__(center=center, rad_in=rad_in, rad_out=rad_out)
+        super().__init__(
+            center=center,
+            rad_in=rad_in,
+            rad_out=rad_out,
+            centers=centers,
+            stretch=stretch,
+            stretch_angle=stretch_angle,
+        )
 
     def get_preferred_input_dtype(self) -> Any:
         """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Accept NumPy and CuPy."""
-        return dense_backends(self, FEMUDF)
+        """Accept NumPy, and CuPy unless each frame has its own center."""
+        return dense_backends(self, FEMUDF, on_device=self._kwargs["centers"] is None)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the standard deviation, and the mean and the sum of squares it comes from."""
         p, sig = self.params, frame_shape(self, kinds="biufc")
-        if not self._ring().any():
-            raise ArgumentValueError(
-                f"no pixel of frames of shape {sig} lies in the ring {p.rad_in} < d <= "
-                f"{p.rad_out} around {p.center}: radii and center (y, x) are in pixels"
-            )
+        common = p.centers is None
+        if not common:
+            check_centers(self, p.rad_out, p.rad_in, p.stretch)
+        else:
+            if p.rad_out == math.inf:
+                check_center_inside(self, self._center())
+            if not self._ring(self._center()).any():
+                raise ArgumentValueError(
+                    f"no pixel of frames of shape {sig} lies in the ring {p.rad_in} < d <= "
+                    f"{p.rad_out} around {self._center()}: radii and center (y, x) are in pixels"
+                )
         wide = "complex128" if self.meta.input_dtype.kind == "c" else "float64"
-        return {
-            "intensity": self.buffer(kind="nav", dtype="float32", where="device"),
-            "mean": self.buffer(kind="nav", dtype=wide, use="private", where="device"),
-            "spread": self.buffer(kind="nav", dtype="float64", use="private", where="device"),
+        declare = partial(self.buffer, kind="nav", where="device" if common else None)
+        buffers = {
+            "intensity": declare(dtype="float32"),
+            "mean": declare(dtype=wide, use="private"),
+            "spread": declare(dtype="float64", use="private"),
         }
+        if not common:
+            buffers["pixels"] = declare(dtype="float64", use="private")
+        return buffers
 
-    def _ring(self) -> AnyArray:
-        """Return the mask of the ring."""
-        (y, x), sig = self.params.center, self.meta.dataset_shape.sig
-        return ring(x, y, sig[1], sig[0], self.params.rad_out, self.params.rad_in)
+    def _center(self) -> tuple[float, float]:
+        """Return the common center, by default the middle of the frame."""
+        ny, nx = self.meta.dataset_shape.sig
+        y, x = (ny // 2, nx // 2) if self.params.center is None else self.params.center
+        return y, x
+
+    def _ring(self, center: tuple[float, float]) -> AnyArray:
+        """Return the mask of the ring around a center (y, x)."""
+        (y, x), (ny, nx) = center, self.meta.dataset_shape.sig
+        p = self.params
+        return ring(
+            x, y, nx, ny, p.rad_out, p.rad_in, stretch=p.stretch, stretch_angle=p.stretch_angle
+        )
 
     def get_detector_masks(self) -> Mapping[str, AnyArray]:
-        """Return the pixels of the ring."""
-        return {"fluctuations": self._ring()}
+        """Return the pixels of the ring; if each frame has its own center, around their mean."""
+        center = self._center() if self.params.centers is None else mean_center(self)
+        return {"fluctuations": self._ring(center)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of the ring in each part, and their number in the parts before it."""
+        if self.params.centers is not None:
+            return {}
         share = self.meta._backend.dense.share
-        mask, parts, before = self._ring(), [], 0
+        mask, parts, before = self._ring(self._center()), [], 0
         scheme = self.meta.tiling_scheme
         for k in range(len(scheme)):
             ys, xs = np.nonzero(mask[scheme[k].get()])
@@ -125,6 +195,9 @@ class FEMUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Add the pixels of the ring that are in this part of the frames."""
+        if self.params.centers is not None:
+            self._process_about_own_centers(tile)
+            return
         ys, xs, before = self.task_data.parts[self.meta.tiling_scheme_idx]
         if not ys.size:
             return
@@ -136,6 +209,26 @@ class FEMUDF(UDF):
             values = tile.astype(compiled_dtype(tile.dtype), copy=False)
             add_spread(values, ys, xs, before, self.results.mean, self.results.spread)
 
+    def _process_about_own_centers(self, tile: AnyArray) -> None:
+        """Add the pixels of each frame's own ring that are in this part of the frames."""
+        from udfdask.kernels.cpu.centered_spread import add_spread_about
+
+        p, found = self.params, self.results
+        if tile.size:
+            add_spread_about(
+                tile.astype(compiled_dtype(tile.dtype), copy=False),
+                self.meta.sig_slice.origin,
+                own_centers(self),
+                rounding_matrix(*stretch_of(self)),
+                (p.rad_in, p.rad_out),
+                found.pixels,
+                found.mean,
+                found.spread,
+            )
+
     def postprocess(self) -> None:
         """Compute standard deviations from the sums of squares."""
-        self.results.intensity[:] = np.sqrt(self.results.spread / self.task_data.pixels)
+        common = self.params.centers is None
+        pixels = self.task_data.pixels if common else self.results.pixels
+        with np.errstate(invalid="ignore"):  # a ring without a pixel
+            self.results.intensity[:] = np.sqrt(self.results.spread / pixels)

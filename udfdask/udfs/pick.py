@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import UDFWarning
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec, Views
@@ -24,7 +25,8 @@ class PickUDF(UDF):
     Notes
     -----
     Buffer `intensity`, kind single, shape (frames in the ROI, *sig), in the dtype of the data.
-    Above 256 MiB there is a warning: index the dask array itself to get frames lazily.
+    The axes of the frames are those of the data. Above 256 MiB there is a warning: index the dask
+    array itself to get frames lazily.
 
     Examples
     --------
@@ -67,6 +69,14 @@ class PickUDF(UDF):
         return {
             "intensity": self.buffer(kind="single", extra_shape=shape, dtype=dtype, where="device")
         }
+
+    def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
+        """Count the frames; the axes of a frame are those of the data."""
+        axes = self.meta.axes
+        sig = axes[len(self.meta.dataset_shape.nav) :]
+        names = [axis.name for axis in axes]
+        frame = next(name for name in ("frame", "picked_frame", "udf_frame") if name not in names)
+        return {"intensity": (Axis(name=frame), *sig)}
 
     def process_tile(self, tile: Any) -> None:
         """Copy the frames of a tile to their rows."""

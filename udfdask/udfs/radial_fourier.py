@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from operator import index
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from udfdask.arrays.geometry.axes import Axis
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.masks import bounding_radius
+from udfdask.masks.ellipses import check_stretch, rounded, rounding_matrix
 from udfdask.masks.ring_angles import share_angles
 from udfdask.masks.ring_members import BinMembers, find_members
 from udfdask.once_per_process import OncePerProcess
@@ -24,10 +26,13 @@ from udfdask.udfs.shared.frame_geometry import (
     center_of,
     check_rings,
     check_rings_reach,
+    farthest_distance,
     frame_shape,
     quantities,
+    stretch_of,
 )
 from udfdask.udfs.shared.kernel_backends import dense_backends
+from udfdask.udfs.shared.own_centers import as_centers, check_centers, own_centers
 
 
 class RadialFourierUDF(UDF):
@@ -45,6 +50,15 @@ class RadialFourierUDF(UDF):
         Number of rings of equal width.
     max_order : int
         Highest order, 0 or more.
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+        Center (y, x) of each frame, in pixels, instead of `cy` and `cx`: NumPy or dask, such as
+        `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+    stretch : float
+        Ratio of the long to the short half axis of elliptical rings, at least 1. A radius is the
+        geometric mean of both half axes: these are ``r * sqrt(stretch)`` and
+        ``r / sqrt(stretch)``, so that a ring keeps its area.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
@@ -52,24 +66,29 @@ class RadialFourierUDF(UDF):
         If a parameter has a wrong type; in `run_udf` if the data are not real.
     ArgumentValueError
         If a radius or `max_order` is negative, `ri` is not smaller than `r`, `n_bins` is not
-        positive, or a number is not finite; in `run_udf` if the frames are not 2-D, or all rings
-        are outside the frame.
+        positive, `stretch` is below 1, a number is not finite, or both `centers` and `cy` or `cx`
+        are given; in `run_udf` if the frames are not 2-D, all rings are outside the frame, the
+        center is outside and `r` is not given, or `centers` does not fit the scan.
 
     Notes
     -----
     Lengths and the center may be given in the unit of the signal axes, such as ``r="8 mrad"``.
 
     Buffer `coefficients`, kind nav, shape (*nav, n_bins * (max_order + 1)), complex64: for each
-    ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalized. The angle
-    phi is zero along +x and increases toward +y; the weights `w_b` are those of
-    `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has one axis for the
-    rings and one for the orders. ``abs(c[..., n]) / abs(c[..., 0])`` is the strength of the n-fold
-    symmetry.
+    ring b the orders n = 0 ... max_order, ``sum I w_b exp(i n phi)``, not normalized. The angle phi
+    is zero along +x and increases toward +y. Distance and angle of a pixel are those in the
+    coordinates in which the rings are round. With `centers`, the coefficients of a frame whose
+    center is not finite are NaN, and those of a ring without a pixel in the frame 0. The weights
+    `w_b` are those of `udfdask.masks.radial_bins`. ``c.reshape((*nav, n_bins, max_order + 1))`` has
+    one axis for the rings and one for the orders. ``abs(c[..., n]) / abs(c[..., 0])`` is the
+    strength of the n-fold symmetry.
 
     The weights are in float32, or in float64 for data that need it, and sums in float64. Each pixel
     is shared between a few of ``4 * (max_order + 1)`` equidistant angles, from which the orders are
     computed: the error is at most 2e-7, or 1e-12, of the sum of the weighted intensities of a ring.
-    Each process holds about 40 bytes for each pixel of each ring, or 124 in float64.
+    Each process holds about 40 bytes for each pixel of each ring, or 124 in float64. With
+    `centers`, nothing is held: the waves of each frame are computed in float64, which takes many
+    times as long.
 
     Examples
     --------
@@ -84,7 +103,14 @@ class RadialFourierUDF(UDF):
     [1.  0.  0.5 0.  0. ]
     """
 
-    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "cy": "y",
+        "cx": "x",
+        "r": "length",
+        "ri": "length",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
+    }
     promises = Promises(adds_signal_parts=True, declares_once=True, takes_any_byte_order=True)
 
     def __init__(
@@ -95,6 +121,9 @@ class RadialFourierUDF(UDF):
         ri: float = 0.0,
         n_bins: int = 1,
         max_order: int = 24,
+        centers: Any = None,
+        stretch: float = 1.0,
+        stretch_angle: float = 0.0,
     ) -> None:
         cy, cx, r, ri = quantities(cy=cy, cx=cx, r=r, ri=ri)
         check_rings(cy, cx, r, ri, n_bins)
@@ -105,24 +134,43 @@ class RadialFourierUDF(UDF):
                 raise ArgumentTypeError(f"{name} must be an integer, not {value!r}") from None
         if max_order < 0:
             raise ArgumentValueError(f"max_order must be 0 or more, not {max_order!r}")
-        super().__init__(cy=cy, cx=cx, r=r, ri=ri, n_bins=n_bins, max_order=max_order)
+        check_stretch(stretch, stretch_angle)
+        super().__init__(
+            cy=cy,
+            cx=cx,
+            r=r,
+            ri=ri,
+            n_bins=n_bins,
+            max_order=max_order,
+            centers=as_centers(centers, cy=cy, cx=cx),
+            stretch=stretch,
+            stretch_angle=stretch_angle,
+        )
 
     def get_preferred_input_dtype(self) -> Any:
         """Use the native dtype."""
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Accept NumPy and CuPy."""
-        return dense_backends(self, RadialFourierUDF)
+        """Accept NumPy, and CuPy unless each frame has its own center."""
+        common = self._kwargs["centers"] is None
+        return dense_backends(self, RadialFourierUDF, on_device=common)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the coefficients."""
         frame_shape(self)
-        check_rings_reach(self, self.params.r, self.params.ri)
-        number = self.params.n_bins * (self.params.max_order + 1)
+        p = self.params
+        common = p.centers is None
+        if common:
+            check_rings_reach(self, p.r, p.ri, open_ended=p.r is None)
+        else:
+            check_centers(self, p.r, p.ri, p.stretch, soft=0.5)
         return {
             "coefficients": self.buffer(
-                kind="nav", extra_shape=(number,), dtype="complex64", where="device"
+                kind="nav",
+                extra_shape=(p.n_bins * (p.max_order + 1),),
+                dtype="complex64",
+                where="device" if common else None,
             )
         }
 
@@ -136,19 +184,49 @@ class RadialFourierUDF(UDF):
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the pixels of each ring, and a cache for the factors in each tile."""
-        cy, cx = center_of(self)
-        ny, nx = sig = frame_shape(self)
-        p = self.params
-        r = bounding_radius(cx, cy, nx, ny) if p.r is None else p.r
-        members = find_members((cy, cx), sig, r, p.ri, p.n_bins)
+        if self.params.centers is not None:
+            return {}
+        place = center_of(self), frame_shape(self), self._outer_radius(), self.params.ri
+        members = find_members(*place, self.params.n_bins, *stretch_of(self))
         return {"members": members, "factors": OncePerProcess(2048)}
+
+    def _outer_radius(self) -> float:
+        """Return the outer radius of the last ring."""
+        if self.params.r is not None:
+            return float(self.params.r)
+        (cy, cx), (ny, nx) = center_of(self), frame_shape(self)
+        if self.params.stretch != 1:
+            return math.ceil(farthest_distance(self, (cy, cx))) + 1
+        return bounding_radius(cx, cy, nx, ny)
 
     def process_tile(self, tile: Any) -> None:
         """Add the products of each frame's part to its coefficients."""
         if self.meta._backend.on_device:
             self._process_on_device(tile)
+        elif tile.size and self.params.centers is not None:
+            self._process_about_own_centers(tile)
         elif tile.size:
             self._process_on_host(tile)
+
+    def _process_about_own_centers(self, tile: AnyArray) -> None:
+        """Add the waves of each frame's part, around the center of the frame."""
+        from udfdask.kernels.cpu.centered_waves import add_waves_about
+        from udfdask.kernels.cpu.pixel_runs import frames_in_memory
+
+        if tile.dtype == np.float16:
+            tile = tile.astype(np.float32)
+        p, r = self.params, self._outer_radius()
+        sums = np.zeros((len(tile), p.n_bins, p.max_order + 1), np.complex128)
+        add_waves_about(
+            frames_in_memory(tile),
+            (*self.meta.sig_slice.origin, *tile.shape[1:]),
+            own_centers(self),
+            rounding_matrix(*stretch_of(self)),
+            float(p.ri),
+            (r - p.ri) / p.n_bins,
+            sums,
+        )
+        self.results.coefficients += sums.reshape(len(tile), -1)
 
     def _process_on_host(self, tile: AnyArray) -> None:
         """Add the pixels up at the angles of a grid, and compute the orders from these sums."""
@@ -158,12 +236,11 @@ class RadialFourierUDF(UDF):
             tile = tile.astype(np.float32)
         frames = frames_in_memory(tile)
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
-        data, (cy, cx), p = self.task_data, center_of(self), self.params
+        data, p = self.task_data, self.params
 
         def cut() -> Any:
             inside = data.members.within(origin, shape)
-            phi = np.arctan2(inside.y - cy, inside.x - cx)
-            shared = share_angles(phi, p.max_order + 1, _real(frames.flat.dtype))
+            shared = share_angles(self._angles(inside), p.max_order + 1, _real(frames.flat.dtype))
             angles, terms = len(shared.waves), shared.weights.shape[1]
             ring = np.repeat(np.arange(p.n_bins), np.diff(inside.bounds))
             columns = np.add.outer(np.arange(angles), np.arange(terms)) % angles
@@ -184,15 +261,22 @@ class RadialFourierUDF(UDF):
         coefficients = (sums.reshape(-1, len(waves)) @ waves).view(np.complex128)
         self.results.coefficients += coefficients.reshape(len(tile), -1)
 
+    def _angles(self, inside: BinMembers) -> AnyArray:
+        """Return the angle of each pixel of the rings, in the coordinates where they are round."""
+        cy, cx = center_of(self)
+        matrix = rounding_matrix(*stretch_of(self))
+        angles: AnyArray = np.arctan2(*rounded(matrix, inside.y - cy, inside.x - cx))
+        return angles
+
     def _process_on_device(self, tile: Any) -> None:
         """Multiply the pixels of each ring with the waves of all orders, with CuPy arrays."""
         origin, shape = self.meta.sig_slice.origin, tile.shape[1:]
         data, n_orders = self.task_data, self.params.max_order + 1
 
         def make() -> list[tuple[Any, Any]]:
-            rings = _waves(
-                data.members, center_of(self), origin, shape, n_orders, _real(tile.dtype)
-            )
+            inside = data.members.within(origin, shape)
+            pixels = inside.flat_pixels(origin, shape[1])
+            rings = _waves(inside, pixels, self._angles(inside), n_orders, _real(tile.dtype))
             share = self.meta._backend.dense.share
             return [(share(pixels), share(wave)) for pixels, wave in rings]
 
@@ -211,21 +295,18 @@ def _real(dtype: np.dtype[Any]) -> np.dtype[np.floating[Any]]:
 
 
 def _waves(
-    members: BinMembers,
-    center: tuple[float, float],
-    origin: tuple[int, ...],
-    shape: tuple[int, ...],
+    inside: BinMembers,
+    pixels: AnyArray,
+    phi: AnyArray,
     n_orders: int,
     real: np.dtype[np.floating[Any]],
 ) -> list[tuple[AnyArray, AnyArray]]:
     """Return the pixels of each ring in a window, and the factors for these pixels.
 
-    Pixels are flat indices in the window. Factors are ``w * exp(i n phi)`` for each order, shape
-    (pixels, 2 * orders), with the real and the imaginary part of an order in adjacent columns.
+    `pixels` are flat indices in the window, `phi` their angles. Factors are ``w * exp(i n phi)``
+    for each order, shape (pixels, 2 * orders), with the real and the imaginary part of an order in
+    adjacent columns.
     """
-    inside = members.within(origin, shape)
-    pixels = inside.flat_pixels(origin, shape[1])
-    phi = np.arctan2(inside.y - center[0], inside.x - center[1])
     step = np.exp(1j * phi)
     # each order is computed from the one before: ten times as fast as one exponential per order
     wave = np.empty((len(phi), n_orders), dtype=np.complex128)

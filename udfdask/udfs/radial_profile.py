@@ -11,26 +11,29 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.errors import ArgumentTypeError
 from udfdask.kernels.cuda.ring_sums import add_ring_products
 from udfdask.masks.bins import number_of_bins
+from udfdask.masks.ellipses import check_stretch, rounding_matrix
 from udfdask.masks.ring_members import find_members
 from udfdask.once_per_process import OncePerProcess
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.frame_geometry import (
     center_of,
     check_rings,
     check_rings_reach,
+    farthest_distance,
     frame_shape,
     is_lazy,
     quantities,
     size_of_pixels,
+    stretch_of,
 )
 from udfdask.udfs.shared.kernel_backends import dense_backends
+from udfdask.udfs.shared.own_centers import as_centers, check_centers, own_centers
 
 
 class RadialProfileUDF(UDF):
@@ -49,25 +52,33 @@ class RadialProfileUDF(UDF):
         Number of rings of equal width; by default ``round(r - ri)``, about one pixel wide.
     centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
         Center (y, x) of each frame, in pixels, instead of `cy` and `cx`: NumPy or dask, such as
-        `raw_com` of `CoMUDF`.
+        `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+    stretch : float
+        Ratio of the long to the short half axis of elliptical rings, at least 1. A radius is the
+        geometric mean of both half axes: these are ``r * sqrt(stretch)`` and
+        ``r / sqrt(stretch)``, so that a ring keeps its area.
+    stretch_angle : float
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
 
     Raises
     ------
     ArgumentTypeError
         If a parameter has a wrong type; in `run_udf` if the data are not real.
     ArgumentValueError
-        If a radius is negative, `ri` is not smaller than `r`, `n_bins` is not positive, a number
-        is not finite, or both `centers` and `cy` or `cx` are given; in `run_udf` if the frames are
-        not 2-D, all rings are outside the frame, or `centers` does not fit the scan.
+        If a radius is negative, `ri` is not smaller than `r`, `n_bins` is not positive, `stretch`
+        is below 1, a number is not finite, or both `centers` and `cy` or `cx` are given; in
+        `run_udf` if the frames are not 2-D, all rings are outside the frame, the center is outside
+        and `r` is not given, or `centers` does not fit the scan.
 
     Notes
     -----
     Lengths and the center may be given in the unit of the signal axes, such as ``r="8 mrad"``.
 
-    Buffer `intensity`, kind nav, shape (*nav, n_bins), float64: ``sum w I / sum w`` over the
-    pixels of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges are soft
-    over one pixel. It is NaN if a ring has no pixel inside the frame, and for a frame whose center
-    is not finite. Pixels outside all rings are not read and can be NaN.
+    Buffer `intensity`, kind nav, shape (*nav, n_bins), float64: ``sum w I / sum w`` over the pixels
+    of the frame, with the weights `w` of `udfdask.masks.radial_bins`, whose edges are soft over one
+    pixel. Distances are those in the coordinates in which the rings are round. It is NaN if a ring
+    has no pixel inside the frame, and for a frame whose center is not finite. Pixels outside all
+    rings are not read and can be NaN.
 
     Examples
     --------
@@ -81,7 +92,14 @@ class RadialProfileUDF(UDF):
     """
 
     keeps_units = ("intensity",)
-    calibrated: ClassVar[Mapping[str, str]] = {"cy": "y", "cx": "x", "r": "length", "ri": "length"}
+    calibrated: ClassVar[Mapping[str, str]] = {
+        "cy": "y",
+        "cx": "x",
+        "r": "length",
+        "ri": "length",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
+    }
 
     elementwise_results = True
     promises = Promises(
@@ -100,16 +118,22 @@ class RadialProfileUDF(UDF):
         ri: float = 0.0,
         n_bins: int | None = None,
         centers: Any = None,
+        stretch: float = 1.0,
+        stretch_angle: float = 0.0,
     ) -> None:
         cy, cx, r, ri = quantities(cy=cy, cx=cx, r=r, ri=ri)
         check_rings(cy, cx, r, ri, n_bins)
-        if centers is not None:
-            if cy is not None or cx is not None:
-                raise ArgumentValueError(
-                    "centers gives the center of each frame: leave out cy and cx, or centers"
-                )
-            centers = _as_aux(centers)
-        super().__init__(cy=cy, cx=cx, r=r, ri=ri, n_bins=n_bins, centers=centers)
+        check_stretch(stretch, stretch_angle)
+        super().__init__(
+            cy=cy,
+            cx=cx,
+            r=r,
+            ri=ri,
+            n_bins=n_bins,
+            centers=as_centers(centers, cy=cy, cx=cx),
+            stretch=stretch,
+            stretch_angle=stretch_angle,
+        )
 
     def get_preferred_input_dtype(self) -> Any:
         """Use the native dtype."""
@@ -126,8 +150,7 @@ class RadialProfileUDF(UDF):
                     "r is required if cy or cx is lazy, because the number of rings depends on it: "
                     "pass r, or compute cy and cx first"
                 )
-            ny, nx = self.meta.dataset_shape.sig
-            farthest = math.hypot(max(cy, ny - 1 - cy), max(cx, nx - 1 - cx))
+            farthest = farthest_distance(self, (cy, cx))
             # the soft edge of the last ring reaches half a pixel beyond r
             r = max(math.ceil(farthest + 0.5), p.ri + 1)
         return r, p.ri, number_of_bins(p.n_bins, r, p.ri)
@@ -143,8 +166,9 @@ class RadialProfileUDF(UDF):
         r, ri, number = self._rings()
         declare = partial(self.buffer, kind="nav", extra_shape=(number,), dtype="float64")
         if self.params.centers is None:
-            check_rings_reach(self, r, ri)
+            check_rings_reach(self, r, ri, open_ended=self.params.r is None)
             return {"intensity": declare(where="device")}
+        check_centers(self, r, ri, self.params.stretch, soft=0.5)
         private = declare(use="private")
         return {"sums": private, "covered": private, "intensity": declare(use="result_only")}
 
@@ -163,7 +187,9 @@ class RadialProfileUDF(UDF):
         """Return the pixels of each ring around the common center."""
         if self.params.centers is not None:
             return {}
-        members = find_members(center_of(self), frame_shape(self), *self._rings())
+        members = find_members(
+            center_of(self), frame_shape(self), *self._rings(), *stretch_of(self)
+        )
         # on the device if the sums are there, because postprocess divides by the totals
         totals = self.xp.asarray(members.totals)
         return {"members": members, "totals": totals, "cut": OncePerProcess(2048)}
@@ -200,7 +226,8 @@ class RadialProfileUDF(UDF):
             frames.row_step,
             frames.swap,
             (*origin, *shape),
-            np.ascontiguousarray(self.params.centers, dtype=np.float64),
+            own_centers(self),
+            rounding_matrix(*stretch_of(self)),
             float(ri),
             (r - ri) / number,
             self.results.sums,
@@ -236,24 +263,3 @@ class RadialProfileUDF(UDF):
         profile: AnyArray = np.full_like(sums, np.nan)
         np.divide(sums, covered, out=profile, where=covered > 0)
         return {"intensity": profile}
-
-
-def _as_aux(centers: Any) -> AuxData:
-    """Return centers as aux data; raise unless there are two numbers for each frame."""
-    if not isinstance(centers, AuxData):
-        if not hasattr(centers, "__dask_graph__"):
-            centers = np.asarray(centers)
-        if centers.ndim < 1 or centers.shape[-1] != 2:
-            raise ArgumentValueError(
-                f"centers must hold (y, x) for each frame, shape (*nav, 2), not {centers.shape}"
-            )
-        centers = UDF.aux_data(centers, kind="nav", extra_shape=(2,), dtype=centers.dtype)
-    if centers.kind != "nav" or centers.extra_shape != (2,):
-        raise ArgumentValueError(
-            "centers must be aux data of kind 'nav' with extra_shape (2,), (y, x) for each frame, "
-            f"not of kind {centers.kind!r} with extra_shape {centers.extra_shape}"
-        )
-    if centers.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"centers must be real numbers of pixels, not {centers.dtype}")
-    aux: AuxData = centers
-    return aux

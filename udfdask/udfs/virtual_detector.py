@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
@@ -14,6 +15,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cuda.sums import add_within
 from udfdask.kernels.overflow import add_exactly
 from udfdask.masks.disks import circular, ring
+from udfdask.masks.ellipses import check_stretch
 from udfdask.masks.rectangles import rectangular, window
 from udfdask.masks.stacks.dense_product import product_dtype
 from udfdask.masks.stacks.given_masks import check_is_mask, detector_pixels, is_held_elsewhere
@@ -22,7 +24,10 @@ from udfdask.types import AnyArray
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.frame_geometry import check_center_inside, frame_shape
 from udfdask.udfs.shared.kernel_backends import tile_backends
+from udfdask.udfs.shared.own_centers import as_centers, check_centers, mean_center, own_centers
+from udfdask.udfs.shared.own_moments import add_own_sums
 
 DetectorShape = Literal["disk", "ring", "rect", "point", "window"]
 """Shapes of a virtual detector."""
@@ -35,6 +40,9 @@ _NEEDED = {
     "window": ("start", "stop"),
 }
 _CENTERED = ("disk", "ring")
+_OPTIONAL = ("cx", "cy", "centers", "stretch", "stretch_angle")
+OTHER_SHAPES = {"disc": "disk", "circle": "disk", "annulus": "ring", "rectangle": "rect"}
+"""Other words for these shapes."""
 
 
 class VirtualDetectorUDF(UDF):
@@ -59,14 +67,27 @@ class VirtualDetectorUDF(UDF):
         Size of a rectangle, in pixels, at least 1; fractions are rounded down.
     start, stop : float, optional
         Channels of a window: ``start <= i < stop``.
+    centers : array, shape (*nav, 2), or AuxData of kind nav with extra_shape (2,), optional
+        Center (y, x) of the disk or ring in each frame, in pixels, instead of `cy` and `cx`: NumPy
+        or dask, such as `raw_com` of `CoMUDF`. Frames on a device are then copied to the host.
+    stretch : float, optional
+        Ratio of the long to the short half axis of an elliptical disk or ring, at least 1. A radius
+        is the geometric mean of both half axes: these are ``r * sqrt(stretch)`` and ``r /
+        sqrt(stretch)``, so that the detector keeps its area.
+    stretch_angle : float, optional
+        Direction of the long half axis, in degrees from +x toward +y, which points down.
+    **unknown : object
+        Nothing else is taken: the error names the parameters of the shape.
 
     Raises
     ------
     ArgumentTypeError
-        If a parameter of the shape is missing, or a parameter does not belong to the shape.
+        If a parameter of the shape is missing, does not belong to the shape, or has a wrong type.
     ArgumentValueError
-        If the shape is unknown; in `run_udf`, if a value is invalid, no pixel of the frame is in
-        the detector, or a mask has not the shape of a frame or has weights.
+        If the shape is unknown, `stretch` is below 1, or both `centers` and `cy` or `cx` are given;
+        in `run_udf`, if a value is invalid, no pixel of the frame is in the detector, a center is
+        outside the frame and the radius inf, `centers` does not fit the scan, or a mask has not the
+        shape of a frame or has weights.
 
     See Also
     --------
@@ -79,6 +100,9 @@ class VirtualDetectorUDF(UDF):
     Buffer `intensity`, kind nav, shape `nav`, in the unit of the data. Integers are added up in
     int64 or uint64, as `array.sum()` does; float16 in float32. Pixels outside the detector can be
     NaN. A sum of integers that does not fit 64 bits stops the run with a `SumOverflowError`.
+
+    With `centers`, sums of integers are float64, which is exact up to 2**53: the sum is NaN for a
+    frame whose center is not finite, and 0 if no pixel of the frame is in the detector.
 
     Examples
     --------
@@ -103,12 +127,14 @@ class VirtualDetectorUDF(UDF):
         "r": "length",
         "ri": "length",
         "ro": "length",
-        "x": "x",
-        "y": "y",
+        "x": "left",
+        "y": "top",
         "width": "width",
         "height": "height",
-        "start": "x",
-        "stop": "x",
+        "start": "start",
+        "stop": "stop",
+        "stretch": "stretch",
+        "stretch_angle": "stretch_angle",
     }
     promises = Promises(
         adds_signal_parts=True,
@@ -134,7 +160,13 @@ class VirtualDetectorUDF(UDF):
         height: float | None = None,
         start: float | None = None,
         stop: float | None = None,
+        centers: Any = None,
+        stretch: float | None = None,
+        stretch_angle: float | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            raise _unknown_numbers(shape, unknown)
         numbers = {
             "cx": cx,
             "cy": cy,
@@ -147,11 +179,16 @@ class VirtualDetectorUDF(UDF):
             "height": height,
             "start": start,
             "stop": stop,
+            "stretch": stretch,
+            "stretch_angle": stretch_angle,
         }
         given = {
             name: as_quantity(name, value) for name, value in numbers.items() if value is not None
         }
-        _check_names(shape, given)
+        _check_names(shape, given if centers is None else {**given, "centers": centers})
+        if centers is not None:
+            given["centers"] = as_centers(centers, cy=cy, cx=cx)
+        check_stretch(given.get("stretch", 1.0), given.get("stretch_angle", 0.0))
         super().__init__(shape=shape, **given)
 
     def get_preferred_input_dtype(self) -> Any:
@@ -159,29 +196,63 @@ class VirtualDetectorUDF(UDF):
         return self.USE_NATIVE_DTYPE
 
     def get_backends(self) -> Any:
-        """Accept NumPy, CuPy and sparse tiles."""
-        return tile_backends(self, VirtualDetectorUDF)
+        """Accept NumPy and sparse tiles, and CuPy unless each frame has its own center."""
+        return tile_backends(self, VirtualDetectorUDF, on_device=not self._has_own_centers)
+
+    @property
+    def _has_own_centers(self) -> bool:
+        """Whether each frame has its own center."""
+        return "centers" in self._kwargs
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         """Declare the sums; raise if no pixel is in the detector."""
+        dtype = product_dtype(self.meta.input_dtype, np.dtype(bool))
+        if self._has_own_centers:
+            self._check_own_centers()
+            # there is no integer for a frame without a center
+            dtype = dtype if dtype.kind in "fc" else np.dtype(np.float64)
+            return {"intensity": self.buffer(kind="nav", dtype=dtype)}
         shape, numbers = self._detector()
         sig = self.meta.dataset_shape.sig
+        if len(sig) == 2 and math.inf in (numbers.get("r"), numbers.get("ro")):
+            cy, cx = numbers.get("cy", sig[0] // 2), numbers.get("cx", sig[1] // 2)
+            check_center_inside(self, (cy, cx))
         if not detector_mask(shape, sig, **numbers).any():
             raise ArgumentValueError(
                 f"no pixel of a frame of shape {tuple(sig)} lies in the detector "
                 f"{_text(shape, numbers)}"
             )
-        dtype = product_dtype(self.meta.input_dtype, np.dtype(bool))
         return {"intensity": self.buffer(kind="nav", dtype=dtype, where="device")}
 
-    def get_detector_masks(self) -> Mapping[str, AnyArray]:
-        """Return the pixels of the detector."""
+    def _check_own_centers(self) -> None:
+        """Raise if the radii are invalid, or no frame has a pixel in the detector."""
         shape, numbers = self._detector()
+        # the mask around the middle of a frame checks the numbers
+        detector_mask(shape, self.meta.dataset_shape.sig, **numbers)
+        frame_shape(self, kinds="biufc")
+        inner, outer = self._radii()
+        reach = None if outer == math.inf else outer
+        check_centers(self, reach, -1 if inner is None else inner, numbers.get("stretch", 1.0))
+
+    def _radii(self) -> tuple[float | None, float]:
+        """Return the inner and the outer radius; a disk has None as the inner one."""
+        numbers = self._kwargs
+        if numbers["shape"] == "disk":
+            return None, numbers["r"]
+        return numbers["ri"], numbers["ro"]
+
+    def get_detector_masks(self) -> Mapping[str, AnyArray]:
+        """Return the pixels of the detector; if centers vary, of that around their mean."""
+        shape, numbers = self._detector()
+        if self._has_own_centers:
+            numbers["cy"], numbers["cx"] = mean_center(self)
         name = shape if isinstance(shape, str) else "mask"
         return {name: detector_mask(shape, self.meta.dataset_shape.sig, **numbers)}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Compute the mask, and a cache for the pixels in each tile."""
+        if self._has_own_centers:
+            return {}
         shape, numbers = self._detector()
         mask = partial(detector_mask, shape, self.meta.dataset_shape.sig, **numbers)
         if self.meta._backend.on_device:
@@ -190,7 +261,9 @@ class VirtualDetectorUDF(UDF):
 
     def process_tile(self, tile: Any) -> None:
         """Sum the pixels of a tile in the detector."""
-        if self.meta._backend.is_sparse:
+        if self._has_own_centers:
+            add_own_sums(self, tile, own_centers(self), self._radii(), self.results.intensity)
+        elif self.meta._backend.is_sparse:
             self._add_entries(tile)
         elif self.meta._backend.on_device:
             inside = self.task_data.inside[self.meta.sig_slice.get()]
@@ -226,6 +299,7 @@ class VirtualDetectorUDF(UDF):
     def _detector(self) -> tuple[Any, dict[str, float]]:
         """Return the shape of the detector, or its mask, and its numbers."""
         numbers = dict(self._kwargs)
+        numbers.pop("centers", None)
         return numbers.pop("shape"), numbers
 
 
@@ -243,16 +317,17 @@ def detector_mask(shape: Any, sig: Shape, **numbers: Any) -> AnyArray:
         fitting = {1: "a window", 2: "a disk, ring, rect or point"}.get(len(sig), "ApplyMasksUDF")
         raise ArgumentValueError(
             f"a {shape} needs a signal with {axes} {'axis' if axes == 1 else 'axes'}, but frames "
-            f"have the shape {tuple(sig)}: use {fitting}"
+            f"have the shape {tuple(sig)}: pass sig_dims={axes}, or use {fitting}"
         )
     if shape == "window":
         return window(numbers["start"], numbers["stop"], sig[0])
     ny, nx = sig
     if shape in _CENTERED:
         cx, cy = numbers.get("cx", nx // 2), numbers.get("cy", ny // 2)
+        stretch = {k: numbers[k] for k in ("stretch", "stretch_angle") if k in numbers}
         if shape == "disk":
-            return circular(cx, cy, nx, ny, numbers["r"])
-        return ring(cx, cy, nx, ny, numbers["ro"], numbers["ri"])
+            return circular(cx, cy, nx, ny, numbers["r"], **stretch)
+        return ring(cx, cy, nx, ny, numbers["ro"], numbers["ri"], **stretch)
     width, height = numbers.get("width", 1), numbers.get("height", 1)
     if not (width >= 1 and height >= 1):
         raise ArgumentValueError(
@@ -269,17 +344,23 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
         _check_mask(shape, given, known)
         return
     if shape not in get_args(DetectorShape):
-        raise ArgumentValueError(f"a virtual detector is one of {known}, not {shape!r}")
+        raise ArgumentValueError(
+            f"a virtual detector is one of {known}, not {shape!r}{_did_you_mean(shape)}"
+        )
     needed = _NEEDED[shape]
-    optional = ("cx", "cy") if shape in _CENTERED else ()
+    optional = _OPTIONAL if shape in _CENTERED else ()
     missing = [name for name in needed if name not in given]
     unexpected = [name for name in given if name not in (*needed, *optional)]
     if missing or unexpected:
         wrong = [f"{', '.join(unexpected)} was given"] if unexpected else []
         wrong += [f"{', '.join(missing)} is missing"] if missing else []
-        takes = f"a {shape} takes {', '.join(needed)}" + " and optionally cx, cy" * bool(optional)
+        takes = f"a {shape} takes {', '.join(needed)}"
+        if optional:
+            takes += f" and optionally {', '.join(optional)}"
         raise ArgumentTypeError(f"{takes}, but {' and '.join(wrong)}")
     for name, value in given.items():
+        if name == "centers":
+            continue
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number, Quantity)):
             raise ArgumentTypeError(
                 f"{name} of a {shape} must be a number of pixels, not {value!r} of type "
@@ -287,8 +368,40 @@ def _check_names(shape: Any, given: Mapping[str, Any]) -> None:
             )
 
 
+def _unknown_numbers(shape: Any, unknown: Mapping[str, Any]) -> ArgumentTypeError:
+    """Return the error about numbers that no detector has."""
+    takes = ", ".join(numbers_of(shape)) if isinstance(shape, str) and shape in _NEEDED else ""
+    what = f"a {shape} takes {takes}" if takes else "a virtual detector takes other numbers"
+    return ArgumentTypeError(f"{what}, but {', '.join(unknown)} was given")
+
+
+def plain_shape(shape: str) -> str:
+    """Return the shape for another word, such as disc or Disk; other texts in lower case."""
+    plain = shape.strip().lower()
+    return OTHER_SHAPES.get(plain, plain)
+
+
+def numbers_of(shape: str) -> tuple[str, ...]:
+    """Return the names of the numbers that a shape takes."""
+    return (*_NEEDED[shape], *(_OPTIONAL if shape in _CENTERED else ()))
+
+
+def _did_you_mean(shape: str) -> str:
+    """Return a question with the shape whose name is similar, if there is one."""
+    from difflib import get_close_matches  # only for messages
+
+    near = get_close_matches(plain_shape(shape), (*_NEEDED, *OTHER_SHAPES), n=1)
+    return f"; did you mean {plain_shape(near[0])!r}?" if near else ""
+
+
 def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
     """Raise unless this can be a mask, which has no numbers."""
+    if isinstance(mask, (Mapping, list, tuple)) and len(mask):
+        raise ArgumentTypeError(
+            f"a virtual detector is one shape or mask, not a {type(mask).__name__} of them: for "
+            'several, use ApplyMasksUDF({"BF": mask, ...}), or run_udf with '
+            '{"BF": VirtualDetectorUDF(...), ...} in place of a UDF'
+        )
     if not (hasattr(mask, "shape") or is_held_elsewhere(mask)):
         raise ArgumentTypeError(
             f"the shape of a virtual detector is one of {known}, or a boolean mask of the shape of "

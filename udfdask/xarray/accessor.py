@@ -10,7 +10,7 @@ import xarray as xr
 
 from udfdask.errors import ArgumentValueError
 from udfdask.results.explanation import Explanation
-from udfdask.results.labels.from_dataarray import arrange, choose_variable
+from udfdask.results.labels.from_dataarray import Arranged, arrange, choose_variable
 from udfdask.run.map_frames import make_frame_udf
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import (
@@ -52,6 +52,21 @@ class _Runs:
     def _variable(self, sig_dims: SigDims) -> xr.DataArray:
         """Return the data of a run with these signal dimensions."""
         raise NotImplementedError
+
+    def _arranged(
+        self,
+        udf: Any,
+        sig_dims: SigDims,
+        roi: Any,
+        options: Mapping[str, Any],
+        keep_attrs: bool | None = None,
+    ) -> tuple[Arranged, Any, dict[str, Any]]:
+        """Return the data of a run, its UDFs with aligned masks, and its options with axes."""
+        array, chosen = self._variable(sig_dims), dict(options)
+        data = arrange(array, sig_dims, roi, keep_attrs)
+        if "descan" in chosen:
+            chosen["descan"] = read_descan(chosen["descan"], array, data.labels)
+        return data, read_masks(udf, data.read_mask), running.with_axes(data, chosen)
 
     @overload
     def run_udf(
@@ -359,12 +374,7 @@ class _Runs:
         6.0
         """
         check_iter_options(self.run_udf_iter, options)
-        array = self._variable(sig_dims)
-        data = arrange(array, sig_dims, roi, keep_attrs)
-        if "descan" in options:
-            options["descan"] = read_descan(options["descan"], array, data.labels)
-        udf = read_masks(udf, data.read_mask)
-        chosen = running.with_axes(data, options)
+        data, udf, chosen = self._arranged(udf, sig_dims, roi, options, keep_attrs)
         run = prepare_run(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
         layouts = running.make_layouts(run.infos, data.labels, rename)
         label = partial(
@@ -407,12 +417,7 @@ class _Runs:
         8
         """
         check_names(self.explain, options)
-        array = self._variable(sig_dims)
-        data = arrange(array, sig_dims, roi)
-        if "descan" in options:
-            options["descan"] = read_descan(options["descan"], array, data.labels)
-        udf = read_masks(udf, data.read_mask)
-        chosen = running.with_axes(data, options)
+        data, udf, chosen = self._arranged(udf, sig_dims, roi, options)
         return explain_on_array(data.array, udf, sig_dims=data.sig_dims, roi=data.roi, **chosen)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
 import xarray as xr
 
+from udfdask.arrays.geometry.labeled_values import check_in_pixels
 from udfdask.descan import Descan
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.results.labels.align import aligned_along
 from udfdask.results.labels.labels import Labels
 
 
@@ -26,6 +27,7 @@ def read_descan(descan: Any, array: xr.DataArray, labels: Labels) -> Any:
         )
     if not isinstance(shifts, xr.DataArray):
         return descan
+    check_in_pixels("descan", shifts, "raw_shifts")
     aligned = _aligned(shifts, array, labels)
     return replace(descan, shifts=aligned) if isinstance(descan, Descan) else aligned
 
@@ -43,29 +45,14 @@ def _aligned(shifts: xr.DataArray, array: xr.DataArray, labels: Labels) -> Any:
         )
     for dim in nav:
         if dim in shifts.dims:
-            shifts = _reordered(shifts, array, dim)
+            shifts = aligned_along(
+                dim,
+                shifts,
+                array.coords,
+                array.sizes[dim],
+                what="descan",
+                name="shifts",
+                advice="shifts.reindex_like(data) fills in NaN, which makes frames empty",
+            )
     missing = {dim: array.sizes[dim] for dim in nav if dim not in shifts.dims}
     return shifts.expand_dims(missing).transpose(*nav, others[0]).data
-
-
-def _reordered(shifts: xr.DataArray, array: xr.DataArray, dim: Hashable) -> xr.DataArray:
-    """Reorder shifts along a dimension to match the coordinates of the data."""
-    advice = "shifts.reindex_like(data) fills in NaN, which makes frames empty"
-    if shifts.sizes[dim] != array.sizes[dim]:
-        raise ArgumentValueError(
-            f"descan has {shifts.sizes[dim]} positions along {dim!r}, the data have "
-            f"{array.sizes[dim]}: {advice}"
-        )
-    if dim not in shifts.coords or dim not in array.coords:
-        return shifts
-    ours, wanted = shifts[dim].to_index(), array[dim].to_index()
-    if ours.equals(wanted):
-        return shifts
-    unique = ours.is_unique and wanted.is_unique
-    order = ours.get_indexer(wanted) if unique else None
-    if order is None or (order < 0).any():
-        raise ArgumentValueError(
-            f"descan and the data have different coordinates along {dim!r}: {advice}; if they "
-            "differ only by rounding, use shifts.assign_coords"
-        )
-    return shifts.isel({dim: order})

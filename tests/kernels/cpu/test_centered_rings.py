@@ -9,6 +9,7 @@ from every_dtype import FOREIGN, KNOWN, sample
 from suites import examples
 from udfdask.kernels.cpu.centered_rings import add_rings_about
 from udfdask.kernels.cpu.rows import as_native, rows_in_memory
+from udfdask.masks.ellipses import ROUND
 from udfdask.masks.ring_members import find_members
 
 REAL = [d for d in KNOWN + FOREIGN if np.dtype(d).kind != "c"]
@@ -20,7 +21,7 @@ def found(tile, origin, centers, r, ri, n):
     flat, *steps = rows_in_memory(native)
     sums, covered = np.zeros((2, len(tile), n))
     window = (*origin, *tile.shape[1:])
-    add_rings_about(flat, *steps, swap, window, centers, ri, (r - ri) / n, sums, covered)
+    add_rings_about(flat, *steps, swap, window, centers, ROUND, ri, (r - ri) / n, sums, covered)
     return sums, covered
 
 

@@ -56,10 +56,15 @@ UDFS = {
     "complex masks": lambda: ApplyMasksUDF(COMPLEX),
     "noop": NoOpUDF,
     "detector": lambda: VirtualDetectorUDF("ring", ri=2, ro=4),
+    "detector, ellipse": lambda: VirtualDetectorUDF(
+        "ring", ri=2, ro=4, stretch=1.4, stretch_angle=30
+    ),
     "rectangle": lambda: VirtualDetectorUDF("rect", x=1, y=2, width=5, height=3),
     "profile": lambda: RadialProfileUDF(n_bins=3, r=4),
     "fourier": lambda: RadialFourierUDF(n_bins=2, max_order=3),
+    "fourier, ellipse": lambda: RadialFourierUDF(r=4, max_order=3, stretch=1.4, stretch_angle=30),
     "fem": lambda: FEMUDF(center=(4, 5), rad_in=1, rad_out=4),
+    "own centers": lambda: CoMUDF(centers=np.broadcast_to((4.3, 5.2), (4, 6, 2)), r=3),
     "crystallinity": lambda: CrystallinityUDF(rad_in=1, rad_out=3, real_center=(4, 5), real_rad=2),
     "crystallinity, whole frame": lambda: CrystallinityUDF(rad_in=1, rad_out=3),
     "shifted masks": lambda: ApplyMasksUDF(WHOLE, shifts=(2, -1)),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.arrays.geometry.units import PIXELS
+from udfdask.errors import ArgumentTypeError
 from udfdask.types import AnyArray
 
 
@@ -92,6 +93,43 @@ class Axis:
         if self.values is not None:
             raise ValueError(f"the positions of the axis {self.name!r} are not evenly spaced")
         return (value - self.offset) / self.scale
+
+    def sliced(self, part: slice, n: int) -> Axis:
+        """Return the axis of a part of the positions.
+
+        Parameters
+        ----------
+        part : slice
+            The part, as in ``array[part]``; with a negative step, positions are reversed.
+        n : int
+            Number of positions of this axis.
+
+        Returns
+        -------
+        Axis
+            Axis of the part, whose positions have the values that they had.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If `part` is not a slice; also a TypeError.
+
+        Examples
+        --------
+        >>> from udfdask import Axis
+        >>> Axis(name="x", unit="nm", scale=0.5).sliced(slice(2, 8, 3), 10)
+        Axis(name='x', labels=None, unit='nm', scale=1.5, offset=1.0, values=None)
+        """
+        if not isinstance(part, slice):
+            raise ArgumentTypeError(f"part must be a slice, not {part!r}")
+        start, _, step = part.indices(n)
+        return replace(
+            self,
+            labels=None if self.labels is None else self.labels[part],
+            values=None if self.values is None else self.values[part],
+            scale=self.scale if self.values is not None else self.scale * step,
+            offset=self.offset if self.values is not None else self.offset + self.scale * start,
+        )
 
 
 def default_axis_names(ndim: int, sig_dims: int) -> tuple[str, ...]:

@@ -71,37 +71,40 @@ def _no_quantity(given: Any, example: str) -> ValueError:
     return ValueError(f"{given!r} is no number with a unit, such as {example}")
 
 
-def same_unit(one: str | None, other: str | None) -> bool:
-    """Return whether two texts are the same unit; none are pixels."""
-    return _plain(one) == _plain(other)
-
-
 def factor(unit: str, target: str) -> float:
     """Return the number by which values in a unit are multiplied to be in another one.
 
     Raise ValueError if the units measure different things, or one of them is unknown.
     """
-    if same_unit(unit, target):
+    names = _plain(unit), _plain(target)
+    if names[0] == names[1]:
         return 1.0
     import pint  # equal units need no package, and it takes a while to import
 
     registry = pint.get_application_registry()
     try:
-        one, other = (registry.Unit(_plain(name)) for name in (unit, target))
+        one, other = (registry.Unit(name) for name in names)
         # pint takes angles for plain numbers; they are not counts
         roots = [(1 * each).to_root_units().units for each in (one, other)]
         if roots[0] != roots[1]:
-            raise ValueError(f"{unit} and {target} measure different things")
+            near = _nearest(unit, target)
+            if near is None:
+                raise ValueError(f"{unit} and {target} measure different things")
+            raise ValueError(f"{unit} is no unit that fits {target}; did you mean {near}?")
         return float((1.0 * one).to(other).magnitude)
+    except pint.errors.UndefinedUnitError:
+        near = _nearest(unit, target)
+        hint = f"; did you mean {near}?" if near else ""
+        raise ValueError(f"{unit} is no known unit, or {target} is none{hint}") from None
     except pint.errors.PintError as error:
         raise ValueError(str(error)) from None
     except (TypeError, AttributeError, TokenError) as error:  # damaged texts, such as "1/("
         raise ValueError(f"{unit} or {target} is no unit that pint knows ({error})") from None
 
 
-def _plain(unit: str | None) -> str:
+def _plain(unit: str) -> str:
     """Return the name of a unit in one spelling: powers with ^, no LaTeX, Å as angstrom."""
-    if unit is None or unit in PIXELS:
+    if unit in PIXELS:
         return "px"
     text = unit.strip().strip("$").replace("\\mathrm", "").replace("\\", "")
     text = text.translate(_SUPERSCRIPTS).replace("\u03bc", "\u00b5").replace("·", "*")
@@ -109,6 +112,27 @@ def _plain(unit: str | None) -> str:
     text = _ANGSTROM.sub("angstrom", text)
     inverse = re.fullmatch(r"1\s*/\s*([^\W\d_]+)", text)
     return f"{inverse[1]}^-1" if inverse else text
+
+
+_OFTEN = {
+    "mrad": ("mrad", "rad", "µrad", "deg"),
+    "1/nm": ("1/nm", "1/Å", "1/pm"),
+    "nm": ("nm", "µm", "pm", "Å", "mm", "cm"),
+    "eV": ("eV", "keV", "meV"),
+}
+"""Common units, by one of them."""
+
+
+def _nearest(unit: str, target: str) -> str | None:
+    """Return the unit that is spelled nearly so, and measures what `target` does, or None."""
+    import difflib  # only for messages
+
+    plain = _plain(target)
+    fitting = [
+        name for names in _OFTEN.values() if plain in map(_plain, names) for name in names
+    ] or [target]
+    near = difflib.get_close_matches(unit, fitting, n=1, cutoff=0.7)
+    return near[0] if near else None
 
 
 def as_quantity(name: str, given: Any) -> Any:

@@ -11,6 +11,7 @@ from numba import types
 from numba.np import arrayobj
 
 from udfdask.kernels.cpu.compile import intrinsic, lean_inner_kernel, lean_kernel
+from udfdask.kernels.cpu.ellipses import nearer_columns, nearer_rows
 from udfdask.kernels.cpu.intrinsics import plus, times
 from udfdask.kernels.cpu.reading import value_at
 from udfdask.types import AnyArray
@@ -29,6 +30,7 @@ def add_rings_about(
     swap: bool | None,
     window: tuple[int, int, int, int],
     centers: AnyArray,
+    matrix: tuple[float, float, float],
     inner: float,
     thickness: float,
     sums: AnyArray,
@@ -39,7 +41,8 @@ def add_rings_about(
     `flat` and the steps come from `rows_in_memory`, `swap` from `as_native`. `window` holds the
     first row and column of the tile in the frame, its height and its width. The rings have the same
     thickness and start at the inner radius; the weights are those of `radial_bins`. `centers` has
-    the shape (frames, 2), float64; if a center is not finite, its sums are NaN.
+    the shape (frames, 2), float64; if a center is not finite, its sums are NaN. `matrix` makes the
+    rings round.
     """
     # A pixel is in rings whose middle radius is in an interval of the length thickness + 1. These
     # can be billions if rings are very thin, but only those that exist count.
@@ -49,7 +52,7 @@ def add_rings_about(
     row = window[3] + SETS
     buffers = np.empty(row, np.int32), np.empty(row), np.empty(row), np.empty(row)
     at_ring = np.empty(SETS * 4 * (sums.shape[1] + 4 * pairs))
-    rings = centers, inner, thickness, pairs, thin
+    rings = centers, matrix, inner, thickness, pairs, thin
     _add_rings(flat, frame_step, row_step, swap, *window, *rings, *buffers, at_ring, sums, covered)
 
 
@@ -64,6 +67,7 @@ def _add_rings(
     height: int,
     width: int,
     centers: Any,
+    matrix: Any,
     inner: float,
     thickness: float,
     pairs: int,
@@ -97,34 +101,27 @@ def _add_rings(
             continue
         for k in range(at_ring.size):
             at_ring[k] = 0
-        top, bottom = _nearer(cy, reach, height)
+        top, bottom = nearer_rows(cy, matrix, reach, height)
         for y in range(top, bottom):
             dy = y - cy
-            first, stop = _nearer(cx, math.sqrt(max((reach - dy) * (reach + dy), 0.0)), width)
+            first, stop = nearer_columns(dy, cx, matrix, reach, width)
             start, dx, n = f * frame_step + y * row_step + first, first - cx, stop - first
             padded = (n + SETS - 1) // SETS * SETS  # whole vectors: single values take longer
             for j in range(n):
                 values[j] = value_at(flat, start + j, swap, np.float64)
             if thin is None:
-                _find_wide(dy, dx, inner, thickness, n_rings, padded, rings, high)
+                _find_wide(dy, dx, matrix, inner, thickness, n_rings, padded, rings, high)
                 for j in range(n):
                     _add_to_pair(at_ring, rings[j], None, high[j], values[j], flat)
             else:
                 for pair in range(pairs):
+                    place = dy, dx, matrix
                     _find_narrow(
-                        dy, dx, inner, thickness, n_rings, pairs, pair, padded, rings, low, high
+                        place, inner, thickness, n_rings, pairs, pair, padded, rings, low, high
                     )
                     for j in range(n):
                         _add_to_pair(at_ring, rings[j], low[j], high[j], values[j], flat)
         _collect(at_ring, beyond, f, sums, covered)
-
-
-@lean_inner_kernel
-def _nearer(center: float, reach: float, size: int) -> tuple[int, int]:
-    """Return start and stop of the pixels of an axis that are nearer to a center than `reach`."""
-    start, stop, most = center - reach + 1, center + reach + 1, np.float64(size)
-    # numbers that do not fit an integer would become negative
-    return int(min(max(start, 0.0), most)), int(min(max(stop, 0.0), most))
 
 
 @lean_inner_kernel
@@ -145,6 +142,7 @@ def _collect(at_ring: Any, beyond: int, f: int, sums: Any, covered: Any) -> None
 def _find_wide(
     dy: float,
     dx: float,
+    matrix: Any,
     inner: float,
     thickness: float,
     n_rings: int,
@@ -158,12 +156,14 @@ def _find_wide(
     in units of four sums, and `high` their weights in the higher ring; the rest of 1 is that in the
     lower ring.
     """
+    yy, yx, xx = matrix
     per_pixel = 1 / thickness
     last, sets = np.float64(n_rings), np.int32(SETS)
     for j in range(n):
         column = np.int32(j)  # vectors of 64-bit integers need AVX-512
         x = dx + np.float64(column)
-        d = math.sqrt(dy * dy + x * x)
+        v, u = yy * dy + yx * x, yx * dy + xx * x
+        d = math.sqrt(v * v + u * u)
         edge = np.int32(min(max((d - inner) * per_pixel + 0.5, 0.0), last))
         weight = min(max(d - inner - np.float64(edge) * thickness + 0.5, 0.0), 1.0)
         weight = 1 - inner if d < 0.5 and inner < 0.5 else weight
@@ -173,8 +173,7 @@ def _find_wide(
 
 @lean_inner_kernel
 def _find_narrow(
-    dy: float,
-    dx: float,
+    place: Any,
     inner: float,
     thickness: float,
     n_rings: int,
@@ -187,15 +186,18 @@ def _find_narrow(
 ) -> None:
     """Find a pair of rings for each pixel: pair 0 holds the lowest ring that can have a weight.
 
+    `place` is the first of `n` pixels, (dy, dx) from the center, and the matrix.
     Write the places as `_find_wide` does, and the weights in both rings.
     """
+    dy, dx, (yy, yx, xx) = place
     per_pixel = min(1 / thickness, 1e300)  # finite: infinity times 0 has no ring
     sets = np.int32(SETS)
     most = thickness / 2 + 0.5
     for j in range(n):
         column = np.int32(j)
         x = dx + np.float64(column)
-        d = math.sqrt(dy * dy + x * x)
+        v, u = yy * dy + yx * x, yx * dy + xx * x
+        d = math.sqrt(v * v + u * u)
         ring = np.floor((d - inner - 0.5) * per_pixel)
         ring = min(max(ring, 0.0), np.float64(n_rings)) + 2 * pair
         distance = d - inner - (ring + 0.5) * thickness

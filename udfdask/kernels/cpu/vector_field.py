@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from udfdask.types import AnyArray
 
 
-def centers(moments: AnyArray, cy: float, cx: float) -> tuple[AnyArray, AnyArray]:
-    """Return centers of mass (y, x), and their shifts from (cy, cx), both of shape (n, 2).
+def centers(moments: AnyArray, origins: Any) -> tuple[AnyArray, AnyArray]:
+    """Return centers of mass (y, x), and their shifts from `origins`, both of shape (n, 2).
 
-    `moments` holds sum(I), sum(y * I) and sum(x * I), shape (n, 3). If sum(I) is 0, the center is
-    (cy, cx).
+    `moments` holds sum(I), sum(y * I) and sum(x * I), shape (n, 3). There is one origin (y, x), or
+    one for each row, shape (n, 2). If sum(I) is 0, the center is the origin.
     """
     total = moments[:, :1]
     com = np.empty((len(moments), 2))
-    com[:] = cy, cx
+    com[:] = origins
     np.divide(moments[:, 1:], total, out=com, where=total != 0)
-    return com, com - (cy, cx)
+    return com, com - origins
 
 
 def plane(positions: AnyArray, regression: AnyArray) -> AnyArray:

@@ -74,7 +74,7 @@ def factories_of(given: Any, sig: Shape | None) -> Callable[[], Any] | Sequence[
         raise ArgumentValueError(
             f"the array of masks has the shape {tuple(given.shape)}, but frames have the shape "
             f"{tuple(sig)}: expected one mask of that shape, or a stack of shape "
-            f"(n, {', '.join(map(str, sig))})"
+            f"(n, {', '.join(map(str, sig))}){_sig_dims(given, sig)}"
         )
     return [factory]
 
@@ -139,9 +139,18 @@ def needs_accessor(mask: Any) -> str:
         )
     return (
         f"a mask that is a {kind} needs the axes of a signal: run the UDF with "
-        "signal.udf.run_udf(...) after import udfdask.hyperspy, or pass a boolean array of the "
-        "shape of a frame"
+        "signal.udf.run_udf(...) after import udfdask.hyperspy, where signal is "
+        "hyperspy.api.load(path, lazy=True) for a file; or pass a boolean array of the shape of a "
+        "frame. Where data have axes with units, numbers will do: "
+        "VirtualDetectorUDF('disk', cx='1 mrad', cy='0 mrad', r='8 mrad')"
     )
+
+
+def _sig_dims(mask: Any, sig: Shape) -> str:
+    """Return a remedy for a mask that fits the last axes of frames, but not their number."""
+    shape, n = tuple(sig), len(mask.shape)
+    fits = 0 < n < len(shape) and tuple(mask.shape) == shape[-n:]
+    return f", or pass sig_dims={n}, if frames have {n} ax{'is' if n == 1 else 'es'}" * fits
 
 
 def detector_pixels(mask: Any, sig: Shape) -> AnyArray:
@@ -154,7 +163,7 @@ def detector_pixels(mask: Any, sig: Shape) -> AnyArray:
     if array.shape != tuple(sig):
         raise ArgumentValueError(
             f"the mask of the virtual detector has the shape {array.shape}, but a frame has the "
-            f"shape {tuple(sig)}: make the mask in the shape of a frame"
+            f"shape {tuple(sig)}: make the mask in the shape of a frame{_sig_dims(array, sig)}"
         )
     if array.dtype == bool:
         return array

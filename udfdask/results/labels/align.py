@@ -41,7 +41,7 @@ def align_roi(roi: Any, array: xr.DataArray, nav: Dims) -> Any:
             f"are {nav}"
         )
     for dim in roi.dims:
-        roi = _aligned("roi", roi, array.coords, dim, array.sizes[dim])
+        roi = aligned_along(dim, roi, array.coords, array.sizes[dim], what="the roi", name="roi")
     missing = {dim: array.sizes[dim] for dim in nav if dim not in roi.dims}
     return roi.expand_dims(missing).transpose(*nav).data
 
@@ -66,32 +66,45 @@ def align_mask(mask: Any, coords: xr.Dataset, sig: Dims, sizes: Mapping[Hashable
             f"{sig}: a DataArray is one mask, with these dimensions in any order"
         )
     for dim in sig:
-        mask = _aligned("mask", mask, coords.coords, dim, sizes[dim])
+        mask = aligned_along(dim, mask, coords.coords, sizes[dim], what="the mask", name="mask")
     return mask.transpose(*sig).data
 
 
-def _aligned(what: str, region: xr.DataArray, coords: Any, dim: Hashable, size: int) -> Any:
-    """Reorder a region along a dimension of this size to match the coordinates of the data."""
-    advice = f"{what}.reindex_like(data, fill_value=False) is False wherever the {what} is missing"
-    if region.sizes[dim] != size:
+def aligned_along(
+    dim: Hashable,
+    given: xr.DataArray,
+    coords: Any,
+    size: int,
+    *,
+    what: str,
+    name: str,
+    advice: str | None = None,
+) -> xr.DataArray:
+    """Return a DataArray in the order of the coordinates that the data have along a dimension.
+
+    `size` is the number of positions of the data. In messages, `what` says what was given, `name`
+    is its name in code, and `advice` says what to do if it has other positions than the data; by
+    default, for an array of booleans.
+    """
+    if advice is None:
+        advice = f"{name}.reindex_like(data, fill_value=False) is False wherever {what} is missing"
+    if given.sizes[dim] != size:
         raise ArgumentValueError(
-            f"the {what} has {region.sizes[dim]} positions along {dim!r}, the data have {size}: "
-            f"{advice}"
+            f"{what} has {given.sizes[dim]} positions along {dim!r}, the data have {size}: {advice}"
         )
-    if dim not in region.coords or dim not in coords:
-        return region
-    of_region, of_data = region[dim].to_index(), coords[dim].to_index()
-    if of_region.equals(of_data):
-        return region
-    unique = of_region.is_unique and of_data.is_unique
-    order = of_region.get_indexer(of_data) if unique else None
+    if dim not in given.coords or dim not in coords:
+        return given
+    own, wanted = given[dim].to_index(), coords[dim].to_index()
+    if own.equals(wanted):
+        return given
+    order = own.get_indexer(wanted) if own.is_unique and wanted.is_unique else None
     if order is None or (order < 0).any():
         raise ArgumentValueError(
-            f"the {what} and the data have different coordinates along {dim!r}: "
-            f"{_first_to_last(of_region)} and {_first_to_last(of_data)}. {advice}; if "
-            f"they differ only by rounding, use {what}.assign_coords"
+            f"{what} and the data have different coordinates along {dim!r}: "
+            f"{_first_to_last(own)} and {_first_to_last(wanted)}. {advice}; if they differ only by "
+            f"rounding, use {name}.assign_coords"
         )
-    return region.isel({dim: order})
+    return given.isel({dim: order})
 
 
 def _select(labels: Mapping[Any, Any], array: xr.DataArray, nav: Dims) -> BoolArray:

@@ -104,7 +104,9 @@ def make_layout(
     coords = labels.coords.drop_dims(set(labels.dims) - used, errors="ignore")
     taken = {*labels.dims, *coords.coords}
     _check_names(names.values() if buffers else [VISITED], taken)
-    extra = _extra_dims(buffers, axes, {*taken, *names.values()})
+    # whole frames, as PickUDF returns them, keep the names of the signal dimensions
+    frame = () if used.intersection(labels.sig) else labels.sig
+    extra = _extra_dims(buffers, axes, {*taken, *names.values()}, frame)
     masks = _mask_names(names, taken.union(*extra.values()))
     places = {
         key: Place(
@@ -179,19 +181,23 @@ def _extra_dims(
     buffers: Mapping[str, BufferSpec],
     axes: Mapping[str, tuple[Axis, ...]],
     taken: Collection[Hashable],
+    frame: Dims,
 ) -> dict[str, Dims]:
     """Return the names of the extra dimensions of each result.
 
     Results with the same axis share a dimension. If the name of an axis is taken or means another
-    axis, the name of the result is put in front of it.
+    axis, the name of the result is put in front of it. The last axes may have all names of `frame`.
     """
     meaning: dict[str, tuple[Axis, int]] = {}
     dims: dict[str, Dims] = {}
     for key, spec in buffers.items():
         own: list[str] = []
+        names = [axis.name for axis in axes[key]]
+        is_frame = bool(frame) and tuple(names[-len(frame) :]) == frame
+        others = set(taken).difference(frame if is_frame else ())
         for axis, n in zip(axes[key], spec.extra_shape, strict=True):
             name = axis.name
-            while name in taken or meaning.get(name, (axis, n)) != (axis, n) or name in own:
+            while name in others or meaning.get(name, (axis, n)) != (axis, n) or name in own:
                 name = f"{key}_{axis.name}" if name == axis.name else f"{name}_"
             meaning[name] = (axis, n)
             own.append(name)

@@ -16,19 +16,21 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 
 from udfdask.chunk.partial_result import common_generation
-from udfdask.errors import ArgumentValueError, UDFError, UDFRunCancelled
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFError, UDFRunCancelled
 from udfdask.results.named_results import ResultInfo
+from udfdask.results.not_an_array import NotAnArray
 from udfdask.run.progressive.accumulate import AuxRows, make_accumulator
 from udfdask.run.progressive.chunk_source import Chunks, Closed
 from udfdask.run.progressive.live_recipe import LiveRecipe
-from udfdask.run.progressive.snapshot import RunState, Snapshot
+from udfdask.run.progressive.snapshot import RunState, Snapshot, where_results_are
 from udfdask.scheduling.progress.counter import ProgressCounter
 from udfdask.scheduling.progress.state import Status
+from udfdask.scheduling.unwrap import unwrap
 from udfdask.tracebacks import own_lines_hidden
 from udfdask.types import AnyArray
 
@@ -55,7 +57,7 @@ class ProgressiveRun:
     """Names of the UDFs, if they came in a dictionary."""
 
 
-class SnapshotIterator(Iterator[T], AsyncIterator[T]):
+class SnapshotIterator(NotAnArray, Iterator[T], AsyncIterator[T]):
     """Iterates over the snapshots of a run, each one labeled by a function.
 
     Parameters
@@ -96,6 +98,14 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
     def __repr__(self) -> str:
         names = ", ".join(info.udf_name for info in self._run.infos)
         return f"<{type(self).__name__} of {names}: {self.n_merged} of {self.n_chunks} chunks>"
+
+    def _no_array(self) -> ArgumentTypeError:
+        """Return the error for a use as one array, as a number or as a lazy result."""
+        return ArgumentTypeError(
+            "run_udf_iter returns an iterator over snapshots, which have no values yet: loop over "
+            "it, for snapshot in snapshots, or go to the end with *_, snapshot = snapshots, then "
+            f"{where_results_are(self._run.infos, 'snapshot')}; run_udf returns lazy results"
+        )
 
     def update_parameters(
         self, changes: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
@@ -346,6 +356,12 @@ class SnapshotIterator(Iterator[T], AsyncIterator[T]):
             "merged: the snapshots up to then are right",
             chunks_merged=self.n_merged,
         )
+
+
+@unwrap.register(SnapshotIterator)
+def _refuse(snapshots: SnapshotIterator[Any]) -> NoReturn:
+    """Raise: dask would run the iterator to its end and give it back."""
+    raise snapshots._no_array()
 
 
 class UDFIterator(SnapshotIterator[Snapshot]):

@@ -76,7 +76,7 @@ class LiveRecipe:
             for k, change in enumerate(_check_changes(recipe, changes)):
                 udf = recipe.udfs[k]
                 change = parameters_in_pixels(  # noqa: PLW2901
-                    udf.cls, change, self._calibration, recipe.shape.sig_dims
+                    udf.cls, change, self._calibration, recipe.shape.sig_dims, are_all=False
                 )
                 kwargs = {**self.generations[-1][k], **change}
                 if change:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.arrays.geometry.units import PIXELS, unit_of_quantity
+from udfdask.arrays.geometry.labeled_values import check_in_pixels, is_signal
 from udfdask.corrections import coordinates
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu.vector_field import curl, divergence
@@ -226,13 +226,8 @@ def to_beam_shift(shifts: Any) -> Any:
     >>> to_beam_shift(np.array([1.0, 2.0]))
     array([-2., -1.])
     """
-    unit = _unit_of(shifts)
-    if unit is not None and unit not in PIXELS:
-        raise ArgumentValueError(
-            f"shifts must be in pixels, but they are in {unit}: pass raw_shifts of a CoMUDF, which "
-            "are always in pixels"
-        )
-    if hasattr(shifts, "_deepcopy_with_new_data"):  # a HyperSpy signal, which keeps its axes
+    check_in_pixels("shifts", shifts, "raw_shifts")
+    if is_signal(shifts):  # it keeps its axes
         return shifts._deepcopy_with_new_data(to_beam_shift(shifts.data))
     if not hasattr(shifts, "__dask_graph__"):
         shifts = np.asarray(shifts)
@@ -241,14 +236,6 @@ def to_beam_shift(shifts: Any) -> Any:
             f"shifts must be (y, x) vectors, of shape (..., 2), not {shifts.shape}"
         )
     return -shifts[..., ::-1]
-
-
-def _unit_of(values: Any) -> str | None:
-    """Return the unit that a HyperSpy signal or a DataArray has; None if it is not known."""
-    if hasattr(values, "_deepcopy_with_new_data"):
-        return unit_of_quantity(values.metadata.get_item("Signal.quantity", default=None))
-    unit = getattr(values, "attrs", {}).get("units")
-    return unit if isinstance(unit, str) else None
 
 
 def _components(y_centers: Any, x_centers: Any) -> tuple[AnyArray, AnyArray]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from operator import index
 from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import DiskTemplate
 from udfdask.types import AnyArray
@@ -14,7 +16,18 @@ from udfdask.udf.aux_data import AuxData
 
 
 def checked_peaks(given: Any) -> Any:
-    """Return positions rounded to whole pixels, shape (n, 2), or an unchanged dask array."""
+    """Return positions rounded to whole pixels, shape (n, 2), or an unchanged dask array.
+
+    An array with a unit is returned with it.
+    """
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
+        if _is_lazy(given[0]):
+            raise ArgumentTypeError(
+                "peaks with a unit must be numbers, not a dask array: compute them first"
+            )
+        peaks = _numbers("peaks", given[0])
+        checked_peaks(peaks)  # the shape
+        return peaks, given[1]
     peaks = given if _is_lazy(given) else _numbers("peaks", given)
     if peaks.ndim != 2 or peaks.shape[1] != 2 or not peaks.shape[0] > 0:
         raise ArgumentValueError(
@@ -37,10 +50,13 @@ def checked_template(given: Any) -> Any:
     return template
 
 
-def checked_steps(given: Any) -> int:
-    """Return the search distance in pixels."""
+def checked_steps(given: Any) -> Any:
+    """Return the search distance in pixels, or with its unit."""
+    value = as_quantity("steps", given)
+    if isinstance(value, Quantity):
+        return value
     try:
-        steps = index(given)
+        steps = index(given) if value is given else math.ceil(value)  # "2 px"
     except TypeError:
         raise ArgumentTypeError(
             f"steps must be an integer number of pixels, not {given!r}"
@@ -54,7 +70,10 @@ def checked_steps(given: Any) -> int:
 
 
 def checked_shift(given: Any) -> Any:
-    """Return a shift (y, x), aux data of shifts, a lazy shift, or None."""
+    """Return a shift (y, x), aux data of shifts, a lazy shift, or None.
+
+    A pair with a unit is returned as it is.
+    """
     hint = 'for one pair per frame pass UDF.aux_data(shifts, kind="nav", extra_shape=(2,))'
     if given is None:
         return None
@@ -65,6 +84,10 @@ def checked_shift(given: Any) -> Any:
                 f"extra_shape {given.extra_shape} and dtype {given.dtype}: {hint}"
             )
         return given
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        pair = [as_quantity(f"zero_shift[{k}]", value) for k, value in enumerate(given)]
+        if any(isinstance(value, Quantity) for value in pair):
+            return tuple(pair)
     shift = given if _is_lazy(given) else _numbers("zero_shift", given)
     if shift.shape != (2,):
         raise ArgumentValueError(

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from udfdask.arrays.geometry.axes import shared_unit, steps
 from udfdask.arrays.geometry.units import Quantity, as_quantity
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.masks import checks
 from udfdask.masks.bins import number_of_bins
+from udfdask.masks.ellipses import rounded, rounding_matrix
+from udfdask.masks.polar import distance
 from udfdask.udf import UDF
 
 
@@ -44,13 +48,24 @@ def center_of(udf: UDF) -> tuple[Any, Any]:
     return ny // 2 if p.cy is None else p.cy, nx // 2 if p.cx is None else p.cx
 
 
+def stretch_of(udf: UDF) -> tuple[float, float]:
+    """Return the parameters stretch and stretch_angle."""
+    return udf.params.stretch, udf.params.stretch_angle
+
+
 def size_of_pixels(udf: UDF) -> tuple[float, str]:
-    """Return the size of a pixel and its unit: (1, "px") unless pixels are squares in a unit."""
+    """Return the size of a pixel and its unit, for radii; (1, "px") if these have no unit.
+
+    If pixels are not square, it is the geometric mean of their sizes, as the radius of an ellipse
+    is that of its half axes. Rings that are round in pixels then have no radius in a unit.
+    """
     axes = udf.meta.axes[-2:]
     unit, sizes = shared_unit(axes), [abs(step) for step in steps(axes)]
-    if unit is None or not math.isclose(*sizes, rel_tol=1e-6):
+    if unit is None:
         return 1.0, "px"
-    return sizes[1], unit
+    if math.isclose(*sizes, rel_tol=1e-6):
+        return sizes[1], unit
+    return (math.sqrt(sizes[0] * sizes[1]), unit) if udf.params.stretch != 1 else (1.0, "px")
 
 
 def nearest_distance(center: tuple[float, float], sig: tuple[int, ...]) -> float:
@@ -58,6 +73,14 @@ def nearest_distance(center: tuple[float, float], sig: tuple[int, ...]) -> float
     return math.hypot(
         *(min(max(round(float(c)), 0), n - 1) - c for c, n in zip(center, sig, strict=True))
     )
+
+
+def farthest_distance(udf: UDF, center: tuple[float, float]) -> float:
+    """Return the largest distance of a pixel from a center, where rings are round."""
+    ny, nx = udf.meta.dataset_shape.sig
+    cy, cx = center
+    corners = np.array([(y - cy, x - cx) for y in (0, ny - 1) for x in (0, nx - 1)])
+    return float(np.hypot(*rounded(rounding_matrix(*stretch_of(udf)), *corners.T)).max())
 
 
 def is_lazy(value: Any) -> bool:
@@ -128,20 +151,35 @@ def check_rings(cy: Any, cx: Any, r: Any, ri: Any, n_bins: Any) -> None:
     number_of_bins(n_bins, 1, 0)
 
 
-def check_rings_reach(udf: UDF, r: float | None, ri: float) -> None:
+def check_center_inside(udf: UDF, center: tuple[float, float]) -> None:
+    """Raise if a center is outside the frame, more than a pixel away from it.
+
+    This is for UDFs whose outer radius was not given: one that was can reach the frame.
+    """
+    cy, cx = center
+    sig = tuple(udf.meta.dataset_shape.sig)
+    if nearest_distance(center, sig) > 1:
+        raise ArgumentValueError(
+            f"the center (cy, cx) = ({cy!r}, {cx!r}) lies outside of frames of shape {sig}: "
+            "correct it; numbers are in pixels. If the beam is there, pass the outer radius too"
+        )
+
+
+def check_rings_reach(udf: UDF, r: float | None, ri: float, *, open_ended: bool = False) -> None:
     """Raise if all rings are outside the frame: the center or its unit is probably wrong.
 
-    If the outer radius is None, the rings end at the edge of the frame.
+    If the outer radius is None, the rings end at the edge of the frame. With `open_ended`, no
+    outer radius was given, and the center must be inside the frame.
     """
     cy, cx = center_of(udf)
     if is_lazy(cy) or is_lazy(cx):
         return
+    if open_ended:
+        check_center_inside(udf, (cy, cx))
     sig = tuple(udf.meta.dataset_shape.sig)
-    farthest = math.hypot(
-        *(max(abs(c), abs(n - 1 - c)) for c, n in zip((cy, cx), sig, strict=True))
-    )
+    d = distance(cx, cy, sig[1], sig[0], *stretch_of(udf))
     # the soft edge of a ring reaches half a pixel beyond its radius
-    if (r is not None and nearest_distance((cy, cx), sig) >= r + 0.5) or farthest <= ri - 0.5:
+    if (r is not None and d.min() >= r + 0.5) or d.max() <= ri - 0.5:
         raise ArgumentValueError(
             f"no pixel of frames of shape {sig} lies in the rings from ri={ri!r} to r={r!r} pixels "
             f"around (cy, cx) = ({cy!r}, {cx!r}): correct the center or the radii"

@@ -7,6 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.geometry.labeled_values import (
+    check_in_pixels,
+    check_is_one_array,
+    is_labeled,
+    plain_array,
+)
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.types import AnyArray
@@ -29,8 +35,12 @@ def as_shifts(given: Any) -> Any:
         if given.dtype.kind not in "iuf":
             raise ArgumentTypeError(f"{EXPECTED}, of numbers, not of dtype {given.dtype}")
         return given
+    check_is_one_array("shifts", given, "raw_shifts")
+    check_in_pixels("shifts", given, "raw_shifts")
+    labeled, given = given, plain_array(given)
     if getattr(given, "ndim", 1) > 1:
-        return as_shifts(UDF.aux_data(given, "nav", given.shape[-1:], given.dtype))
+        values = labeled if is_labeled(labeled) else given
+        return as_shifts(UDF.aux_data(values, "nav", given.shape[-1:], given.dtype))
     if hasattr(given, "__dask_graph__") and hasattr(given, "shape"):
         return given  # one shift, which is checked when it is computed
     try:

@@ -1,0 +1,57 @@
+"""Errors show lengths as they were typed, not in pixels, and give no advice in Python."""
+
+import hyperspy.api as hs
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from udfdask.cli import main
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    signal = hs.signals.Signal2D(np.ones((3, 4, 16, 16), "u2"))
+    for axis in signal.axes_manager.signal_axes:
+        axis.units, axis.scale = "mrad", 0.4
+    path = tmp_path_factory.mktemp("typed") / "scan.hspy"
+    signal.save(path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("args", "typed", "pixels"),
+    [
+        (["--detector", "disk,cy=50mrad,r=1.2mrad"], ["cy=50mrad", "r=1.2mrad"], "125"),
+        (["--udf", "com:cy=50.2mrad,cx=1mrad"], ["50.2mrad", "0 to 6 mrad"], "125.5"),
+        (["--detector", "ring,ri=7.7mrad,ro=7.8mrad"], ["ri=7.7mrad", "ro=7.8mrad"], "19.25"),
+    ],
+)
+def test_lengths_as_typed(file, args, typed, pixels):
+    result = CliRunner().invoke(main, ["run", file, *args])
+    assert result.exit_code == 1
+    assert "frames have" in result.output
+    for words in typed:
+        assert words in result.output
+    assert pixels not in result.output
+    assert "pixels" not in result.output.replace("no pixel", "")
+
+
+def test_numbers_of_pixels_stay(file):
+    result = CliRunner().invoke(main, ["run", file, "--detector", "disk,cy=90,r=2"])
+    assert "cy=90, r=2: numbers are in pixels" in result.output
+
+
+def test_a_file_without_units(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 4, 8, 8)))
+    args = ["run", str(tmp_path / "a.npy"), "--detector", "ring,ri=5mrad,ro=9mrad"]
+    result = CliRunner().invoke(main, args)
+    assert "give pixels, because the file does not say a unit" in result.output
+    assert "opened.axes" not in result.output
+
+
+def test_channels_without_python_advice(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 4, 8)))
+    args = ["--sig-dims", "1", "--detector", "window,start=9,stop=12"]
+    result = CliRunner().invoke(main, ["run", str(tmp_path / "a.npy"), *args])
+    assert "within 0 and 8, in channels" in result.output
+    assert "to_pixels" not in result.output

@@ -1,0 +1,150 @@
+"""DataArrays and signals as centers and shifts: their unit is checked, and their values taken."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.udfs import ApplyMasksUDF, CoMUDF, RadialProfileUDF, SumUDF
+
+xr = pytest.importorskip("xarray", reason="xarray is an extra")
+import udfdask.xarray  # noqa: E402
+
+NAMES = ("y", "x", "ky", "kx")
+MASK = np.tri(8)
+
+
+@pytest.fixture
+def array():
+    values = np.random.default_rng(0).integers(0, 99, (4, 6, 8, 8)).astype("uint16")
+    coords = {name: (name, np.arange(8) * 2.0 - 8, {"units": "mrad"}) for name in NAMES[2:]}
+    return xr.DataArray(da.from_array(values, chunks=(2, 3, 8, 8)), dims=NAMES, coords=coords)
+
+
+def as_signal(array):
+    hs = pytest.importorskip("hyperspy.api", reason="HyperSpy is an extra")
+    import udfdask.hyperspy  # noqa: F401
+
+    signal = hs.signals.Signal2D(array.data).as_lazy()
+    for axis, name in zip(signal.axes_manager._axes, NAMES, strict=True):
+        axis.name = name
+    for axis in signal.axes_manager.signal_axes:
+        axis.units, axis.scale, axis.offset = "mrad", 2.0, -8.0
+    return signal
+
+
+def doors(array):
+    """Yield a function that runs a UDF, and the centers of mass as this door returns them."""
+    yield array.udf.run_udf
+    signal = as_signal(array)
+    yield signal.udf.run_udf
+    axes = [ud.Axis(name=name) for name in NAMES]
+    yield lambda udf, **options: ud.run_udf(array.data, udf, axes=axes, **options)
+
+
+def values_of(result, name="intensity"):
+    return np.asarray(getattr(result[name], "data", result[name]))
+
+
+USES = {
+    "centers": lambda values: (RadialProfileUDF(r=3, centers=values), {}),
+    "shifts": lambda values: (ApplyMasksUDF(MASK, shifts=values), {}),
+    "descan": lambda values: (SumUDF(), {"descan": values}),
+}
+PIXELS = {"centers": "raw_com", "shifts": "raw_shifts", "descan": "raw_shifts"}
+
+
+def _run(run, parameter, values):
+    udf, options = USES[parameter](values)
+    return run(udf, **options)
+
+
+@pytest.mark.parametrize("parameter", USES)
+def test_a_field_in_units_is_refused_through_every_door(array, parameter):
+    fields = [array.udf.run_udf(CoMUDF())["field"], as_signal(array).udf.run_udf(CoMUDF())["field"]]
+    words = f"{parameter} must be in pixels, but they are in mrad: pass {PIXELS[parameter]} of a"
+    for field in fields:
+        for run in doors(array):
+            with pytest.raises(ud.ArgumentValueError, match=words):
+                _run(run, parameter, field)
+
+
+@pytest.mark.parametrize("parameter", ["centers", "shifts"])
+@pytest.mark.parametrize("lazy", [True, False])
+def test_values_in_pixels_are_taken_from_every_door_to_every_door(array, parameter, lazy):
+    name = PIXELS[parameter]
+    labeled = array.udf.run_udf(CoMUDF())[name]
+    signal = as_signal(array).udf.run_udf(CoMUDF())[name]
+    plain = ud.run_udf(array.data, CoMUDF())[name].compute()
+    expected = ud.run_udf(array.data, USES[parameter](plain)[0])["intensity"].compute()
+    if not lazy:
+        labeled = labeled.compute()
+        signal.compute(progressbar=False) if hasattr(signal, "compute") else None
+    for values in (labeled, signal, labeled.assign_attrs(units="px")):
+        for run in doors(array):
+            np.testing.assert_allclose(values_of(run(USES[parameter](values)[0])), expected)
+
+
+def test_axes_in_another_order_are_refused(array):
+    centers = array.udf.run_udf(CoMUDF())["raw_com"].transpose("x", "y", "component")
+    udf = RadialProfileUDF(r=3, centers=centers)
+    for run in doors(array):
+        with pytest.raises(ud.ArgumentValueError, match="transpose the values"):
+            run(udf)
+    # without names in common there is nothing to compare: any layout of the size is taken
+    ud.run_udf(array.data, RadialProfileUDF(r=3, centers=centers.compute().rename(x="a", y="b")))
+
+
+def test_plain_run_says_what_to_pass_as_descan(array):
+    shifts = array.udf.run_udf(CoMUDF())["raw_shifts"]
+    with pytest.raises(TypeError, match=r"not a DataArray: pass its \.data, in the order"):
+        ud.run_udf(array.data, SumUDF(), descan=shifts)
+
+
+def test_a_beam_shift_is_no_shift_of_the_beam(array):
+    signal = as_signal(array).udf.run_udf(CoMUDF())["raw_shifts"]
+    signal._signal_type = "beam_shift"
+    with pytest.raises(ud.ArgumentValueError, match="a beam shift with x before y"):
+        ApplyMasksUDF(MASK, shifts=signal)
+
+
+@pytest.mark.parametrize("parameter", ["centers", "shifts"])
+def test_a_dataset_or_a_result_is_not_one_array(array, parameter):
+    words = rf"{parameter} is a (Dataset|Result): pass one of .*result\['{PIXELS[parameter]}'\]"
+    for given in (array.udf.run_udf(CoMUDF()), ud.run_udf(array.data, CoMUDF())):
+        with pytest.raises(ud.ArgumentTypeError, match=words):
+            USES[parameter](given)
+
+
+def test_labels_do_not_change_the_names_of_tasks(array):
+    centers = array.udf.run_udf(CoMUDF())["raw_com"]
+    named = [
+        ud.run_udf(array.data, RadialProfileUDF(r=3, centers=values))["intensity"].name
+        for values in (centers, centers.data)
+    ]
+    assert named[0] == named[1]
+
+
+@pytest.mark.parametrize("kind", ["nav", "sig"])
+def test_aux_data_of_other_units_are_the_business_of_the_udf(array, kind):
+    class Scaled(ud.UDF):
+        def __init__(self, factor):
+            super().__init__(factor=factor)
+
+        def get_result_buffers(self):
+            return {"total": self.buffer(kind="nav", dtype="float64")}
+
+        def process_frame(self, frame):
+            self.results.total[:] = (frame * self.params.factor).sum()
+
+    dims = NAMES[:2] if kind == "nav" else NAMES[2:]
+    shape = (4, 6) if kind == "nav" else (8, 8)
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+    given = xr.DataArray(values, dims=dims, attrs={"units": "nm"})
+    udf = Scaled(ud.UDF.aux_data(given, kind=kind, dtype="float64"))
+    plain = Scaled(ud.UDF.aux_data(values, kind=kind, dtype="float64"))
+    np.testing.assert_array_equal(
+        array.udf.run_udf(udf)["total"].values, ud.run_udf(array.data, plain)["total"].compute()
+    )
+    with pytest.raises(ud.ArgumentValueError, match="transpose the values"):
+        array.udf.run_udf(Scaled(ud.UDF.aux_data(given.T, kind=kind, dtype="float64")))

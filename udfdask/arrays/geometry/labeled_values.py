@@ -1,0 +1,94 @@
+"""Read arrays that know their unit and axes: DataArrays and HyperSpy signals.
+
+Neither package is imported: only their documented attributes are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from udfdask.arrays.geometry.units import PIXELS, unit_of_quantity
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+
+
+def is_signal(values: Any) -> bool:
+    """Return whether this is a HyperSpy signal."""
+    return hasattr(values, "axes_manager") and hasattr(values, "_deepcopy_with_new_data")
+
+
+def is_data_array(values: Any) -> bool:
+    """Return whether this is a DataArray."""
+    named = hasattr(values, "dims") and hasattr(values, "coords") and hasattr(values, "attrs")
+    return named and hasattr(values, "data") and not hasattr(values, "data_vars")
+
+
+def is_labeled(values: Any) -> bool:
+    """Return whether this is a HyperSpy signal or a DataArray."""
+    return is_data_array(values) or is_signal(values)
+
+
+def unit_of_values(values: Any) -> str | None:
+    """Return the unit that a HyperSpy signal or a DataArray has; None if it is not known."""
+    if is_signal(values):
+        return unit_of_quantity(values.metadata.get_item("Signal.quantity", default=None))
+    unit = getattr(values, "attrs", {}).get("units") if is_data_array(values) else None
+    return unit if isinstance(unit, str) else None
+
+
+def check_is_one_array(name: str, values: Any, variable: str) -> None:
+    """Raise for results or Datasets, of which one variable is needed, such as raw_com."""
+    if isinstance(values, Mapping):
+        raise ArgumentTypeError(
+            f"{name} is a {type(values).__name__}: pass one of its arrays, such as "
+            f"result[{variable!r}]"
+        )
+
+
+def check_in_pixels(name: str, values: Any, remedy: str) -> None:
+    """Raise if a signal or DataArray says that its values are not in pixels.
+
+    `name` is the parameter, `remedy` names the result to pass instead, such as raw_shifts.
+    """
+    if getattr(values, "_signal_type", None) == "beam_shift":
+        raise ArgumentValueError(
+            f"{name} is {values!r}, a beam shift with x before y that points to the center: pass "
+            f"{remedy} of a CoMUDF, with y before x"
+        )
+    unit = unit_of_values(values)
+    if unit is not None and unit.strip() and unit.strip() not in PIXELS:
+        raise ArgumentValueError(
+            f"{name} must be in pixels, but they are in {unit}: pass {remedy} of a CoMUDF, which "
+            "are always in pixels"
+        )
+
+
+def plain_array(values: Any) -> Any:
+    """Return the array of a signal, navigation axes first, or of a DataArray; others as they are.
+
+    Raise ArgumentTypeError for a ragged signal.
+    """
+    if is_data_array(values):
+        return values.data
+    if not is_signal(values):
+        return values
+    if values.ragged:
+        raise ArgumentTypeError(f"{values!r} is ragged: one value of the same shape is needed")
+    order = tuple(axis.index_in_array for axis in _axes(values))
+    data = values.data
+    return data if order == tuple(range(data.ndim)) else data.transpose(order)
+
+
+def names_of_axes(values: Any) -> tuple[Hashable, ...] | None:
+    """Return the names of the axes of `plain_array(values)`; None if they are not known."""
+    if is_data_array(values):
+        return tuple(values.dims)
+    if not is_signal(values):
+        return None
+    return tuple(axis.name if isinstance(axis.name, str) else None for axis in _axes(values))
+
+
+def _axes(signal: Any) -> tuple[Any, ...]:
+    """Return the axes of a signal, slowest first, navigation axes before signal axes."""
+    manager = signal.axes_manager
+    return (*manager.navigation_axes[::-1], *manager.signal_axes[::-1])

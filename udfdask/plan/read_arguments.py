@@ -1,0 +1,138 @@
+"""Read the arguments of a run: every check that needs no recipe, and values in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dask.array.core import Array as GraphArray
+
+from udfdask import config
+from udfdask.arrays.backends.table import backend_of
+from udfdask.arrays.geometry.axes import Axis, Calibration
+from udfdask.arrays.geometry.chunk_grid import BoolArray
+from udfdask.arrays.geometry.roi import empty_roi_warning, normalize_roi
+from udfdask.arrays.geometry.shapes import Shape
+from udfdask.plan.calibrate import read_calibration, with_pixels
+from udfdask.plan.check_input import (
+    check_array,
+    check_masks,
+    check_matrix_rows,
+    check_sig_dims,
+    check_targets,
+    check_udfs,
+)
+from udfdask.plan.copy_parameters import copy_parameters
+from udfdask.plan.declarations import new_instance
+from udfdask.plan.merge_tree import check_split_every
+from udfdask.udf import UDF
+
+if TYPE_CHECKING:
+    from udfdask.plan.descan import PlannedDescan
+    from udfdask.plan.small_chunks import Chunks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Options of a run as the user gave them; `run_udf` describes them."""
+
+    files: tuple[str, ...]
+    """Files and stores that the data and lazy parameters are read from."""
+    sig_dims: int
+    roi: Any
+    axes: Sequence[Axis] | None
+    unit: str | None
+    corrections: Any
+    descan: Any
+    backends: Any
+    split_every: int | bool | None
+    merge_small: int | str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """Checked arguments of a run."""
+
+    udfs: list[UDF]
+    """UDFs with parameters in pixels, which only this run has."""
+    calibration: Calibration
+    """Axes of the data and unit of the values; pixel numbers by default."""
+    roi: BoolArray | None
+    """Mask of the frames to process, shape nav; None for all."""
+    fan_in: int | bool
+    """Fan-in of merge trees; False for one step."""
+    joined: Chunks | None
+    """The chunks after small ones are joined; None if the chunks of the array are processed."""
+    shifts: PlannedDescan | None
+    """The shifts of all frames; None if they are not shifted."""
+    warnings: tuple[str, ...]
+    """What is probably not meant."""
+
+
+def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
+    """Return the checked arguments of a run over a dask array of shape (*nav, *sig).
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If an argument is invalid.
+    UDFError
+        If a UDF has another mistake.
+    """
+    sig_dims = asked.sig_dims
+    check_array(array)
+    check_sig_dims(sig_dims, array.ndim)
+    check_udfs(udfs)
+    check_masks(udfs)
+    check_targets(udfs, asked.files)
+    check_matrix_rows(array, sig_dims)
+    calibration = read_calibration(asked.axes, asked.unit, array.shape, sig_dims)
+    udfs = [with_pixels(udf, calibration, sig_dims) for udf in udfs]
+    udfs = _with_copied_parameters([udf._for_run() for udf in udfs])
+    fan_in = config.split_every() if asked.split_every is None else asked.split_every
+    check_split_every(fan_in, "split_every")
+    joined = None if asked.merge_small is None else _joined_chunks(array, asked.merge_small)
+    roi = normalize_roi(asked.roi, array.shape[: array.ndim - sig_dims])
+    shifts = None if asked.descan is None else _shifts(array, asked, roi)
+    warnings = (empty_roi_warning(asked.roi, roi), "" if shifts is None else shifts.warning)
+    return Arguments(
+        udfs=udfs,
+        calibration=calibration,
+        roi=roi,
+        fan_in=fan_in,
+        joined=joined,
+        shifts=shifts,
+        warnings=tuple(text for text in warnings if text),
+    )
+
+
+def _with_copied_parameters(udfs: Sequence[UDF]) -> list[UDF]:
+    """Return UDFs whose parameters do not change if the user changes an array afterwards."""
+    memo: dict[int, Any] = {}
+    copies = [copy_parameters(udf._kwargs, memo) for udf in udfs]
+    return [
+        udf
+        if all(kwargs[name] is value for name, value in udf._kwargs.items())
+        else new_instance(type(udf), kwargs)
+        for udf, kwargs in zip(udfs, copies, strict=True)
+    ]
+
+
+def _joined_chunks(array: GraphArray, merge_small: Any) -> Chunks | None:
+    """Return the chunks of an array after small ones are joined; None if they do not change."""
+    from udfdask.plan.parse_size import parse_size  # few runs need it
+    from udfdask.plan.small_chunks import joined_chunks
+
+    least = parse_size(merge_small, "merge_small", "64 MiB")
+    chunks = joined_chunks(array.chunks, array.dtype.itemsize, least)
+    return None if chunks == array.chunks else chunks
+
+
+def _shifts(array: GraphArray, asked: Asked, roi: BoolArray | None) -> PlannedDescan | None:
+    """Return the checked shifts of all frames; None if they are not shifted."""
+    from udfdask.plan.descan import plan_descan  # few runs need it
+
+    full = Shape(array.shape, sig_dims=asked.sig_dims)
+    corrected, native = asked.corrections is not None, backend_of(array._meta)
+    return plan_descan(asked.descan, full, array.dtype, roi, corrected=corrected, native=native)

@@ -1,0 +1,387 @@
+"""Find the center of a diffraction pattern."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from udfdask.arrays.backends.convert import to_backend, to_host
+from udfdask.arrays.backends.dense_backends import NUMPY
+from udfdask.arrays.backends.table import backend_of
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.masks import checks
+from udfdask.masks.polar import distance
+from udfdask.types import AnyArray
+
+CenterMethod = Literal["symmetry", "com"]
+"""Ways to find a center."""
+
+COARSE = 1024
+"""Largest size of the pattern for which all centers are compared; others are binned first."""
+
+CANDIDATES = 8
+"""Largest number of centers that are compared with each other: a lattice has many."""
+
+BLUR = 1.0
+"""Standard deviation by which patterns are blurred, in pixels: then noise counts less."""
+
+OVERLAP = 0.05
+"""Smallest part of the pixels that must have a partner on the other side of a center."""
+
+
+def find_center(
+    pattern: Any,
+    *,
+    method: CenterMethod = "symmetry",
+    mask: Any = None,
+    radius: float | None = None,
+    start: Any = None,
+) -> tuple[float, float]:
+    """Find the center of a diffraction pattern, to a part of a pixel.
+
+    Diffraction patterns are almost symmetric: opposite pixels have similar intensities (Friedel's
+    law). With ``method="symmetry"`` the center is the point around which the pattern is most
+    similar to itself turned by 180 degrees. Disks, rings and spots all count, and the beam itself
+    can be hidden by a beam stop. With ``method="com"`` it is the center of mass, which is better if
+    there is nothing but one disk that is not symmetric.
+
+    Parameters
+    ----------
+    pattern : array-like of real numbers, shape (y, x)
+        Mean or sum of the frames, in memory or lazy: an array, a DataArray, a signal, or an array
+        of a `Result`. Lazy patterns are computed. Pixels that are NaN or infinite are not used.
+    method : {"symmetry", "com"}
+        What the center is.
+    mask : array-like of bool, shape (y, x), optional
+        True for pixels to use, False for those to ignore, such as a beam stop or broken pixels.
+    radius : float, optional
+        For ``method="com"``: radius of the disk around the center whose pixels are used, in pixels.
+        The disk is moved until its center is the center of mass. By default, all pixels are used.
+    start : tuple of float, optional
+        For a `radius`: where to begin, (y, x), in pixels; by default at the brightest place.
+
+    Returns
+    -------
+    tuple of two floats
+        The center (cy, cx), in pixels, also if the pattern has axes with units: for
+        ``cy=cy, cx=cx`` of UDFs.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `pattern` does not hold real numbers, or another argument has a wrong type.
+    ArgumentValueError
+        If `pattern` is not 2-D, is empty, has no finite pixel or the same value everywhere, if it
+        has no center of symmetry, if `mask` has another shape or ignores all pixels, or if
+        `method`, `radius` or `start` is invalid.
+
+    See Also
+    --------
+    guess_corrections : Guesses the mean center from centers of mass.
+
+    Notes
+    -----
+    The similarity is the correlation coefficient of the square roots of the intensities, over all
+    pairs of opposite pixels. Square roots keep a bright beam from outweighing everything else, and
+    single pixels that are brighter than all their neighbors are cut to the brightest of these. The
+    maximum is found on a grid of half pixels, and between these by a parabola.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udfdask.udfs import find_center
+    >>> y, x = np.mgrid[:48, :64]
+    >>> d = np.hypot(y - 20.3, x - 33.8)
+    >>> pattern = 100 * np.exp(-(d**2) / 8) + 10 * np.exp(-((d - 14) ** 2) / 6)
+    >>> cy, cx = find_center(pattern)
+    >>> print(round(cy, 1), round(cx, 1))
+    20.3 33.8
+    """
+    if method not in get_args(CenterMethod):
+        raise ArgumentValueError(
+            f"method must be one of {', '.join(get_args(CenterMethod))}, not {method!r}"
+        )
+    values, usable = _read(pattern, mask)
+    if method == "com":
+        return _center_of_mass(values, usable, radius, start)
+    for name, given in (("radius", radius), ("start", start)):
+        if given is not None:
+            raise ArgumentValueError(f'{name} is for method="com": pass that too, or mask=')
+    return _center_of_symmetry(_calm(values, usable), usable)
+
+
+def _read(pattern: Any, mask: Any) -> tuple[AnyArray, AnyArray]:
+    """Return the pattern as float64 with 0 in place of unused pixels, and which are used."""
+    values = _array("pattern", pattern)
+    if values.dtype.kind not in "biuf":
+        raise ArgumentTypeError(
+            f"pattern must be an array of real numbers, not {type(pattern).__name__} of dtype "
+            f"{values.dtype}"
+        )
+    if values.ndim != 2:
+        raise ArgumentValueError(
+            f"pattern must be one image, shape (y, x), not {values.shape}: pass the mean or the "
+            "sum of the frames, such as the result of a SumUDF"
+        )
+    if not values.size:
+        raise ArgumentValueError(f"pattern has no pixels: its shape is {values.shape}")
+    values = values.astype(np.float64)
+    usable = np.isfinite(values)
+    if not usable.any():
+        raise ArgumentValueError("pattern has no finite pixel: all values are NaN or infinite")
+    if mask is not None:
+        chosen = _array("mask", mask)
+        if chosen.dtype.kind not in "biu":
+            raise ArgumentTypeError(
+                "mask must be an array of bool, True for pixels to use, not of dtype "
+                f"{chosen.dtype}"
+            )
+        if chosen.shape != values.shape:
+            raise ArgumentValueError(
+                f"mask has the shape {chosen.shape}, but pattern has the shape {values.shape}"
+            )
+        usable &= chosen.astype(bool)
+        if not usable.any():
+            raise ArgumentValueError(
+                "mask leaves no finite pixel: it must be True for the pixels to use"
+            )
+    used = values[usable]
+    if used.min() == used.max():
+        raise ArgumentValueError(
+            f"pattern is flat: all pixels that are used have the value {used[0]!s}, so that there "
+            "is no center"
+        )
+    return np.where(usable, values, 0.0), usable
+
+
+def _array(name: str, given: Any) -> AnyArray:
+    """Return an array, signal or DataArray as a NumPy array."""
+    if hasattr(given, "_deepcopy_with_new_data"):  # a signal of HyperSpy
+        given = given.data
+    if isinstance(given, np.ma.MaskedArray):
+        given = np.ma.filled(given.astype(np.result_type(given.dtype, np.float32)), np.nan)
+    if hasattr(given, "__dask_graph__") and hasattr(given, "compute"):
+        given = given.compute()
+    found = backend_of(given) if hasattr(given, "shape") else None
+    if found is not None and (found.is_sparse or found.on_device):
+        given = to_host(given if not found.is_sparse else to_backend(given, NUMPY, given.shape))
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{name} must be an array: {error}") from None
+
+
+def _calm(values: AnyArray, usable: AnyArray) -> AnyArray:
+    """Return square roots of intensities, without single bright pixels and with less noise."""
+    from scipy.ndimage import gaussian_filter, maximum_filter
+
+    lowest = values[usable].min()
+    above = np.where(usable, values - lowest, 0.0)
+    around = np.ones((3, 3), bool)
+    around[1, 1] = False
+    calm = np.minimum(above, maximum_filter(above, footprint=around, mode="constant"))
+    if calm[usable].min() == calm[usable].max():  # there are only single pixels
+        calm = above
+    # the mean over neighbors that are used
+    smooth, share = (
+        gaussian_filter(one, BLUR, mode="constant")
+        for one in (np.sqrt(calm), usable.astype(np.float64))
+    )
+    blurred: AnyArray = np.divide(smooth, share, out=np.zeros(share.shape), where=usable)
+    return blurred
+
+
+def _center_of_symmetry(values: AnyArray, usable: AnyArray) -> tuple[float, float]:
+    """Return the point of the highest correlation between a pattern and its inversion.
+
+    Centers are numbered by the sum of the positions of two opposite pixels, twice the center.
+    """
+    levels = [(values, usable)]
+    while max(levels[-1][0].shape) > COARSE and min(levels[-1][0].shape) >= 4:
+        levels.append(_binned(*levels[-1]))
+    found = []
+    for coarse in _candidates(*levels[-1]):
+        place = coarse
+        for level in reversed(levels):
+            place = _climb(*level, place)
+            if level is not levels[0]:
+                place = 2 * place[0] + 1, 2 * place[1] + 1
+        found.append((*_summit(values, usable, place), place))
+    height, offset, place = max(found)
+    # the pairs of pixels whose noise is independent after blurring
+    pairs = _both(usable, place)[1].sum() / (8 * math.pi * BLUR**2)
+    if not height > min(0.7, 5 / math.sqrt(pairs)):
+        raise ArgumentValueError(
+            "pattern has no center of symmetry: the correlation with its own inversion is "
+            f'{height:.2g} at most; ignore asymmetric parts with mask=, or use method="com"'
+        )
+    return (place[0] + offset[0]) / 2, (place[1] + offset[1]) / 2
+
+
+def _binned(values: AnyArray, usable: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return a pattern of half the size: the mean of the pixels that are used."""
+    ny, nx = (n // 2 for n in values.shape)
+    cut = np.s_[: 2 * ny, : 2 * nx]
+    sums = values[cut].reshape(ny, 2, nx, 2).sum(axis=(1, 3))
+    number = usable[cut].reshape(ny, 2, nx, 2).sum(axis=(1, 3))
+    return np.divide(sums, number, out=np.zeros(sums.shape), where=number > 0), number > 0
+
+
+def _candidates(values: AnyArray, usable: AnyArray) -> list[tuple[int, int]]:
+    """Return the best places on the grid of half pixels, by Fourier transforms."""
+    from scipy import fft
+    from scipy.ndimage import maximum_filter
+
+    ny, nx = (2 * n - 1 for n in values.shape)
+    size = fft.next_fast_len(ny, real=True), fft.next_fast_len(nx, real=True)
+    mask = usable.astype(np.float64)
+    of_mask, of_values, of_squares = (
+        fft.rfft2(one, size) for one in (mask, values, values * values)
+    )
+
+    def pairs(one: AnyArray, other: AnyArray) -> AnyArray:
+        """Return the sum of the products of opposite pixels for each center."""
+        product: AnyArray = fft.irfft2(one * other, size)[:ny, :nx]
+        return product
+
+    number = np.rint(pairs(of_mask, of_mask))
+    enough = number >= max(2.0, OVERLAP * usable.sum())
+    squared = pairs(of_values, of_mask) ** 2 / np.maximum(number, 1)
+    covariance = pairs(of_values, of_values) - squared
+    variance = pairs(of_squares, of_mask) - squared
+    largest = variance.max(initial=0.0, where=enough)
+    if largest <= 0:
+        raise ArgumentValueError("pattern has too few pixels to find a center of symmetry")
+    # with the variance alone, small parts at the edge of the frame that look alike would win
+    enough &= variance > 1e-9 * largest
+    score = np.full(covariance.shape, -np.inf)
+    np.divide(covariance, np.sqrt(np.maximum(variance, 1e-300)), out=score, where=enough)
+    peaks = np.flatnonzero((score == maximum_filter(score, 3)) & (score > 0.8 * score.max()))
+    best = peaks[np.argsort(-score.ravel()[peaks], kind="stable")[:CANDIDATES]]
+    places = np.stack(np.unravel_index(best, score.shape), axis=1)
+    return [(int(y), int(x)) for y, x in places] or [(ny // 2, nx // 2)]
+
+
+def _climb(values: AnyArray, usable: AnyArray, place: tuple[int, int]) -> tuple[int, int]:
+    """Return the place of the nearest maximum of the similarity."""
+    seen: dict[tuple[int, int], float] = {}
+
+    def height(at: tuple[int, int]) -> float:
+        if at not in seen:
+            seen[at] = _similarity(values, usable, at)
+        return seen[at]
+
+    while True:
+        around = [(place[0] + i, place[1] + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+        best = max(around, key=height)
+        if height(best) <= height(place):
+            return place
+        place = best
+
+
+def _both(
+    usable: AnyArray, place: tuple[int, int]
+) -> tuple[tuple[slice[int, int, None], ...], AnyArray]:
+    """Return the part of a frame with opposite pixels, and where both of a pair are used."""
+    part = tuple(
+        slice(max(0, s - n + 1), min(n, s + 1)) for s, n in zip(place, usable.shape, strict=True)
+    )
+    return part, usable[part] & usable[part][::-1, ::-1]
+
+
+def _similarity(values: AnyArray, usable: AnyArray, place: tuple[int, int]) -> float:
+    """Return the correlation coefficient of opposite pixels around a center; -1 without pairs."""
+    part, both = _both(usable, place)
+    one = values[part]
+    other = one[::-1, ::-1]
+    a, b = one[both], other[both]
+    if a.size < max(2.0, OVERLAP * usable.sum()):
+        return -1.0
+    a, b = a - a.mean(), b - b.mean()
+    variance = float(a @ a)
+    return float(a @ b) / variance if variance > 0 else -1.0
+
+
+def _summit(
+    values: AnyArray, usable: AnyArray, place: tuple[int, int]
+) -> tuple[float, tuple[float, float]]:
+    """Return the height of a maximum, and its offset (y, x) from a place, within a step.
+
+    These are those of the paraboloid that fits 3 x 3 similarities best.
+    """
+    y, x = np.mgrid[-1:2, -1:2].reshape(2, -1).astype(np.float64)
+    near = [
+        _similarity(values, usable, (place[0] + i, place[1] + j))
+        for i in (-1, 0, 1)
+        for j in (-1, 0, 1)
+    ]
+    design = np.stack([np.ones(9), y, x, y * y, y * x, x * x], axis=1)
+    top, ly, lx, yy, yx, xx = np.linalg.lstsq(design, np.array(near), rcond=None)[0]
+    determinant = 4 * yy * xx - yx * yx
+    if yy >= 0 or xx >= 0 or determinant <= 0:  # not a maximum
+        return near[4], (0.0, 0.0)
+    dy, dx = (yx * lx - 2 * xx * ly) / determinant, (yx * ly - 2 * yy * lx) / determinant
+    height = max(near[4], float(top + (ly * dy + lx * dx) / 2))
+    return height, (float(np.clip(dy, -1, 1)), float(np.clip(dx, -1, 1)))
+
+
+def _center_of_mass(
+    values: AnyArray, usable: AnyArray, radius: Any, start: Any
+) -> tuple[float, float]:
+    """Return the center of mass of all pixels, or of those in a disk that follows it."""
+    if radius is None:
+        if start is not None:
+            raise ArgumentValueError("start needs a radius: pass radius too, or leave out start")
+        return _mass_center(values)
+    r = checks.radius("radius", radius, positive=True, finite=False)
+    ny, nx = values.shape
+    center = _brightest(values) if start is None else _position(start)
+    for _ in range(100):
+        inside = usable & (distance(center[1], center[0], nx, ny) <= r)
+        if not inside.any():
+            raise ArgumentValueError(
+                f"no pixel that is used lies within radius={radius!r} pixels of "
+                f"(y, x) = ({center[0]:.6g}, {center[1]:.6g}): correct start, or make the radius "
+                "larger"
+            )
+        found = _mass_center(np.where(inside, values, 0.0))
+        moved, center = math.dist(found, center), found
+        if moved < 1e-4:
+            break
+    return center
+
+
+def _mass_center(values: AnyArray) -> tuple[float, float]:
+    """Return the center of mass (y, x)."""
+    total = float(values.sum())
+    if not total > 0:
+        raise ArgumentValueError(
+            f"the sum of the pixels that are used is {total:.6g}: a center of mass needs positive "
+            'intensities; subtract the background, or use method="symmetry"'
+        )
+    ny, nx = values.shape
+    cy = float(values.sum(axis=1) @ np.arange(ny)) / total
+    cx = float(values.sum(axis=0) @ np.arange(nx)) / total
+    return cy, cx
+
+
+def _brightest(values: AnyArray) -> tuple[float, float]:
+    """Return the brightest place (y, x), where the sum over 5 x 5 pixels is largest."""
+    from scipy.ndimage import uniform_filter
+
+    smooth = uniform_filter(values, 5, mode="constant")
+    y, x = np.unravel_index(np.argmax(smooth), values.shape)
+    return float(y), float(x)
+
+
+def _position(start: Any) -> tuple[float, float]:
+    """Return a position (y, x) as floats."""
+    try:
+        y, x = start
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"start must be a position (y, x) in pixels, not {start!r}"
+        ) from None
+    return checks.number("start[0]", y), checks.number("start[1]", x)
