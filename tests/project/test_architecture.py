@@ -21,6 +21,7 @@ arrays
 kernels plotting cluster
 masks corrections descan demo
 udf
+libertem
 udfs
 plan
 chunk

@@ -98,7 +98,7 @@ def programs(draw, ordered=True):
         "depth": draw(st.sampled_from([math.inf, 1, 2])),
         "split_every": draw(st.sampled_from([None, None, 2, 3, 5, 8])),
         "whole_frames": whole_frames,
-        "contiguous_nav": draw(rarely) and (ordered or method != "partition"),
+        "contiguous_nav": draw(rarely),
         "writable_input": draw(rarely),
         "elementwise_results": draw(rarely),
     }

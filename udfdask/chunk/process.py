@@ -76,9 +76,10 @@ def _process_chunk(instances: list[Instance], cutter: Cutter, chunk: int) -> Non
             _process_tiles(tiles, cutter, chunk, block)
     for start, stop in _stacks(full_frame, chunk, depth):
         _process_full_frames(full_frame, cutter.frames(start, stop), start, stop)
-    if partitions:
-        n_rows = recipe.grid.count(chunk)
-        _process_full_frames(partitions, cutter.frames(0, n_rows), 0, n_rows)
+    for contiguous in (False, True):
+        some = [i for i in partitions if i.declared.contiguous_nav is contiguous]
+        for start, stop in _runs(some, chunk, contiguous):
+            _process_full_frames(some, cutter.frames(start, stop), start, stop)
 
 
 def _gets_views(instances: list[Instance], cutter: Cutter) -> bool:
@@ -190,15 +191,20 @@ def _stacks(instances: list[Instance], chunk: int, depth: int) -> Iterator[tuple
     """Yield first and last row of each stack of at most `depth` frames."""
     if not instances:
         return
-    grid = instances[0].recipe.grid
-    n_rows = grid.count(chunk)
-    runs = [(0, n_rows)]
     # all UDFs of the run count: results must not depend on which of them run together in a task
-    if instances[0].recipe.contiguous_nav:
-        rows = grid.rows(chunk)
-        if not isinstance(rows, range):
-            breaks = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), n_rows]
-            runs = list(itertools.pairwise(breaks))
-    for first, last in runs:
+    for first, last in _runs(instances, chunk, instances[0].recipe.contiguous_nav):
         for start in range(first, last, depth):
             yield start, min(start + depth, last)
+
+
+def _runs(instances: list[Instance], chunk: int, contiguous: bool) -> list[tuple[int, int]]:
+    """Return first and last row of the chunk, or of each of its parts with consecutive frames."""
+    if not instances:
+        return []
+    grid = instances[0].recipe.grid
+    n_rows = grid.count(chunk)
+    rows = grid.rows(chunk) if contiguous else range(n_rows)
+    if isinstance(rows, range):
+        return [(0, n_rows)]
+    breaks = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), n_rows]
+    return list(itertools.pairwise(breaks))

@@ -21,6 +21,7 @@ from udfdask.plan.declarations import new_instance
 from udfdask.plan.recipe import Recipe
 from udfdask.tracebacks import ORIGINS
 from udfdask.types import AnyArray
+from udfdask.udf import UDFMethod
 from udfdask.udf.aux_data import UnavailableAux
 from udfdask.udf.buffers import Results
 from udfdask.udf.meta import Cursor, UDFMeta
@@ -69,13 +70,14 @@ class Instance:
         self.backend = backend
         self.dense = backend.dense  # of dense data, also of those that sparse data are made from
         self.cursor = Cursor(first, stop, n_rows)
+        tiling = recipe.sparse_tiling if self.takes_sparse else recipe.tiling
         udf = new_instance(declared.cls, declared.kwargs)
         udf.meta = UDFMeta(
             grid=recipe.grid,
             dataset_shape=recipe.shape,
             dataset_dtype=recipe.dtype,
             input_dtype=declared.input_dtype,
-            tiling=recipe.sparse_tiling if self.takes_sparse else recipe.tiling,
+            tiling=tiling if declared.method is UDFMethod.TILE else tiling.uncut,
             threads=recipe.threads,
             cursor=self.cursor,
             corrections=recipe.corrections,

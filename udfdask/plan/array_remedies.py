@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from udfdask.udf import UDF
+from udfdask.libertem import udf_name
 
 Remedy = str | Callable[[Any, str], str]
 """A text, or a function of the value and of the name of the function that got it."""
@@ -28,7 +28,7 @@ def array_remedy(value: Any, call: str) -> tuple[str, str]:
     `call` is the name of the function that got it.
     """
     if isinstance(value, (list, tuple)):
-        if any(_is_udf(item) for item in value):
+        if any(udf_name(item) for item in value):
             return "a list of UDFs", _swapped(call)
         if any(_is_signal(item) for item in value):
             return "a list of signals", (
@@ -36,7 +36,7 @@ def array_remedy(value: Any, call: str) -> tuple[str, str]:
                 f"and signals[0].udf.{_call(call)}"
             )
         return _kind(value), _FROM_LIST
-    if _is_udf(value):
+    if udf_name(value):
         cls = value if isinstance(value, type) else type(value)
         return f"the UDF {cls.__name__}", _swapped(call)
     for cls in type(value).__mro__:
@@ -58,11 +58,6 @@ def _kind(value: Any) -> str:
     package = kind.__module__.partition(".")[0]
     name = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
     return f"{name} of shape {shape}" if isinstance(shape, tuple) else name
-
-
-def _is_udf(value: Any) -> bool:
-    """Return whether this is a UDF or the class of one."""
-    return isinstance(value, UDF) or (isinstance(value, type) and issubclass(value, UDF))
 
 
 def _is_signal(value: Any) -> bool:

@@ -12,6 +12,7 @@ from dask.array.core import Array as GraphArray
 
 from udfdask.arrays.backends.table import backend_of, fill_value, is_unknown_sparse
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.libertem import udf_name
 from udfdask.plan.lost_attributes import check_attributes
 from udfdask.plan.recipe import Recipe
 from udfdask.udf import UDF
@@ -130,10 +131,9 @@ def check_udfs(udfs: Any) -> None:
     if len(udfs) == 0:
         raise ArgumentValueError("expected a UDF or a list of UDFs, got an empty list")
     for udf in udfs:
-        if isinstance(udf, type) and issubclass(udf, UDF):
+        if isinstance(udf, type) and (name := udf_name(udf)):
             raise ArgumentTypeError(
-                f"expected an instance of a UDF, got the class {udf.__name__}: "
-                f"write {udf.__name__}(...)"
+                f"expected an instance of a UDF, got the class {name}: write {name}(...)"
             )
         if not isinstance(udf, UDF):
             raise ArgumentTypeError(

@@ -69,8 +69,6 @@ def declare(
     merge, progressive_merge = plan_merges(asked, buffers, grid, split_every)
     allowed = allowed_backends(asked, backends)
     _check_switches(asked)
-    if udf.contiguous_nav and method is UDFMethod.PARTITION:
-        _check_contiguous(udf, grid)
     bare = {name: value.without_data() for name, value in aux.items()}
     has_get_results = overrides(asked, "get_results")
     gathers_nav = merge.gathers_rows and any(s.kind == "nav" for s in buffers.values())
@@ -135,18 +133,6 @@ def new_instance(cls: type[UDF], kwargs: Mapping[str, Any]) -> UDF:
             "UDF's __init__ must accept the keyword arguments that it gives to super().__init__"
         )
         raise
-
-
-def _check_contiguous(udf: UDF, grid: Grid) -> None:
-    """Raise if a partition must have contiguous rows, but a chunk has none."""
-    for chunk in range(grid.n_chunks):
-        if not isinstance(grid.rows(chunk), range):
-            start, shape = grid.bounds(chunk)
-            raise ArgumentValueError(
-                f"{type(udf).__name__} asks for contiguous_nav and processes whole partitions, but "
-                f"the chunk at {start} of shape {shape} is not contiguous in a scan of shape "
-                f"{grid.shape}: rechunk so that only the first navigation axis is chunked"
-            )
 
 
 SWITCHES = (

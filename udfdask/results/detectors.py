@@ -10,6 +10,7 @@ import numpy as np
 from udfdask.arrays.geometry.labeled_places import find_place
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.libertem import as_own
 from udfdask.plan.calibrate import with_pixels
 from udfdask.plan.declarations import new_instance
 from udfdask.results.named_results import ResultInfo
@@ -88,6 +89,7 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
 
 def _masks_of(info: ResultInfo, detector: Any) -> Mapping[str, AnyArray]:
     """Return the masks of a UDF, or a mask itself."""
+    detector = as_own(detector)
     if not isinstance(detector, UDF):
         mask = np.asarray(detector)
         if mask.dtype.kind not in "biuf":

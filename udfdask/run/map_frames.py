@@ -10,6 +10,7 @@ from typing import Any
 import dask.array as da
 
 from udfdask.errors import ArgumentTypeError, unknown_arguments
+from udfdask.libertem import udf_name
 from udfdask.plan.check_input import check_is_array
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import documented_by
@@ -88,8 +89,7 @@ def map_frames(
     swapped = _are_swapped(array, func)
     given: tuple[Any, Any] = (func, array) if swapped else (array, func)
     data, f = given
-    if isinstance(f, UDF) or (isinstance(f, type) and issubclass(f, UDF)):
-        name = f.__name__ if isinstance(f, type) else type(f).__name__
+    if name := udf_name(f):
         raise ArgumentTypeError(
             f"map_frames runs a plain function, got the UDF {name}: run_udf(array, {name}(...))"
         )

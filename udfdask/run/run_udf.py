@@ -12,6 +12,7 @@ from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
 from udfdask.graph.run_inputs import inputs_of
+from udfdask.libertem import as_own
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, LazyExplanation, describe
@@ -279,24 +280,24 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
 
 
 def as_list(udf: Any) -> list[UDF]:
-    """Return one UDF, or a sequence or dictionary of UDFs, as a list."""
+    """Return one UDF, or a sequence or dictionary of UDFs, as a list; those of LiberTEM adapted."""
     if isinstance(udf, (list, tuple)):
-        return list(udf)
+        return [as_own(one) for one in udf]
     if isinstance(udf, dict):
-        return list(udf.values())
+        return [as_own(one) for one in udf.values()]
     if isinstance(udf, (set, frozenset)) or hasattr(udf, "__next__"):
         raise ArgumentTypeError(
             f"expected a UDF, or a list or tuple of UDFs, got a {type(udf).__name__}: the order of "
             "the UDFs is the order of the results, so pass a list, or a dictionary with names"
         )
-    return [udf]
+    return [as_own(udf)]
 
 
 def in_form_of(udf: Any, results: tuple[T, ...]) -> T | tuple[T, ...] | dict[str, T]:
     """Return the results of UDFs: one for a UDF, a dictionary for one of UDFs, else the tuple."""
-    if isinstance(udf, UDF):
-        return results[0]
-    return dict(zip(udf, results, strict=True)) if isinstance(udf, dict) else results
+    if isinstance(udf, dict):
+        return dict(zip(udf, results, strict=True))
+    return results if isinstance(udf, (list, tuple)) else results[0]
 
 
 def _count_tasks(every: Sequence[ResultTasks], array: da.Array) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from udfdask.errors import ArgumentTypeError
 from udfdask.graph.dask_internals.arrays import as_user_has_it, graph_array
-from udfdask.udf import UDF
+from udfdask.libertem import udf_name
 
 
 @functools.singledispatch
@@ -19,8 +19,7 @@ def unwrap(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     expression array is computed as a graph; otherwise dask would compute it separately from other
     results, in a second pass over the data. A UDF is refused: dask would return it as it is.
     """
-    if isinstance(value, UDF) or (isinstance(value, type) and issubclass(value, UDF)):
-        name = value.__name__ if isinstance(value, type) else type(value).__name__
+    if name := udf_name(value):
         raise ArgumentTypeError(
             f"expected results or dask arrays, got the UDF {name}, which has no data yet: run it "
             f"first, result = udfdask.run_udf(array, {name}(...)), and pass the result"

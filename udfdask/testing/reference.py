@@ -25,6 +25,7 @@ from udfdask.arrays.geometry.tiling import sparse_tiling
 from udfdask.chunk.sparse_tiles import frames_of
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections import CorrectionSet
+from udfdask.libertem import as_own, udf_name
 from udfdask.plan.descan import plan_descan
 from udfdask.plan.make_recipe import make_recipe
 from udfdask.testing.checked_buffers import check_cast, checked
@@ -111,11 +112,11 @@ def run_reference(
     """
     data = np.asarray(compute(array, scheduler="sync")[0])
 
-    def run(one: UDF) -> dict[str, AnyArray]:
-        asked = with_computed_params(one)
+    def run(one: Any) -> dict[str, AnyArray]:
+        asked = with_computed_params(as_own(one))
         return _PlainLoop(asked, data, sig_dims, roi, corrections, descan).run()
 
-    return run(udf) if isinstance(udf, UDF) else tuple(map(run, udf))
+    return run(udf) if udf_name(udf) else tuple(map(run, udf))
 
 
 def with_computed_params(udf: UDF) -> UDF:

@@ -45,8 +45,14 @@ class AuxData:
 
     @property
     def raw_data(self) -> Any:
-        """All values; LiberTEM's name for `data`, for ported UDFs."""
-        return self.data
+        """All values as LiberTEM has them: a row for each frame, shape (frames, *extra_shape).
+
+        For the kinds sig and single, they are `data`.
+        """
+        if self.kind != "nav" or self.data is None:
+            return self.data
+        rows = self.data.size // math.prod(self.extra_shape) if self.data.size else 0
+        return reshaped(self.data, (rows, *self.extra_shape))
 
     @property
     def is_lazy(self) -> bool:

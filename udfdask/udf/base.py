@@ -78,7 +78,7 @@ class UDF(BackendNames):
     elementwise_results : bool
         Promise that `get_results` works row by row over nav: it then runs chunk by chunk.
     contiguous_nav : bool
-        Ask for tiles whose frames are consecutive in flattened navigation order.
+        Ask for tiles and partitions whose frames are consecutive in flattened navigation order.
     writable_input : bool
         Ask for private, writable copies of the data.
     whole_frames : bool

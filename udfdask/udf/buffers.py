@@ -175,6 +175,11 @@ class FullBuffer:
         return self.spec.dtype
 
     @property
+    def use(self) -> Use | None:
+        """Whether the buffer is a result, `private` or `result_only`."""
+        return self.spec.use
+
+    @property
     def extra_shape(self) -> tuple[int, ...]:
         """Extra axes of the buffer."""
         return self.spec.extra_shape

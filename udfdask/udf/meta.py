@@ -222,7 +222,7 @@ class UDFMeta:
 
     @property
     def tiling_scheme(self) -> TilingScheme:
-        """Signal slices of the tiles of this run."""
+        """Signal slices of the tiles of this run; full frames in frame and partition methods."""
         if self._tiling is None:
             raise self._missing("tiling_scheme", "after the tile shape has been chosen")
         self._looks.add("tiling_scheme")  # its depth depends on the largest chunk

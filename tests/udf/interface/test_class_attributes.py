@@ -27,13 +27,30 @@ def test_contiguous_nav_gives_origins(x):
 
 
 @pytest.mark.point(32)
-def test_contiguous_partitions_that_cannot_be(x):
-    udf = make(
-        {"v": {"kind": "nav"}}, process_partition=lambda self, p: None, contiguous_nav=True
-    )()
-    with pytest.raises(ud.ArgumentValueError, match=r"contiguous_nav.*rechunk"):
-        ud.run_udf(x, udf)
-    ud.run_udf(x.rechunk((1, 6, 3, 5)), udf)
+@pytest.mark.parametrize("roi", [None, mask_of(np.s_[1:, 2:5], (0, 0), (0, 2))])
+def test_contiguous_partitions_are_parts_of_chunks(x, roi):
+    """Only the UDF that asks for it gets a chunk in several pieces."""
+    calls = {"asks": 0, "beside": 0}
+
+    def numbered(self, partition):
+        calls["asks"] += 1
+        start = self.meta.slice.origin[0]
+        self.results.v[:] = np.arange(start, start + len(partition))
+
+    def whole(self, partition):
+        calls["beside"] += 1
+        assert len(partition) == self.meta.partition_shape.nav[0]
+        self.results.v[:] = len(partition)
+
+    rows = {"v": {"kind": "nav", "dtype": "int64"}}
+    asks = make(rows, process_partition=numbered, contiguous_nav=True)()
+    beside = make(rows, process_partition=whole)()
+    n = 24 if roi is None else np.count_nonzero(roi)
+    done, _ = compute(x.rechunk((2, 3, 3, 5)), [asks, beside], roi=roi)
+    assert done.raw["v"].tolist() == list(range(n))
+    assert calls["beside"] == 4
+    assert calls["asks"] > 4
+    assert compute(x.rechunk((1, 6, 3, 5)), asks).raw["v"].tolist() == list(range(24))
 
 
 @pytest.mark.point(32)

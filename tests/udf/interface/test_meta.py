@@ -35,7 +35,8 @@ class Looks(ud.UDF):
         )
         where = meta.slice
         assert tuple(where.shape) == (n, *part.shape)
-        assert where.sig == part == meta.tiling_scheme[meta.tiling_scheme_idx] or part.shape == SIG
+        assert where.sig == part == meta.tiling_scheme[meta.tiling_scheme_idx]
+        assert meta.tiling_scheme.dataset_shape == SIG
         np.testing.assert_array_equal(flat[where.get()], data.reshape(where.shape))
         np.testing.assert_array_equal(where.get(flat), data.reshape(where.shape))
         (rows,) = where.get(nav_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -75,6 +75,20 @@ class TilingScheme:
     def whole_frames(self) -> bool:
         """Whether each tile consists of full frames."""
         return len(self.sig_parts) == 1
+
+    @cached_property
+    def uncut(self) -> TilingScheme:
+        """The scheme of full frames, which methods for frames and partitions see: one slice."""
+        if self.whole_frames:
+            return self
+        frame = tuple(self.dataset_shape)
+        return replace(
+            self,
+            sig_chunks=tuple((n,) for n in frame),
+            sig_shape=frame,
+            depth=self.frame_depth,
+            gathered_depth=self.frame_depth,
+        )
 
     @property
     def shape(self) -> Shape:

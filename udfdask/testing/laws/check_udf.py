@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, UDFWarning
+from udfdask.libertem import as_own
 from udfdask.plan.promises import promises_of
 from udfdask.testing.failures import UDFCheckError
 from udfdask.testing.laws import (
@@ -151,6 +152,7 @@ def check_udf(
       makes_itself_again: ...
     """
     __tracebackhide__ = True  # pytest then shows the message and the caller's line
+    udf = as_own(udf)
     if not isinstance(udf, UDF):
         raise ArgumentTypeError(
             f"expected an instance of a UDF, got {udf!r}"

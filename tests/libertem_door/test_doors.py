@@ -1,0 +1,162 @@
+"""Every function that takes UDFs takes those of LiberTEM, beside own ones."""
+
+import pickle
+
+import cloudpickle
+import dask.array as da
+import numpy as np
+import pytest
+
+pytest.importorskip("libertem", reason="libertem is in the extra of that name")
+pytest.importorskip("libertem_blobfinder", reason="libertem-blobfinder is in the extra libertem")
+
+from libertem.udf import UDF as TheirUDF
+from libertem.udf.masks import ApplyMasksUDF
+from libertem.udf.sum import SumUDF
+from libertem.udf.sumsigudf import SumSigUDF
+
+import udfdask as ud
+import udfdask.udfs as own
+from counting import CountedData, counts
+from libertem_objects import OBJECTS, ROI, PartitionsUDF, make_data
+from udfdask.libertem import adapt
+from udfdask.testing import check_udf, raise_if_dask_computes, run_reference
+
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+SYNC = {"scheduler": "synchronous"}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+@pytest.fixture(scope="module")
+def x(data):
+    return da.from_array(data, chunks=(2, 3, 32, 32))
+
+
+def test_beside_own_ones_in_one_pass(data, tmp_path):
+    x = da.from_array(CountedData(data, tmp_path), chunks=(2, 3, 32, 32), asarray=True)
+    counts(tmp_path)
+    with raise_if_dask_computes():
+        results = ud.run_udf(x, {"theirs": SumUDF(), "ours": own.SumUDF(dtype="float32")})
+    done = dict(zip(results, ud.compute(*results.values(), **SYNC), strict=True))
+    assert set(counts(tmp_path).values()) == {1}
+    np.testing.assert_array_equal(done["theirs"]["intensity"], done["ours"]["intensity"])
+    np.testing.assert_array_equal(done["ours"]["intensity"], data.sum((0, 1)))
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes", "distributed"])
+def test_on_each_scheduler(x, data, scheduler, request):
+    how = {"scheduler": scheduler}
+    if scheduler == "distributed":
+        how = {"scheduler": request.getfixturevalue("client")}
+    results = ud.run_udf(x, [SumUDF(), PartitionsUDF(), OBJECTS["ApplyMasksUDF"]()])
+    sums, partitions, _ = ud.compute(*results, **how)
+    np.testing.assert_array_equal(sums["intensity"], data.sum((0, 1)))
+    np.testing.assert_array_equal(partitions["first"].reshape(-1), np.arange(48))
+
+
+def test_equal_udfs_have_equal_names(x):
+    def name(udf):
+        return ud.run_udf(x, udf)["intensity"].name
+
+    assert name(SumUDF()) == name(SumUDF()) == name(adapt(SumUDF()))
+    assert name(SumUDF(dtype="float64")) != name(SumUDF())
+    masks = [np.ones((32, 32))]
+    assert name(ApplyMasksUDF(mask_factories=lambda: masks)) != name(SumSigUDF())
+
+
+def test_the_instance_is_not_changed(x):
+    udf = SumUDF()
+    before = dict(vars(udf))
+    ud.run_udf(x, udf).compute(**SYNC)
+    assert vars(udf) == before
+
+
+def test_a_class_that_is_changed_later(x):
+    class Doubled(TheirUDF):
+        def get_result_buffers(self):
+            return {"n": self.buffer(kind="nav", dtype="int64")}
+
+        def process_frame(self, frame):
+            self.results.n[:] = 1
+
+    assert ud.run_udf(x, Doubled())["n"].compute(**SYNC).sum() == 48
+
+    def get_results(self):
+        return {"n": 2 * self.results.n}
+
+    Doubled.get_results = get_results
+    assert ud.run_udf(x, Doubled())["n"].compute(**SYNC).sum() == 96
+
+
+@pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps])
+def test_adapted_ones_can_be_pickled(dumps):
+    again = pickle.loads(dumps(adapt(SumUDF(dtype="float64"))))
+    assert type(again) is adapt(SumUDF)
+    assert again.params.dtype == "float64"
+
+
+@pytest.mark.parametrize("roi", [None, ROI])
+def test_progressive_runs(x, data, roi):
+    *_, last = ud.run_udf_iter(x, [SumUDF(), own.SumUDF()], roi=roi)
+    theirs, ours = last.buffers
+    np.testing.assert_array_equal(theirs["intensity"], ours["intensity"])
+
+
+def test_accessors(x, data):
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    import udfdask.dask
+    import udfdask.hyperspy
+    import udfdask.xarray  # noqa: F401
+
+    expected = data.sum((2, 3))
+    array = xr.DataArray(x, dims=("y", "x", "ky", "kx"))
+    dataset = array.udf.run_udf(SumSigUDF(), sig_dims=("ky", "kx"))
+    np.testing.assert_array_equal(dataset["intensity"].compute(**SYNC), expected)
+    signal = hs.signals.Signal2D(x).as_lazy()
+    result = signal.udf.run_udf(SumSigUDF())
+    np.testing.assert_array_equal(result["intensity"].data.compute(**SYNC), expected)
+    np.testing.assert_array_equal(x.udf.run_udf(SumSigUDF())["intensity"].compute(**SYNC), expected)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["SumUDF", "StdDevUDF", "FEMUDF", "FastCorrelationUDF"])
+def test_they_keep_the_laws(data, name):
+    check_udf(OBJECTS[name](), data[:3, :4])
+
+
+def test_the_reference_run(data):
+    found = run_reference(data, [SumUDF(), own.SumUDF()])
+    np.testing.assert_array_equal(found[0]["intensity"], found[1]["intensity"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: ud.run_udf(x, SumUDF), r"got the class SumUDF: write SumUDF\(\.\.\.\)"),
+        (lambda x: ud.map_frames(x, SumUDF()), r"got the UDF SumUDF: run_udf"),
+        (lambda x: ud.compute(SumUDF()), r"got the UDF SumUDF, which has no data"),
+        (lambda x: ud.run_udf(SumUDF(), x), r"array comes first"),
+        (adapt, r"adapt takes a UDF of LiberTEM"),
+    ],
+)
+def test_mistakes(x, call, message):
+    with pytest.raises(ud.ArgumentTypeError, match=message):
+        call(x)
+
+
+def test_an_exception_keeps_its_type(x):
+    class Fails(TheirUDF):
+        def get_result_buffers(self):
+            return {"n": self.buffer(kind="nav", dtype="int64")}
+
+        def process_frame(self, frame):
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        ud.run_udf(x, Fails()).compute(**SYNC)
+    assert "Fails.process_frame at navigation coordinates" in caught.value.__notes__[0]

@@ -1,0 +1,111 @@
+"""LiberTEM's own UDF objects, run here on any grid: the numbers of LiberTEM itself."""
+
+import os
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+
+pytest.importorskip("libertem", reason="libertem is in the extra of that name")
+pytest.importorskip("libertem_blobfinder", reason="libertem-blobfinder is in the extra libertem")
+
+import libertem.api as lt
+
+import udfdask as ud
+from counting import CountedData, counts
+from libertem_objects import (
+    EXACT,
+    GRIDS,
+    NO_THIN_SCANS,
+    OBJECTS,
+    ONE_FRAME,
+    ROI,
+    THIN,
+    make_data,
+)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::udfdask.UDFWarning",
+    "ignore:'where' used without 'out':UserWarning",  # LiberTEM's CoMUDF about its own code
+)
+SYNC = {"scheduler": "synchronous"}
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "libertem.md"
+MARK = "<!-- The tests write this table: tests/libertem_door/test_objects.py. -->\n"
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+@pytest.fixture(scope="module")
+def context():
+    with lt.Context.make_with("inline") as made:
+        yield made
+
+
+def theirs(context, data, udf, roi):
+    """What LiberTEM gives for a UDF."""
+    dataset = context.load("memory", data=data, sig_dims=2, num_partitions=min(3, len(data)))
+    return context.run_udf(dataset=dataset, udf=udf, roi=roi)
+
+
+def assert_like_theirs(result, expected, *, exact):
+    """Equal, or up to the rounding of other orders of summing."""
+    assert set(result) == set(expected)
+    for name, buffer in expected.items():
+        values = np.asarray(buffer.data)
+        # PickUDF has an axis for the frames here
+        ours = np.asarray(result[name]).reshape(values.shape)
+        assert ours.dtype == buffer.dtype  # as declared; LiberTEM keeps what get_results returns
+        if exact or values.dtype.kind in "iub":
+            np.testing.assert_array_equal(ours, values)
+        else:
+            np.testing.assert_allclose(ours, values, rtol=1e-5, atol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("roi", [None, ROI], ids=["all", "region"])
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("name", OBJECTS)
+def test_on_any_grid(data, context, name, grid, roi, tmp_path):
+    roi = ONE_FRAME if name == "PickUDF" else roi
+    x = da.from_array(CountedData(data, tmp_path), chunks=GRIDS[grid], asarray=True)
+    counts(tmp_path)
+    result = ud.run_udf(x, OBJECTS[name](), roi=roi).compute(**SYNC)
+    assert set(counts(tmp_path).values()) == {1}
+    expected = theirs(context, data, OBJECTS[name](), roi)
+    assert_like_theirs(result, expected, exact=name in EXACT)
+
+
+@pytest.mark.parametrize("thin", THIN)
+@pytest.mark.parametrize("name", sorted(OBJECTS.keys() - NO_THIN_SCANS))
+def test_with_an_axis_of_size_one(data, context, name, thin):
+    shape, chunks = THIN[thin]
+    part = np.ascontiguousarray(data[: shape[0], : shape[1]])
+    roi = np.arange(shape[0] * shape[1]).reshape(shape[:2]) == 4 if name == "PickUDF" else None
+    result = ud.run_udf(da.from_array(part, chunks=chunks), OBJECTS[name](), roi=roi)
+    expected = theirs(context, part, OBJECTS[name](), roi)
+    assert_like_theirs(result.compute(**SYNC), expected, exact=name in EXACT)
+
+
+def test_the_table_in_the_documentation():
+    """With ``UDFDASK_WRITE_TABLES=1``, the table is written first."""
+    lines = ["| UDF | from | results | numbers |", "| --- | --- | --- | --- |"]
+    for name, make in OBJECTS.items():
+        udf = make()
+        package = type(udf).__module__.partition(".")[0].replace("_", "-")
+        package = "the tests" if package == "libertem-objects" else package
+        x = da.zeros((6, 8, 32, 32), dtype=np.uint16, chunks=(2, 8, 32, 32))
+        roi = ONE_FRAME if name == "PickUDF" else None
+        results = ", ".join(f"`{each}`" for each in ud.run_udf(x, udf, roi=roi))
+        title = name if " " in name else f"`{name}`"
+        numbers = "equal" if name in EXACT else "up to rounding"
+        lines.append(f"| {title} | {package} | {results or 'none'} | {numbers} |")
+    table = "\n".join(lines) + "\n"
+    text = PAGE.read_text("utf-8")
+    before, mark, _ = text.partition(MARK)
+    assert mark
+    if os.environ.get("UDFDASK_WRITE_TABLES"):
+        PAGE.write_text(f"{before}{MARK}\n{table}", "utf-8")
+    assert PAGE.read_text("utf-8") == f"{before}{MARK}\n{table}"

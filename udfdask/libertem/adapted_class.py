@@ -1,0 +1,124 @@
+"""Make UDFs of LiberTEM's UDFs, without a change of their code.
+
+The class that is made inherits from the user's class and from our `UDF`. It has the methods of the
+user's class, and ours wherever the user's class only inherits those of LiberTEM's base class.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from udfdask.libertem.meta import LiberTEMMeta
+from udfdask.udf import UDF, UDFMethod
+from udfdask.udf.buffers import BufferSpec, declare
+
+
+class _Adapted:
+    """The methods that stand between a class of LiberTEM and ours."""
+
+    _kwargs: dict[str, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        UDF.__init__(self, **self._kwargs)  # type: ignore[arg-type]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_remake, (_their_class(type(self)), self._kwargs))
+
+    @property
+    def meta(self) -> LiberTEMMeta:
+        """Facts about the dataset and the current data, in LiberTEM's types."""
+        try:
+            found: LiberTEMMeta = self.__dict__["meta"]
+        except KeyError:
+            raise AttributeError("meta") from None
+        return found
+
+    @meta.setter
+    def meta(self, meta: Any) -> None:
+        takes_partitions = not (hasattr(self, "process_tile") or hasattr(self, "process_frame"))
+        self.__dict__["meta"] = LiberTEMMeta(meta, takes_partitions)
+
+    def get_result_buffers(self) -> Mapping[str, BufferSpec]:
+        """Declare the result buffers."""
+        declared = super().get_result_buffers()  # type: ignore[misc]
+        return {name: _buffer(value) for name, value in declared.items()}
+
+    def get_method(self) -> UDFMethod:
+        """Return the method that processes the data."""
+        return UDFMethod(super().get_method().value)  # type: ignore[misc]
+
+    def get_tiling_preferences(self) -> Mapping[str, Any]:
+        """Return the largest useful tile."""
+        asked = super().get_tiling_preferences()  # type: ignore[misc]
+        # LiberTEM has members of enums for "the default" and "as it fits"
+        return {k: np.inf if isinstance(v, enum.Enum) else v for k, v in asked.items()}
+
+
+def adapted_class(cls: type) -> type[UDF]:
+    """Return the class that is made of a class of LiberTEM."""
+    from libertem.udf import base
+
+    theirs = set(base.UDF.__mro__)
+    inherited = {}
+    for ours in reversed(UDF.__mro__[:-1]):
+        for name, value in vars(ours).items():
+            owner = next((each for each in cls.__mro__ if name in vars(each)), None)
+            if owner in theirs and not name.startswith("__") and name not in vars(_Adapted):
+                inherited[name] = value
+    return _made(cls, frozenset(inherited.items()))
+
+
+@functools.lru_cache(256)
+def _made(cls: Any, inherited: frozenset[tuple[str, Any]]) -> type[UDF]:
+    """Return the class; it is the same until somebody changes the class of LiberTEM."""
+    body = dict(inherited) | {
+        "__module__": cls.__module__,
+        "__doc__": cls.__doc__,
+        # there, the frames of each tile and partition are a range
+        "contiguous_nav": hasattr(cls, "process_tile") or hasattr(cls, "process_partition"),
+    }
+    if hasattr(cls, "merge_all"):
+        # There, only one executor calls it, once with all partial results; others call `merge`.
+        if "merge" in body:
+            body["split_every"] = False
+        else:
+            body["merge_all"] = property(_not_used)
+    made: type[UDF] = type(cls)(cls.__name__, (_Adapted, cls, UDF), body)
+    return made
+
+
+def _not_used(_: Any) -> Any:
+    """Hide a method."""
+    raise AttributeError("merge_all: a UDF of LiberTEM that has both is merged by `merge`")
+
+
+def _their_class(made: type) -> type:
+    """Return the class that an adapted class was made of."""
+    return made.__bases__[1]
+
+
+def _remake(cls: type, kwargs: dict[str, Any]) -> UDF:
+    """Create an adapted UDF from its parameters, when pickle loads it."""
+    return adapted_class(cls)(**kwargs)
+
+
+def own_parameter(value: Any) -> Any:
+    """Return a parameter, with aux data of LiberTEM as ours."""
+    from libertem.common.buffers import AuxBufferWrapper
+
+    if not isinstance(value, AuxBufferWrapper):
+        return value
+    return UDF.aux_data(value._data, value.kind, value.extra_shape, value.dtype)
+
+
+def _buffer(value: Any) -> BufferSpec:
+    """Return a declaration of LiberTEM as ours."""
+    if isinstance(value, BufferSpec):
+        return value
+    return declare(value.kind, value.extra_shape, value.dtype, value.where, value.use, None)
