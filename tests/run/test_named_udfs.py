@@ -113,6 +113,20 @@ def test_parameters_change_by_name():
     np.testing.assert_array_equal(last.buffers["b"]["v"][:, 0], [2, 2, 20, 20])
 
 
+@pytest.mark.parametrize("door", ["function", "hyperspy"])
+def test_texts_and_pictures_bear_the_names(door):
+    pytest.importorskip("matplotlib", reason="matplotlib is an extra")
+    bright = DOORS[door](UDFS)["BF"].compute()
+    assert repr(bright).splitlines()[0] in (
+        "<Result of VirtualDetectorUDF 'BF', computed>",
+        "<SignalResult of VirtualDetectorUDF 'BF', computed>",
+    )
+    assert bright.plot().get_suptitle() == "BF"
+    assert bright.plot(title="mine").get_suptitle() == "mine"
+    alone = ud.run_udf(X, UDFS["BF"]).compute()
+    assert alone.plot().get_suptitle() == "VirtualDetectorUDF"
+
+
 def test_resources():
     class OnDevice(ud.UDF):
         def get_backends(self):

@@ -59,7 +59,7 @@ class SignalResult(NamedResults):
 
     def __repr__(self) -> str:
         state = "lazy" if is_dask_collection(self._result) else "computed"
-        lines = [f"<SignalResult of {self._result.udf_name}, {state}>"]
+        lines = [f"<SignalResult of {self._result._info.title}, {state}>"]
         lines += [f"  {name}: {signal!r}" for name, signal in self.items()]
         for name, axes in self._result.extra_axes.items():
             masks = [axis.labels for axis in axes if axis.name == "mask" and axis.labels]
@@ -140,7 +140,8 @@ class SignalResult(NamedResults):
             Logarithmic scale for all results, where zero and negative values are dark, or for none.
             By default for images of kind sig.
         title : str, optional
-            Title of the figure; by default the name of the UDF.
+            Title of the figure; by default the name of the UDF, or its key in the dictionary of a
+            run.
 
         Returns
         -------

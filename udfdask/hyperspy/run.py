@@ -14,7 +14,7 @@ from udfdask.hyperspy.make_signal import check_dtypes
 from udfdask.results.result import Result
 from udfdask.run.options import RunOptions
 from udfdask.run.read_masks import read_masks
-from udfdask.run.run_udf import as_list, run_udf
+from udfdask.run.run_udf import run_udf
 from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 
@@ -57,9 +57,11 @@ def run_on_signal(
     """Run UDFs over a signal; compute their results in one pass unless they stay lazy."""
     lazy = bool(signal._lazy if lazy_output is None else lazy_output)
     array, sig_dims = read_frames(signal, named=lazy)
-    udfs = read_masks(as_list(udf), mask_reader(signal))
+    udfs = read_masks(udf, mask_reader(signal))
     chosen = with_axes(signal, options)
-    results = run_udf(array, udfs, sig_dims=sig_dims, roi=roi, **chosen)
+    made = run_udf(array, udfs, sig_dims=sig_dims, roi=roi, **chosen)
+    results = tuple(made.values()) if isinstance(udf, dict) else made
+    results = results if isinstance(results, tuple) else (results,)
     for result in results:
         check_dtypes(result.udf_name, result.buffers)
     return results if lazy else compute(*results, progress=wants_progressbar(show_progressbar))

@@ -41,7 +41,7 @@ def result_table(result: Any) -> str:
     rows = [
         (name, str(result.buffers[name].kind), *_cells(array)) for name, array in result.items()
     ]
-    title = f"Result of {result.udf_name}, {'lazy' if is_lazy else 'computed'}"
+    title = f"Result of {result._info.title}, {'lazy' if is_lazy else 'computed'}"
     return html_table(title, header if rows else (), rows)
 
 

@@ -25,6 +25,8 @@ class ResultInfo:
 
     udf_name: str
     """Name of the UDF's class."""
+    name: str | None = None
+    """Name that the user gave to the UDF, as the key of a dictionary."""
     buffers: dict[str, BufferSpec]
     """Declarations of the results by name."""
     grid: Grid
@@ -60,6 +62,11 @@ class ResultInfo:
     def nav_shape(self) -> tuple[int, ...]:
         """Shape of the scan."""
         return self.grid.shape
+
+    @property
+    def title(self) -> str:
+        """Name of the UDF's class, and the name that the user gave to the UDF."""
+        return self.udf_name if self.name is None else f"{self.udf_name} {self.name!r}"
 
     def place_of(self, name: object) -> Place:
         """Return where the values of a result, or of a label such as the name of a mask, are.

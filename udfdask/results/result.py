@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -89,12 +90,17 @@ class Result(NamedResults):
             self._arrays[name] = self._tasks.array(name)
         return place.of(self._arrays[name])
 
+    def _called(self, name: Hashable) -> Result:
+        """Return this result with the name that the user gave to the UDF."""
+        info = replace(self._info, name=str(name))
+        return Result(info, self._arrays, self._masks, self._tasks)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (Result, (self._info, self._arrays, self._masks, self._tasks))
 
     def __repr__(self) -> str:
         state = "lazy" if self._is_lazy else "computed"
-        lines = [f"<Result of {self.udf_name}, {state}>"]
+        lines = [f"<Result of {self._info.title}, {state}>"]
         for name, array in self.items():
             lines.append(f"  {name}: {self.buffers[name].kind}, {array.shape}, {array.dtype}")
         return "\n".join(lines)
@@ -284,7 +290,8 @@ class Result(NamedResults):
             Logarithmic scale for all results, where zero and negative values are dark, or for none.
             By default for images of kind sig.
         title : str, optional
-            Title of the figure; by default the name of the UDF.
+            Title of the figure; by default the name of the UDF, or its key in the dictionary of a
+            run.
 
         Returns
         -------
@@ -314,7 +321,12 @@ class Result(NamedResults):
         from udfdask.plotting.draw_result import prepare_plot
 
         plot = prepare_plot(
-            self, True if names is None else names, nav=nav, axes=axes, log=log, title=title
+            self,
+            True if names is None else names,
+            nav=nav,
+            axes=axes,
+            log=log,
+            title=self._info.name if title is None else title,
         )
         arrays = {name: self[name] for name in plot.names}
         masks = {name: self.valid_mask[name] for name in plot.names}

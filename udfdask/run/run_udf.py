@@ -155,6 +155,8 @@ def run_udf(
     plan, graph_array = plan_run(data, udf, sig_dims=sig_dims, roi=roi, **chosen)
     show_warnings(plan, stacklevel=2)
     results = make_results(plan, graph_array)
+    if isinstance(udf, dict):
+        return {name: result._called(name) for name, result in zip(udf, results, strict=True)}
     return in_form_of(udf, results)
 
 
