@@ -10,7 +10,7 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.units import Quantity
 from udfdask.errors import UDFError
-from udfdask.plan.calibrate import parameters_in_pixels
+from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.udf import UDF
 
 _ABOUT_PIXELS = re.compile(

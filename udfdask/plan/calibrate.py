@@ -1,26 +1,15 @@
-"""Check the axes of a run, and convert the parameters of UDFs from their units to pixels."""
+"""Check the axes of a run, and give its UDFs parameters in pixels."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from udfdask.arrays.geometry.axes import Axis, Calibration, in_pixels
-from udfdask.arrays.geometry.units import Quantity, as_quantity, factor
-from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.arrays.geometry.axes import Calibration, in_pixels
+from udfdask.errors import ArgumentTypeError
 from udfdask.plan.declarations import new_instance
+from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.udf import UDF
-
-_DECIMALS = 9
-"""Pixels are rounded to this number of decimals: 0.3 nm of 0.1 nm are 3, not 2.9999999999999996."""
-
-_ROUNDING = 1e-10
-"""Relative rounding error of distances that are computed in ellipses."""
-
-_PAIRS = {"position": ("y", "x"), "shift": ("dy", "dx")}
-"""Parameters that are pairs, and what their two numbers are."""
 
 
 def read_calibration(
@@ -50,194 +39,6 @@ def with_pixels(udf: UDF, calibration: Calibration, sig_dims: int) -> UDF:
         kwargs[name] is value for name, value in udf._kwargs.items()
     )
     return udf if same else new_instance(type(udf), kwargs)
-
-
-def parameters_in_pixels(
-    cls: type[UDF],
-    kwargs: Mapping[str, Any],
-    calibration: Calibration,
-    sig_dims: int,
-    *,
-    are_all: bool = True,
-) -> dict[str, Any]:
-    """Return parameters of a UDF in pixels; those that have no unit as they are.
-
-    If pixels are not square, lengths in a unit change the stretch too. Without `are_all`, `kwargs`
-    are changes of some parameters, and a stretch that is not among them stays as it is.
-    """
-    sig = calibration.axes[len(calibration.axes) - sig_dims :]
-    pixels = {name: _pixels(cls, name, value, sig) for name, value in kwargs.items()}
-    if any(axis.scale < 0 for axis in sig):
-        from udfdask.plan.descending_ranges import turned_ranges  # few runs have such axes
-
-        pixels |= turned_ranges(kwargs, pixels, cls.calibrated, sig)
-    sizes = _oblong(cls, kwargs, sig)
-    stretch = {meaning: name for name, meaning in cls.calibrated.items()}
-    ratio, angle = stretch.get("stretch"), stretch.get("stretch_angle")
-    if sizes is None or ratio is None or angle is None:
-        return pixels
-    if are_all or ratio in kwargs or angle in kwargs:
-        from udfdask.masks.ellipses import stretch_in_pixels  # few runs have such pixels
-
-        given = kwargs.get(ratio, 1.0), kwargs.get(angle, 0.0)
-        pixels[ratio], pixels[angle] = stretch_in_pixels(*given, *sizes)
-    return pixels
-
-
-def _oblong(
-    cls: type[UDF], kwargs: Mapping[str, Any], sig: Sequence[Axis]
-) -> tuple[float, float] | None:
-    """Return the sizes of pixels along y and x if they differ and lengths are in a unit.
-
-    Raise if only some of the lengths are.
-    """
-    values = {
-        name: as_quantity(name, kwargs[name])
-        for name, meaning in cls.calibrated.items()
-        if meaning == "length" and kwargs.get(name) is not None
-    }
-    with_unit = {name: value for name, value in values.items() if isinstance(value, Quantity)}
-    if not with_unit or len(sig) != 2:
-        return None
-    name, value = next(iter(with_unit.items()))
-    who = _who(cls, name, value)
-    along = _along(who, Quantity(1.0, value.unit), sig)
-    if _are_equal(along):
-        return None
-    for other, bare in values.items():
-        # 0 and infinity are the same in all units
-        if other not in with_unit and bare not in (0, math.inf):
-            raise ArgumentValueError(
-                f"{who} has a unit, but {other}={bare!r} is in pixels, which are not square "
-                f"({_sizes(sig)}): give both in {value.unit}, or both in pixels"
-            )
-    return 1 / along[0], 1 / along[1]
-
-
-def _along(who: str, value: Quantity, sig: Sequence[Axis]) -> list[float]:
-    """Return a length in steps of each signal axis."""
-    return [_steps(who, value, axis) for axis in sig]
-
-
-def _are_equal(lengths: Sequence[float]) -> bool:
-    """Return whether lengths along all axes are the same number of pixels."""
-    return all(math.isclose(length, lengths[0], rel_tol=1e-6) for length in lengths)
-
-
-def _sizes(sig: Sequence[Axis]) -> str:
-    """Return the sizes of pixels in words."""
-    return ", ".join(f"{axis.name} {abs(axis.scale):g} {axis.unit}" for axis in sig)
-
-
-def _who(cls: type[UDF], name: str, value: Any) -> str:
-    """Return a parameter in words."""
-    return f"{cls.__name__}: {name}={str(value)!r}"
-
-
-def _pixels(cls: type[UDF], name: str, given: Any, sig: Sequence[Axis]) -> Any:
-    """Return the value of a parameter in pixels."""
-    meaning = cls.calibrated.get(name)
-    if meaning is None:
-        return given
-    if meaning == "lengths":
-        return _lengths_in_pixels(cls, name, given, sig)
-    if meaning == "positions":
-        return _positions_in_pixels(cls, name, given, sig)
-    if meaning == "steps":
-        steps = _in_pixels(cls, name, given, "length", sig)
-        return given if steps is given else math.ceil(steps)
-    if meaning in _PAIRS and isinstance(given, (tuple, list)) and len(given) == 2:
-        pair = [
-            _in_pixels(cls, f"{name}[{k}]", value, along, sig)
-            for k, (value, along) in enumerate(zip(given, _PAIRS[meaning], strict=True))
-        ]
-        same = all(one is other for one, other in zip(pair, given, strict=True))
-        return given if same else tuple(pair)
-    return _in_pixels(cls, name, given, meaning, sig)
-
-
-def _lengths_in_pixels(cls: type[UDF], name: str, given: Any, sig: Sequence[Axis]) -> Any:
-    """Return a dataclass whose fields are lengths, such as a template, in pixels."""
-    if not is_dataclass(given) or isinstance(given, type):
-        return given
-    old = {field.name: getattr(given, field.name) for field in fields(given)}
-    new = {n: _in_pixels(cls, f"{name}.{n}", value, "length", sig) for n, value in old.items()}
-    return given if all(new[n] is value for n, value in old.items()) else replace(given, **new)
-
-
-def _positions_in_pixels(cls: type[UDF], name: str, given: Any, sig: Sequence[Axis]) -> Any:
-    """Return positions (y, x) in pixels, given as an array of shape (n, 2) and its unit."""
-    if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str)):
-        return given
-    values, unit = given
-    columns = [
-        [_in_pixels(cls, name, (value, unit), along, sig) for value in column]
-        for column, along in zip(values.T.tolist(), "yx", strict=True)
-    ]
-    return list(zip(*columns, strict=True))
-
-
-def _in_pixels(cls: type[UDF], name: str, given: Any, meaning: str, sig: Sequence[Axis]) -> Any:
-    """Return one number in pixels."""
-    value = as_quantity(name, given)
-    if not isinstance(value, Quantity):
-        return value
-    who = _who(cls, name, value)
-    if meaning == "length":
-        along = _along(who, value, sig)
-        if _are_equal(along):
-            return round(along[0], _DECIMALS)
-        if len(sig) != 2 or "stretch" not in cls.calibrated.values():
-            raise ArgumentValueError(
-                f"{who} is a length in all directions, but pixels are not square ({_sizes(sig)}): "
-                "give the length in pixels"
-            )
-        # a circle becomes an ellipse, whose radius is the geometric mean of its half axes; a pixel
-        # on the edge of the circle is not outside of the ellipse because of rounding
-        return math.sqrt(along[0] * along[1]) * (1 + _ROUNDING)
-    if meaning in ("stretch", "stretch_angle"):
-        raise ArgumentTypeError(f"{who} has a unit: {name} must be a bare number")
-    axis = _axis_of(who, meaning, sig)
-    if meaning in ("height", "width"):
-        return round(_steps(who, value, axis), _DECIMALS)
-    if meaning in ("dy", "dx"):
-        return round(math.copysign(_steps(who, value, axis), value.value * axis.scale), _DECIMALS)
-    position = value.value * _factor(who, value, axis)
-    return round(axis.to_pixels(position), _DECIMALS)
-
-
-def _axis_of(who: str, meaning: str, sig: Sequence[Axis]) -> Axis:
-    """Return the axis along which a parameter is measured."""
-    number = -2 if meaning in ("y", "top", "height", "dy") else -1
-    if len(sig) < -number:
-        raise ArgumentValueError(f"{who} is a position along y, but frames have one axis only")
-    return sig[number]
-
-
-def _steps(who: str, value: Quantity, axis: Axis) -> float:
-    """Return a length in steps of an axis."""
-    return value.value * _factor(who, value, axis) / abs(axis.scale)
-
-
-def _factor(who: str, value: Quantity, axis: Axis) -> float:
-    """Return the factor from the unit of a value to that of an axis; raise if none fits."""
-    if not axis.is_calibrated:
-        raise ArgumentValueError(
-            f"{who}, but the axis {axis.name!r} of the data has no unit: give pixels, or the axes "
-            "of the data, such as axes=opened.axes of an opened file"
-        )
-    if axis.values is not None:
-        raise ArgumentValueError(
-            f"{who}, but the positions along the axis {axis.name!r} are not evenly spaced: give "
-            "pixels"
-        )
-    assert axis.unit is not None  # it is calibrated
-    try:
-        return factor(value.unit, axis.unit)
-    except ValueError as error:
-        raise ArgumentValueError(
-            f"{who}, but the axis {axis.name!r} of the data is in {axis.unit}: {error}"
-        ) from None
 
 
 def _check_calibrated(cls: type[UDF]) -> None:

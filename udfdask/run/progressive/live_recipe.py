@@ -15,9 +15,9 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Calibration
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.packed_recipe import PackedRecipe
-from udfdask.plan.calibrate import parameters_in_pixels
 from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import check_same_declaration
+from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.nested_collections import hidden_collection, is_lazy, lazy_places
