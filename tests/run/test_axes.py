@@ -230,6 +230,20 @@ def test_the_field_is_in_the_units_of_the_axes(nav_unit):
     assert plain.units["divergence"] == "px/position"
 
 
+@pytest.mark.parametrize(
+    ("sig_unit", "nav_unit", "expected"),
+    [
+        ("mrad", "nm", "mrad/nm"),
+        ("1/nm", "nm", "1/nm²"),
+        ("1/nm", "um", "1/(nm um)"),
+        ("px", None, "px/position"),
+    ],
+)
+def test_the_unit_of_a_divergence(sig_unit, nav_unit, expected):
+    found = ud.run_udf(scan(), CoMUDF(), axes=calibrated(sig_unit, 0.1, nav_unit))
+    assert found.units["divergence"] == found.units["curl"] == expected
+
+
 def test_the_rings_of_a_profile_are_in_the_unit_of_the_frame():
     profile = ud.run_udf(scan(), RadialProfileUDF(r=4, ri=1), axes=calibrated("1/nm", 0.5))
     (radius,) = profile.extra_axes["intensity"]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, Calibration, shared_unit, steps
+from udfdask.arrays.geometry.units import unit_of_quotient
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.kernels.cpu import vector_field
 from udfdask.kernels.cuda.sums import add_first_moments
@@ -260,7 +261,7 @@ class CoMUDF(UDF):
         units.update(dict.fromkeys(("field", "field_y", "field_x", "magnitude"), unit))
         if self._is_scan:
             per = shared_unit(self._nav_axes) or "position"
-            units.update(dict.fromkeys(("divergence", "curl"), f"{unit}/{per}"))
+            units.update(dict.fromkeys(("divergence", "curl"), unit_of_quotient(unit, per)))
         return units
 
     def _warnings(self, calibration: Calibration) -> Sequence[str]:

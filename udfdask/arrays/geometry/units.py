@@ -162,3 +162,11 @@ def as_quantity(name: str, given: Any) -> Any:
             f"{name} must be a number of pixels, not {given!r} of type {type(given).__name__}; or "
             "a number with the unit of the axis, such as '10 mrad' or (10, 'mrad')"
         ) from None
+
+
+def unit_of_quotient(unit: str, divisor: str) -> str:
+    """Return the unit of a quotient: mrad/nm for mrad and nm, 1/nm² for 1/nm and nm."""
+    if not unit.startswith("1/"):
+        return f"{unit}/{divisor}"
+    below = unit.removeprefix("1/")
+    return f"1/{below}²" if below == divisor else f"1/({below} {divisor})"
