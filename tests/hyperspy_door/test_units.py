@@ -37,7 +37,7 @@ def test_results_have_units():
     assert quantity(total["intensity"]) == "Electrons (counts)"
     assert quantity(sums["intensity"]) == "intensity (counts)"
     assert quantity(com["magnitude"]) == "magnitude (1/nm)"
-    assert quantity(com["divergence"]) == "divergence (1/nm/nm)"
+    assert quantity(com["divergence"]) == "divergence (1/nm²)"
     assert quantity(com["raw_com"]) == "raw_com (px)"
     assert quantity(deviation["std"]) == "Electrons (counts)"
     y, x = (com["magnitude"].axes_manager[name] for name in "yx")
