@@ -91,9 +91,12 @@ def test_virtual_detectors(file, values):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("disk", "a disk takes r and optionally cx, cy, but r is missing"),
+        (
+            "disk",
+            "centers, stretch, stretch_angle, but r is missing",
+        ),
         ("disk,r=x", "'disk,r=x': r must be a number of pixels, not 'x'"),
-        ("disk,radius=3", "'disk,radius=3': there is no parameter 'radius' (disk takes r, cx, cy;"),
+        ("disk,radius=3", "'disk,radius=3': there is no parameter 'radius' (disk takes r, cx, cy,"),
         ("disk,3", "'disk,3': '3' has no name: write parameter=value"),
         ("blob,r=3", "'blob,r=3' is not a detector: write disk, ring, rect, point or window"),
         ("rnig,ri=3,ro=4", "did you mean 'ring'?"),

@@ -299,13 +299,21 @@ class TestContiguous:
         ).compute(scheduler="sync")
         np.testing.assert_array_equal(result.raw["row"], np.arange(12))
 
-    def test_whole_partitions_that_are_not_are_refused(self):
-        class Whole(udf_zoo.PartitionNavSums):
+    @pytest.mark.parametrize("chunks", [(2, 2, 2, 2), (2, 5, 2, 2)])
+    def test_partitions_that_are_not_come_in_parts(self, chunks):
+        class Parts(udf_zoo.PartitionNavSums):
             contiguous_nav = True
 
-        with pytest.raises(ud.ArgumentValueError, match="only the first navigation axis"):
-            ud.run_udf(da.zeros((6, 5, 2, 2), chunks=(2, 2, 2, 2)), Whole())
-        ud.run_udf(da.zeros((6, 5, 2, 2), chunks=(2, 5, 2, 2)), Whole()).compute()
+            def process_partition(self, partition):
+                assert self.meta.slice.origin[0] >= 0
+                super().process_partition(partition)
+
+        data = np.random.default_rng(0).integers(0, 9, (6, 5, 2, 2))
+        parts, whole = (
+            ud.run_udf(da.from_array(data, chunks=chunks), udf()).compute(scheduler="sync")
+            for udf in (Parts, udf_zoo.PartitionNavSums)
+        )
+        np.testing.assert_array_equal(parts["sums"], whole["sums"])
 
     def test_no_origin_without_asking(self):
         class Asks(udf_zoo.NavSums):

@@ -91,8 +91,10 @@ def test_axes_in_another_order_are_refused(array):
     for run in doors(array):
         with pytest.raises(ud.ArgumentValueError, match="transpose the values"):
             run(udf)
-    # without names in common there is nothing to compare: any layout of the size is taken
-    ud.run_udf(array.data, RadialProfileUDF(r=3, centers=centers.compute().rename(x="a", y="b")))
+    # without names in common, the shape tells
+    renamed = centers.compute().rename(x="a", y="b")
+    with pytest.raises(ud.ArgumentValueError, match=r"must have the shape .* not \(6, 4, 2\)"):
+        ud.run_udf(array.data, RadialProfileUDF(r=3, centers=renamed))
 
 
 def test_plain_run_says_what_to_pass_as_descan(array):

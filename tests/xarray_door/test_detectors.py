@@ -113,7 +113,7 @@ def test_a_window_of_spectra():
         ),
         (lambda m: m.assign_coords(kx=m["kx"] + 1), ArgumentValueError, "different coordinates"),
         (lambda m: m * 2, ArgumentValueError, r"no weights: use ApplyMasksUDF\(mask\)"),
-        (lambda m: [m], ArgumentTypeError, "or a boolean mask .* its type is list"),
+        (lambda m: [m], ArgumentTypeError, "one shape or mask, not a list of them"),
     ],
     ids="lazy dataset renamed row cropped shifted weights list".split(),
 )

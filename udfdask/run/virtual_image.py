@@ -26,6 +26,9 @@ class DetectorOptions(RunOptions, total=False):
     height: Any
     start: Any
     stop: Any
+    centers: Any
+    stretch: Any
+    stretch_angle: Any
 
 
 NUMBERS = DetectorOptions.__annotations__.keys() - RunOptions.__annotations__.keys()

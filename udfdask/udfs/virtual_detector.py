@@ -396,7 +396,7 @@ def _did_you_mean(shape: str) -> str:
 
 def _check_mask(mask: Any, given: Mapping[str, Any], known: str) -> None:
     """Raise unless this can be a mask, which has no numbers."""
-    if isinstance(mask, (Mapping, list, tuple)) and len(mask):
+    if isinstance(mask, (dict, list, tuple)) and len(mask):
         raise ArgumentTypeError(
             f"a virtual detector is one shape or mask, not a {type(mask).__name__} of them: for "
             'several, use ApplyMasksUDF({"BF": mask, ...}), or run_udf with '
