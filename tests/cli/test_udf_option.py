@@ -84,7 +84,9 @@ def test_results_are_those_of_the_class(folder, values, name):
     expected = ud.run_udf(
         ud.io.open_file("scan.npy", chunks=(3, 4, -1, -1)).array, make()
     ).compute()
-    assert set(got) == {f"{name}_{buffer}" for buffer in expected}
+    # positions along extra dimensions, such as radii, are arrays of their own
+    extra = {axis.name for axes in expected.extra_axes.values() for axis in axes}
+    assert {key for key in got if key not in extra} == {f"{name}_{buffer}" for buffer in expected}
     for buffer, array in expected.items():
         np.testing.assert_array_equal(got[f"{name}_{buffer}"], array, err_msg=buffer)
 
@@ -153,12 +155,9 @@ def test_one_udf_twice(folder, values):
         ("com:r=", "r must be a number of pixels, not ''"),
         (
             "fem",
-            (
-                "required parameters are missing: center, rad_in, rad_out "
-                "(fem takes center, rad_in, rad_out;"
-            ),
+            "rad_in is missing",
         ),
-        ("fem:center=(8,8),rad_in=2", "required parameters are missing: rad_out"),
+        ("fem:center=(8,8),rad_in=2", "rad_out is missing"),
         (
             "fem:center=(8,8,rad_in=2",
             "a bracket or a quote in 'center=(8,8,rad_in=2' is not closed",

@@ -14,6 +14,7 @@ _BY_REASON = {
         udfs/test_fem::test_wrong_rings
         udfs/test_given_masks::test_a_mask_takes_no_numbers
         udfs/test_given_masks::test_masks_that_are_none
+        udfs/test_near_misses
         udfs/test_own_centers::test_other_detectors_have_no_center
         udfs/test_own_centers::test_wrong_centers
         udfs/test_radial_fourier::test_wrong_parameters_are_named
@@ -59,6 +60,10 @@ _BY_REASON = {
     """,
     "it makes its own chunks of every sparse format": """
         udfs/test_sparse_chunks
+    """,
+    "it runs through an accessor, on data of its own": """
+        udfs/test_order_of_axes::test_the_warning_comes_through_the_accessors
+        udfs/test_picked_axes::test_axes_of_a_dataset
     """,
     "about the dense memory of chunks: views of it, its strides, its tiles": """
         interface/test_dtypes::test_data_in_the_wanted_dtype_are_not_copied

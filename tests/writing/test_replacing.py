@@ -79,7 +79,7 @@ def test_whoever_looks_never_finds_it_missing_or_half(tmp_path, name):
         assert writer.wait(60) == 0
         stop.touch()
         polls, absent, seen = json.loads(poller.communicate(timeout=60)[0])
-    assert polls > 50
+    assert polls > 10  # of 40 writes; how many there are depends on the machine
     assert absent == 0
     assert {tuple(words) for words in seen} <= {("one",), ("two",)}
     assert read(target) in (["one"], ["two"])

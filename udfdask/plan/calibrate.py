@@ -8,7 +8,6 @@ from typing import Any
 from udfdask.arrays.geometry.axes import Calibration, in_pixels
 from udfdask.errors import ArgumentTypeError
 from udfdask.plan.declarations import new_instance
-from udfdask.plan.parameters_in_pixels import parameters_in_pixels
 from udfdask.udf import UDF
 
 
@@ -34,6 +33,10 @@ def with_pixels(udf: UDF, calibration: Calibration, sig_dims: int) -> UDF:
         If a parameter has a unit that does not fit the axes.
     """
     _check_calibrated(type(udf))
+    if not type(udf).calibrated:
+        return udf
+    from udfdask.plan.parameters_in_pixels import parameters_in_pixels  # few UDFs have lengths
+
     kwargs = parameters_in_pixels(type(udf), udf._kwargs, calibration, sig_dims)
     same = kwargs.keys() == udf._kwargs.keys() and all(
         kwargs[name] is value for name, value in udf._kwargs.items()

@@ -13,7 +13,6 @@ from dask.array.core import Array as GraphArray
 from udfdask.arrays.backends.table import backend_of, fill_value, is_unknown_sparse
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.libertem import udf_name
-from udfdask.plan.lost_attributes import check_attributes
 from udfdask.plan.recipe import Recipe
 from udfdask.udf import UDF
 from udfdask.udf.nested_collections import hidden_collection
@@ -147,6 +146,8 @@ def check_udfs(udfs: Any) -> None:
                     f"{kind}, where it would be computed again for each frame: pass it as a "
                     "separate parameter, in a list, tuple or dictionary, or compute it first"
                 )
+        from udfdask.plan.lost_attributes import check_attributes  # with a run, not with the import
+
         check_attributes(udf)
 
 

@@ -64,7 +64,6 @@ UDFS = {
     "fourier": lambda: RadialFourierUDF(n_bins=2, max_order=3),
     "fourier, ellipse": lambda: RadialFourierUDF(r=4, max_order=3, stretch=1.4, stretch_angle=30),
     "fem": lambda: FEMUDF(center=(4, 5), rad_in=1, rad_out=4),
-    "own centers": lambda: CoMUDF(centers=np.broadcast_to((4.3, 5.2), (4, 6, 2)), r=3),
     "crystallinity": lambda: CrystallinityUDF(rad_in=1, rad_out=3, real_center=(4, 5), real_rad=2),
     "crystallinity, whole frame": lambda: CrystallinityUDF(rad_in=1, rad_out=3),
     "shifted masks": lambda: ApplyMasksUDF(WHOLE, shifts=(2, -1)),
@@ -149,6 +148,16 @@ def test_pixels_outside_of_a_mask_may_be_nan(name):
     with numpy_standing_in_for_cupy():
         found = ud.run_udf(da.from_array(frames), udf, backends="cupy").compute()
     np.testing.assert_array_equal(found["raw_com"], np.broadcast_to([5, 5], (4, 6, 2)))
+
+
+def test_frames_with_own_centers_are_copied_to_the_host():
+    centers = np.random.default_rng(0).uniform(3, 6, (4, 6, 2))
+    x = da.from_array(data("uint16"), chunks=(1, 2, 9, 10))
+    wanted = ud.run_udf(x, CoMUDF(centers=centers, r=3)).compute()
+    with numpy_standing_in_for_cupy() as cupy:
+        found = ud.run_udf(sent(cupy, x), CoMUDF(centers=centers, r=3)).compute()
+        values = cupy.asnumpy(found["raw_com"])
+    np.testing.assert_array_equal(values, wanted["raw_com"])
 
 
 def test_masks_are_sent_to_the_device_once():

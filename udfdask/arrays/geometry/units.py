@@ -131,8 +131,10 @@ def _nearest(unit: str, target: str) -> str | None:
     fitting = [
         name for names in _OFTEN.values() if plain in map(_plain, names) for name in names
     ] or [target]
-    near = difflib.get_close_matches(unit, fitting, n=1, cutoff=0.7)
-    return near[0] if near else None
+    for units in ([target], fitting):  # of equally near ones, that of the axis
+        if near := difflib.get_close_matches(unit, units, n=1, cutoff=0.7):
+            return near[0]
+    return None
 
 
 def as_quantity(name: str, given: Any) -> Any:
