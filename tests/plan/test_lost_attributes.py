@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import udfdask as ud
 from udfdask.errors import ArgumentValueError
+from udfdask.plan.lost_attributes import find_lost_attribute
 from udfdask.testing import UDFCheckError, check_udf
 from udfdask.udfs import (
     ApplyMasksUDF,
@@ -275,4 +276,5 @@ def test_a_subclass_of_a_number_that_cannot_be_compared():
     ids=lambda udf: type(udf).__name__,
 )
 def test_the_udfs_of_the_library_have_none(udf):
+    assert find_lost_attribute(udf) is None
     ud.run_udf(DATA, udf, roi=(0, 1))
