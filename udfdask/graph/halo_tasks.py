@@ -72,7 +72,7 @@ def _loads(
     argument: Group | None,
     group: Group,
 ) -> dict[Key, Task]:
-    """Return the tasks that load chunks: those with a selected frame, and those that others need."""
+    """Return the tasks that load chunks with a selected frame, or with frames that others need."""
     recipe, grid = run.recipe, run.recipe.grid
     needed_by: dict[Index, list[int]] = {grid.index(c): [] for c in range(grid.n_chunks)}
     for chunk, others in enumerate(needs):

@@ -26,14 +26,15 @@ def read_halo(udf: UDF, nav_dims: int) -> Halo | None:
     ArgumentValueError
         If the halo is negative or has another number of axes, or if there is no such boundary.
     """
-    name, given, boundary = type(udf).__name__, udf.halo, udf.boundary
+    name, given = type(udf).__name__, udf.halo
+    boundary: Any = udf.boundary
     if given is None:
         return None
-    if not isinstance(boundary, str) or boundary not in BOUNDARIES:
+    if boundary not in BOUNDARIES:
         raise ArgumentValueError(
             f"{name}.boundary must be one of {', '.join(map(repr, BOUNDARIES))}, not {boundary!r}"
         )
-    outside = udf.neighbors_outside_roi
+    outside: Any = udf.neighbors_outside_roi
     if not isinstance(outside, (bool, np.bool_)):
         raise ArgumentTypeError(
             f"{name}.neighbors_outside_roi must be True or False, not {outside!r}"

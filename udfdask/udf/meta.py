@@ -22,13 +22,17 @@ from udfdask.types import AnyArray
 from udfdask.udf.noted_slice import NotedSlice
 
 
+Core = tuple[slice, ...]
+"""Where some scan positions are in the window of frames around them, for each navigation axis."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighborhood:
     """The frames around the current positions of a UDF with a halo."""
 
     mask: AnyArray
     """Which frames exist, bool, of the shape of the navigation axes of the frames."""
-    core: tuple[slice, ...]
+    core: Core
     """Where the current positions are in them."""
     core_mask: AnyArray
     """Which of these positions are selected, bool."""
@@ -263,7 +267,7 @@ class UDFMeta:
         return self._neighborhood("neighbor_mask").mask
 
     @property
-    def core(self) -> tuple[slice, ...]:
+    def core(self) -> Core:
         """Where the positions to process are in a partition with margins, for each axis."""
         return self._neighborhood("core").core
 

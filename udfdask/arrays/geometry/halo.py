@@ -95,8 +95,8 @@ def _sources(boundary: str, first: int, stop: int, n: int) -> IntArray:
 class Piece(NamedTuple):
     """Some frames of a window that lie next to each other in one chunk."""
 
-    index: tuple[int, ...]
-    """The chunk, in dask's grid of chunks."""
+    chunk: tuple[int, ...]
+    """Index of the chunk in dask's grid of chunks."""
     source: Box
     """Where the frames are in the scan."""
     place: tuple[slice, ...]

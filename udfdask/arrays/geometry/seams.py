@@ -45,7 +45,7 @@ def box_of(grid: Grid, index: Sequence[int]) -> Box:
 
 def _boxes(halo: Halo, bounds: Box) -> Iterable[Box]:
     """Return boxes that fill a chunk: the middle, whose windows need no boundary, comes first."""
-    rest, borders = list(bounds), []
+    rest, borders = list(bounds), list[Box]()
     for axis, ((first, stop), (before, after)) in enumerate(zip(bounds, halo.sides, strict=True)):
         middle = (first + before, stop - after)
         if middle[0] >= middle[1]:  # no window along this axis lies in the chunk
@@ -68,7 +68,7 @@ def _is_inside(halo: Halo, box: Box, bounds: Box, grid: Grid) -> bool:
 def own_pieces(halo: Halo, chunk: int, grid: Grid) -> list[Box]:
     """Return the frames of a chunk that the windows at its own borders need."""
     index = grid.index(chunk)
-    boxes = (p.source for p in _pieces_at_seams(halo, chunk, grid) if p.index == index)
+    boxes = (p.source for p in _pieces_at_seams(halo, chunk, grid) if p.chunk == index)
     return list(dict.fromkeys(boxes))
 
 
@@ -78,8 +78,8 @@ def margins(halos: Iterable[Halo], chunk: int, grid: Grid) -> dict[tuple[int, ..
     needed: dict[tuple[int, ...], list[Box]] = {}
     for halo in halos:
         for piece in _pieces_at_seams(halo, chunk, grid):
-            if piece.index != index and (not halo.in_roi or grid.has_selected(piece.index)):
-                needed.setdefault(piece.index, []).append(piece.source)
+            if piece.chunk != index and (not halo.in_roi or grid.has_selected(piece.chunk)):
+                needed.setdefault(piece.chunk, []).append(piece.source)
     return {other: _joined(boxes) for other, boxes in needed.items()}
 
 

@@ -44,7 +44,7 @@ def aux_window(
     assert stores is not None
     window: AnyArray | None = None
     for part in pieces(halo, box, grid):
-        for held, values in stores.get(part.index, ()):
+        for held, values in stores.get(part.chunk, ()):
             if _holds(held, part.source):
                 if window is None:
                     extra = values.shape[len(box) :]

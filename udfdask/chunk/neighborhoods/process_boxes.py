@@ -86,7 +86,7 @@ def _is_view(instance: Instance, halo: Halo, box: Box, neighbors: Neighbors) -> 
     parts = pieces(halo, box, recipe.grid)
     if len(parts) > 1 or _changes(instance, neighbors) or _leaves_out(halo, recipe):
         return False
-    stores = neighbors.frames[parts[0].index]
+    stores = neighbors.frames[parts[0].chunk]
     return (
         recipe.n_blocks == 1
         and isinstance(stores[0].blocks[0], np.ndarray)
@@ -156,7 +156,7 @@ def _frames(
     parts = [
         part
         for part in pieces(halo, box, recipe.grid)
-        if not leaves_out or recipe.grid.has_selected(part.index)
+        if not leaves_out or recipe.grid.has_selected(part.chunk)
     ]
     raw = window_of(neighbors.frames, parts, shape, recipe.dtype)
     missing = np.flatnonzero(~exists)

@@ -160,7 +160,8 @@ def finish_chunk(
         rows = aux_rows(recipe, chunk, own, numbers)
         for number in numbers:
             halo, before = recipe.udfs[number].halo, loaded.partials[number]
-            assert halo is not None and before is not None
+            assert halo is not None
+            assert before is not None
             instance = _started(recipe, number, chunk, rows[number], backends[number])
             for name, array in before.arrays.items():
                 instance.arrays[name][...] = array

@@ -62,7 +62,8 @@ class StoredFrames:
         sig = tuple(map(sum, self.sig_chunks))
         joined = self.backend.empty((*shape, *sig), dtype)
         for window, part in zip(signal_windows(self.sig_chunks), parts, strict=True):
-            joined[(..., *window)] = part
+            place: Any = (..., *window)
+            joined[place] = part
         return joined
 
     def _dense(self, block: Any, box: Box, shape: tuple[int, ...]) -> AnyArray:
@@ -133,4 +134,4 @@ def _n_frames(parts: Sequence[Piece]) -> int:
 
 def _holder(stores: Stores, part: Piece) -> StoredFrames:
     """Return the stored frames that have those of a piece."""
-    return next(store for store in stores[part.index] if store.holds(part.source))
+    return next(store for store in stores[part.chunk] if store.holds(part.source))
