@@ -18,6 +18,7 @@ from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, LazyExplanation, describe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
+from udfdask.results.udf_of_run import udf_of_run
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import RunOptions, check_names, forwards
 from udfdask.scheduling.compute import compute, persist
@@ -276,8 +277,9 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
             in_units=frozenset(u.cls.keeps_units),
             default_plots=tuple(n for n in u.cls.default_plots if n in u.outputs),
             files=plan.files,
+            udf=udf_of_run(plan.recipe, number, plan.parameters[number], plan.calibration),
         )
-        for u, units in zip(plan.recipe.udfs, plan.units, strict=True)
+        for number, (u, units) in enumerate(zip(plan.recipe.udfs, plan.units, strict=True))
     )
 
 
