@@ -13,11 +13,11 @@ from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.errors import ArgumentTypeError, UndeclaredBufferError
 from udfdask.results.explanation import Explanation, LazyExplanation
 from udfdask.results.not_an_array import NotAnArray, element_of
-from udfdask.results.udf_of_run import NoUDF, UDFOfRun
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
     from udfdask.arrays.geometry.labeled_places import Place
+    from udfdask.results.udf_of_run import NoUDF, UDFOfRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ from udfdask.errors import UDFError
 from udfdask.graph.dask_internals.arrays import GraphArray
 from udfdask.graph.result_tasks import Arrays, ResultTasks
 from udfdask.results.named_results import NamedResults, ResultInfo
-from udfdask.results.result_array import Content, ResultArray, as_result_array
 from udfdask.scheduling.compute import compute as compute_with_progress
 from udfdask.scheduling.compute import persist as persist_with_progress
 from udfdask.scheduling.progress.state import Progress
@@ -31,6 +30,7 @@ from udfdask.udf.buffers import BufferSpec
 if TYPE_CHECKING:
     from udfdask.arrays.geometry.labeled_places import Place
     from udfdask.results.labels.layout import Layout
+    from udfdask.results.result_array import Content, ResultArray
     from udfdask.scheduling.time_limit.deadline import Timeout
 
 
@@ -103,6 +103,8 @@ class Result(NamedResults):
 
     def _view(self, place: Place) -> ResultArray:
         """Return a computed result, or a part of it, with attributes of LiberTEM's results."""
+        from udfdask.results.result_array import as_result_array  # only computed results need it
+
         content = self._content(place.result)
         values = place.of(content.values)
         return as_result_array(
@@ -116,6 +118,8 @@ class Result(NamedResults):
 
     def _content(self, name: str) -> Content:
         """Return what all forms of a computed result are made of."""
+        from udfdask.results.result_array import Content
+
         spec = self.buffers[name]
         return Content(
             values=self._plain(name),

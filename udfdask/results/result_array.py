@@ -8,7 +8,6 @@ results of its methods and of NumPy's functions, what it becomes in a pickle.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -210,10 +209,10 @@ def _plain_method(name: str) -> Any:
     """Return a method of NumPy's arrays that is called with a plain array."""
     original = getattr(np.ndarray, name)
 
-    @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return original(np.asarray(self), *map(_plain, args), **kwargs)
 
+    method.__name__ = name
     return method
 
 

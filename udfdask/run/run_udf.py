@@ -18,7 +18,6 @@ from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.explanation import Explanation, LazyExplanation, describe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
-from udfdask.results.udf_of_run import udf_of_run
 from udfdask.run.described_data import DescribedData, take_apart
 from udfdask.run.options import RunOptions, check_names, forwards
 from udfdask.scheduling.compute import compute, persist
@@ -260,6 +259,8 @@ def _loading(
 
 def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple[ResultInfo, ...]:
     """Return the metadata of the results of each UDF."""
+    from udfdask.results.udf_of_run import udf_of_run  # runs need it, imports do not
+
     explanation = LazyExplanation(
         lambda: describe(plan, n_tasks(), _loading(array, plan)),
         lambda: describe(plan, n_tasks(), _loading(array, plan, quickly=True)),
