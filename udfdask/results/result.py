@@ -29,8 +29,8 @@ from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
     from udfdask.arrays.geometry.labeled_places import Place
+    from udfdask.arrays.result_array import Content, ResultArray
     from udfdask.results.labels.layout import Layout
-    from udfdask.results.result_array import Content, ResultArray
     from udfdask.scheduling.time_limit.deadline import Timeout
 
 
@@ -103,7 +103,7 @@ class Result(NamedResults):
 
     def _view(self, place: Place) -> ResultArray:
         """Return a computed result, or a part of it, with attributes of LiberTEM's results."""
-        from udfdask.results.result_array import as_result_array  # only computed results need it
+        from udfdask.arrays.result_array import as_result_array  # only computed results need it
 
         content = self._content(place.result)
         values = place.of(content.values)
@@ -118,7 +118,7 @@ class Result(NamedResults):
 
     def _content(self, name: str) -> Content:
         """Return what all forms of a computed result are made of."""
-        from udfdask.results.result_array import Content
+        from udfdask.arrays.result_array import Content
 
         spec = self.buffers[name]
         return Content(
@@ -596,7 +596,12 @@ class Result(NamedResults):
     def _make_dataset(self, layout: Layout, valid_masks: bool) -> Any:
         """Return the results as a Dataset with this layout."""
         masks = self.valid_mask if valid_masks else None
-        return layout.fill(self, masks, self._visited_frames)
+        return layout.fill(self._plain_arrays, masks, self._visited_frames)
+
+    @property
+    def _plain_arrays(self) -> Mapping[str, Any]:
+        """The results as plain arrays, for collections that keep the class of an array."""
+        return _Lookup(self, self._plain)
 
     @property
     def _visited_frames(self) -> Any:

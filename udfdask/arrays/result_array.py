@@ -62,14 +62,17 @@ class ResultArray(np.ndarray[Any, Any]):
     number has the shape ``()``, and in all of these attributes the shape ``(1,)``, as in LiberTEM.
     """
 
-    _content: Content | None = None
+    # without a __dict__: two runs that take it as a parameter have the same name
+    __slots__ = ("_content",)
+
+    _content: Content
     _baseclass = np.ndarray  # type of the data of masked arrays that are made of it
 
     @property
     def data(self) -> Any:
         """The values as a plain array, in the shape of the dataset."""
-        content = self._content
-        # as an array that NumPy has made of a result, it has the attribute of NumPy
+        content = getattr(self, "_content", None)
+        # an array that NumPy has made of a result, as np.array(..., subok=True) does, has NumPy's
         return super().data if content is None else content.with_an_axis(content.values)
 
     @property
@@ -138,7 +141,7 @@ class ResultArray(np.ndarray[Any, Any]):
 
     @property
     def _described(self) -> Content:
-        if self._content is None:
+        if not hasattr(self, "_content"):
             raise AttributeError("this array was made of a result, and is none itself")
         return self._content
 
