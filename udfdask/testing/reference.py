@@ -39,6 +39,22 @@ from udfdask.udf.nested_collections import is_lazy, lazy_places
 from udfdask.udf.params import TaskData
 
 
+class ReferenceResults(dict[str, AnyArray]):
+    """Results by name, and the UDF that has merged them.
+
+    Parameters
+    ----------
+    results : dict
+        Results by name, in the shape of the dataset.
+    udf : UDF
+        The instance whose `get_results` made them, with its `meta` and merged buffers.
+    """
+
+    def __init__(self, results: Mapping[str, AnyArray], udf: UDF) -> None:
+        super().__init__(results)
+        self.udf = udf
+
+
 @overload
 def run_reference(
     array: Any,
@@ -48,7 +64,7 @@ def run_reference(
     roi: Any = ...,
     corrections: CorrectionSet | None = ...,
     descan: Any = ...,
-) -> dict[str, AnyArray]: ...
+) -> ReferenceResults: ...
 @overload
 def run_reference(
     array: Any,
@@ -58,7 +74,7 @@ def run_reference(
     roi: Any = ...,
     corrections: CorrectionSet | None = ...,
     descan: Any = ...,
-) -> tuple[dict[str, AnyArray], ...]: ...
+) -> tuple[ReferenceResults, ...]: ...
 def run_reference(
     array: Any,
     udf: UDF | Sequence[UDF],
@@ -67,7 +83,7 @@ def run_reference(
     roi: Any = None,
     corrections: CorrectionSet | None = None,
     descan: Any = None,
-) -> dict[str, AnyArray] | tuple[dict[str, AnyArray], ...]:
+) -> ReferenceResults | tuple[ReferenceResults, ...]:
     """Run UDFs over a NumPy array in the plainest way; `run_udf` must give the same results.
 
     The whole array is one partition, processed as one tile or in a loop over frames. The UDF's own
@@ -92,7 +108,7 @@ def run_reference(
     -------
     dict or tuple of dict
         Results by name in the shape of the dataset, filled outside the ROI; for a list of UDFs, one
-        dictionary for each.
+        dictionary for each. Its attribute `udf` is the UDF that made the results.
 
     Raises
     ------
@@ -112,7 +128,7 @@ def run_reference(
     """
     data = np.asarray(compute(array, scheduler="sync")[0])
 
-    def run(one: Any) -> dict[str, AnyArray]:
+    def run(one: Any) -> ReferenceResults:
         asked = with_computed_params(as_own(one))
         return _PlainLoop(asked, data, sig_dims, roi, corrections, descan).run()
 
@@ -185,12 +201,13 @@ class _PlainLoop:
             if aux.kind == "nav"
         }
 
-    def run(self) -> dict[str, AnyArray]:
+    def run(self) -> ReferenceResults:
         """Return the results by name."""
         processed = self._instance()
         if len(self.frames):
             self._process(processed)
-        return self._results(self._merge(processed))
+        merged = self._merge(processed)
+        return ReferenceResults(self._results(merged), merged.udf)
 
     def _instance(self) -> Instance:
         """Return a fresh UDF over all frames, with zeroed buffers."""
@@ -288,6 +305,7 @@ class _PlainLoop:
     def _results(self, merged: Instance) -> dict[str, AnyArray]:
         """Return the values of `get_results` in the shape of the dataset."""
         merged.cursor.merged = (0, self.recipe.grid.n_chunks)
+        merged.view_all(self.recipe.grid)  # buffers with their places in the scan
         returned: Mapping[str, Any] = dict(merged.udf.get_results().items())
         results = {}
         for name, spec in self.declared.outputs.items():
