@@ -18,6 +18,7 @@ from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.corrections import CorrectionSet
 from udfdask.errors import UDFError
+from udfdask.plan.copy_parameters import copy_parameters
 from udfdask.plan.declarations import new_instance
 from udfdask.plan.recipe import CORRECTIONS, Recipe
 from udfdask.udf import UDF, UDFMethod
@@ -98,7 +99,8 @@ class UDFOfRun:
 
     def make(self) -> UDF:
         """Return a new instance that sees the whole run."""
-        udf = new_instance(self.cls, self.kwargs)
+        # copies: the run goes on with these values
+        udf = new_instance(self.cls, copy_parameters(self.kwargs, {}))
         cursor = Cursor(0, self.grid.n_chunks, self.grid.n_frames)
         cursor.flat = True
         cursor.merged = (0, self.grid.n_chunks) if self.merged is None else self.merged
