@@ -39,7 +39,8 @@ class Result(NamedResults):
 
     A lazy result holds dask arrays and is a dask collection: `dask.compute(result)`,
     `dask.persist`, `dask.visualize` and `client.compute` take it. A computed result holds NumPy
-    arrays. `run_udf` returns results.
+    arrays; these have the attributes of LiberTEM's results too: `data`, `raw_data`, `valid_mask`,
+    `masked_data` and `raw_masked_data`. `run_udf` returns results.
 
     If an extra dimension has labels, such as the names of masks, ``result["BF"]`` is the part of
     the only result with this label. Iteration gives the names of results only.
