@@ -326,6 +326,9 @@ def test_a_single_number():
     assert type(number + 1) is np.int64
     assert number.data.tolist() == number.raw_data.tolist() == [12]
     assert number.valid_mask.tolist() == [True]
+    assert number.get_valid_slice_inner(-1) == number.valid_slice_bounding == (slice(0, 1),)
+    with pytest.raises(IndexError, match="axis 1 is out of bounds"):
+        number.get_valid_slice_inner(1)
 
 
 def test_an_array_that_numpy_makes_of_a_result_is_none():

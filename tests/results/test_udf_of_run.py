@@ -171,11 +171,28 @@ def test_it_is_not_pickled():
     done = ud.run_udf(X, ApplyMasksUDF([secret])).compute(**SYNC)
     sent = pickle.dumps(done)
     assert secret.tobytes() not in sent
-    with pytest.raises(ud.UDFError, match="comes from a pickle or from another process"):
-        _ = pickle.loads(sent).udf
     assert type(copy.deepcopy(done).udf) is type(copy.copy(done).udf) is ApplyMasksUDF
     (inside,) = dask.compute([ud.run_udf(X, SumUDF())], **SYNC)
     assert type(inside[0].udf) is SumUDF
+    # in the process where it lives, which gets results back from a cluster
+    assert pickle.loads(sent).udf.params.mask_factories[0] is not secret
+    del done
+    gc.collect()
+    for again in (pickle.loads(sent), pickle.loads(pickle.dumps(pickle.loads(sent)))):
+        with pytest.raises(ud.UDFError, match="comes from a pickle or from another process"):
+            _ = again.udf
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes", "distributed"])
+def test_on_each_scheduler(scheduler, request):
+    how = {"scheduler": scheduler}
+    if scheduler == "distributed":
+        how = {"scheduler": request.getfixturevalue("client")}
+    results = ud.run_udf(X, [FEMUDF(center=(2, 2), rad_in=0, rad_out=2), SumUDF()])
+    first, second = ud.compute(*results, **how)
+    assert first.udf.params.rad_out == 2
+    assert second.udf.meta.get_valid_nav_mask().all()
+    assert type(first["intensity"].data) is np.ndarray
 
 
 def test_snapshots_have_new_parameters():

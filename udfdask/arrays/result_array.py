@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.types import AnyArray, Kind
@@ -128,9 +129,14 @@ class ResultArray(np.ndarray[Any, Any]):
         -------
         tuple of slice
             One for each axis of `data`; that of `axis` is empty if there is no such range.
+
+        Raises
+        ------
+        numpy.exceptions.AxisError
+            If there is no such axis; also a ValueError and an IndexError.
         """
         valid = self.valid_mask
-        axis = range(valid.ndim)[axis]
+        axis = normalize_axis_index(axis, valid.ndim)
         others = tuple(other for other in range(valid.ndim) if other != axis)
         complete = np.asarray(valid.all(axis=others))
         found = _range_of(complete)

@@ -7,9 +7,11 @@ on request. It sees what `get_results` sees, except for the buffers.
 from __future__ import annotations
 
 import functools
+import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.axes import Calibration
@@ -34,6 +36,11 @@ class NoUDF:
 
     why: str
     """Why they are not, and what to do."""
+    key: str | None = None
+    """Key of the `UDFOfRun` in another process, to which it may be sent back."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (NoUDF, (self.why,)) if self.key is None else (_with_key, (self.key,))
 
     def make(self) -> UDF:
         """Raise the error for a result without its UDF."""
@@ -44,9 +51,10 @@ class NoUDF:
         return self
 
 
-_SENT = NoUDF(
+_SENT = (
     "this result comes from a pickle or from another process, which does not keep the UDF and its "
-    "parameters: result.udf exists in the process that called run_udf"
+    "parameters: result.udf exists in the process that called run_udf, as long as the lazy result "
+    "is kept there until this one is computed"
 )
 _LAZY = NoUDF(
     "a parameter of the UDF or of corrections= is a dask array, and a computed result does not "
@@ -54,10 +62,16 @@ _LAZY = NoUDF(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class UDFOfRun:
-    """What an instance is made of. It is not pickled."""
+    """What an instance is made of.
 
+    It is pickled as its key. A cluster makes computed results on a worker and sends them back, so
+    that the process where it lives gets the key again.
+    """
+
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Name in this process."""
     cls: type[UDF]
     """Class of the UDF."""
     kwargs: Mapping[str, Any]
@@ -87,8 +101,14 @@ class UDFOfRun:
     is_lazy: bool
     """Whether a parameter, or corrections, are dask collections."""
 
+    def __post_init__(self) -> None:
+        _alive[self.key] = self
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return (NoUDF, (_SENT.why,))
+        return (_with_key, (self.key,))
+
+    def __dask_tokenize__(self) -> Any:
+        return ()  # the names of the tasks of a run tell its UDFs
 
     def __deepcopy__(self, memo: Any) -> UDFOfRun:
         return self
@@ -136,6 +156,15 @@ class UDFOfRun:
         rows = values.reshape((self.grid.size, *aux.extra_shape))
         roi = self.grid.roi
         return rows if roi is None else locked(rows[roi.reshape(-1)])
+
+
+_alive: WeakValueDictionary[str, UDFOfRun] = WeakValueDictionary()
+"""Those of this process by key."""
+
+
+def _with_key(key: str) -> UDFOfRun | NoUDF:
+    """Return the one of a key if it is from this process, when pickle loads it."""
+    return _alive.get(key) or NoUDF(_SENT, key)
 
 
 def udf_of_run(
