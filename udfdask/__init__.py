@@ -49,6 +49,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from udfdask.run.progressive import Snapshot, UDFIterator, run_udf_iter
+    from udfdask.run.run_builtin_udfs import (
+        run_analysis_crystall,
+        run_fem,
+        run_logsum,
+        run_stddev,
+    )
 
 __all__ = [
     "UDF",
@@ -96,6 +102,10 @@ __all__ = [
     "map_frames",
     "persist",
     "prod",
+    "run_analysis_crystall",
+    "run_fem",
+    "run_logsum",
+    "run_stddev",
     "run_udf",
     "run_udf_iter",
 ]
@@ -103,6 +113,7 @@ __all__ = [
 
 # imported on first use: a tenth of the package, and only live plots and snapshots need it
 _PROGRESSIVE = frozenset({"Snapshot", "UDFIterator", "run_udf_iter"})
+_BUILTIN = frozenset({"run_analysis_crystall", "run_fem", "run_logsum", "run_stddev"})
 
 _PARTS = frozenset(
     {"cluster", "corrections", "descan", "io", "masks", "plotting", "testing", "udfs"}
@@ -121,4 +132,6 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
             return import_module(f"udfdask.{name}")
         if name in _PROGRESSIVE:
             return getattr(import_module("udfdask.run.progressive"), name)
+        if name in _BUILTIN:
+            return getattr(import_module("udfdask.run.run_builtin_udfs"), name)
         raise AttributeError(f"module 'udfdask' has no attribute {name!r}")

@@ -21,6 +21,7 @@ from program_strategies import (
 )
 from suites import examples
 from udf_programs import ATTRIBUTES, make_udf
+from udfdask.arrays.result_array import ResultArray
 from udfdask.testing import run_reference
 
 # many small signal chunks in a task are what is tested here
@@ -42,7 +43,7 @@ def lazy_results(case):
 
 def assert_same(found, wanted, where):
     """Equal shape, dtype and values: exactly but for floats, which may round."""
-    assert type(found) is np.ndarray, where
+    assert type(found) in {np.ndarray, ResultArray}, where
     assert found.shape == wanted.shape, where
     assert found.dtype == wanted.dtype, where
     if found.dtype.kind not in "fc":

@@ -14,6 +14,7 @@ _BY_REASON = {
         udfs/test_fem::test_wrong_rings
         udfs/test_given_masks::test_a_mask_takes_no_numbers
         udfs/test_given_masks::test_masks_that_are_none
+        udfs/test_monitor::test_a_mistake
         udfs/test_near_misses
         udfs/test_own_centers::test_other_detectors_have_no_center
         udfs/test_own_centers::test_wrong_centers

@@ -82,8 +82,10 @@ class Descan:
         if not isinstance(self.fill, Number):
             raise ArgumentTypeError(f"fill must be a number, not {self.fill!r}")
         object.__setattr__(self, "subpixel", bool(self.subpixel))
+        from udfdask.arrays.result_array import ResultArray  # few runs shift frames
+
         # a masked array is kept, and refused by the plan
-        if type(self.shifts) is np.ndarray:
+        if type(self.shifts) in (np.ndarray, ResultArray):
             object.__setattr__(self, "shifts", _read_only(self.shifts.copy()))
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -67,7 +67,8 @@ def _remember(value: Any, copied: Any, memo: dict[int, Any]) -> Any:
 
 def _copy_object(value: Any, memo: dict[int, Any]) -> Any:
     """Return a deep copy of an object, or itself if it cannot be copied."""
-    if type(value).__module__.startswith("udfdask."):  # all of those are immutable
+    own = type(value).__module__.startswith("udfdask.")
+    if own and not isinstance(value, np.ndarray):  # all of those are immutable
         return value
     for place in lazy_places(value):
         collection = member_at(value, place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dask.base import DaskMethodsMixin
@@ -17,6 +17,7 @@ from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
     from udfdask.arrays.geometry.labeled_places import Place
+    from udfdask.results.udf_of_run import NoUDF, UDFOfRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,13 @@ class ResultInfo:
     """Names of the results that are drawn if none is named; empty for all."""
     files: tuple[str, ...] = ()
     """Files and stores that the data are known to be read from."""
+    udf: UDFOfRun | NoUDF
+    """What an instance of the UDF is made of."""
+
+    def without_graph(self) -> ResultInfo:
+        """Return the metadata of a computed result, which does not keep the data of the graph."""
+        self.explanation.let_go()
+        return replace(self, udf=self.udf.without_graph())
 
     @property
     def axes(self) -> dict[str, tuple[Axis, ...]]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import dask.array as da
 import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
@@ -25,9 +24,12 @@ from udfdask.scheduling.compute import persist as persist_with_progress
 from udfdask.scheduling.progress.state import Progress
 from udfdask.scheduling.scheduler_options import check_options
 from udfdask.tracebacks import own_lines_hidden
+from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 
 if TYPE_CHECKING:
+    from udfdask.arrays.geometry.labeled_places import Place
+    from udfdask.arrays.result_array import Content, ResultArray
     from udfdask.results.labels.layout import Layout
     from udfdask.scheduling.time_limit.deadline import Timeout
 
@@ -37,7 +39,8 @@ class Result(NamedResults):
 
     A lazy result holds dask arrays and is a dask collection: `dask.compute(result)`,
     `dask.persist`, `dask.visualize` and `client.compute` take it. A computed result holds NumPy
-    arrays. `run_udf` returns results.
+    arrays; these have the attributes of LiberTEM's results too: `data`, `raw_data`, `valid_mask`,
+    `masked_data` and `raw_masked_data`. `run_udf` returns results.
 
     If an extra dimension has labels, such as the names of masks, ``result["BF"]`` is the part of
     the only result with this label. Iteration gives the names of results only.
@@ -69,7 +72,7 @@ class Result(NamedResults):
     array([16.])
     """
 
-    __slots__ = ("_arrays", "_masks", "_tasks")
+    __slots__ = ("_arrays", "_masks", "_tasks", "_udf", "_views")
 
     def __init__(
         self,
@@ -82,13 +85,50 @@ class Result(NamedResults):
         self._arrays = dict(arrays or {})
         self._masks = dict(masks or {})
         self._tasks = tasks
+        self._views: dict[str, ResultArray] = {}
+        self._udf: UDF | None = None
 
     def __getitem__(self, name: str) -> Any:
         place = self._info.place_of(name)
-        name = place.result
+        if self._is_lazy:
+            return place.of(self._plain(place.result))
+        if name not in self._views:
+            self._views[name] = self._view(place)
+        return self._views[name]
+
+    def _plain(self, name: str) -> Any:
+        """Return a result as a plain NumPy or dask array."""
         if self._tasks is not None and name not in self._arrays:
             self._arrays[name] = self._tasks.array(name)
-        return place.of(self._arrays[name])
+        return self._arrays[name]
+
+    def _view(self, place: Place) -> ResultArray:
+        """Return a computed result, or a part of it, with attributes of LiberTEM's results."""
+        from udfdask.arrays.result_array import as_result_array  # only computed results need it
+
+        content = self._content(place.result)
+        values = place.of(content.values)
+        return as_result_array(
+            replace(
+                content,
+                values=values,
+                mask=None if content.mask is None else place.of(content.mask),
+                extra_shape=values.shape[values.ndim - len(place.axes) :],
+            )
+        )
+
+    def _content(self, name: str) -> Content:
+        """Return what all forms of a computed result are made of."""
+        from udfdask.arrays.result_array import Content
+
+        spec = self.buffers[name]
+        return Content(
+            values=self._plain(name),
+            mask=self._masks.get(name),
+            kind=spec.kind,
+            extra_shape=spec.extra_shape,
+            grid=self._info.grid,
+        )
 
     def _called(self, name: Hashable) -> Result:
         """Return this result with the name that the user gave to the UDF."""
@@ -129,6 +169,23 @@ class Result(NamedResults):
     def udf_name(self) -> str:
         """Name of the UDF's class."""
         return self._info.udf_name
+
+    @property
+    def udf(self) -> UDF:
+        """A UDF with the parameters of the run, and `meta` as in `get_results` of the whole run.
+
+        It has no buffers. Parameters with a unit are in pixels. `get_task_data` works. It is not
+        the instance that was passed to `run_udf`. Of a UDF of LiberTEM, it is the adapted one.
+
+        Raises
+        ------
+        UDFError
+            If the result comes from a pickle or from another process. If the result is computed,
+            and a parameter is a dask array.
+        """
+        if self._udf is None:
+            self._udf = self._info.udf.make()
+        return self._udf
 
     @property
     def buffers(self) -> dict[str, BufferSpec]:
@@ -540,7 +597,12 @@ class Result(NamedResults):
     def _make_dataset(self, layout: Layout, valid_masks: bool) -> Any:
         """Return the results as a Dataset with this layout."""
         masks = self.valid_mask if valid_masks else None
-        return layout.fill(self, masks, self._visited_frames)
+        return layout.fill(self._plain_arrays, masks, self._visited_frames)
+
+    @property
+    def _plain_arrays(self) -> Mapping[str, Any]:
+        """The results as plain arrays, for collections that keep the class of an array."""
+        return _Lookup(self, self._plain)
 
     @property
     def _visited_frames(self) -> Any:
@@ -562,42 +624,37 @@ class Result(NamedResults):
 
     def _raw(self, name: str) -> Any:
         """Return the rows of a nav result, or a full sig or single result."""
-        array, spec = self[name], self.buffers[name]
-        grid = self._info.grid
+        if not self._is_lazy:
+            content = self._content(name)
+            return content.rows(content.values)
+        array, spec = self._plain(name), self.buffers[name]
         if spec.kind == "single" and not spec.extra_shape:
-            return array.reshape((1,)) if isinstance(array, np.ndarray) else array[None]
+            return array[None]
         if spec.kind != "nav":
             return array
-        if isinstance(array, da.Array):
-            from udfdask.results.rows_and_masks import flat_rows  # few users need it
+        from udfdask.results.rows_and_masks import flat_rows  # few users need it
 
-            return flat_rows(array, grid)
-        rows = array[_selected(grid)]
-        return rows.reshape((grid.n_frames, *spec.extra_shape))
+        return flat_rows(array, self._info.grid)
 
     def _valid_mask(self, name: str) -> Any:
         """Return the valid mask of a result."""
-        array, grid = self[name], self._info.grid
-        if self._tasks is not None and self._tasks.finalized and name not in self._masks:
-            self._masks[name] = self._tasks.mask(name)
+        if not self._is_lazy:
+            return self._content(name).valid
+        if self._lazy_tasks.finalized and name not in self._masks:
+            self._masks[name] = self._lazy_tasks.mask(name)
         if name in self._masks:
             return self._masks[name]
-        is_nav = self.buffers[name].kind == "nav"
-        if self._is_lazy:
-            from udfdask.results.rows_and_masks import default_mask  # few users need it
+        from udfdask.results.rows_and_masks import default_mask  # few users need it
 
-            return default_mask(array, grid, is_nav)
-        mask = np.ones(array.shape, dtype=bool)
-        if is_nav and grid.roi is not None:
-            mask[~grid.roi] = False
-        return mask
+        is_nav = self.buffers[name].kind == "nav"
+        return default_mask(self._plain(name), self._info.grid, is_nav)
 
     def _masked(self, name: str) -> Any:
         """Return a computed result as a masked array."""
-        array = self[name]
-        if not isinstance(array, np.ndarray):
+        if self._is_lazy:
             raise UDFError(f"masked[{name!r}] needs a computed result: call .compute() first")
-        return np.ma.MaskedArray(array, mask=~self._valid_mask(name))
+        content = self._content(name)
+        return np.ma.MaskedArray(content.values, mask=~content.valid)
 
     # The dask collection protocol.
 
@@ -634,13 +691,11 @@ class Result(NamedResults):
     def __dask_postcompute__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         _send_without_copies()
         gather, extra = self._lazy_tasks.gather()
-        self._info.explanation.let_go()  # a computed result does not keep the data of the graph
-        return _computed, (self._info, gather, extra)
+        return _computed, (self._info.without_graph(), gather, extra)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Result], tuple[Any, ...]]:
         _send_without_copies()
-        self._info.explanation.let_go()
-        return _persisted, (self._info, self._lazy_tasks)
+        return _persisted, (self._info.without_graph(), self._lazy_tasks)
 
     @property
     def _lazy_tasks(self) -> ResultTasks:

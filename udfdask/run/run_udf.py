@@ -259,6 +259,8 @@ def _loading(
 
 def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple[ResultInfo, ...]:
     """Return the metadata of the results of each UDF."""
+    from udfdask.results.udf_of_run import udf_of_run  # runs need it, imports do not
+
     explanation = LazyExplanation(
         lambda: describe(plan, n_tasks(), _loading(array, plan)),
         lambda: describe(plan, n_tasks(), _loading(array, plan, quickly=True)),
@@ -276,8 +278,9 @@ def make_infos(plan: Plan, array: da.Array, n_tasks: Callable[[], int]) -> tuple
             in_units=frozenset(u.cls.keeps_units),
             default_plots=tuple(n for n in u.cls.default_plots if n in u.outputs),
             files=plan.files,
+            udf=udf_of_run(plan.recipe, number, plan.parameters[number], plan.calibration),
         )
-        for u, units in zip(plan.recipe.udfs, plan.units, strict=True)
+        for number, (u, units) in enumerate(zip(plan.recipe.udfs, plan.units, strict=True))
     )
 
 

@@ -41,6 +41,22 @@ from udfdask.udf.nested_collections import is_lazy, lazy_places
 from udfdask.udf.params import TaskData
 
 
+class ReferenceResults(dict[str, AnyArray]):
+    """Results by name, and the UDF that has merged them.
+
+    Parameters
+    ----------
+    results : dict
+        Results by name, in the shape of the dataset.
+    udf : UDF
+        The instance whose `get_results` made them, with its `meta` and merged buffers.
+    """
+
+    def __init__(self, results: Mapping[str, AnyArray], udf: UDF) -> None:
+        super().__init__(results)
+        self.udf = udf
+
+
 @overload
 def run_reference(
     array: Any,
@@ -50,7 +66,7 @@ def run_reference(
     roi: Any = ...,
     corrections: CorrectionSet | None = ...,
     descan: Any = ...,
-) -> dict[str, AnyArray]: ...
+) -> ReferenceResults: ...
 @overload
 def run_reference(
     array: Any,
@@ -60,7 +76,7 @@ def run_reference(
     roi: Any = ...,
     corrections: CorrectionSet | None = ...,
     descan: Any = ...,
-) -> tuple[dict[str, AnyArray], ...]: ...
+) -> tuple[ReferenceResults, ...]: ...
 def run_reference(
     array: Any,
     udf: UDF | Sequence[UDF],
@@ -69,7 +85,7 @@ def run_reference(
     roi: Any = None,
     corrections: CorrectionSet | None = None,
     descan: Any = None,
-) -> dict[str, AnyArray] | tuple[dict[str, AnyArray], ...]:
+) -> ReferenceResults | tuple[ReferenceResults, ...]:
     """Run UDFs over a NumPy array in the plainest way; `run_udf` must give the same results.
 
     The whole array is one partition, processed as one tile or in a loop over frames. The UDF's own
@@ -94,7 +110,7 @@ def run_reference(
     -------
     dict or tuple of dict
         Results by name in the shape of the dataset, filled outside the ROI; for a list of UDFs, one
-        dictionary for each.
+        dictionary for each. Its attribute `udf` is the UDF that made the results.
 
     Raises
     ------
@@ -114,7 +130,7 @@ def run_reference(
     """
     data = np.asarray(compute(array, scheduler="sync")[0])
 
-    def run(one: Any) -> dict[str, AnyArray]:
+    def run(one: Any) -> ReferenceResults:
         asked = with_computed_params(as_own(one))
         return _PlainLoop(asked, data, sig_dims, roi, corrections, descan).run()
 
@@ -190,12 +206,13 @@ class _PlainLoop:
         }
         self.aux = {name: values[self.selected] for name, values in self.all_aux.items()}
 
-    def run(self) -> dict[str, AnyArray]:
+    def run(self) -> ReferenceResults:
         """Return the results by name."""
         processed = self._instance()
         if len(self.frames):
             self._process(processed)
-        return self._results(self._merge(processed))
+        merged = self._merge(processed)
+        return ReferenceResults(self._results(merged), merged.udf)
 
     def _instance(self) -> Instance:
         """Return a fresh UDF over all frames, with zeroed buffers."""
@@ -339,6 +356,7 @@ class _PlainLoop:
     def _results(self, merged: Instance) -> dict[str, AnyArray]:
         """Return the values of `get_results` in the shape of the dataset."""
         merged.cursor.merged = (0, self.recipe.grid.n_chunks)
+        merged.view_all(self.recipe.grid)  # buffers with their places in the scan
         returned: Mapping[str, Any] = dict(merged.udf.get_results().items())
         results = {}
         for name, spec in self.declared.outputs.items():

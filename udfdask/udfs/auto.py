@@ -45,6 +45,9 @@ class AutoUDF(UDF):
     kwargs : dict, optional
         Parameters of `f`: constants, or `UDF.aux_data` of kind nav, from which `f` gets the value
         for its frame.
+    monitor : bool
+        Add a result with the return value of `f` for the last frame that has been processed, in the
+        order of the scan, for live plots. The results of all chunks are then gathered in one task.
     **each : AuxData
         Used by a run to store the `kwargs` that have a value for each frame.
 
@@ -52,11 +55,13 @@ class AutoUDF(UDF):
     ------
     ArgumentTypeError, ArgumentValueError
         If `f` is not callable, `backends` is not the name of an array type, `kwargs` is not a
-        mapping, or an argument is unknown.
+        mapping, `monitor` is not a bool, or an argument is unknown.
 
     Notes
     -----
-    Buffer `result`, kind nav, shape (*nav, *output_shape).
+    Buffer `result`, kind nav, shape (*nav, *output_shape). With `monitor`, also `monitor`, kind
+    single, shape `output_shape`: the last row of `result`, or zeros (None if `ragged`) if there is
+    no frame.
 
     A run stops with a `UDFError` if `f` returns another shape. Without `output_dtype`, it also
     stops if the dtype that was found with a frame of ones cannot hold a return value, for example
@@ -82,6 +87,7 @@ class AutoUDF(UDF):
         ragged: bool = False,
         backends: str | Sequence[str] | None = None,
         kwargs: Mapping[str, Any] | None = None,
+        monitor: bool = False,
         **each: Any,
     ) -> None:
         given: Any = f  # users pass other things too
@@ -104,6 +110,10 @@ class AutoUDF(UDF):
             )
         if backends is not None:
             known_backends(backends, f"backends={backends!r}")
+        if not isinstance(monitor, (bool, np.bool_)):
+            raise ArgumentTypeError(
+                f"monitor must be True or False, not {monitor!r}: it asks for one more result"
+            )
         constant = dict(kwargs or {})
         # a run only cuts aux data that are themselves parameters, not members of a dictionary
         aux_names = [name for name, value in constant.items() if isinstance(value, AuxData)]
@@ -116,6 +126,7 @@ class AutoUDF(UDF):
             ragged=ragged,
             backends=backends,
             kwargs=constant,
+            monitor=bool(monitor),
             **each,
         )
 
@@ -127,7 +138,8 @@ class AutoUDF(UDF):
         """Declare the result; call the function once if its shape or dtype is unknown."""
         p = self.params
         if p.ragged:
-            return {"result": self.buffer(kind="nav", dtype=object)}
+            ragged = self.buffer(kind="nav", dtype=object)
+            return {"result": ragged, **self._monitor_buffer((), object)}
         shape, dtype = p.output_shape, p.output_dtype
         if shape is None or dtype is None:
             sample = self._sample()
@@ -135,7 +147,32 @@ class AutoUDF(UDF):
             dtype = sample.dtype if dtype is None else dtype
         # on a device, so that no frame has to wait for a copy to the host
         result = self.buffer(kind="nav", extra_shape=shape, dtype=dtype, where="device")
-        return {"result": result}
+        return {"result": result, **self._monitor_buffer(shape, dtype)}
+
+    def _monitor_buffer(self, shape: Any, dtype: Any) -> Mapping[str, BufferSpec]:
+        """Declare the result of the last frame, if it is asked for."""
+        if not self.params.monitor:
+            return {}
+        one = self.buffer(kind="single", extra_shape=shape, dtype=dtype, use="result_only")
+        return {"monitor": one}
+
+    @property
+    def get_results(self) -> Any:
+        """The method that fills `monitor`, or else that of the base class, which does nothing."""
+        # with a method of its own, a run without `monitor` too would gather its results in one task
+        return self._get_monitor if self.params.monitor else super().get_results
+
+    def _get_monitor(self) -> Mapping[str, Any]:
+        """Return the result of the last frame that has been merged."""
+        merged = self.meta.get_valid_nav_mask()
+        assert merged is not None
+        valid = np.flatnonzero(merged)
+        result = self.results.result
+        if valid.size:
+            return {"monitor": result[valid[-1]]}
+        if self.params.ragged:
+            return {"monitor": np.full((1,), None)}
+        return {"monitor": np.zeros(result.shape[1:], result.dtype)}
 
     def _sample(self) -> np.ndarray[Any, Any]:
         """Return the return value of the function for a frame of ones."""

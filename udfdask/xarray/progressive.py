@@ -53,7 +53,7 @@ class LabeledSnapshot(BaseSnapshot[xr.Dataset]):
         def make(number: int) -> xr.Dataset:
             result = snapshot.buffers[number]
             masks = result.valid_mask if valid_masks else None
-            return layouts[number].fill(result, masks, snapshot.damage)
+            return layouts[number].fill(result._plain_arrays, masks, snapshot.damage)
 
         super().__init__(snapshot._state, make)
         self._snapshot = snapshot

@@ -15,6 +15,7 @@ from program_strategies import cases
 from suites import examples
 from udf_programs import make_udf
 from udfdask import udfs
+from udfdask.arrays.result_array import ResultArray
 from udfdask.corrections import CorrectionSet
 from udfdask.descan import Descan
 from udfdask.testing import run_reference
@@ -63,7 +64,8 @@ def agree(run, asked, **how):
     for udf, before, found, right in zip(asked, lazy, done, wanted, strict=True):
         for name, value in right.items():
             where = f"{type(udf).__name__}.{name}"
-            assert type(found[name]) is np.ndarray is type(before[name]._meta), where
+            assert type(found[name]) is ResultArray, where
+            assert type(found[name].data) is np.ndarray is type(before[name]._meta), where
             same(found[name], value, where)
 
 

@@ -11,6 +11,7 @@ import udfdask as ud
 from device_udfs import Both, Frames, Partitions, sent
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.arrays.backends.convert import to_host
+from udfdask.arrays.result_array import ResultArray
 
 DATA = np.random.default_rng(5).integers(0, 250, (6, 8, 16, 16)).astype("uint8")
 ROI = np.random.default_rng(6).random((6, 8)) > 0.5
@@ -265,7 +266,8 @@ def test_a_mask_of_get_results_is_too(cupy):
 
 def test_a_computed_result_is_on_the_host(cupy):
     result = ud.run_udf(sent(cupy, chunked()), Resident(), roi=ROI).compute()
-    assert type(result["rows"]) is np.ndarray
+    assert type(result["rows"]) is ResultArray
+    assert type(result["rows"].data) is type(result.raw["rows"]) is np.ndarray
     assert result.masked["rows"].mask.sum() == np.count_nonzero(~ROI)
 
 
@@ -281,7 +283,8 @@ def test_progressive_runs_show_arrays_of_the_host(cupy, native, udf):
     *_, last = ud.run_udf_iter(x, udf(), roi=ROI)
     whole = ud.run_udf(x, udf(), roi=ROI).compute()
     for name in whole:
-        assert type(last.buffers[0][name]) is np.ndarray
+        assert type(last.buffers[0][name]) is ResultArray
+        assert type(last.buffers[0][name].data) is np.ndarray
         np.testing.assert_allclose(last.buffers[0][name], whole[name])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, overload
 
 import numpy as np
@@ -19,6 +19,7 @@ from udfdask.plan.recipe import Recipe
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.not_an_array import NotAnArray, element_of
 from udfdask.results.result import Result
+from udfdask.results.udf_of_run import udf_of_run
 from udfdask.run.progressive.accumulate import AuxRows, Frozen
 from udfdask.run.progressive.live_recipe import Parameters
 from udfdask.tracebacks import own_lines_hidden
@@ -136,7 +137,9 @@ class RunState:
             rest = finalize(recipe, number, None, rows, combined, valid, aux)
             holders = [rest]
         made = assemble(grid, tuple(recipe.shape.sig), udf.outputs, holders, rest, valid)
-        return Result(self.infos[number], *made)
+        given, info = self.parameters[-1][number], self.infos[number]
+        one = udf_of_run(recipe, number, given, info.calibration, valid)
+        return Result(replace(info, udf=one.without_graph()), *made)
 
 
 def where_results_are(infos: Sequence[ResultInfo], snapshot: str) -> str:

@@ -7,6 +7,7 @@ be read after each merge. `accumulate` explains why a snapshot copies nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import dask.array as da
@@ -78,7 +79,10 @@ def prepare_run(
     show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe
     live = LiveRecipe(recipe, plan.parameters, plan.calibration)
-    infos = make_infos(plan, array, lambda: recipe.grid.n_chunks)
+    infos = tuple(
+        replace(info, udf=info.udf.without_graph())  # snapshots have the UDF of their parameters
+        for info in make_infos(plan, array, lambda: recipe.grid.n_chunks)
+    )
     watch = None if plots is None else _live_plot_update(plots, infos)
     aux_values: list[dict[str, Any]] = [{} for _ in recipe.udfs]
     for (number, name), values in zip(recipe.aux_slots, plan.aux, strict=True):

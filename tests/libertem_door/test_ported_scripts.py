@@ -1,0 +1,185 @@
+"""What a script that was written for LiberTEM reads after a run: here, and in LiberTEM itself."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+pytest.importorskip("libertem", reason="libertem is in the extra of that name")
+pytest.importorskip("libertem_blobfinder", reason="libertem-blobfinder is in the extra libertem")
+
+import libertem.api as lt
+from libertem.udf.auto import AutoUDF as TheirAutoUDF
+from libertem.udf.crystallinity import run_analysis_crystall
+from libertem.udf.FEM import FEMUDF, run_fem
+from libertem.udf.logsum import run_logsum
+from libertem.udf.stddev import run_stddev
+from libertem.udf.sum import SumUDF
+
+import udfdask as ud
+from libertem_objects import OBJECTS, ROI, make_data
+from udfdask.libertem import adapt
+from udfdask.testing import run_reference
+from udfdask.udfs import AutoUDF
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::udfdask.UDFWarning",
+    "ignore:'where' used without 'out':UserWarning",  # LiberTEM's CoMUDF about its own code
+)
+SYNC = {"scheduler": "synchronous"}
+BLOCK = np.zeros(ROI.shape, bool)
+BLOCK[2:5, 1:7] = True
+BLOCK[3, 4] = False
+DARK = "a UDF with aux data and `merge_all`"
+NAMES = ["SumUDF", "StdDevUDF", "ApplyMasksUDF", "CoMUDF", "FEMUDF", "AutoUDF", DARK]
+CHEAP = ["ApplyMasksUDF", "StdDevUDF"]
+
+
+def some(names):
+    """All names in the full suite, two in the default one."""
+    full = pytest.mark.full
+    return [n if n in CHEAP else pytest.param(n, marks=full) for n in names]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+@pytest.fixture(scope="module")
+def x(data):
+    return da.from_array(data, chunks=(2, 3, 32, 32))
+
+
+@pytest.fixture(scope="module")
+def context():
+    with lt.Context.make_with("inline") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def dataset(context, data):
+    return context.load("memory", data=data, sig_dims=2, num_partitions=3)
+
+
+def assert_same(ours, theirs):
+    """Equal shape; values up to the rounding of other orders of summing."""
+    assert np.shape(ours) == np.shape(theirs)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("roi", [None, ROI, BLOCK], ids=["all", "region", "block"])
+@pytest.mark.parametrize("name", some(NAMES))
+def test_results_have_the_attributes_of_theirs(x, context, dataset, name, roi):
+    result = ud.run_udf(x, OBJECTS[name](), roi=roi).compute(**SYNC)
+    theirs = context.run_udf(dataset=dataset, udf=OBJECTS[name](), roi=roi)
+    assert set(result) == set(theirs)
+    for key, wanted in theirs.items():
+        found = result[key]
+        assert type(found.data) is type(found.raw_data) is np.ndarray
+        for attribute in ("data", "raw_data", "valid_mask"):
+            # their CoMUDF returns rows with another axis than it declares, and LiberTEM keeps it
+            shape = getattr(found, attribute).shape
+            assert_same(getattr(found, attribute), getattr(wanted, attribute).reshape(shape))
+        for attribute in ("masked_data", "raw_masked_data"):
+            ours = getattr(found, attribute)
+            other = getattr(wanted, attribute).reshape(ours.shape)
+            np.testing.assert_array_equal(ours.mask, other.mask)
+            assert_same(ours.filled(0), other.filled(0))
+        assert found.kind == wanted.kind
+        assert found.extra_shape == tuple(wanted.extra_shape)
+        assert found.data.shape == wanted.data.shape
+        if wanted.kind == "nav":
+            n_frames = ROI.size if roi is None else roi.sum()
+            assert found.raw_data.shape == (n_frames, *wanted.extra_shape)
+        assert found.valid_slice_bounding == wanted.valid_slice_bounding
+        for axis in range(found.data.ndim):
+            inner, other = found.get_valid_slice_inner(axis), wanted.get_valid_slice_inner(axis)
+            if found.data[inner].size:
+                assert inner == other
+            assert found.data[other].size == found.data[inner].size
+        assert_same(np.array(found), np.array(wanted).reshape(found.shape))
+
+
+@pytest.mark.parametrize("roi", [None, ROI], ids=["all", "region"])
+@pytest.mark.parametrize("name", some(NAMES))
+def test_the_udf_knows_the_run_as_theirs_does(x, data, context, dataset, name, roi):
+    udf = OBJECTS[name]()
+    context.run_udf(dataset=dataset, udf=udf, roi=roi)
+    lazy = ud.run_udf(x, OBJECTS[name](), roi=roi)
+    done, reference = lazy.compute(**SYNC), run_reference(data, OBJECTS[name](), roi=roi)
+    for result in (lazy, done, reference):
+        meta = result.udf.meta
+        assert type(result.udf) is adapt(type(udf))
+        assert meta.dataset_shape == udf.meta.dataset_shape
+        assert (meta.dataset_dtype, meta.input_dtype) == (data.dtype, udf.meta.input_dtype)
+        assert meta.device_class == udf.meta.device_class
+        np.testing.assert_array_equal(meta.roi, udf.meta.roi)
+        for full_nav in (False, True):
+            np.testing.assert_array_equal(
+                meta.get_valid_nav_mask(full_nav), udf.meta.get_valid_nav_mask(full_nav)
+            )
+        assert set(result.udf.params) == set(udf._kwargs)
+
+
+def test_task_data_after_a_run(x):
+    result = ud.run_udf(x, FEMUDF(center=(16, 16), rad_in=2, rad_out=5)).compute(**SYNC)
+    mask = result.udf.get_task_data()["mask"]
+    frames = np.asarray(x)[..., mask == 1]
+    np.testing.assert_allclose(result["intensity"].data, frames.std(axis=-1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("roi", [None, ROI], ids=["all", "region"])
+def test_the_last_result_is_monitored(x, context, dataset, roi):
+    def f(frame):
+        return frame.sum(axis=0)
+
+    theirs = context.run_udf(dataset=dataset, udf=TheirAutoUDF(f, monitor=True), roi=roi)
+    for udf in (AutoUDF(f, monitor=True), TheirAutoUDF(f, monitor=True)):
+        result = ud.run_udf(x, udf, roi=roi).compute(**SYNC)
+        assert_same(result["monitor"].data, theirs["monitor"].data)
+        assert_same(result["result"].data, theirs["result"].data)
+
+
+def test_mean_and_deviation(x, dataset, context):
+    found, wanted = ud.run_stddev(x, ROI), run_stddev(context, dataset, ROI)
+    assert list(found) == list(wanted)
+    assert found["num_frames"] == wanted["num_frames"] == ROI.sum()
+    for name, values in found.items():
+        assert type(values) is (int if name == "num_frames" else np.ndarray)
+        assert_same(values, wanted[name])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "arguments"),
+    [
+        (ud.run_logsum, run_logsum, {}),
+        (ud.run_fem, run_fem, {"center": (15, 17), "rad_in": 3, "rad_out": 9}),
+        pytest.param(
+            ud.run_analysis_crystall,
+            run_analysis_crystall,
+            {"rad_in": 2, "rad_out": 6},
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            ud.run_analysis_crystall,
+            run_analysis_crystall,
+            {"rad_in": 2, "rad_out": 6, "real_center": (16, 15), "real_rad": 4},
+            marks=pytest.mark.full,
+        ),
+    ],
+    ids=["run_logsum", "run_fem", "run_analysis_crystall", "with a disk"],
+)
+def test_functions_that_run_a_udf(x, context, dataset, ours, theirs, arguments):
+    for roi in (None, ROI):
+        found = ours(x, **arguments, roi=roi)
+        wanted = theirs(context, dataset, **arguments, roi=roi)
+        assert set(found) == set(wanted)
+        for name in wanted:
+            np.testing.assert_allclose(found[name].data, wanted[name].data, rtol=2e-4, atol=1e-3)
+
+
+def test_a_snapshot_has_the_udf_of_its_moment(x):
+    for snapshot in ud.run_udf_iter(x, [SumUDF(), OBJECTS["StdDevUDF"]()], roi=ROI, **SYNC):
+        for result in snapshot.buffers:
+            valid = result.udf.meta.get_valid_nav_mask(full_nav=True)
+            np.testing.assert_array_equal(valid.reshape(ROI.shape), snapshot.damage)

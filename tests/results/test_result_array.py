@@ -1,0 +1,346 @@
+"""Arrays of computed results: plain for NumPy and every library, with LiberTEM's attributes."""
+
+import copy
+import gc
+import hashlib
+import io
+import pickle
+import weakref
+import zlib
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from dask.base import tokenize
+from hypothesis import given
+from hypothesis import strategies as st
+
+import udfdask as ud
+from udfdask.arrays.result_array import ResultArray
+from udfdask.corrections import CorrectionSet
+from udfdask.descan import Descan
+from udfdask.testing.strategies import rois
+from udfdask.udfs import ApplyMasksUDF, AutoUDF, CoMUDF, StdDevUDF, SumSigUDF, SumUDF
+
+SYNC = {"scheduler": "synchronous"}
+DATA = np.random.default_rng(0).integers(0, 50, (3, 4, 5, 6)).astype(np.uint16)
+X = da.from_array(DATA, chunks=(2, 3, 5, 6))
+SUMS = DATA.sum(axis=(2, 3), dtype=np.uint64)
+
+
+def computed(udf=None, **options):
+    """A computed result."""
+    return ud.run_udf(X, SumSigUDF() if udf is None else udf, **options).compute(**SYNC)
+
+
+def sums():
+    """A result and the same values as a plain array, both of their own memory."""
+    return computed()["intensity"], SUMS.copy()
+
+
+def assert_plain(found, wanted):
+    """The same values of the same types, and no array of a result."""
+    assert type(found) is type(wanted) is not ResultArray
+    if isinstance(wanted, (tuple, list)):
+        for one, other in zip(found, wanted, strict=True):
+            assert_plain(one, other)
+        return
+    np.testing.assert_array_equal(found, wanted)
+    assert getattr(found, "dtype", None) == getattr(wanted, "dtype", None)
+
+
+FORMS = {
+    "operators": lambda a: (a + 1, 1 + a, a * a, -a, a @ a.T, a == a, a > 3, a // 2, a % 7, a**2),
+    "parts": lambda a: (a[1], a[1, 2], a[:, ::2], a[a > 300], a[None], a[[0, 2]], a[..., 0]),
+    "loops": list,
+    "attributes": lambda a: (a.T, a.mT, a.real, a.imag, a.flat[2:5], a.shape, a.dtype, a.nbytes),
+    "copies": lambda a: (a.copy(), copy.copy(a), copy.deepcopy(a), a.astype("f4"), a.view()),
+    "shapes": lambda a: (a.reshape(-1), a.ravel(), a.transpose(), a.swapaxes(0, 1), a.squeeze()),
+    "sums": lambda a: (a.sum(), a.sum(0), np.sum(a, axis=1), a.mean(), a.max(0), a.cumsum()),
+    "search": lambda a: (a.argmax(), a.nonzero(), a.argsort(), np.unique(a), a.searchsorted),
+    "joined": lambda a: (np.concatenate([a, a]), np.stack([a, a]), np.where(a > 3, a, 0)),
+    "like": lambda a: (np.zeros_like(a), np.full_like(a, 2), np.broadcast_to(a, (2, 3, 4))),
+    "algebra": lambda a: (np.dot(a, a.T), np.einsum("ij->i", a), np.linalg.norm(a)),
+    "factors": lambda a: tuple(np.linalg.svd(a)),
+    "fft": lambda a: (np.fft.fft2(a), np.gradient(a.astype(float)), np.percentile(a, 30, axis=0)),
+    "ufuncs": lambda a: (np.add.reduce(a), np.add.outer(a, a), np.add(a, 1, out=a.copy())),
+    "masked": lambda a: (np.ma.array(a).data, (np.ma.masked_less(a, 400) + 1).filled(0)),
+    "as an array": lambda a: (np.asarray(a), np.array(a), np.ascontiguousarray(a)),
+    "pickles": lambda a: tuple(pickle.loads(pickle.dumps(a, n)) for n in range(6)),
+    "text": lambda a: (repr(a), str(a), f"{a[0, 0]}", repr(a.tolist())),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_is_made_of_it_is_plain(name):
+    found, wanted = (FORMS[name](a) for a in sums())
+    if name == "search":
+        found, wanted = found[:-1], wanted[:-1]
+    assert_plain(found, wanted)
+
+
+def test_every_method_of_numpy_gives_plain_arrays():
+    given_, plain = sums()
+    arguments = {
+        "astype": ("f4",),
+        "choose": None,  # takes no uint64
+        "clip": (2, 400),
+        "compress": ([True, False, True],),
+        "dot": (SUMS.T,),
+        "getfield": (np.uint32,),
+        "item": (3,),
+        "repeat": (2,),
+        "reshape": (4, 3),
+        "searchsorted": None,
+        "swapaxes": (0, 1),
+        "take": ([1, 2],),
+        "to_device": ("cpu",),
+        "argpartition": (2,),
+    }
+    in_place = {"partition": (1,), "put": ([0], 7), "fill": (3,), "setfield": (1, np.uint64)}
+    changes_itself = {"resize", "setflags", "sort", "byteswap"} | set(in_place)
+    writes = {"dump", "tofile"}
+    for name in dir(np.ndarray):
+        if name.startswith("_") or not callable(getattr(plain, name)):
+            continue
+        if name in changes_itself | writes or arguments.get(name, ()) is None:
+            continue
+        both = [getattr(a, name)(*arguments.get(name, ())) for a in (given_, plain)]
+        assert_plain(*both)
+    for name, values in in_place.items():
+        for array in (given_, plain):
+            getattr(array, name)(*values)
+        np.testing.assert_array_equal(given_, plain)
+
+
+def test_it_is_the_memory_of_the_result():
+    result = computed()
+    array = result["intensity"]
+    assert result["intensity"] is array
+    assert isinstance(array, np.ndarray)
+    array[0, 0] = 7
+    array += 1
+    assert type(array) is np.ndarray
+    assert result["intensity"][0, 0] == result["intensity"].data[0, 0] == 8
+    result["intensity"].real = 3
+    result["intensity"].sort()
+    assert (result.masked["intensity"] == 3).all()
+    result["intensity"].setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        result["intensity"][0] = 1
+
+
+def test_buffers_of_memory():
+    array, plain = sums()
+    data = plain.tobytes()
+    assert bytes(array) == bytes(array.data) == bytes(memoryview(array)) == data
+    assert hashlib.sha256(array).digest() == hashlib.sha256(array.data).digest()
+    assert zlib.compress(array.data) == zlib.compress(data)
+    np.testing.assert_array_equal(np.frombuffer(array.data, np.uint64), plain.ravel())
+    assert array.ctypes.data == array.data.ctypes.data
+    parts = []
+    pickle.dumps(array, protocol=5, buffer_callback=parts.append)
+    assert len(parts) == 1  # sent without a copy
+
+
+def test_dask():
+    array, plain = sums()
+    assert tokenize(array) == tokenize(plain)
+    assert dask.sizeof.sizeof(array) == dask.sizeof.sizeof(plain)
+    for made in (da.from_array(array, chunks=2), da.from_array(array), da.asarray(array)):
+        assert type(made._meta) is np.ndarray
+        assert_plain(made.compute(**SYNC), plain)
+    lazy = da.ones((3, 4), chunks=2, dtype=np.uint64)
+    for both in (lazy + array, array + lazy):
+        assert isinstance(both, da.Array)
+        assert_plain(both.compute(**SYNC), plain + 1)
+    assert isinstance(np.concatenate([array, lazy]), da.Array)
+
+
+def test_other_libraries():
+    array, plain = sums()
+    sparse = pytest.importorskip("sparse", reason="sparse is an extra")
+    numba = pytest.importorskip("numba", reason="numba is needed")
+    doubled = numba.njit(lambda a: a * 2)
+    assert_plain(doubled(array), doubled(plain))
+    assert (array + sparse.COO.from_numpy(plain)).sum() == 2 * plain.sum()
+    file = io.BytesIO()
+    np.save(file, array)
+    file.seek(0)
+    assert_plain(np.load(file), plain)
+
+
+def test_sent_by_distributed():
+    protocol = pytest.importorskip("distributed.protocol", reason="distributed is an extra")
+    array, plain = sums()
+    assert_plain(protocol.deserialize(*protocol.serialize(array)), plain)
+
+
+def test_stores(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="h5py is an extra")
+    zarr = pytest.importorskip("zarr", reason="zarr is an extra")
+    array, plain = sums()
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["a"] = array
+        file.create_dataset("b", data=array, compression="gzip")
+        assert_plain(file["a"][:], plain)
+        assert_plain(file["b"][:], plain)
+    store = zarr.open(tmp_path / "a.zarr", mode="w", shape=(3, 4), chunks=(2, 2), dtype=np.uint64)
+    store[:] = array
+    assert_plain(store[:], plain)
+
+
+def test_labeled_results_are_plain(tmp_path):
+    xr = pytest.importorskip("xarray", reason="xarray is an extra")
+    hs = pytest.importorskip("hyperspy.api", reason="hyperspy is an extra")
+    import udfdask.hyperspy
+    import udfdask.xarray  # noqa: F401
+
+    array, plain = sums()
+    dataset = computed().to_xarray()
+    assert_plain(dataset["intensity"].data, plain)
+    frames = xr.DataArray(X, dims=("y", "x", "ky", "kx"))
+    *_, last = frames.udf.run_udf_iter(SumSigUDF(), sig_dims=("ky", "kx"), **SYNC)
+    assert_plain(last.buffers[0]["intensity"].data, plain)
+    assert_plain((xr.DataArray(array) + array).values, plain + plain)
+    signal = hs.signals.Signal2D(array)
+    assert_plain(signal.data, plain)
+    result = hs.signals.Signal2D(X).as_lazy().udf.run_udf(SumSigUDF())
+    assert_plain(result.compute(show_progressbar=False)["intensity"].data, plain)
+
+
+def test_pictures():
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is an extra")
+    array, plain = sums()
+    figure, axes = plt.subplots()
+    image = axes.imshow(array)
+    assert_plain(image.get_array().data, plain)
+    axes.plot(array)
+    figure.savefig(io.BytesIO())
+    plt.close(figure)
+
+
+def test_a_parameter_is_a_plain_copy():
+    """A run does not see what happens to a result later, and two runs have the same name."""
+    result = computed(StdDevUDF())
+    mask, plain = result["mean"], np.array(result["mean"])
+    ours, theirs = (ud.run_udf(X, ApplyMasksUDF([m])) for m in (mask, plain))
+    assert ours["intensity"].name == theirs["intensity"].name
+    wanted = theirs.compute(**SYNC)["intensity"]
+    mask[:] = 0
+    assert_plain(np.asarray(ours.compute(**SYNC)["intensity"]), np.asarray(wanted))
+
+
+def test_objects_as_a_parameter():
+    shapes = computed(AutoUDF(f=lambda frame: [1] * int(frame[0, 0] % 3), ragged=True))["result"]
+    udf = AutoUDF(f=lambda frame, shapes: len(shapes[0, 0]), kwargs={"shapes": shapes})
+    lazy, first = ud.run_udf(X, udf), len(shapes[0, 0])
+    shapes[0, 0] = [1] * 10
+    assert (lazy.compute(**SYNC)["result"] == first).all()
+
+
+def test_as_shifts_and_corrections():
+    com = computed(CoMUDF())["raw_shifts"]
+    shifts = np.array(com)
+    kept = Descan(com, subpixel=True)
+    total = ud.run_udf(X, SumUDF(), descan=Descan(shifts, subpixel=True)).compute(**SYNC)
+    com[:] = 0
+    again = ud.run_udf(X, SumUDF(), descan=kept).compute(**SYNC)
+    np.testing.assert_array_equal(total["intensity"], again["intensity"])
+    dark = computed(StdDevUDF())["mean"]
+    corrections = [CorrectionSet(dark=d) for d in (dark, np.array(dark))]
+    found = [ud.run_udf(X, SumUDF(), corrections=c)["intensity"] for c in corrections]
+    assert found[0].name == found[1].name
+    roi = computed()["intensity"] > SUMS.mean()
+    assert computed(SumSigUDF(), roi=roi).raw["intensity"].size == (SUMS.mean() < SUMS).sum()
+
+
+def test_it_keeps_no_other_result():
+    done = computed(StdDevUDF())
+    mean, others = done["mean"], [weakref.ref(done.raw[name]) for name in ("var", "std")]
+    del done
+    gc.collect()
+    assert [other() for other in others] == [None, None]
+    assert mean.data.shape == (5, 6)
+
+
+@given(st.data())
+def test_attributes_are_those_of_the_result(source):
+    """Each attribute agrees with the mappings of `Result`, for any region."""
+    roi = source.draw(rois((3, 4)))
+    udf = source.draw(st.sampled_from([StdDevUDF(), CoMUDF(), SumSigUDF("f4"), SumUDF()]))
+    with np.errstate(all="ignore"):
+        result = ud.run_udf(X, udf, roi=roi).compute(**SYNC)
+    for name, array in result.items():
+        shape = array.shape or (1,)
+        np.testing.assert_array_equal(array.data, np.reshape(array, shape))
+        np.testing.assert_array_equal(array.raw_data, result.raw[name])
+        np.testing.assert_array_equal(array.valid_mask, result.valid_mask[name].reshape(shape))
+        np.testing.assert_array_equal(
+            array.masked_data.mask, np.ma.getmaskarray(result.masked[name]).reshape(shape)
+        )
+        assert array.raw_masked_data.shape == array.raw_data.shape
+        assert array.raw_masked_data.count() == array.valid_mask.sum()
+        assert array.extra_shape == result.buffers[name].extra_shape
+        assert array.kind == result.buffers[name].kind
+        valid = array.valid_mask
+        bounds = array.valid_slice_bounding
+        assert valid[bounds].sum() == valid.sum()
+        for axis in range(valid.ndim):
+            assert valid[array.get_valid_slice_inner(axis)].all()
+
+
+def test_attributes_of_a_part_with_a_label():
+    masks = {"BF": np.ones((5, 6)), "half": np.eye(5, 6)}
+    roi = np.eye(3, 4, dtype=bool)
+    result = computed(ApplyMasksUDF(masks), roi=roi)
+    part = result["half"]
+    np.testing.assert_array_equal(part.data, result["intensity"].data[..., 1])
+    np.testing.assert_array_equal(part.raw_data, result.raw["half"])
+    np.testing.assert_array_equal(part.valid_mask, roi)
+    assert (part.kind, part.extra_shape) == ("nav", ())
+
+
+def test_the_udf_may_set_the_mask():
+    class Bright(ud.UDF):
+        def get_result_buffers(self):
+            return {"total": self.buffer(kind="nav", dtype="int64")}
+
+        def process_frame(self, frame):
+            self.results.total[:] = frame.sum()
+
+        def get_results(self):
+            return {"total": self.with_mask(self.results.total, self.results.total > SUMS.mean())}
+
+    array = computed(Bright(), roi=np.s_[1:, :])["total"]
+    wanted = SUMS.mean() < SUMS
+    wanted[0] = False
+    np.testing.assert_array_equal(array.valid_mask, wanted)
+    assert array.masked_data.sum() == array.raw_masked_data.sum() == SUMS[wanted].sum()
+
+
+def test_a_single_number():
+    number = computed(StdDevUDF())["num_frames"]
+    assert (int(number), f"{number}", number.shape, number == 12) == (12, "12", (), True)
+    assert type(number + 1) is np.int64
+    assert number.data.tolist() == number.raw_data.tolist() == [12]
+    assert number.valid_mask.tolist() == [True]
+    assert number.get_valid_slice_inner(-1) == number.valid_slice_bounding == (slice(0, 1),)
+    with pytest.raises(IndexError, match="axis 1 is out of bounds"):
+        number.get_valid_slice_inner(1)
+
+
+def test_an_array_that_numpy_makes_of_a_result_is_none():
+    array, _ = sums()
+    made = np.array(array, subok=True)
+    assert isinstance(made.data, memoryview)
+    with pytest.raises(AttributeError, match="made of a result"):
+        _ = made.raw_data
+
+
+def test_lazy_results_have_none_of_it():
+    lazy = ud.run_udf(X, SumSigUDF())
+    assert isinstance(lazy["intensity"], da.Array)
+    assert type(lazy["intensity"].compute(**SYNC)) is np.ndarray
+    assert isinstance(lazy.persist(**SYNC)["intensity"], da.Array)
