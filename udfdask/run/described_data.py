@@ -38,7 +38,8 @@ def take_apart(
 ) -> tuple[Any, int, dict[str, Any]]:
     """Return an array, its number of signal axes, and options of a run with its axes and unit.
 
-    `axes` among the options may be a `Result` or an opened file, whose axes are taken.
+    `axes` among the options may be a `Result` or an opened file, whose axes are taken. If some
+    positions of the data have no frame, the options also have `present`, the mask of the others.
     """
     array, chosen = data, dict(options)
     if _knows_axes(data):
@@ -46,6 +47,9 @@ def take_apart(
         sig_dims = data.sig_dims if sig_dims is None else sig_dims
         if chosen.get("axes") is None:
             chosen["axes"] = data
+        present = getattr(data, "present", None)  # few kinds of data have absent positions
+        if present is not None:
+            chosen["present"] = present
     source = chosen.get("axes")
     described: Any = getattr(source, "calibration", source)
     if hasattr(described, "axes") and hasattr(described, "unit"):

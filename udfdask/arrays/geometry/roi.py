@@ -41,6 +41,29 @@ def empty_roi_warning(roi: Any, mask: BoolArray | None) -> str:
     )
 
 
+def only_present(roi: BoolArray | None, present: BoolArray | None) -> BoolArray | None:
+    """Return the selected positions that have a frame; None for all.
+
+    `present` has the positions with a frame, shape nav; None if all have one.
+    """
+    if present is None:
+        return roi
+    mask = present.copy() if roi is None else present & roi
+    mask.flags.writeable = False
+    return mask
+
+
+def none_present_warning(roi: BoolArray | None, present: BoolArray | None) -> str:
+    """Return a warning if no selected position has a frame; else an empty text."""
+    if roi is None or present is None or not roi.size or roi.any():
+        return ""
+    return (
+        f"none of the selected positions has a frame: {np.count_nonzero(present)} of "
+        f"{present.size} positions of the scan, whose shape is {present.shape}, have one. No frame "
+        "is processed, and results hold only fill values. Check sync_offset and the roi"
+    )
+
+
 def _as_mask(roi: Any, nav: tuple[int, ...]) -> BoolArray:
     """Return a ROI as a fresh boolean array of navigation shape."""
     if isinstance(roi, (slice, type(Ellipsis))):
