@@ -23,7 +23,7 @@ from udfdask.graph.dask_internals.tasks import List, Task, TaskRef
 from udfdask.io.lazy_source import Chunks
 
 Piece = tuple[tuple[int, ...], Any, Any]
-"""The position of a block along the navigation axes, an index of its navigation axes that gives some
+"""The position of a block along the navigation axes, an index of these axes that gives some of its
 frames, and their places in the new block, in C order."""
 
 
@@ -110,7 +110,7 @@ def _new_block(
     sig, n_frames = shape[n_nav:], math.prod(shape[:n_nav])
     if len(blocks) == 1 and where[0][1] == slice(0, n_frames) and _is_run(where[0][0]):
         return blocks[0][where[0][0] or None].reshape(shape)
-    home = backend_of(meta)
+    home = backend_of(meta).dense
     with home.at_work(own_stream=False):
         made = home.namespace().zeros((n_frames, *sig), dtype=meta.dtype)
         for block, (frames, places) in zip(blocks, where, strict=True):

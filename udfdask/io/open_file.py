@@ -133,7 +133,11 @@ def open_file(
     ((4, 4, 2), (64,)) 1 64.0
     """
     layout = {"nav_shape": nav_shape, "sig_shape": sig_shape, "dtype": dtype}
-    skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
+    skipped: dict[str, Any] = {
+        "offset": offset,
+        "frame_header": frame_header,
+        "frame_footer": frame_footer,
+    }
     synced = sync_offset is not None and sig_shape is None and dtype is None
     is_raw = any(value is not None for value in layout.values()) or any(skipped.values())
     is_raw = is_raw and not (synced and not any(skipped.values()))

@@ -61,8 +61,8 @@ def sequenced(nav: tuple[int, ...], n_frames: int, sync_offset: Any, what: str) 
         offset = operator.index(sync_offset)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"sync_offset must be an integer number of frames, got {sync_offset!r}: pass a positive "
-            "number to skip frames at the start, a negative one for positions without a frame"
+            f"sync_offset must be an integer number of frames, got {sync_offset!r}: pass a "
+            "positive number to skip frames at the start, a negative one for absent frames there"
         ) from error
     if not -n_frames < offset < n_frames:
         raise ArgumentValueError(
@@ -163,8 +163,8 @@ def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
         if not isinstance(frames, da.Array):
             raise ArgumentTypeError(
                 f"expected a dask array or an opened file, got {type(frames).__name__}: pass "
-                "dask.array.from_array(frames), or the dask array in a DataArray or a signal, which "
-                "is its attribute data"
+                "dask.array.from_array(frames), or the dask array in a DataArray or a signal, its "
+                "attribute data"
             )
         sig = choose_sig_dims(sig_dims, frames.ndim)
         return opened_array(frames, sig, reader="dask array", title="frames")

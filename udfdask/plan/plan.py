@@ -104,8 +104,9 @@ def make_plan(
     """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig).
 
     `files` are those that the array and lazy parameters are read from. `present` has the scan
-    positions that have a frame, if not all have; the others are not processed. `loading` is called with an
-    array and a plan, and only if there is a `max_memory`: it returns what loading a chunk needs.
+    positions that have a frame, if not all have; the others are not processed. `loading` is called
+    with an array and a plan, and only if there is a `max_memory`: it returns what loading a chunk
+    needs.
     """
     asked = Asked(
         files=files,
