@@ -66,7 +66,7 @@ def sequenced(nav: tuple[int, ...], n_frames: int, sync_offset: Any, what: str) 
         ) from error
     if not -n_frames < offset < n_frames:
         raise ArgumentValueError(
-            f"sync_offset={offset} leaves nothing of {what}, which has {n_frames} frames"
+            f"sync_offset={offset} does not fit {what}, which has {n_frames} frames"
             + (f": pass a number from {1 - n_frames} to {n_frames - 1}" if n_frames else "")
         )
     return Sequenced(nav=nav, n_frames=n_frames, offset=offset)
