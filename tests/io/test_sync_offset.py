@@ -11,6 +11,7 @@ import pytest
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import udfdask as ud
 from counting import CountedData, counts
@@ -76,8 +77,7 @@ def scans(draw):
     nav = tuple(draw(st.lists(st.integers(1, 5), min_size=2, max_size=2)))
     offset = draw(st.integers(1 - n, n - 1))
     chunks = draw(chunkings((*nav, *SIG)))
-    roi = draw(st.none() | st.lists(st.booleans(), min_size=math.prod(nav), max_size=math.prod(nav)))
-    return n, nav, offset, chunks, None if roi is None else np.array(roi).reshape(nav)
+    return n, nav, offset, chunks, draw(st.none() | hnp.arrays(bool, nav))
 
 
 def check_run(opened, frames, nav, offset, roi):
@@ -221,9 +221,7 @@ def test_progressive_runs(chunks):
     for snapshot in ud.run_udf_iter(opened, [SumSigUDF(), SumUDF()], scheduler="synchronous"):
         assert not (snapshot.damage & ~present).any()
     last = snapshot.buffers
-    np.testing.assert_array_equal(
-        last[0]["intensity"], np.where(present, scan.sum(axis=(2, 3)), 0)
-    )
+    np.testing.assert_array_equal(last[0]["intensity"], np.where(present, scan.sum(axis=(2, 3)), 0))
     np.testing.assert_array_equal(last[1]["intensity"], scan[present].sum(axis=0))
 
 
@@ -253,9 +251,7 @@ def test_a_part_of_the_scan_knows_which_of_its_positions_are_absent():
 def test_axes_and_unit_are_kept():
     axes = [ud.Axis(name=n, unit="nm", scale=2.0) for n in ("b", "a", "ky", "kx")]
     x = da.from_array(some_frames(6).reshape(2, 3, *SIG))
-    source = OpenedFile(
-        array=x, sig_dims=2, reader="r", title="t", axes=tuple(axes), unit="counts"
-    )
+    source = OpenedFile(array=x, sig_dims=2, reader="r", title="t", axes=tuple(axes), unit="counts")
     moved = with_sync_offset(source, sync_offset=1)
     assert (moved.axes, moved.unit, moved.title) == (source.axes, "counts", "t")
     other = with_sync_offset(source, (3, 2), sync_offset=1)
@@ -325,9 +321,7 @@ def test_missing_frames_are_an_error_by_default(tmp_path):
 def test_an_offset_of_all_frames_is_refused(tmp_path, offset):
     some_frames(5).tofile(tmp_path / "f")
     with pytest.raises(ArgumentValueError, match=r"has 5 frames: pass a number from -4 to 4"):
-        from_raw(
-            tmp_path / "f", nav_shape=3, sig_shape=SIG, dtype="u2", sync_offset=offset
-        )
+        from_raw(tmp_path / "f", nav_shape=3, sig_shape=SIG, dtype="u2", sync_offset=offset)
     with pytest.raises(ArgumentValueError, match=r"has 5 frames"):
         with_sync_offset(da.ones((5, 2, 2)), sync_offset=offset)
 
@@ -381,9 +375,7 @@ def test_workers_of_blocks_are_kept(tmp_path):
     some_frames(6).tofile(tmp_path / "f")
     options = {"nav_shape": (2, 4), "sig_shape": SIG, "dtype": "u2", "chunks": (1, 4, -1, -1)}
     opened = from_raw(tmp_path / "f", **options, sync_offset=0, workers={0: "a", 1: "b"})
-    placed = on_workers(
-        from_raw(tmp_path / "f", **options, sync_offset=0).array, {0: "a", 1: "b"}
-    )
+    placed = on_workers(from_raw(tmp_path / "f", **options, sync_offset=0).array, {0: "a", 1: "b"})
     assert opened.array.name == placed.name
 
 
@@ -407,6 +399,47 @@ def test_schedulers(tmp_path, scheduler):
     )
     scan, present = model(frames, (4, 5), -2)
     result = ud.run_udf(opened, SumSigUDF()).compute(scheduler=scheduler)
-    np.testing.assert_array_equal(
-        result["intensity"], np.where(present, scan.sum(axis=(2, 3)), 0)
-    )
+    np.testing.assert_array_equal(result["intensity"], np.where(present, scan.sum(axis=(2, 3)), 0))
+
+
+def test_the_array_without_its_mask_is_a_warning():
+    x = da.from_array(some_frames(5), chunks=(2, *SIG))
+    opened = with_sync_offset(x, (2, 4), sync_offset=-1)
+    with pytest.warns(UDFWarning, match="would process these zeros"):
+        ud.run_udf(opened.array, SumSigUDF())
+    with pytest.warns(UDFWarning, match="would process these zeros"):
+        ud.run_udf(opened.array.rechunk((1, 2, *SIG)) + 1, SumSigUDF())
+
+
+@pytest.mark.parametrize("how", ["roi", "axes", "opened"])
+def test_the_mask_can_be_given_beside_the_array(how):
+    x = da.from_array(some_frames(5), chunks=(2, *SIG))
+    opened = with_sync_offset(x, (2, 4), sync_offset=-1)
+    changed = opened.array + 1
+    options = {
+        "roi": {"roi": opened.present},
+        "axes": {"axes": opened},
+        "opened": {},
+    }[how]
+    result = ud.run_udf(opened if how == "opened" else changed, SumSigUDF(), **options)
+    found = result.compute(scheduler="synchronous")
+    np.testing.assert_array_equal(found.valid_mask["intensity"], opened.present)
+
+
+def test_a_scan_without_absent_frames_is_an_array_like_others():
+    x = da.from_array(some_frames(9), chunks=(2, *SIG))
+    opened = with_sync_offset(x, (2, 4), sync_offset=1)
+    assert opened.present is None
+    ud.run_udf(opened.array, SumSigUDF())
+
+
+def test_other_signal_axes_than_those_of_the_file():
+    frames = some_frames(5)
+    opened = with_sync_offset(da.from_array(frames, chunks=(2, *SIG)), (2, 4), sync_offset=-1)
+    scan, present = model(frames, (2, 4), -1)
+    rows = ud.run_udf(opened, SumSigUDF(), sig_dims=1).compute(scheduler="synchronous")
+    np.testing.assert_array_equal(rows["intensity"], scan.sum(axis=-1))
+    valid = np.broadcast_to(present[..., None], (2, 4, 3))
+    np.testing.assert_array_equal(rows.valid_mask["intensity"], valid)
+    with pytest.raises(ArgumentValueError, match="sig_dims cannot be larger"):
+        ud.run_udf(opened, SumSigUDF(), sig_dims=3)

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("libertem", reason="libertem is in the extra of that name")
-sparse = pytest.importorskip("sparse", reason="sparse is in the extra of that name")
+pytest.importorskip("sparse", reason="sparse is in the extra of that name")
 
 import scipy.sparse
+import sparse
 from libertem.udf import UDF as TheirUDF
 from libertem.udf.base import get_resources_for_backends
 
@@ -100,9 +101,7 @@ def test_a_device_that_does_not_exist(backends):
 
 def test_a_udf_for_both_runs_on_the_cpu_beside_others():
     x = da.ones((2, 2, 4, 4))
-    both, own = ud.compute(
-        *ud.run_udf(x, [WithBackends(("cuda", "numpy")), SumSigUDF()]), **SYNC
-    )
+    both, own = ud.compute(*ud.run_udf(x, [WithBackends(("cuda", "numpy")), SumSigUDF()]), **SYNC)
     np.testing.assert_array_equal(both["sums"], own["intensity"])
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("libertem", reason="libertem is in the extra of that name")
-distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+pytest.importorskip("distributed", reason="distributed is an extra")
 
+import distributed
 import libertem.api as lt
 from libertem.contrib import daskadapter
 from libertem.contrib.daskadapter import make_dask_array
@@ -92,9 +93,8 @@ def test_each_partition_is_loaded_where_it_is(
 def test_progressive_runs(dataset, data, client):
     array, workers = make_dask_array(dataset)
     workers = {part: "left" if k % 2 else "right" for k, part in enumerate(workers)}
-    for snapshot in ud.run_udf_iter(on_workers(array, workers), SumUDF(), scheduler=client):
-        pass
-    np.testing.assert_array_equal(snapshot.buffers[0]["intensity"], data.sum((0, 1)))
+    snapshots = list(ud.run_udf_iter(on_workers(array, workers), SumUDF(), scheduler=client))
+    np.testing.assert_array_equal(snapshots[-1].buffers[0]["intensity"], data.sum((0, 1)))
 
 
 @pytest.mark.full
@@ -112,7 +112,7 @@ def test_workers_of_another_array(dataset):
     with pytest.raises(ArgumentTypeError, match="beside Delayed"):
         on_workers(array, {**workers, 0: "left"})
     with pytest.raises(ArgumentValueError, match="empty list"):
-        on_workers(array, dict.fromkeys(workers, []))
+        on_workers(array, {part: [] for part in workers})
 
 
 def test_names_depend_on_the_workers(dataset):

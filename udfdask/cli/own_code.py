@@ -15,7 +15,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from udfdask.libertem import udf_name
+
 _PLACE = re.compile(r"\s*(.+?\.py|[\w.]+):([A-Za-z_][\w.]*)\s*(?:[:,](.*)|$)", re.DOTALL)
+
+
+_FEW = 8
+"""Number of UDFs of a module that a message names."""
 
 
 def split_place(text: str) -> tuple[str, str, str] | None:
@@ -40,9 +46,19 @@ def find_own(place: str, name: str) -> Any:
             found = getattr(found, part)
         except AttributeError:
             near = difflib.get_close_matches(part, dir(found), n=2)
-            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else _udfs_in(module)
             raise ValueError(f"there is no {name!r} in {place}{hint}") from None
     return found
+
+
+def _udfs_in(module: ModuleType) -> str:
+    """Return which UDFs a module defines, in words; an empty text if there is none."""
+    names = [
+        name
+        for name, value in vars(module).items()
+        if udf_name(value) is not None and getattr(value, "__module__", "") == module.__name__
+    ]
+    return f"; it has {', '.join(names[:_FEW])}" if names else ""
 
 
 def _module(place: str) -> ModuleType:
@@ -60,7 +76,7 @@ def _module(place: str) -> ModuleType:
                 f"for a file write {place.rpartition('.')[2]}.py:..."
             ) from None
         raise ValueError(own_failure(place, error)) from error
-    except Exception as error:  # whatever the user's code raises
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
         raise ValueError(own_failure(place, error)) from error
 
 

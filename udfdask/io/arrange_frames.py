@@ -16,6 +16,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.chunk_grid import IntArray, as_index, as_range
+from udfdask.arrays.geometry.roi import ABSENT_LAYER
 from udfdask.errors import ArgumentTypeError
 from udfdask.graph.dask_internals.arrays import graph_array, make_array
 from udfdask.graph.dask_internals.layers import ListedTasks
@@ -40,7 +41,10 @@ def arrange(array: Any, n_nav: int, nav_chunks: Chunks, offset: int) -> Any:
             "at other positions of a scan: make them dense with map_blocks, or store them with all "
             "positions of the scan"
         )
-    name = f"in-scan-{tokenize(array.name, n_nav, nav_chunks, offset)}"
+    n_old, n_new = (math.prod(map(sum, axes)) for axes in (array.chunks[:n_nav], nav_chunks))
+    is_complete = offset >= 0 and n_new + offset <= n_old
+    prefix = "in-scan-" if is_complete else ABSENT_LAYER
+    name = f"{prefix}{tokenize(array.name, n_nav, nav_chunks, offset)}"
     sig_chunks = array.chunks[n_nav:]
     sig_blocks = list(itertools.product(*(enumerate(sizes) for sizes in sig_chunks)))
     tasks: dict[Any, Task] = {}

@@ -14,6 +14,7 @@ from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.arrays.geometry.roi import (
     empty_roi_warning,
+    lost_absence_warning,
     none_present_warning,
     normalize_roi,
     only_present,
@@ -100,11 +101,13 @@ def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
     fan_in = config.split_every() if asked.split_every is None else asked.split_every
     check_split_every(fan_in, "split_every")
     joined = None if asked.merge_small is None else _joined_chunks(array, asked.merge_small)
-    selected = normalize_roi(asked.roi, array.shape[: array.ndim - sig_dims])
-    roi = only_present(selected, asked.present)
+    nav = array.shape[: array.ndim - sig_dims]
+    selected = normalize_roi(asked.roi, nav)
+    roi = only_present(selected, asked.present, nav)
     shifts = None if asked.descan is None else _shifts(array, asked, roi)
     warnings = (
         empty_roi_warning(asked.roi, selected) or none_present_warning(roi, asked.present),
+        lost_absence_warning(map(str, array.dask.layers), roi is not None),
         "" if shifts is None else shifts.warning,
     )
     return Arguments(

@@ -47,9 +47,6 @@ def take_apart(
         sig_dims = data.sig_dims if sig_dims is None else sig_dims
         if chosen.get("axes") is None:
             chosen["axes"] = data
-        present = getattr(data, "present", None)  # few kinds of data have absent positions
-        if present is not None:
-            chosen["present"] = present
     source = chosen.get("axes")
     described: Any = getattr(source, "calibration", source)
     if hasattr(described, "axes") and hasattr(described, "unit"):
@@ -57,6 +54,11 @@ def take_apart(
         chosen["axes"] = described.axes
         if chosen.get("unit") is None:
             chosen["unit"] = described.unit
+    for each in (data, source):
+        present = getattr(each, "present", None) if _knows_axes(each) else None
+        if present is not None:  # few kinds of data have absent positions
+            chosen["present"] = present
+            break
     return array, DEFAULT_SIG_DIMS if sig_dims is None else sig_dims, chosen
 
 
