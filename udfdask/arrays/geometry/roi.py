@@ -59,8 +59,7 @@ def only_present(
     if present.shape != nav[: present.ndim]:
         raise ArgumentValueError(
             f"the mask of the positions that have a frame has the shape {present.shape}, but the "
-            f"run has the navigation shape {nav}: after sync_offset, sig_dims cannot be larger than "
-            "in the opened file"
+            f"run has the navigation shape {nav}: sig_dims cannot be larger than in the opened file"
         )
     more = (1,) * (len(nav) - present.ndim)
     mask = np.broadcast_to(present.reshape(present.shape + more), nav).copy()

@@ -8,6 +8,7 @@
 - `alias_target(task)`: the key that an alias stands for.
 - `in_one_task(key, function, keys, tasks)`: a task that runs others itself.
 - `with_other_inputs(task, names, key)`: the same task, which reads other keys.
+- `Delayed`: the class of `dask.delayed` values, which know the key of their task.
 - `as_task(task, key, keys)`: the task of a layer that may have it as a tuple, as `Delayed` does.
 """
 
@@ -17,8 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dask._task_spec import Alias, List, Task, TaskRef, convert_legacy_task
+from dask.delayed import Delayed
 
 __all__ = [
+    "Delayed",
     "List",
     "OutputTask",
     "Task",

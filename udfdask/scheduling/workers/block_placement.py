@@ -14,14 +14,19 @@ from typing import Any
 
 import dask.array as da
 from dask import base
-from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.chunk_layers import PLACED_LAYER
 from udfdask.graph.dask_internals.arrays import GraphArray, graph_array, make_array
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, PerBlock
-from udfdask.graph.dask_internals.tasks import Task, TaskRef, as_task, with_other_inputs
+from udfdask.graph.dask_internals.tasks import (
+    Delayed,
+    Task,
+    TaskRef,
+    as_task,
+    with_other_inputs,
+)
 
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]
