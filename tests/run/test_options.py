@@ -119,7 +119,7 @@ def test_a_virtual_image_shows_the_numbers_of_detectors(door):
 def test_options_are_those_of_the_plan():
     taken = keywords(make_plan)
     assert [*RunOptions.__annotations__] == [
-        n for n in taken[2:] if n not in ("files", "loading", "sig_dims", "roi")
+        n for n in taken[2:] if n not in ("files", "loading", "sig_dims", "roi", "present")
     ]
     assert set(IterOptions.__annotations__) == set(keywords(prepare_run)[4:]) | OPTIONS
 
