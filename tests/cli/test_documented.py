@@ -3,7 +3,9 @@
 import contextlib
 import doctest
 import io
+import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,11 @@ def output_of(command):
 @pytest.mark.full
 def test_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for fence in read_fences(PAGE):
+        if fence.language == "python":
+            name = re.match(r"# (\w+\.py)\n", fence.text)[1]
+            Path(name).write_text(fence.text)
     checker = doctest.OutputChecker()
     for command, printed in commands():
         got = output_of(command)

@@ -178,11 +178,14 @@ def test_one_udf_twice(folder, values):
             "'3' is not a function: write numpy:max, or analysis.py:peak for your own file",
         ),
         ("auto:f=numpy:nothing", "'numpy:nothing' is not found: "),
-        ("auto:f=no_such_module:f", "No module named 'no_such_module'"),
+        (
+            "auto:f=no_such_module:f",
+            "'no_such_module:f' is not found: there is no module 'no_such_module'",
+        ),
         ("auto:f=numpy:pi", "'numpy:pi' is not a function, but 3.14"),
         ("auto:f=no.py:f", "'no.py:f' is not found: "),
         ("auto:f=wrong.py:f", "'wrong.py:f' is not found: "),
-        ("auto:f=empty.py:f", "'empty.py:f' is not found: module 'empty' has no attribute 'f'"),
+        ("auto:f=empty.py:f", "'empty.py:f' is not found: there is no 'f' in empty.py"),
         ("applymasks:mask_factories=no.npy", "there is no file 'no.npy'"),
     ],
 )

@@ -27,7 +27,7 @@ from udfdask.cli.outputs import Outputs, to_out, to_picture
 from udfdask.cli.run_and_report import Live, PlannedRun, plan_run, run_in_one_pass
 from udfdask.cli.scheduler_option import check_scheduler
 from udfdask.cli.stopping import ending_when_asked
-from udfdask.cli.udf_option import CATALOGUE, DETECTOR, Entry, find_entry, unknown
+from udfdask.cli.udf_option import CATALOGUE, DETECTOR, Entry, find_entry, find_own_entry, unknown
 from udfdask.cli.words import in_typed_words
 from udfdask.graph.input_files import data_files
 from udfdask.io.open_file import open_file
@@ -45,13 +45,18 @@ def udfs(name: str | None) -> None:
     \b
     udfdask udfs
     udfdask udfs com
+    udfdask udfs mine.py:Peak
     """  # noqa: D301, click wants the character
     if name is None:
         width = max(map(len, CATALOGUE))
         for entry in CATALOGUE.values():
             echo(f"{entry.name.ljust(width)}  {entry.summary}")
         return
-    selected = find_entry(name)
+    try:
+        own = find_own_entry(name)
+    except ValueError as error:
+        raise click.BadParameter(f"{name!r}: {error}", param_hint="NAME") from error
+    selected = find_entry(name) if own is None else own[0]
     if selected is None:
         raise click.BadParameter(unknown(name), param_hint="NAME")
     echo(_description(selected))
@@ -60,7 +65,7 @@ def udfs(name: str | None) -> None:
 def _description(entry: Entry) -> str:
     """Return a description of a UDF for its users."""
     usage = f"--udf {entry.usage}"
-    if entry.name == DETECTOR:
+    if entry.name == DETECTOR and not entry.place:
         usage += "\n--detector disk,r=5\n--detector ring,ri=10,ro=20"
     parts = [f"{entry.name}: {entry.summary}", usage]
     for title, heading in (("Parameters", "Parameters"), ("Notes", "Notes")):
@@ -116,7 +121,7 @@ def _show_plan(
     echo()
 
 
-@click.command(cls=RunCommand, short_help="Run ready-made UDFs on a file.")
+@click.command(cls=RunCommand, short_help="Run UDFs on a file.")
 @with_common_options
 @click.option(
     "--scheduler",
@@ -197,7 +202,7 @@ def run(
     live: bool,
     every: float,
 ) -> None:
-    """Run ready-made UDFs on FILE and summarize the results.
+    """Run UDFs on FILE and summarize the results: ready-made ones, or a class in Python code.
 
     FILE is a .npy file, an HDF5 file, a zarr store, any file that HyperSpy reads, or a raw binary
     file (with --nav-shape, --sig-shape and --dtype). Zarr stores, .npy and raw files can be URLs.
@@ -209,6 +214,8 @@ def run(
     udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16
     udfdask run map.bcf --sig-dims 1 --roi 10:40,: --out map.npz
     udfdask run scan.mib --udf sum --descan com.npz
+    udfdask run scan.mib --udf mine.py:Peak:r=5 --udf libertem.udf.stddev:StdDevUDF
+    udfdask run scan.raw --nav-shape 256,256 --sig-shape 128,128 --dtype uint16 --sync-offset 3
     udfdask run long.mib --udf sum --udf com --out found.zarr --resume
     """  # noqa: D301, click wants the character
     check_scheduler(scheduler, insecure=insecure_scheduler)

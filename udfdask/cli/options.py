@@ -198,7 +198,8 @@ _OPTIONS = (
         multiple=True,
         show_default="sum and sumsig, if there is no --detector",
         help="UDF to run, such as com:cy=64,cx=64. Can be given several times; all UDFs share one "
-        "pass. `udfdask udfs` lists them.",
+        "pass. `udfdask udfs` lists them. A class in Python code is a UDF too: mine.py:Peak:r=5, "
+        "or module:Class.",
     ),
     click.option(
         "--detector",
@@ -272,6 +273,13 @@ _OPTIONS = (
         help="Bytes before the frames of a raw file.",
     ),
     click.option(
+        "--sync-offset",
+        type=int,
+        metavar="FRAMES",
+        help="Frames to skip at the start of the file; if negative, positions without a frame "
+        "there. The scan of --nav-shape may then have fewer or more positions than frames.",
+    ),
+    click.option(
         "--merge-small",
         type=to_size("--merge-small", "64 MiB"),
         metavar="SIZE",
@@ -319,6 +327,8 @@ class CommandOptions:
     """Type of the values in a raw file."""
     offset: int
     """Bytes before the frames of a raw file."""
+    sync_offset: int | None
+    """Number of the frame at the first position; None if each position has one."""
     merge_small: str | None
     """Size from which chunks are not joined; None to join none."""
     max_memory: str | None
@@ -329,7 +339,7 @@ class CommandOptions:
     @property
     def opening(self) -> dict[str, Any]:
         """Arguments for `open_file`."""
-        names = ("dataset", "nav_shape", "sig_shape", "dtype", "offset", "sig_dims", "chunks")
+        names = "dataset nav_shape sig_shape dtype offset sync_offset sig_dims chunks".split()
         options = {name: getattr(self, name) for name in names}
         return {**options, "storage_options": dict(self.storage_options)}
 
@@ -365,6 +375,9 @@ class CommandOptions:
             "--dtype": self.dtype,
         }
         missing = [name for name, value in raw.items() if value is None]
+        only_nav = self.sig_shape is None and self.dtype is None and not self.offset
+        if self.sync_offset is not None and only_nav:
+            return  # --nav-shape is the scan of any file then
         if missing and (len(missing) < len(raw) or self.offset):
             raise click.UsageError(
                 "a raw file needs --nav-shape, --sig-shape and --dtype, but "

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ast
 import difflib
-import importlib.util
 import inspect
-import pkgutil
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, get_args
 
 import click
 import numpy as np
 
 from udfdask import udfs
+from udfdask.cli.own_code import find_own, in_words, own_failure, split_place
 from udfdask.errors import ArgumentTypeError, UDFError
 from udfdask.io.numpy_file import read_npy
+from udfdask.libertem import as_own, udf_name
 from udfdask.masks import DiskTemplate
 from udfdask.udf import UDF
 from udfdask.udfs.virtual_detector import OTHER_SHAPES, DetectorShape, numbers_of, plain_shape
@@ -42,12 +41,14 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A ready-made UDF."""
+    """A ready-made UDF, or one of the user."""
 
     name: str
-    """The name after ``--udf``: the class name in lower case, without UDF."""
+    """The name of its results: the class name in lower case, without UDF."""
     udf: type[UDF]
-    """Its class."""
+    """Its class; this can be a class of LiberTEM."""
+    place: str = ""
+    """The text after ``--udf`` if it is not ready-made, such as ``mine.py:Peak``."""
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
@@ -56,8 +57,19 @@ class Entry:
         return {
             name: p
             for name, p in parameters.items()
-            if p.kind is not p.VAR_KEYWORD and not name.startswith("_")
+            if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and not name.startswith("_")
         }
+
+    @property
+    def takes_any(self) -> bool:
+        """Whether the constructor of the user's class takes parameters of any name."""
+        kinds = [p.kind for p in inspect.signature(self.udf).parameters.values()]
+        return bool(self.place) and inspect.Parameter.VAR_KEYWORD in kinds
+
+    def parameter(self, name: str) -> inspect.Parameter:
+        """Return the parameter of this name, which the class may take without naming it."""
+        unknown = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
+        return self.parameters.get(name, unknown)
 
     @property
     def summary(self) -> str:
@@ -77,7 +89,7 @@ class Entry:
     def usage(self) -> str:
         """The text to write after ``--udf``: ``fem:center=...,rad_in=...,rad_out=...``."""
         needed = [f"{p.name}=..." for p in self.parameters.values() if p.default is p.empty]
-        return self.name + (":" + ",".join(needed) if needed else "")
+        return (self.place or self.name) + (":" + ",".join(needed) if needed else "")
 
     @property
     def _docstring(self) -> str:
@@ -88,8 +100,13 @@ def _entries() -> dict[str, Entry]:
     """Return all ready-made UDFs by name."""
     classes = [getattr(udfs, name) for name in udfs.__all__]
     found = [c for c in classes if inspect.isclass(c) and issubclass(c, UDF)]
-    names = {c.__name__.removesuffix("UDF").lower(): c for c in found}
+    names = {_name_of(c): c for c in found}
     return {name: Entry(name=name, udf=names[name]) for name in sorted(names)}
+
+
+def _name_of(cls: type) -> str:
+    """Return the name of the results of a class."""
+    return cls.__name__.removesuffix("UDF").lower() or cls.__name__.lower()
 
 
 CATALOGUE = _entries()
@@ -195,34 +212,18 @@ def _load(name: str) -> np.ndarray[Any, Any]:
 
 def _function(text: str) -> Any:
     """Return the function for ``module:name`` or ``file.py:name``."""
-    place, _, name = text.rpartition(":")
+    place = split_place(text)
+    if place is None or place[2]:
+        raise ValueError(
+            f"{text!r} is not a function: write numpy:max, or analysis.py:peak for your own file"
+        )
     try:
-        found = getattr(_run_file(place), name) if place.endswith(".py") else _resolve(text)
-    except (ImportError, AttributeError, OSError, SyntaxError) as error:
+        found = find_own(*place[:2])
+    except ValueError as error:
         raise ValueError(f"{text!r} is not found: {error}") from None
     if not callable(found):
         raise ArgumentTypeError(f"{text!r} is not a function, but {found!r}")
     return found
-
-
-def _resolve(text: str) -> Any:
-    """Return the object ``module:name``."""
-    if not re.fullmatch(r"[\w.]+:[\w.]+", text):
-        raise ValueError(
-            f"{text!r} is not a function: write numpy:max, or analysis.py:peak for your own file"
-        )
-    return pkgutil.resolve_name(text)
-
-
-def _run_file(place: str) -> Any:
-    """Run a Python file as a module; it cannot be imported by name, so it is pickled by value."""
-    path = Path(place)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # a name that ends in .py always has a spec
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,36 +240,50 @@ class TypedUDF:
     """The UDF."""
     settings: Mapping[str, str]
     """Texts of its parameters."""
+    made: UDF | None = None
+    """The UDF itself, if the user's code has made it."""
 
     @property
     def needs_files(self) -> bool:
         """Whether a value is in a file, or a function of the user."""
-        parameters = self.entry.parameters
-        return any(_is_elsewhere(parameters[name], text) for name, text in self.settings.items())
+        entry = self.entry
+        return any(_is_elsewhere(entry.parameter(n), text) for n, text in self.settings.items())
 
     def make(self) -> UDF:
         """Return the UDF; raise BadParameter if a value is invalid. This can read files."""
-        parameters = self.entry.parameters
+        if self.made is not None:
+            return self.made
+        entry = self.entry
         try:
-            values = {n: read_value(parameters[n], text) for n, text in self.settings.items()}
-            return self.entry.udf(**values)
+            values = {n: read_value(entry.parameter(n), text) for n, text in self.settings.items()}
         except (UDFError, ValueError) as error:
             raise self._refused(error) from error
+        try:
+            made: UDF = as_own(entry.udf(**values))
+        except (UDFError, ValueError) as error:
+            raise self._refused(error) from error
+        except Exception as error:
+            if not entry.place:
+                raise
+            failure = own_failure(entry.udf.__name__, error)  # the user's code can raise anything
+            raise self._refused(ValueError(failure)) from error
+        return made
 
     def _refused(self, error: Exception) -> click.BadParameter:
         """Return the message about a text that is no UDF."""
-        help_with = self.name if self.name in SHAPES else self.entry.name
-        is_shape = self.name in SHAPES
+        is_shape = self.name in SHAPES and not self.entry.place
+        help_with = self.name if is_shape else self.entry.place or self.entry.name
         names = ", ".join(numbers_of(self.name) if is_shape else self.entry.parameters)
-        takes = f"{help_with} takes {names or 'no parameters'}"
+        any_name = "parameters of any name" if self.entry.takes_any else "no parameters"
+        takes = f"{help_with} takes {names or any_name}"
         more = f"{takes}; more with: udfdask udfs {help_with}"
         return click.BadParameter(f"{self.text!r}: {error} ({more})", param_hint=f"'{self.option}'")
 
 
 def to_udf(text: str) -> TypedUDF:
-    """Convert the text after ``--udf``, such as ``com:cy=64,cx=64`` or ``disk:r=5``.
+    """Convert the text after ``--udf``: ``com:cy=64,cx=64``, ``disk:r=5``, ``mine.py:Peak:r=5``.
 
-    Files that the text names are not read yet.
+    Files that the text names are not read yet, but a module or file with a class is imported.
     """
     return _typed("--udf", text)
 
@@ -288,6 +303,33 @@ def to_detector(text: str) -> TypedUDF:
 def find_entry(name: str) -> Entry | None:
     """Return the UDF for a typed name, or for a shape of a detector; None if there is none."""
     return CATALOGUE.get(DETECTOR if shape_name(name) in SHAPES else plain_name(name))
+
+
+def find_own_entry(text: str) -> tuple[Entry, str, UDF | None] | None:
+    """Return a UDF of the user, the rest of the text, and the UDF itself if the code has made it.
+
+    Return None if the text is not ``module:Class`` or ``file.py:Class``; raise ValueError if there
+    is no such UDF.
+    """
+    found = split_place(text)
+    if found is None or find_entry(_split_name(text)[0]) is not None:
+        return None
+    place, name, rest = found
+    try:
+        udf = find_own(place, name)
+    except ValueError as error:
+        # a misspelled name of a ready-made UDF has the same form
+        near = "" if place.endswith(".py") else _did_you_mean(plain_name(place), (*CATALOGUE,))
+        raise ValueError(f"{error}{near}") from error.__cause__
+    if udf_name(udf) is None:
+        use = f": to call it with each frame, write auto:{place}:{name}"
+        raise ValueError(
+            f"{name!r} in {place} is not a UDF, but {in_words(udf)}"
+            + (use if inspect.isroutine(udf) else "")
+        )
+    made: UDF | None = None if inspect.isclass(udf) else as_own(udf)
+    cls: Any = udf if inspect.isclass(udf) else type(udf)
+    return Entry(name=_name_of(cls), udf=cls, place=f"{place}:{name}"), rest, made
 
 
 def shape_name(name: str) -> str:
@@ -316,17 +358,28 @@ def _split_name(text: str) -> tuple[str, str]:
 
 def _typed(option: str, text: str) -> TypedUDF:
     """Convert the text after an option; raise BadParameter if it can never be a UDF."""
+    try:
+        own = find_own_entry(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r}: {error}", param_hint=f"'{option}'") from error
     name, rest = _split_name(text)
-    entry = find_entry(name)
+    entry, made = find_entry(name), None
+    if own is not None:
+        entry, rest, made = own
     if entry is None:
         raise click.BadParameter(unknown(name))
     shape = shape_name(name)
-    is_shape = shape in SHAPES
+    is_shape = own is None and shape in SHAPES
     typed = TypedUDF(
-        option=option, text=text, name=shape if is_shape else entry.name, entry=entry, settings={}
+        option=option,
+        text=text,
+        name=shape if is_shape else entry.name,
+        entry=entry,
+        settings={},
+        made=made,
     )
     try:
-        settings = _settings(entry, rest, {"shape": shape} if is_shape else {})
+        settings = _settings(entry, rest, {"shape": shape} if is_shape else {}, made is not None)
     except ValueError as error:
         raise typed._refused(error) from error
     typed = replace(typed, settings=settings)
@@ -335,8 +388,12 @@ def _typed(option: str, text: str) -> TypedUDF:
     return typed
 
 
-def _settings(entry: Entry, text: str, known: dict[str, str]) -> dict[str, str]:
+def _settings(entry: Entry, text: str, known: dict[str, str], is_made: bool) -> dict[str, str]:
     """Return the texts of all parameters by name; raise ValueError if the names are wrong."""
+    if is_made:
+        if text.strip():
+            raise ValueError("it is a UDF that has its parameters, so it takes none here")
+        return {}
     parameters = entry.parameters
     unnamed, named = split_settings(text)
     ordered = [p for p in parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
@@ -349,12 +406,12 @@ def _settings(entry: Entry, text: str, known: dict[str, str]) -> dict[str, str]:
         raise ValueError(f"{twice[0]!r} is given twice, as {typed[twice[0]]!r} without its name")
     typed.update(named)
     for name in typed:
-        if name not in parameters:
+        if name not in parameters and not entry.takes_any:
             near = _did_you_mean(name, tuple(parameters))
             raise ValueError(f"there is no parameter {name!r}{near}")
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in typed]
     if missing:
         raise ValueError(f"required parameters are missing: {', '.join(missing)}")
-    if entry.name == DETECTOR and "shape" in typed:
+    if entry.name == DETECTOR and not entry.place and "shape" in typed:
         typed["shape"] = shape_name(typed["shape"])
     return typed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from udfdask.cli.udf_option import CATALOGUE
 
-_EVERYWHERE = "nav_shape|sig_shape|sig_dims|max_memory|merge_small"
+_EVERYWHERE = "nav_shape|sig_shape|sig_dims|sync_offset|max_memory|merge_small"
 """Names of arguments that can mean nothing else."""
 
 _WITH_SIGN = f"{_EVERYWHERE}|roi|chunks|dataset|timeout|scheduler"

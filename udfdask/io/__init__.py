@@ -7,6 +7,7 @@ from udfdask.io.open_file import open_file
 from udfdask.io.opened_file import OpenedFile
 from udfdask.io.raw import from_raw
 from udfdask.io.raw_csr import from_raw_csr
+from udfdask.io.sync_offset import with_sync_offset
 from udfdask.io.write_zarr import write_zarr
 from udfdask.scheduling.workers.block_placement import on_workers
 
@@ -20,6 +21,7 @@ __all__ = [
     "open_file",
     "result_variables",
     "suggest_chunks",
+    "with_sync_offset",
     "write_npz",
     "write_zarr",
 ]

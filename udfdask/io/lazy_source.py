@@ -106,13 +106,7 @@ def choose_chunks(
     """
     shape, dtype = array.shape, array.dtype
     if chunks is not None and chunks != "auto":
-        try:
-            return _normalize(chunks, shape, dtype, stored)
-        except (TypeError, ValueError, NotImplementedError) as error:
-            raise ArgumentValueError(
-                f"chunks={chunks!r} do not fit the shape {shape}: {error}. Pass a size for each "
-                'dimension, -1 for all of it, or "auto"'
-            ) from error
+        return explicit_chunks(shape, dtype, chunks, stored)
     if 0 in shape:
         return _normalize(-1, shape, dtype, None)
     nav, item, most = len(shape) - sig_dims, dtype.itemsize, chunk_bytes()
@@ -129,6 +123,28 @@ def choose_chunks(
         if math.prod(unit) * item > most:
             unit, room = stored, most
     return _normalize(_joined(shape, unit, room // item), shape, dtype, stored)
+
+
+def explicit_chunks(
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    chunks: Any,
+    stored: tuple[int, ...] | None = None,
+) -> Chunks:
+    """Return the user's chunks as explicit sizes; raise if they do not fit the shape."""
+    try:
+        return _normalize(chunks, shape, dtype, stored)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise ArgumentValueError(
+            f"chunks={chunks!r} do not fit the shape {shape}: {error}. Pass a size for each "
+            'dimension, -1 for all of it, or "auto"'
+        ) from error
+
+
+def choose_frame_chunks(nav: tuple[int, ...], n_frames: int) -> Chunks:
+    """Return navigation chunks of at most `n_frames` frames, which are next to each other."""
+    sizes = _joined(nav, (1,) * len(nav), n_frames)
+    return _normalize(sizes, nav, np.dtype(np.uint8), None)
 
 
 def _normalize(

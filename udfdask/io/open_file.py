@@ -23,9 +23,12 @@ from udfdask.io.raw import from_raw
 from udfdask.io.remote_location import Location, is_remote, local_path, refuse_options
 from udfdask.io.remote_references import SUFFIXES, reference_location
 from udfdask.io.remote_zarr import open_remote_zarr
+from udfdask.io.sync_offset import with_sync_offset
 from udfdask.io.zarr_file import open_zarr
 from udfdask.scheduling.workers.block_placement import Workers, on_workers
 from udfdask.writing.stores import is_zarr
+
+_MARGINS = ("offset", "frame_header", "frame_footer")
 
 # HDF5 files with a layout that HyperSpy knows: only HyperSpy finds their axes and units.
 _HYPERSPY_HDF5 = {".hspy", ".emd"}
@@ -41,6 +44,7 @@ def open_file(
     offset: int = 0,
     frame_header: int = 0,
     frame_footer: int = 0,
+    sync_offset: int | None = None,
     sig_dims: int | None = None,
     chunks: Any = None,
     workers: Workers = None,
@@ -65,13 +69,19 @@ def open_file(
         or the number or title of a signal that HyperSpy finds. By default the largest dataset with
         three or more dimensions, or the only signal with navigation axes.
     nav_shape, sig_shape : int or sequence of int, optional
-        Scan positions and detector pixels of a raw file.
+        Scan positions and detector pixels of a raw file. With `sync_offset`, `nav_shape` is also
+        for other files.
     dtype : dtype-like, optional
         Type of the values in a raw file.
     offset : int
         Bytes to skip at the beginning of a raw file.
     frame_header, frame_footer : int
         Bytes to skip before and after each frame of a raw file.
+    sync_offset : int, optional
+        The number of frames to skip at the start of the file; if it is negative, the number of
+        positions without a frame there. The scan may then have fewer or more positions than the
+        file has frames: see `with_sync_offset`. By default, the file must have exactly one frame
+        for each position.
     sig_dims : int, optional
         Number of trailing signal dimensions. By default the number in HyperSpy's signal or in
         `sig_shape`, otherwise 2, or 1 if there are at most two dimensions.
@@ -100,8 +110,9 @@ def open_file(
         If the shapes or the dtype of a raw file, or `workers`, have the wrong type.
     ArgumentValueError
         If there is no such dataset, only a part of the shapes and dtype of a raw file is given, the
-        file has fewer dimensions than `sig_dims`, chunks or workers do not fit the array, a URL has
-        an unknown protocol, or `storage_options` do not suit it.
+        file has fewer dimensions than `sig_dims`, chunks or workers do not fit the array, the file
+        has not more frames than the size of `sync_offset`, a URL has an unknown protocol, or
+        `storage_options` do not suit it.
     ConnectionError
         If a server cannot be reached.
     ImportError
@@ -122,11 +133,18 @@ def open_file(
     ((4, 4, 2), (64,)) 1 64.0
     """
     layout = {"nav_shape": nav_shape, "sig_shape": sig_shape, "dtype": dtype}
-    skipped = {"offset": offset, "frame_header": frame_header, "frame_footer": frame_footer}
+    skipped: dict[str, Any] = {
+        "offset": offset,
+        "frame_header": frame_header,
+        "frame_footer": frame_footer,
+    }
+    synced = sync_offset is not None and sig_shape is None and dtype is None
     is_raw = any(value is not None for value in layout.values()) or any(skipped.values())
-    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": chunks}
+    is_raw = is_raw and not (synced and not any(skipped.values()))
+    how: dict[str, Any] = {"sig_dims": sig_dims, "chunks": None if synced else chunks}
     if is_raw:
         _refuse_dataset(dataset, "a raw file")
+        skipped["sync_offset"] = sync_offset
         opened = _open_raw(path, layout, skipped, options=storage_options, **how)
     elif is_remote(path):
         location = Location.of(path, storage_options)
@@ -139,6 +157,9 @@ def open_file(
         else:
             refuse_options(path, storage_options)
             opened = _open_described(file, dataset=dataset, **how)
+    if synced and not is_raw:
+        assert sync_offset is not None
+        opened = with_sync_offset(opened, nav_shape, sync_offset=sync_offset, chunks=chunks)
     return replace(opened, array=on_workers(opened.array, workers))
 
 
@@ -228,7 +249,7 @@ def _open_raw(
     else:
         file = existing_file(local_path(path))
         name, title = file.name, file.stem
-        if not any(skipped.values()):
+        if not any(skipped[name] for name in _MARGINS):
             _refuse_layout(file)
     missing = [key for key, value in layout.items() if value is None]
     if missing:
@@ -238,8 +259,10 @@ def _open_raw(
             "for any other file, pass none of them, and no offset, frame_header or frame_footer"
         )
     chunks = "auto" if chunks is None else chunks
-    array = from_raw(path, **layout, **skipped, chunks=chunks, storage_options=options)
+    made = from_raw(path, **layout, **skipped, chunks=chunks, storage_options=options)
+    array, present = (made.array, made.present) if isinstance(made, OpenedFile) else (made, None)
     sig_shape = layout["sig_shape"]
     known = len(sig_shape) if isinstance(sig_shape, Sequence) else 1
     sig = choose_sig_dims(sig_dims, array.ndim, known=known)
-    return opened_array(array, sig, reader="raw binary", title=title)
+    opened = opened_array(array, sig, reader="raw binary", title=title)
+    return replace(opened, present=present)

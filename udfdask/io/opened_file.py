@@ -10,6 +10,7 @@ import dask.array as da
 import numpy as np
 
 from udfdask.arrays.geometry.axes import Axis, with_different_names
+from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 
@@ -49,6 +50,9 @@ class OpenedFile:
     """One axis for each dimension of `array`; in pixels if the file does not describe it."""
     unit: str | None = None
     """Unit of the values, such as "counts"; None if the file does not say it."""
+    present: BoolArray | None = None
+    """Mask of the scan positions that have a frame, shape nav; None for all. Runs leave out the
+    others, which are zeros in `array`."""
 
     def __getitem__(self, index: Any) -> OpenedFile:
         """Return a part of the data, with the axes of that part.
@@ -84,6 +88,9 @@ class OpenedFile:
             if axis.is_calibrated or axis.values is not None or axis.labels is not None
         ]
         title = f"<OpenedFile {self.title!r}, {self.reader}>"
+        if self.present is not None:
+            n_absent = self.present.size - np.count_nonzero(self.present)
+            known.append(f"  without a frame: {n_absent} of {self.present.size} positions")
         return "\n".join([title, f"  {values}", f"  dimensions: {dims}", *known])
 
     __iter__ = None  # an index would otherwise make it iterable
@@ -177,7 +184,13 @@ def part_of(opened: OpenedFile, index: Any) -> OpenedFile:
         for axis, part, n in zip(opened.axes, parts, array.shape, strict=True)
         if isinstance(part, slice)
     )
-    return replace(opened, array=taken, sig_dims=sig_dims, axes=axes)
+    present = opened.present
+    if present is not None:
+        present = np.array(present[tuple(parts[:first_sig])])
+        present.flags.writeable = False
+    if present is not None and present.all():
+        present = None
+    return replace(opened, array=taken, sig_dims=sig_dims, axes=axes, present=present)
 
 
 def _is_basic(part: Any) -> bool:

@@ -6,23 +6,58 @@ import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError
+from udfdask.io.arrange_frames import arrange
 from udfdask.io.damaged_files import check_values, existing_file
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 from udfdask.io.memmap import MappedArray, c_strides
+from udfdask.io.opened_file import OpenedFile, opened_array
+from udfdask.io.read_sizes import sizes
 from udfdask.io.remote_file import RangedArray, RemoteFile
 from udfdask.io.remote_location import Location, is_remote, local_path, refuse_options
+from udfdask.io.sync_offset import sequenced, source_chunks
 from udfdask.scheduling.workers.block_placement import Workers, on_workers
 
 
+@overload
+def from_raw(
+    path: str | os.PathLike[str],
+    *,
+    nav_shape: int | Sequence[int],
+    sig_shape: int | Sequence[int],
+    dtype: DTypeLike,
+    offset: int = ...,
+    frame_header: int = ...,
+    frame_footer: int = ...,
+    sync_offset: None = ...,
+    chunks: Any = ...,
+    workers: Workers = ...,
+    storage_options: Mapping[str, Any] | None = ...,
+) -> da.Array: ...
+@overload
+def from_raw(
+    path: str | os.PathLike[str],
+    *,
+    nav_shape: int | Sequence[int],
+    sig_shape: int | Sequence[int],
+    dtype: DTypeLike,
+    offset: int = ...,
+    frame_header: int = ...,
+    frame_footer: int = ...,
+    sync_offset: int,
+    chunks: Any = ...,
+    workers: Workers = ...,
+    storage_options: Mapping[str, Any] | None = ...,
+) -> OpenedFile: ...
 def from_raw(
     path: str | os.PathLike[str],
     *,
@@ -32,10 +67,11 @@ def from_raw(
     offset: int = 0,
     frame_header: int = 0,
     frame_footer: int = 0,
+    sync_offset: int | None = None,
     chunks: Any = "auto",
     workers: Workers = None,
     storage_options: Mapping[str, Any] | None = None,
-) -> da.Array:
+) -> da.Array | OpenedFile:
     """Open a raw binary file as a lazy array.
 
     Each task maps its part of the file into memory and copies nothing: blocks are views, with
@@ -58,6 +94,11 @@ def from_raw(
         Bytes to skip at the beginning of the file.
     frame_header, frame_footer : int
         Bytes to skip before and after each frame.
+    sync_offset : int, optional
+        Allow another number of frames in the file than `nav_shape` asks for, and skip this number
+        of frames at the start; if it is negative, leave this number of positions without a frame
+        there. See `with_sync_offset`. By default, the file must have exactly one frame for each
+        position.
     chunks : int, str or tuple
         Chunks in any form that dask accepts. ``"auto"``: whole frames that are next to each other
         in the file, about 16 chunks from 16 MiB up to dask's ``array.chunk-size`` (128 MiB).
@@ -68,21 +109,24 @@ def from_raw(
 
     Returns
     -------
-    dask.array.Array
+    dask.array.Array, or OpenedFile
         The data, shape ``(*nav_shape, *sig_shape)``, of the given dtype. Its name depends on the
-        path, size and modification time of the file, and on the arguments.
+        path, size and modification time of the file, and on the arguments. With `sync_offset`, an
+        `OpenedFile`, which `run_udf` takes too: it knows the positions without a frame.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the file does not have exactly the size that the shapes require, or is a folder.
+        If the file does not have exactly the size that the shapes require, is a folder, or, with
+        `sync_offset`, does not have a whole frame.
     ArgumentTypeError
         If the dtype is not a type of numbers, or a shape or a number of bytes is not an integer.
     ArgumentValueError
         If a size is not positive, there is no signal dimension, a number of bytes is negative,
-        chunks or workers do not fit the shape, or `storage_options` do not suit the URL.
+        chunks or workers do not fit the shape, `storage_options` do not suit the URL, or the file
+        has not more frames than the size of `sync_offset`.
     ConnectionError
         If a server cannot be reached.
     ImportError
@@ -122,29 +166,54 @@ def from_raw(
     file: FileIdentity | RemoteFile
     if is_remote(path):
         location = Location.of(path, storage_options)
-        file, where = RemoteFile.of(location), location.shown
+        file, where, title = RemoteFile.of(location), location.shown, location.title
         file.begin(1)  # raises if the server cannot send parts of a file
     else:
         refuse_options(path, storage_options)
-        file = FileIdentity.of(plain_file(local_path(path)))
+        found = plain_file(local_path(path))
+        file, title = FileIdentity.of(found), found.stem
         where = file.path
     margins = {"offset": start, "header": header, "footer": footer}
-    _check_size(where, file.size, nav, sig, stored, **margins)
-    check_values(where, nav + sig, stored)
-    frame_step = header + math.prod(sig) * stored.itemsize + footer
-    layout: dict[str, Any] = {
-        "shape": nav + sig,
-        "dtype": stored,
-        "offset": start + header,
-        "strides": c_strides(nav, frame_step) + c_strides(sig, stored.itemsize),
-    }
-    source: StoredArray
-    if isinstance(file, RemoteFile):
-        source = RangedArray(file=file, **layout)
+    place = None
+    if sync_offset is None:
+        _check_size(where, file.size, nav, sig, stored, **margins)
     else:
-        source = MappedArray(file=file, **layout)
-    grid = choose_chunks(source, len(sig), chunks)
-    return on_workers(lazy_array(source, grid, prefix="from-raw"), workers)
+        n_frames = _count_frames(where, file.size, sig, stored, **margins)
+        place = sequenced(nav, n_frames, sync_offset, where)
+    check_values(where, nav + sig, stored)
+    scan = _frames(file, nav, sig, stored, **margins)
+    grid = choose_chunks(scan, len(sig), chunks)
+    if place is None:
+        return on_workers(lazy_array(scan, grid, prefix="from-raw"), workers)
+    rows, parts = grid[: len(nav)], grid[len(nav) :]
+    flat = _frames(file, (place.n_frames,), sig, stored, **margins)
+    frames = lazy_array(flat, (source_chunks(place, rows), *parts), prefix="from-raw")
+    array = on_workers(arrange(frames, 1, rows, place.offset), workers)
+    opened = opened_array(array, len(sig), reader="raw binary", title=title)
+    return replace(opened, present=place.present)
+
+
+def _frames(
+    file: FileIdentity | RemoteFile,
+    outer: tuple[int, ...],
+    sig: tuple[int, ...],
+    dtype: np.dtype[Any],
+    *,
+    offset: int,
+    header: int,
+    footer: int,
+) -> StoredArray:
+    """Return the frames of a file in an array of shape (*outer, *sig)."""
+    step = header + math.prod(sig) * dtype.itemsize + footer
+    layout: dict[str, Any] = {
+        "shape": outer + sig,
+        "dtype": dtype,
+        "offset": offset + header,
+        "strides": c_strides(outer, step) + c_strides(sig, dtype.itemsize),
+    }
+    if isinstance(file, RemoteFile):
+        return RangedArray(file=file, **layout)
+    return MappedArray(file=file, **layout)
 
 
 def plain_file(path: str | os.PathLike[str]) -> Path:
@@ -155,24 +224,6 @@ def plain_file(path: str | os.PathLike[str]) -> Path:
             f"expected a raw file, but {file} is a folder: pass the path of the file in it"
         )
     return file
-
-
-def sizes(shape: int | Sequence[int], *, name: str) -> tuple[int, ...]:
-    """Return the user's shape as a tuple of positive integers."""
-    try:
-        given = shape if isinstance(shape, Sequence) else (shape,)
-        if any(isinstance(size, bool) for size in given):
-            raise TypeError("a size cannot be a bool")  # noqa: TRY301  # becomes the cause below
-        checked = tuple(operator.index(size) for size in given)
-    except TypeError as error:
-        raise ArgumentTypeError(
-            f"{name} must be integers, got {shape!r}: pass for example {name}=(64, 64)"
-        ) from error
-    if any(size < 1 for size in checked):
-        raise ArgumentValueError(
-            f"{name} must have positive sizes, got {shape!r}: pass for example {name}=(64, 64)"
-        )
-    return checked
 
 
 def _byte_count(value: Any, *, name: str) -> int:
@@ -205,6 +256,27 @@ def file_dtype(dtype: DTypeLike, *, name: str = "dtype", kinds: str = "biufcmM")
     return stored
 
 
+def _count_frames(
+    where: str,
+    size: int,
+    sig: tuple[int, ...],
+    dtype: np.dtype[Any],
+    *,
+    offset: int,
+    header: int,
+    footer: int,
+) -> int:
+    """Return the number of whole frames in a file; raise if there is none."""
+    frame = header + math.prod(sig) * dtype.itemsize + footer
+    n_frames = max(size - offset, 0) // frame
+    if not n_frames:
+        raise FileFormatError(
+            f"{where} has {size} bytes, and after offset={offset} not a single frame of {frame} "
+            f"bytes: check sig_shape={sig}, dtype={dtype.str!r} and the bytes to skip"
+        )
+    return n_frames
+
+
 def _check_size(
     where: str,
     size: int,
@@ -230,5 +302,6 @@ def _check_size(
         f"{n_frames} frames of {frame} bytes"
         + (f" and {rest} bytes more" if rest else "")
         + f", and nav_shape asks for {math.prod(nav)}. Check the shapes, the dtype and the bytes "
-        "to skip; to use a part of the file, open all of it and slice the array"
+        "to skip; to use a part of the file, open all of it and slice the array. If the detector "
+        "missed frames or recorded too many, pass sync_offset=0, or the number of frames to skip"
     )

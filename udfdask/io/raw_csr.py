@@ -17,7 +17,8 @@ from udfdask.io.damaged_files import check_values, reading
 from udfdask.io.file_identity import FileIdentity
 from udfdask.io.lazy_source import choose_chunks, chunk_bytes, lazy_array
 from udfdask.io.memmap import MappedArray
-from udfdask.io.raw import file_dtype, plain_file, sizes
+from udfdask.io.raw import file_dtype, plain_file
+from udfdask.io.read_sizes import sizes
 from udfdask.scheduling.workers.block_placement import Workers, on_workers
 
 STORED_SHARE, DENSE_SHARE = 1 / 4, 8

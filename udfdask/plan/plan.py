@@ -17,7 +17,7 @@ from dask.array.core import Array as GraphArray
 from udfdask import config
 from udfdask.arrays.backends.table import backend_of, known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
-from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 from udfdask.arrays.geometry.seams import loaded_for_others
 from udfdask.plan.check_input import check_dtypes
 from udfdask.plan.cost_warnings import cost_warnings
@@ -55,6 +55,8 @@ class Plan:
     array with the navigation chunks of the data."""
     joined: Chunks | None
     """The chunks after small ones are joined; None if the chunks of the array are processed."""
+    absent: int
+    """Number of scan positions that have no frame."""
     frames_loaded: int
     """Number of frames that are loaded, also of those that are not selected."""
     second_pass: bool
@@ -89,6 +91,7 @@ def make_plan(
     files: tuple[str, ...] = (),
     sig_dims: int = 2,
     roi: Any = None,
+    present: BoolArray | None = None,
     axes: Sequence[Axis] | None = None,
     unit: str | None = None,
     corrections: Any = None,
@@ -101,13 +104,16 @@ def make_plan(
 ) -> Plan:
     """Return the plan of a run of UDFs over a dask array of shape (*nav, *sig).
 
-    `files` are those that the array and lazy parameters are read from. `loading` is called with an
-    array and a plan, and only if there is a `max_memory`: it returns what loading a chunk needs.
+    `files` are those that the array and lazy parameters are read from. `present` has the scan
+    positions that have a frame, if not all have; the others are not processed. `loading` is called
+    with an array and a plan, and only if there is a `max_memory`: it returns what loading a chunk
+    needs.
     """
     asked = Asked(
         files=files,
         sig_dims=sig_dims,
         roi=roi,
+        present=present,
         axes=axes,
         unit=unit,
         corrections=corrections,
@@ -147,6 +153,7 @@ def _make_plan(array: Any, udfs: Sequence[UDF], asked: Asked) -> Plan:
         array_name=array.name,
         aux=aux,
         joined=given.joined,
+        absent=0 if asked.present is None else int(np.count_nonzero(~asked.present)),
         frames_loaded=_frames_loaded(array, recipe),
         second_pass=_needs_second_pass(array, recipe, aux, given.joined),
         files=asked.files,

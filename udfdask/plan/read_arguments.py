@@ -12,7 +12,13 @@ from udfdask import config
 from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray
-from udfdask.arrays.geometry.roi import empty_roi_warning, normalize_roi
+from udfdask.arrays.geometry.roi import (
+    empty_roi_warning,
+    lost_absence_warning,
+    none_present_warning,
+    normalize_roi,
+    only_present,
+)
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.plan.calibrate import read_calibration, with_pixels
 from udfdask.plan.check_input import (
@@ -41,6 +47,8 @@ class Asked:
     """Files and stores that the data and lazy parameters are read from."""
     sig_dims: int
     roi: Any
+    present: BoolArray | None
+    """Mask of the scan positions that have a frame, shape nav; None for all."""
     axes: Sequence[Axis] | None
     unit: str | None
     corrections: Any
@@ -59,7 +67,7 @@ class Arguments:
     calibration: Calibration
     """Axes of the data and unit of the values; pixel numbers by default."""
     roi: BoolArray | None
-    """Mask of the frames to process, shape nav; None for all."""
+    """Mask of the frames to process, shape nav, without absent ones; None for all."""
     fan_in: int | bool
     """Fan-in of merge trees; False for one step."""
     joined: Chunks | None
@@ -93,9 +101,15 @@ def read_arguments(array: Any, udfs: Sequence[UDF], asked: Asked) -> Arguments:
     fan_in = config.split_every() if asked.split_every is None else asked.split_every
     check_split_every(fan_in, "split_every")
     joined = None if asked.merge_small is None else _joined_chunks(array, asked.merge_small)
-    roi = normalize_roi(asked.roi, array.shape[: array.ndim - sig_dims])
+    nav = array.shape[: array.ndim - sig_dims]
+    selected = normalize_roi(asked.roi, nav)
+    roi = only_present(selected, asked.present, nav)
     shifts = None if asked.descan is None else _shifts(array, asked, roi)
-    warnings = (empty_roi_warning(asked.roi, roi), "" if shifts is None else shifts.warning)
+    warnings = (
+        empty_roi_warning(asked.roi, selected) or none_present_warning(roi, asked.present),
+        lost_absence_warning(map(str, array.dask.layers), roi is not None),
+        "" if shifts is None else shifts.warning,
+    )
     return Arguments(
         udfs=udfs,
         calibration=calibration,

@@ -144,6 +144,8 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         chunks += f", each in {blocks} signal chunks"
     if grid.roi is not None:
         chunks += f"; {grid.n_frames} of {grid.size} frames selected"
+    if plan.absent:
+        chunks += f"; {plan.absent} of {grid.size} positions have no frame"
     if plan.joined is not None:
         chunks += "; small chunks are joined by merge_small"
     if_dense = " if they were dense" if recipe.native.is_sparse else ""

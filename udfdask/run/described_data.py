@@ -38,7 +38,8 @@ def take_apart(
 ) -> tuple[Any, int, dict[str, Any]]:
     """Return an array, its number of signal axes, and options of a run with its axes and unit.
 
-    `axes` among the options may be a `Result` or an opened file, whose axes are taken.
+    `axes` among the options may be a `Result` or an opened file, whose axes are taken. If some
+    positions of the data have no frame, the options also have `present`, the mask of the others.
     """
     array, chosen = data, dict(options)
     if _knows_axes(data):
@@ -53,6 +54,11 @@ def take_apart(
         chosen["axes"] = described.axes
         if chosen.get("unit") is None:
             chosen["unit"] = described.unit
+    for each in (data, source):
+        present = getattr(each, "present", None) if _knows_axes(each) else None
+        if present is not None:  # few kinds of data have absent positions
+            chosen["present"] = present
+            break
     return array, DEFAULT_SIG_DIMS if sig_dims is None else sig_dims, chosen
 
 

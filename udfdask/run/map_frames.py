@@ -102,8 +102,7 @@ def map_frames(
         ragged=ragged,
         backends=backends,
     )
-    data, sig_dims, _ = take_apart(data, sig_dims, {})
-    check_is_array(data, "map_frames")
+    check_is_array(take_apart(data, sig_dims, {})[0], "map_frames")
     if swapped:
         warnings.warn(
             "map_frames(func, array) is deprecated: pass the array first, map_frames(array, func)",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import dask.array as da
 
+from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.errors import ArgumentTypeError, UDFWarning
 from udfdask.graph.build import build_graph
 from udfdask.graph.result_tasks import ResultTasks
@@ -202,9 +203,18 @@ def explain(
 
 
 def plan_run(
-    array: Any, udf: Any, *, sig_dims: int, roi: Any, **options: Unpack[RunOptions]
+    array: Any,
+    udf: Any,
+    *,
+    sig_dims: int,
+    roi: Any,
+    present: BoolArray | None = None,
+    **options: Unpack[RunOptions],
 ) -> tuple[Plan, Any]:
-    """Return the plan of a run, and its array with a graph in place of dask expressions."""
+    """Return the plan of a run, and its array with a graph in place of dask expressions.
+
+    `present` has the scan positions that have a frame, if not all have.
+    """
     with own_lines_hidden:
         inputs = inputs_of(array, as_list(udf), options.get("descan"))
         options["descan"] = inputs.descan
@@ -215,6 +225,7 @@ def plan_run(
             loading=_loading,
             sig_dims=sig_dims,
             roi=roi,
+            present=present,
             **options,
         )
     return plan, inputs.array

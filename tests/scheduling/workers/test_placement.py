@@ -66,6 +66,19 @@ def test_results_are_computed_where_blocks_may_be_loaded(stamped, wanted, client
     np.testing.assert_array_equal(alone["intensity"][2:9, 0], 4 * ports[2:9])
 
 
+def test_blocks_of_delayed_values_are_loaded_where_these_are(wanted, client):
+    """Each block of the array has parts of two values."""
+    workers, ports = wanted
+    parts = [dask.delayed(stamp)(np.ones((2, 2, 2))) for _ in range(N)]
+    x = da.concatenate([da.from_delayed(part, (2, 2, 2), int) for part in parts])
+    x = x.reshape(6, 4, 2, 2).rechunk((4, 4, 2, 2))
+    x = on_workers(x, dict(zip(parts, workers, strict=True)))
+    result = ud.run_udf(x, SumSigUDF()).compute(scheduler=client)
+    np.testing.assert_array_equal(result["intensity"].reshape(N, 2), 4 * ports[:, None] * [1, 1])
+    some = on_workers(x, {parts[0]: None, dask.delayed(stamp)(1): workers[0]})
+    assert some.name != x.name
+
+
 def test_persisting(stamped, wanted, client):
     workers, ports = wanted
     array = placed(stamped, workers)

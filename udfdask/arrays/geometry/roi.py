@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ ADVICE = (
     "a roi is a boolean array of the navigation shape (True = processed), a position (y, x), "
     "slices such as np.s_[3:7, 9:12], or a list of ((y, x), True or False)"
 )
+
+
+ABSENT_LAYER = "absent-frames-"
+"""Prefix of the layers of arrays in which absent frames are zeros."""
 
 
 def normalize_roi(roi: Any, nav: tuple[int, ...]) -> BoolArray | None:
@@ -38,6 +43,55 @@ def empty_roi_warning(roi: Any, mask: BoolArray | None) -> str:
         f"the roi{shown} selects no position of the scan, whose shape is {mask.shape}: no frame is "
         "processed, and results hold only fill values. Correct it, or pass roi=None for all "
         "positions"
+    )
+
+
+def only_present(
+    roi: BoolArray | None, present: BoolArray | None, nav: tuple[int, ...]
+) -> BoolArray | None:
+    """Return the selected positions that have a frame; None for all.
+
+    `present` has the positions with a frame, None if all have one. It may have fewer axes than
+    `nav` if the run has other signal axes than the file.
+    """
+    if present is None:
+        return roi
+    if present.shape != nav[: present.ndim]:
+        raise ArgumentValueError(
+            f"the mask of the positions that have a frame has the shape {present.shape}, but the "
+            f"run has the navigation shape {nav}: sig_dims cannot be larger than in the opened file"
+        )
+    more = (1,) * (len(nav) - present.ndim)
+    mask = np.broadcast_to(present.reshape(present.shape + more), nav).copy()
+    if roi is not None:
+        mask &= roi
+    mask.flags.writeable = False
+    return mask
+
+
+def lost_absence_warning(layers: Iterable[str], names_positions: bool) -> str:
+    """Return a warning if an array has absent frames and nobody says which; else an empty text.
+
+    `layers` are the names of the layers of the array. `names_positions` says whether the caller
+    knows the positions to process.
+    """
+    if names_positions or not any(name.startswith(ABSENT_LAYER) for name in layers):
+        return ""
+    return (
+        "the array was made with sync_offset, and positions without a frame are zeros in it: this "
+        "run would process these zeros. Pass the opened file in place of its array, a part of it "
+        "such as opened[2:5], or roi=opened.present"
+    )
+
+
+def none_present_warning(roi: BoolArray | None, present: BoolArray | None) -> str:
+    """Return a warning if no selected position has a frame; else an empty text."""
+    if roi is None or present is None or not roi.size or roi.any():
+        return ""
+    return (
+        f"none of the selected positions has a frame: {np.count_nonzero(present)} of "
+        f"{present.size} positions of the scan, whose shape is {present.shape}, have one. No frame "
+        "is processed, and results hold only fill values. Check sync_offset and the roi"
     )
 
 

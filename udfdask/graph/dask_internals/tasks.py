@@ -8,6 +8,8 @@
 - `alias_target(task)`: the key that an alias stands for.
 - `in_one_task(key, function, keys, tasks)`: a task that runs others itself.
 - `with_other_inputs(task, names, key)`: the same task, which reads other keys.
+- `Delayed`: the class of `dask.delayed` values, which know the key of their task.
+- `as_task(task, key, keys)`: the task of a layer that may have it as a tuple, as `Delayed` does.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dask._task_spec import Alias, List, Task, TaskRef
+from dask._task_spec import Alias, List, Task, TaskRef, convert_legacy_task
+from dask.delayed import Delayed
 
 __all__ = [
+    "Delayed",
     "List",
     "OutputTask",
     "Task",
     "TaskRef",
     "alias_target",
+    "as_task",
     "in_one_task",
     "needed_tasks",
     "never_fused",
@@ -64,6 +69,11 @@ def alias_target(task: Any) -> Any:
 def with_other_inputs(task: Any, names: Mapping[Any, Any], key: Any) -> Any:
     """Return a task under another key that reads the tasks that `names` has for its inputs."""
     return task.substitute({k: names[k] for k in task.dependencies if k in names}, key)
+
+
+def as_task(task: Any, key: Any, keys: Iterable[Any]) -> Any:
+    """Return a task under its key; if it is a tuple, the arguments among `keys` are other tasks."""
+    return convert_legacy_task(key, task, set(keys))
 
 
 def needed_tasks(keys: Iterable[Any], tasks: Mapping[Any, Any]) -> dict[Any, Any]:

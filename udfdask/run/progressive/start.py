@@ -14,6 +14,7 @@ import dask.array as da
 from dask import base
 
 from udfdask.arrays.geometry.axes import Axis
+from udfdask.arrays.geometry.chunk_grid import BoolArray
 from udfdask.corrections import CorrectionSet
 from udfdask.plan.check_input import check_is_array
 from udfdask.plan.recipe import DESCAN
@@ -57,6 +58,7 @@ def prepare_run(
     scheduler: Any = None,
     progress: Progress = False,
     timeout: Timeout = None,
+    present: BoolArray | None = None,
     **kwargs: Any,
 ) -> ProgressiveRun:
     """Plan a progressive run; nothing runs before the first snapshot is requested."""
@@ -75,6 +77,7 @@ def prepare_run(
         split_every=split_every,
         merge_small=merge_small,
         max_memory=max_memory,
+        present=present,
     )
     show_warnings(plan, stacklevel=_STACKLEVEL)
     recipe = plan.recipe

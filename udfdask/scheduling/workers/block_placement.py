@@ -18,12 +18,25 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.chunk_layers import PLACED_LAYER
-from udfdask.graph.dask_internals.arrays import graph_array, make_array
-from udfdask.graph.dask_internals.layers import BlockLayer, PerBlock
+from udfdask.graph.dask_internals.arrays import GraphArray, graph_array, make_array
+from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, PerBlock
+from udfdask.graph.dask_internals.tasks import (
+    Delayed,
+    Task,
+    TaskRef,
+    as_task,
+    with_other_inputs,
+)
 
 Block = tuple[int, ...]
 Addresses = str | Sequence[str]
-Workers = Addresses | Mapping[int | Block, Addresses] | Callable[[Block], Addresses | None] | None
+Workers = (
+    Addresses
+    | Mapping[int | Block, Addresses]
+    | Mapping[Delayed, Addresses | None]
+    | Callable[[Block], Addresses | None]
+    | None
+)
 """Possible values of `workers`."""
 
 
@@ -51,7 +64,8 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
         called with the position of each block and returns one worker, several workers, or None for
         any worker. A key of a mapping such as 3 or ``(3, 0)`` stands for all blocks whose position
         starts with these numbers. If several keys match, the longest one is used; if none matches,
-        any worker can load the block.
+        any worker can load the block. Keys can also be the `dask.delayed.Delayed` objects that the
+        array was made of: this is the mapping that LiberTEM's `make_dask_array` returns.
 
     Returns
     -------
@@ -64,7 +78,8 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     ArgumentTypeError
         If `workers` has another type.
     ArgumentValueError
-        If a key is not the position of a block, or a block has an empty list of workers.
+        If a key is not the position of a block, a block has an empty list of workers, or the array
+        was made of none of the `Delayed` objects.
 
     Notes
     -----
@@ -88,12 +103,48 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
         return array
     array = graph_array(array)
     blocks = list(itertools.product(*map(range, array.numblocks)))
-    placements = _by_block(workers, blocks, array.numblocks)
-    name = f"{PLACED_LAYER}{base.tokenize(array.name, [placements[block] for block in blocks])}"
+    chosen: Any
+    if isinstance(workers, Mapping) and any(isinstance(key, Delayed) for key in workers):
+        array, chosen = _with_placed_tasks(array, workers)
+        placements = dict.fromkeys(blocks, Placement(()))  # blocks are made of what these load
+    else:
+        placements = _by_block(workers, blocks, array.numblocks)
+        chosen = [placements[block] for block in blocks]
+    name = f"{PLACED_LAYER}{base.tokenize(array.name, chosen)}"
     layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, PerBlock(placements))
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
     placed: da.Array = make_array(graph, name, array.chunks, array._meta)
     return placed
+
+
+def _with_placed_tasks(array: Any, workers: Mapping[Any, Any]) -> tuple[Any, dict[str, Placement]]:
+    """Return an array whose tasks with the keys of `Delayed` objects have placements, and these."""
+    layers = dict(array.dask.layers)
+    found: dict[str, Placement] = {}
+    for delayed, addresses in workers.items():
+        if not isinstance(delayed, Delayed):
+            raise ArgumentTypeError(
+                "keys of workers must be either positions of blocks or Delayed objects, got "
+                f"{delayed!r} beside Delayed objects"
+            )
+        placement = _placement(addresses)
+        (layer,) = delayed.__dask_layers__()
+        if delayed.key not in layers.get(layer, ()):
+            continue
+        found[delayed.key] = placement
+        if placement.workers:
+            tasks, loads = dict(layers[layer]), f"{delayed.key}-unplaced"
+            task = as_task(tasks[delayed.key], delayed.key, delayed.__dask_graph__())
+            tasks[loads] = with_other_inputs(task, {}, loads)
+            tasks[delayed.key] = Task(delayed.key, _return_block, TaskRef(loads), placement)
+            layers[layer] = ListedTasks(tasks)
+    if not found:
+        raise ArgumentValueError(
+            f"workers has {len(workers)} Delayed objects, but the array was made of none of them: "
+            "pass the array and the workers of the same call of make_dask_array"
+        )
+    graph = HighLevelGraph(layers, array.dask.dependencies)
+    return GraphArray(graph, array.name, array.chunks, meta=array._meta), found
 
 
 def _return_block(block: Any, placement: Placement) -> Any:

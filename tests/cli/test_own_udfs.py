@@ -1,0 +1,295 @@
+"""``--udf file.py:Class`` and ``--udf module:Class``: the user's own code, and LiberTEM's."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands import call
+from udfdask.cli.own_code import split_place
+from udfdask.cli.udf_option import to_udf
+
+CODE = '''
+import dataclasses
+import numpy as np
+import udfdask as ud
+from {helper} import top
+
+@dataclasses.dataclass
+class Factor:
+    by: "float" = 1.0
+
+class PeakUDF(ud.UDF):
+    """The highest value of each frame.
+
+    Parameters
+    ----------
+    scale : float
+        Multiplies it.
+    """
+
+    def __init__(self, scale=1, shift=0):
+        if scale == 0:
+            raise ZeroDivisionError("no scale")
+        super().__init__(scale=scale, shift=shift)
+
+    def get_result_buffers(self):
+        return {{"peak": self.buffer(kind="nav", dtype="float64")}}
+
+    def process_frame(self, frame):
+        factor = Factor(self.params.scale)
+        self.results.peak[:] = top(frame) * factor.by + self.params.shift
+
+class Needs(ud.UDF):
+    def __init__(self, first, second, third=3):
+        super().__init__(first=first, second=second, third=third)
+
+class Constant(ud.UDF):
+    def get_result_buffers(self):
+        return {{"value": self.buffer(kind="nav", dtype="float64")}}
+
+    def process_frame(self, frame):
+        self.results.value[:] = self.params.value
+
+def peak(frame):
+    return frame.max()
+
+class Plain:
+    pass
+
+number = 3
+ready = PeakUDF(scale=10)
+
+class Outer:
+    class Inner(PeakUDF):
+        pass
+'''
+
+
+@pytest.fixture
+def values():
+    return np.random.default_rng(5).integers(0, 1000, (4, 6, 8, 8)).astype(np.uint16)
+
+
+@pytest.fixture
+def folder(tmp_path, values, monkeypatch):
+    """The working folder with a scan and code. What is imported from it is forgotten afterwards."""
+    name = f"own{tmp_path.name.replace('-', '_')}"[-40:].replace("[", "").replace("]", "")
+    np.save(tmp_path / "scan.npy", values)
+    (tmp_path / f"help_{name}.py").write_text("def top(frame):\n    return frame.max()\n")
+    (tmp_path / f"{name}.py").write_text(CODE.format(helper=f"help_{name}"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    known = set(sys.modules)
+    yield name
+    for each in set(sys.modules) - known:
+        if name in each:
+            del sys.modules[each]
+
+
+def found(*options):
+    """The results of a run, by their names in a file."""
+    call("run", "scan.npy", *options, "--chunks", "3,4,-1,-1", "--out", "out.npz", "--overwrite")
+    with np.load("out.npz") as arrays:
+        return dict(arrays)
+
+
+@pytest.mark.parametrize("form", ["{}.py", "{}", "./{}.py"])
+def test_a_class_in_the_current_folder(folder, values, form):
+    place = form.format(folder)
+    got = found("--udf", f"{place}:PeakUDF:scale=2,shift=1", "--udf", "sumsig")
+    np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)) * 2 + 1)
+    np.testing.assert_array_equal(got["sumsig_intensity"], values.sum(axis=(2, 3)))
+
+
+def test_several_of_one_file(folder, values):
+    file = f"{folder}.py"
+    got = found(
+        *("--udf", f"{file}:PeakUDF", "--udf", f"{file}:PeakUDF:3", "--udf", f"{file}:ready"),
+        *("--udf", f"{file}:Outer.Inner:shift=1", "--udf", f"{file}:Constant:value=7"),
+        *("--detector", "disk,r=2"),
+    )
+    peaks = values.max(axis=(2, 3)).astype(float)
+    np.testing.assert_array_equal(got["peak_peak"], peaks)
+    np.testing.assert_array_equal(got["peak_2_peak"], 3 * peaks)
+    np.testing.assert_array_equal(got["peak_3_peak"], 10 * peaks)
+    np.testing.assert_array_equal(got["inner_peak"], peaks + 1)
+    np.testing.assert_array_equal(got["constant_value"], np.full((4, 6), 7.0))
+
+
+def test_classes_of_libertem(folder, values):
+    pytest.importorskip("libertem", reason="libertem is in the extra of that name")
+    got = found(
+        *("--udf", "libertem.udf.sum:SumUDF:dtype=float64", "--udf", "sum:float64"),
+        *("--udf", "libertem.udf.stddev:StdDevUDF", "--udf", f"{folder}:PeakUDF"),
+    )
+    np.testing.assert_array_equal(got["sum_intensity"], values.sum(axis=(0, 1)))
+    np.testing.assert_array_equal(got["sum_2_intensity"], values.sum(axis=(0, 1)))
+    np.testing.assert_allclose(got["stddev_std"], values.std(axis=(0, 1)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("{0}.py:Peek", 2, "there is no 'Peek' in {0}.py; it has PeakUDF, Needs, Constant, ready"),
+        ("{0}:Plain", 2, "'Plain' in {0} is not a UDF, but a class that is not derived from"),
+        ("{0}.py:peak", 2, "not a UDF, but a function: to call it with each frame, write auto:"),
+        ("{0}.py:number", 2, "'number' in {0}.py is not a UDF, but of type int"),
+        ("{0}.py:Needs:1", 2, "required parameters are missing: second ({0}.py:Needs takes"),
+        ("{0}.py:Needs:1,2,fourth=1", 2, "there is no parameter 'fourth'"),
+        ("{0}.py:PeakUDF:1,2,3", 2, "'3' has no name: write parameter=value"),
+        ("{0}.py:PeakUDF:scale=[1", 2, "a bracket or a quote"),
+        ("{0}.py:ready:3", 2, "it is a UDF that has its parameters"),
+        ("{0}.py:PeakUDF:scale=0", 2, "PeakUDF failed with ZeroDivisionError: no scale, in"),
+        ("{0}.py:PeakUDF:scale=0", 2, 'raise ZeroDivisionError("no scale")'),
+        ("{0}.py:Needs:1,2", 1, "Needs has no processing method"),
+        ("{0}.py", 2, "is not one of 'applymasks'"),
+        ("{0}.py:", 2, "is not one of 'applymasks'"),
+        ("missing.py:Peak", 2, "there is no file missing.py"),
+        ("missing:Peak", 2, "there is no module 'missing' in the current folder"),
+        ("udfdask.missing:Peak", 2, "there is no module 'udfdask.missing'"),
+        ("stdev:Peak", 2, "did you mean 'stddev'?"),
+        ("stdev:dtype=float32", 2, "'stdev' is not one of"),
+        ("numpy:ndarray", 2, "'ndarray' in numpy is not a UDF"),
+    ],
+)
+def test_mistakes(folder, text, code, message):
+    output = call("run", "scan.npy", "--udf", text.format(folder), code=code)
+    assert message.format(folder) in output
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("x = 1\ny = x / 0\n", "failed with ZeroDivisionError: division by zero"),
+        ("x = 1\ny = x / 0\n", "line 2 y = x / 0"),
+        ("def f(:\n", "has a syntax error in"),
+        ("import nothing_of_this_name\n", "ModuleNotFoundError: No module named 'nothing_of"),
+        ("import sys\nsys.exit(3)\n", "failed with SystemExit: 3"),
+        ("import numpy\nnumpy.zeros(-1)\n", "line 2 numpy.zeros(-1)"),
+    ],
+)
+def test_code_that_fails(folder, code, message):
+    name = f"bad_{folder}"
+    Path(f"{name}.py").write_text(code)
+    for place in (f"{name}.py", name):
+        output = call("explain", "scan.npy", "--udf", f"{place}:Peak", code=2)
+        assert message in output
+        assert f"{name}.py" in output or "syntax" in output
+        assert name not in sys.modules
+
+
+def test_a_description(folder):
+    output = call("udfs", f"{folder}.py:PeakUDF")
+    assert "The highest value of each frame." in output
+    assert f"--udf {folder}.py:PeakUDF" in output
+    assert "Multiplies it." in output
+    assert "first=...,second=..." in call("udfs", f"{folder}:Needs")
+    assert "there is no 'Peek'" in call("udfs", f"{folder}:Peek", code=2)
+
+
+def test_a_file_with_the_name_of_a_module(folder, values):
+    Path(f"{folder}.py").rename("json.py")
+    got = found("--udf", "json.py:PeakUDF")
+    np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)))
+    import json
+
+    assert json.loads("[1]") == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mine.py:Peak", ("mine.py", "Peak", "")),
+        ("a/b.c/mine.py:Peak:r=1,s=a:b", ("a/b.c/mine.py", "Peak", "r=1,s=a:b")),
+        ("C:\\x\\mine.py:Peak,3", ("C:\\x\\mine.py", "Peak", "3")),
+        ("pack.mod:Outer.Inner:", ("pack.mod", "Outer.Inner", "")),
+        ("com:r=3", None),
+        ("com:5", None),
+        ("com", None),
+        ("auto:numpy:max", ("auto", "numpy", "max")),
+    ],
+)
+def test_places(text, expected):
+    assert split_place(text) == expected
+
+
+def test_ready_made_names_come_first(folder):
+    assert to_udf("auto:numpy:max").entry.place == ""
+    assert to_udf("stddev:float32").entry.place == ""
+
+
+@pytest.mark.full
+def test_a_pool_of_processes(folder, values):
+    got = found("--udf", f"{folder}.py:PeakUDF", "--scheduler", "processes")
+    np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("form", ["{}.py", "{}"])
+def test_a_cluster_that_does_not_know_the_folder(folder, values, form, tmp_path_factory):
+    """Workers that were started elsewhere get the class and what its module imports beside it."""
+    distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+    here = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("elsewhere"))
+    try:
+        options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+        with distributed.LocalCluster(**options, protocol="tcp") as cluster:
+            with distributed.Client(cluster, set_as_default=False) as client:
+                client.wait_for_workers(1)
+            os.chdir(here)
+            udf = f"{form.format(folder)}:PeakUDF:2"
+            got = found("--udf", udf, "--scheduler", cluster.scheduler_address)
+    finally:
+        os.chdir(here)
+    np.testing.assert_array_equal(got["peak_peak"], values.max(axis=(2, 3)) * 2)
+
+
+@pytest.mark.full
+def test_partial_results_of_own_code_are_found_again(folder):
+    """The names of tasks are those of the first command, in a process of its own."""
+    command = [sys.executable, "-m", "udfdask", "run", "scan.npy", "--cache", "kept"]
+    command += ["--udf", f"{folder}.py:PeakUDF", "--no-progress", "--chunks", "2,3,-1,-1"]
+    first, second = (
+        subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(2)
+    )
+    assert "done already" not in first.stdout, first.stderr
+    assert "4 of 4 chunks are done already" in second.stdout, second.stderr
+
+
+@pytest.mark.parametrize("offset", ["3", "-2"])
+def test_sync_offset_of_a_raw_file(folder, values, offset, tmp_path):
+    frames = values.reshape(-1, 8, 8)
+    frames[:20].tofile("scan.raw")
+    shapes = ["--nav-shape", "4,6", "--sig-shape", "8,8", "--dtype", "uint16"]
+    assert "--sync-offset" in call("run", "scan.raw", *shapes, "--udf", "sumsig", code=1)
+    call("run", "scan.raw", *shapes, "--sync-offset", offset, "--udf", f"{folder}:PeakUDF",
+         "--out", "out.npz")  # fmt: skip
+    with np.load("out.npz") as arrays:
+        got = arrays["peak_peak"]
+    k = int(offset)
+    expected = np.full(24, np.nan)
+    for position in range(24):
+        if 0 <= position + k < 20:
+            expected[position] = frames[position + k].max()
+    np.testing.assert_array_equal(got, expected.reshape(4, 6))
+
+
+def test_sync_offset_of_other_files(folder, values):
+    output = call("explain", "scan.npy", "--sync-offset", "-1", "--nav-shape", "5,5")
+    assert "1 of 25 positions have no frame" in output
+    assert "5 x 5 positions" in output
+    output = call("run", "scan.npy", "--sync-offset", "24", code=1)
+    assert "has 24 frames: pass a number from -23 to 23" in output
+    assert "is not a valid integer" in call("run", "scan.npy", "--sync-offset", "1.5", code=2)
+    assert "missing" in call("run", "scan.npy", "--sync-offset", "1", "--dtype", "u2", code=2)
+
+
+def test_help_names_both(folder):
+    text = textwrap.dedent(call("run", "--help"))
+    assert "--sync-offset" in text
+    assert "mine.py:Peak" in text

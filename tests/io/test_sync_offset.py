@@ -1,0 +1,445 @@
+"""Scans with fewer or more positions than frames: absent frames are invalid, never zeros."""
+
+import math
+import pickle
+
+import dask
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import udfdask as ud
+from counting import CountedData, counts
+from suites import examples
+from udfdask.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, UDFWarning
+from udfdask.io import OpenedFile, from_raw, on_workers, open_file, with_sync_offset
+from udfdask.testing.strategies import chunkings
+from udfdask.udfs import SumSigUDF, SumUDF
+
+SIG = (3, 2)
+
+
+def model(frames, nav, offset):
+    """The scan by plain NumPy: zeros at positions without a frame, and the mask of the others."""
+    scan = np.zeros((math.prod(nav), *frames.shape[1:]), frames.dtype)
+    present = np.zeros(len(scan), bool)
+    for position in range(len(scan)):
+        if 0 <= position + offset < len(frames):
+            scan[position], present[position] = frames[position + offset], True
+    return scan.reshape(*nav, *frames.shape[1:]), present.reshape(nav)
+
+
+def some_frames(n):
+    return np.random.default_rng(n).integers(1, 200, (n, *SIG)).astype(np.uint16)
+
+
+class SeenUDF(ud.UDF):
+    """What a UDF is told about the scan."""
+
+    def get_result_buffers(self):
+        return {
+            "sums": self.buffer(kind="nav", dtype=np.float32),
+            "count": self.buffer(kind="nav", dtype=np.int64),
+            "where": self.buffer(kind="nav", dtype=np.int64, extra_shape=(2,)),
+            "frames": self.buffer(kind="single", dtype=np.int64),
+            "valid": self.buffer(kind="single", dtype=np.int64, use="result_only"),
+        }
+
+    def process_frame(self, frame):
+        assert frame.any()  # a frame of zeros would be an absent one
+        self.results.sums[:] = frame.sum()
+        self.results.count[:] = 1
+        self.results.where[:] = self.meta.coordinates[0]
+        self.results.frames[:] += 1
+
+    def merge(self, dest, src):
+        valid = self.meta.get_valid_nav_mask()
+        assert not valid.all()
+        dest.frames[:] += src.frames
+        for name in ("sums", "count", "where"):
+            getattr(dest, name)[:] = getattr(src, name)
+
+    def get_results(self):
+        results = {name: getattr(self.results, name) for name in ("sums", "count", "where")}
+        full = self.meta.get_valid_nav_mask(full_nav=True)
+        return {**results, "frames": self.results.frames, "valid": np.array([full.sum()])}
+
+
+@st.composite
+def scans(draw):
+    """Frames, a scan for them with chunks, an offset, and a ROI or None."""
+    n = draw(st.integers(1, 14))
+    nav = tuple(draw(st.lists(st.integers(1, 5), min_size=2, max_size=2)))
+    offset = draw(st.integers(1 - n, n - 1))
+    chunks = draw(chunkings((*nav, *SIG)))
+    return n, nav, offset, chunks, draw(st.none() | hnp.arrays(bool, nav))
+
+
+def check_run(opened, frames, nav, offset, roi):
+    """A run sees the present frames in the ROI, at their positions, and no others."""
+    scan, present = model(frames, nav, offset)
+    np.testing.assert_array_equal(opened.array.compute(scheduler="synchronous"), scan)
+    found = np.ones(nav, bool) if opened.present is None else opened.present
+    np.testing.assert_array_equal(found, present)
+    seen = present if roi is None else present & roi
+    result, sums = ud.run_udf(opened, [SeenUDF(), SumUDF()], roi=roi, sig_dims=2)
+    assert result["sums"].shape == nav
+    result, sums = ud.compute(result, sums, scheduler="synchronous")
+    expected = np.where(seen, scan.sum(axis=(-1, -2)), np.nan)
+    np.testing.assert_array_equal(result["sums"], expected)
+    np.testing.assert_array_equal(result["count"], seen)
+    np.testing.assert_array_equal(result["where"][seen], np.argwhere(seen))
+    for name in ("sums", "count"):
+        np.testing.assert_array_equal(result.valid_mask[name], seen)
+        assert result.raw[name].shape == (seen.sum(),)
+    assert result["frames"] == result["valid"] == seen.sum()
+    np.testing.assert_array_equal(sums["intensity"], scan[seen].sum(axis=0))
+
+
+@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+@settings(max_examples=examples(200))
+@given(given=scans())
+def test_raw_files_are_like_the_model(tmp_path_factory, given):
+    n, nav, offset, chunks, roi = given
+    frames = some_frames(n)
+    path = tmp_path_factory.mktemp("raw") / "scan.raw"
+    frames.tofile(path)
+    opened = from_raw(
+        path, nav_shape=nav, sig_shape=SIG, dtype="u2", sync_offset=offset, chunks=chunks
+    )
+    check_run(opened, frames, nav, offset, roi)
+
+
+@pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+@settings(max_examples=examples(200))
+@given(given=scans(), data=st.data())
+def test_arrays_are_like_the_model(given, data):
+    n, nav, offset, chunks, roi = given
+    frames = some_frames(n)
+    shapes = [(n,), *((k, n // k) for k in range(1, n + 1) if n % k == 0)]
+    source = frames.reshape(*data.draw(st.sampled_from(shapes)), *SIG)
+    x = da.from_array(source, chunks=data.draw(chunkings(source.shape)))
+    asked = data.draw(st.sampled_from([None, chunks]))
+    opened = with_sync_offset(x, nav, sync_offset=offset, chunks=asked, sig_dims=2)
+    assert asked is None or opened.array.chunks == chunks
+    check_run(opened, frames, nav, offset, roi)
+
+
+@pytest.mark.parametrize("nav", [(), (1,), (7,), (2, 2, 3), (1, 1, 1, 5)])
+@pytest.mark.parametrize("offset", [-5, 0, 4])
+def test_any_number_of_navigation_axes(nav, offset):
+    frames = some_frames(6)
+    x = da.from_array(frames, chunks=(4, *SIG))
+    opened = with_sync_offset(x, nav, sync_offset=offset)
+    scan, present = model(frames, nav, offset)
+    np.testing.assert_array_equal(opened.array.compute(scheduler="synchronous"), scan)
+    np.testing.assert_array_equal(
+        np.ones(nav, bool) if opened.present is None else opened.present, present
+    )
+
+
+def test_a_single_frame_becomes_a_scan():
+    opened = with_sync_offset(da.ones((4, 4), chunks=4), (1, 2), sig_dims=2)
+    np.testing.assert_array_equal(opened.present, [[True, False]])
+    result = ud.run_udf(opened, SumSigUDF()).compute(scheduler="synchronous")
+    np.testing.assert_array_equal(result["intensity"], [[16, np.nan]])
+
+
+def test_the_same_scan_is_the_same_array():
+    x = da.ones((3, 4, 2, 2), chunks=(1, 4, 2, 2))
+    same = with_sync_offset(x)
+    assert same.array is x
+    assert same.present is None
+
+
+def test_a_scan_that_keeps_its_shape_keeps_its_chunks():
+    x = da.ones((6, 8, 4, 4), chunks=((1, 3, 2), (5, 3), 2, -1))
+    assert with_sync_offset(x, sync_offset=3).array.chunks == x.chunks
+
+
+@pytest.mark.parametrize("offset", [-9, 7])
+def test_each_frame_is_loaded_once_and_absent_chunks_never(tmp_path, offset):
+    frames = np.random.default_rng(1).integers(1, 9, (24, 4, 4)).astype(np.uint8)
+    x = da.from_array(CountedData(frames, tmp_path), chunks=(5, 4, 4), asarray=True)
+    counts(tmp_path)
+    opened = with_sync_offset(x, (8, 4), sync_offset=offset, chunks=(2, 4, 4, 4))
+    run = ud.run_udf(opened, [SumSigUDF(), SumUDF()])
+    assert run[0].explain().n_chunks == 3
+    ud.compute(*run, scheduler="synchronous")
+    assert set(counts(tmp_path).values()) == {1}
+
+
+def test_chunks_without_a_frame_have_no_task():
+    x = da.from_array(some_frames(8), chunks=(2, *SIG))
+    opened = with_sync_offset(x, (8, 4), sync_offset=-4, chunks=(1, 4, *SIG))
+    run = ud.run_udf(opened, SumSigUDF())
+    plan = run.explain()
+    assert plan.n_chunks == 2
+    assert plan.bytes_read == 8 * math.prod(SIG) * 2
+    assert "24 of 32 positions have no frame" in plan.text
+
+
+def test_blocks_of_whole_rows_of_a_raw_file_are_views(tmp_path):
+    frames = some_frames(40)
+    frames.tofile(tmp_path / "f")
+    options = {"nav_shape": (6, 8), "sig_shape": SIG, "dtype": "u2"}
+    opened = from_raw(tmp_path / "f", **options, sync_offset=-3, chunks=(2, -1, -1, -1))
+    blocks = dask.compute(opened.array.to_delayed().ravel().tolist(), scheduler="synchronous")[0]
+    assert [block.base is not None and not block.flags.writeable for block in blocks] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_laziness(tmp_path):
+    some_frames(5).tofile(tmp_path / "f")
+
+    def no_computing(*args, **kwargs):
+        raise AssertionError("something was computed")
+
+    with dask.config.set(scheduler=no_computing):
+        opened = from_raw(
+            tmp_path / "f", nav_shape=(2, 3), sig_shape=SIG, dtype="u2", sync_offset=0
+        )
+        run = ud.run_udf(opened, SumUDF())
+    assert run["intensity"].shape == SIG
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_progressive_runs(chunks):
+    frames = some_frames(7)
+    opened = with_sync_offset(
+        da.from_array(frames, chunks=(2, *SIG)), (3, 4), sync_offset=-2, chunks=(chunks, 2, 3, 2)
+    )
+    scan, present = model(frames, (3, 4), -2)
+    for snapshot in ud.run_udf_iter(opened, [SumSigUDF(), SumUDF()], scheduler="synchronous"):
+        assert not (snapshot.damage & ~present).any()
+    last = snapshot.buffers
+    np.testing.assert_array_equal(last[0]["intensity"], np.where(present, scan.sum(axis=(2, 3)), 0))
+    np.testing.assert_array_equal(last[1]["intensity"], scan[present].sum(axis=0))
+
+
+def test_map_frames():
+    frames = some_frames(7)
+    opened = with_sync_offset(da.from_array(frames, chunks=(2, *SIG)), (2, 4), sync_offset=-3)
+    scan, present = model(frames, (2, 4), -3)
+    found = ud.map_frames(opened, np.mean).compute(scheduler="synchronous")
+    np.testing.assert_allclose(found, np.where(present, scan.mean(axis=(2, 3)), np.nan))
+
+
+def test_a_part_of_the_scan_knows_which_of_its_positions_are_absent():
+    frames = some_frames(10)
+    opened = with_sync_offset(da.from_array(frames, chunks=(3, *SIG)), (4, 4), sync_offset=-3)
+    scan, present = model(frames, (4, 4), -3)
+    part = opened[::2, 1:]
+    np.testing.assert_array_equal(part.present, present[::2, 1:])
+    row = opened[1]
+    assert row.present is None
+    assert opened[0, :, 1:].present.shape == (4,)
+    result = ud.run_udf(part, SumSigUDF()).compute(scheduler="synchronous")
+    expected = np.where(present, scan.sum(axis=(2, 3)), 0)[::2, 1:]
+    np.testing.assert_array_equal(result["intensity"], expected)
+    assert "without a frame: 6 of 16 positions" in repr(opened)
+
+
+def test_axes_and_unit_are_kept():
+    axes = [ud.Axis(name=n, unit="nm", scale=2.0) for n in ("b", "a", "ky", "kx")]
+    x = da.from_array(some_frames(6).reshape(2, 3, *SIG))
+    source = OpenedFile(array=x, sig_dims=2, reader="r", title="t", axes=tuple(axes), unit="counts")
+    moved = with_sync_offset(source, sync_offset=1)
+    assert (moved.axes, moved.unit, moved.title) == (source.axes, "counts", "t")
+    other = with_sync_offset(source, (3, 2), sync_offset=1)
+    assert other.axes[2:] == source.axes[2:]
+    assert not other.axes[0].is_calibrated
+
+
+def test_results_of_a_journal_are_those_of_the_same_scan(tmp_path):
+    x = da.from_array(some_frames(12), chunks=(2, *SIG))
+    for offset in (0, -1, 0):
+        opened = with_sync_offset(x, (4, 4), sync_offset=offset, chunks=(1, 4, *SIG))
+        with ud.cache(tmp_path):
+            result = ud.compute(ud.run_udf(opened, SumSigUDF()), scheduler="synchronous")[0]
+        scan, present = model(some_frames(12), (4, 4), offset)
+        np.testing.assert_array_equal(result.valid_mask["intensity"], present)
+        np.testing.assert_array_equal(result["intensity"], scan.sum(axis=(2, 3)))
+
+
+@pytest.mark.parametrize("kind", ["npy", "h5", "zarr"])
+@pytest.mark.parametrize("nav", [None, (4, 3), (2, 7)])
+def test_formats_that_know_their_shape(tmp_path, kind, nav):
+    frames = some_frames(12)
+    path = tmp_path / f"scan.{kind}"
+    stored = frames.reshape(3, 4, *SIG)
+    if kind == "npy":
+        np.save(path, stored)
+    elif kind == "h5":
+        with h5py.File(path, "w") as file:
+            file.create_dataset("data", data=stored, chunks=(1, 2, *SIG))
+    else:
+        group = zarr.create_array(path, shape=stored.shape, chunks=(2, 2, *SIG), dtype="u2")
+        group[...] = stored
+    opened = open_file(path, nav_shape=nav, sync_offset=-2)
+    check_run(opened, frames, nav or (3, 4), -2, None)
+
+
+def test_headers_and_footers_of_raw_frames(tmp_path):
+    frames = np.arange(1, 9, dtype=np.uint8).reshape(4, 2)
+    rows = [bytes([0, 0, *frame, 0]) for frame in frames]
+    (tmp_path / "f").write_bytes(b"x" + b"".join(rows) + b"yz")  # a part of a fifth frame
+    opened = open_file(
+        tmp_path / "f",
+        nav_shape=(2, 3),
+        sig_shape=2,
+        dtype="u1",
+        offset=1,
+        frame_header=2,
+        frame_footer=1,
+        sync_offset=1,
+    )
+    assert opened.title == "f"
+    result = ud.run_udf(opened, SumSigUDF()).compute(scheduler="synchronous")
+    np.testing.assert_array_equal(result["intensity"], [[7, 11, 15], [0, 0, 0]])
+
+
+def test_missing_frames_are_an_error_by_default(tmp_path):
+    frames = some_frames(5)
+    frames.tofile(tmp_path / "f")
+    options = {"nav_shape": (2, 3), "sig_shape": SIG, "dtype": "u2"}
+    with pytest.raises(FileFormatError, match="pass sync_offset=0"):
+        from_raw(tmp_path / "f", **options)
+    opened = from_raw(tmp_path / "f", **options, sync_offset=0)
+    np.testing.assert_array_equal(opened.present, [[True] * 3, [True, True, False]])
+
+
+@pytest.mark.parametrize("offset", [-5, 5, 99])
+def test_an_offset_of_all_frames_is_refused(tmp_path, offset):
+    some_frames(5).tofile(tmp_path / "f")
+    with pytest.raises(ArgumentValueError, match=r"has 5 frames: pass a number from -4 to 4"):
+        from_raw(tmp_path / "f", nav_shape=3, sig_shape=SIG, dtype="u2", sync_offset=offset)
+    with pytest.raises(ArgumentValueError, match=r"has 5 frames"):
+        with_sync_offset(da.ones((5, 2, 2)), sync_offset=offset)
+
+
+@pytest.mark.parametrize("offset", [1.5, "2", True, None, np.nan])
+def test_an_offset_is_an_integer(offset):
+    with pytest.raises(ArgumentTypeError, match="sync_offset must be an integer"):
+        with_sync_offset(da.ones((5, 2, 2)), sync_offset=offset)
+
+
+def test_integers_of_numpy_are_offsets():
+    assert with_sync_offset(da.ones((5, 2, 2)), sync_offset=np.int8(-2)).present.sum() == 3
+
+
+def test_data_that_cannot_be_moved():
+    with pytest.raises(ArgumentTypeError, match=r"da.*from_array"):
+        with_sync_offset(np.ones((5, 2, 2)))
+    with pytest.raises(ArgumentValueError, match="has 0 frames"):
+        with_sync_offset(da.ones((0, 2, 2)), 3)
+    twice = with_sync_offset(da.ones((5, 2, 2)), sync_offset=-1)
+    with pytest.raises(ArgumentValueError, match="the sum of both"):
+        with_sync_offset(twice, sync_offset=-1)
+    with pytest.raises(ArgumentValueError, match="nav_shape must have positive"):
+        with_sync_offset(da.ones((5, 2, 2)), (0, 4))
+    with pytest.raises(ArgumentValueError, match="do not fit the shape"):
+        with_sync_offset(da.ones((5, 2, 2)), (3, 4), chunks=(1, 1))
+
+
+def test_sparse_frames_are_refused():
+    sparse = pytest.importorskip("sparse")
+    x = da.ones((5, 2, 2)).map_blocks(sparse.COO.from_numpy, meta=sparse.zeros((0, 0, 0)))
+    with pytest.raises(ArgumentTypeError, match="sparse frames"):
+        with_sync_offset(x, sync_offset=1)
+
+
+def test_a_file_without_a_whole_frame(tmp_path):
+    (tmp_path / "f").write_bytes(b"abc")
+    with pytest.raises(FileFormatError, match="not a single frame of 12 bytes"):
+        from_raw(tmp_path / "f", nav_shape=3, sig_shape=SIG, dtype="u2", sync_offset=0)
+
+
+def test_no_position_with_a_frame(tmp_path):
+    opened = with_sync_offset(da.ones((5, 2, 2)), (1, 2), sync_offset=-4)
+    assert not opened.present.any()
+    with pytest.warns(UDFWarning, match="none of the selected positions has a frame"):
+        run = ud.run_udf(opened, SumSigUDF())
+    assert np.isnan(run["intensity"].compute(scheduler="synchronous")).all()
+
+
+def test_workers_of_blocks_are_kept(tmp_path):
+    some_frames(6).tofile(tmp_path / "f")
+    options = {"nav_shape": (2, 4), "sig_shape": SIG, "dtype": "u2", "chunks": (1, 4, -1, -1)}
+    opened = from_raw(tmp_path / "f", **options, sync_offset=0, workers={0: "a", 1: "b"})
+    placed = on_workers(from_raw(tmp_path / "f", **options, sync_offset=0).array, {0: "a", 1: "b"})
+    assert opened.array.name == placed.name
+
+
+def test_an_opened_scan_can_be_pickled():
+    opened = with_sync_offset(da.ones((5, 2, 2)), (2, 3), sync_offset=-1)
+    again = pickle.loads(pickle.dumps(opened))
+    np.testing.assert_array_equal(again.present, opened.present)
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_schedulers(tmp_path, scheduler):
+    frames = some_frames(17)
+    frames.tofile(tmp_path / "f")
+    opened = from_raw(
+        tmp_path / "f",
+        nav_shape=(4, 5),
+        sig_shape=SIG,
+        dtype="u2",
+        sync_offset=-2,
+        chunks=(1, 3, -1, 1),
+    )
+    scan, present = model(frames, (4, 5), -2)
+    result = ud.run_udf(opened, SumSigUDF()).compute(scheduler=scheduler)
+    np.testing.assert_array_equal(result["intensity"], np.where(present, scan.sum(axis=(2, 3)), 0))
+
+
+def test_the_array_without_its_mask_is_a_warning():
+    x = da.from_array(some_frames(5), chunks=(2, *SIG))
+    opened = with_sync_offset(x, (2, 4), sync_offset=-1)
+    with pytest.warns(UDFWarning, match="would process these zeros"):
+        ud.run_udf(opened.array, SumSigUDF())
+    with pytest.warns(UDFWarning, match="would process these zeros"):
+        ud.run_udf(opened.array.rechunk((1, 2, *SIG)) + 1, SumSigUDF())
+
+
+@pytest.mark.parametrize("how", ["roi", "axes", "opened"])
+def test_the_mask_can_be_given_beside_the_array(how):
+    x = da.from_array(some_frames(5), chunks=(2, *SIG))
+    opened = with_sync_offset(x, (2, 4), sync_offset=-1)
+    changed = opened.array + 1
+    options = {
+        "roi": {"roi": opened.present},
+        "axes": {"axes": opened},
+        "opened": {},
+    }[how]
+    result = ud.run_udf(opened if how == "opened" else changed, SumSigUDF(), **options)
+    found = result.compute(scheduler="synchronous")
+    np.testing.assert_array_equal(found.valid_mask["intensity"], opened.present)
+
+
+def test_a_scan_without_absent_frames_is_an_array_like_others():
+    x = da.from_array(some_frames(9), chunks=(2, *SIG))
+    opened = with_sync_offset(x, (2, 4), sync_offset=1)
+    assert opened.present is None
+    ud.run_udf(opened.array, SumSigUDF())
+
+
+def test_other_signal_axes_than_those_of_the_file():
+    frames = some_frames(5)
+    opened = with_sync_offset(da.from_array(frames, chunks=(2, *SIG)), (2, 4), sync_offset=-1)
+    scan, present = model(frames, (2, 4), -1)
+    rows = ud.run_udf(opened, SumSigUDF(), sig_dims=1).compute(scheduler="synchronous")
+    np.testing.assert_array_equal(rows["intensity"], scan.sum(axis=-1))
+    valid = np.broadcast_to(present[..., None], (2, 4, 3))
+    np.testing.assert_array_equal(rows.valid_mask["intensity"], valid)
+    with pytest.raises(ArgumentValueError, match="sig_dims cannot be larger"):
+        ud.run_udf(opened, SumSigUDF(), sig_dims=3)
