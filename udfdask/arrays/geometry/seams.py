@@ -26,12 +26,13 @@ class Division:
 
 def divide(halo: Halo, chunk: int, grid: Grid) -> Division:
     """Return the selected positions of a chunk, divided."""
-    bounds = box_of(grid, grid.index(chunk))
+    index = grid.index(chunk)
+    bounds = box_of(grid, index)
     inside: list[Box] = []
     seams: list[Box] = []
     for box in map(grid.selected_box, _boxes(halo, bounds)):
         if box is not None:
-            (inside if _is_inside(halo, box, bounds, grid) else seams).append(box)
+            (inside if _is_inside(halo, box, index, bounds, grid) else seams).append(box)
     return Division(inside=tuple(inside), seams=tuple(seams))
 
 
@@ -55,8 +56,12 @@ def _boxes(halo: Halo, bounds: Box) -> Iterable[Box]:
     return [tuple(rest), *borders]
 
 
-def _is_inside(halo: Halo, box: Box, bounds: Box, grid: Grid) -> bool:
+def _is_inside(halo: Halo, box: Box, index: tuple[int, ...], bounds: Box, grid: Grid) -> bool:
     """Return whether all frames of a window that exist are in the chunk."""
+    if halo.in_roi and grid.roi is not None:
+        # chunks without a selected frame have none that exists
+        parts = halo.pieces(box, grid)
+        return all(part.chunk == index or not grid.has_selected(part.chunk) for part in parts)
     return all(
         start <= run.first and run.stop <= end
         for axis, ((first, stop), (start, end)) in enumerate(zip(box, bounds, strict=True))
@@ -66,26 +71,27 @@ def _is_inside(halo: Halo, box: Box, bounds: Box, grid: Grid) -> bool:
 
 def own_pieces(halo: Halo, chunk: int, grid: Grid) -> list[Box]:
     """Return the frames of a chunk that the windows at its own borders need."""
-    index = grid.index(chunk)
-    boxes = (p.source for p in _pieces_at_seams(halo, chunk, grid) if p.chunk == index)
+    boxes = (piece.source for piece in _pieces_at_seams(halo, chunk, grid, grid.index(chunk)))
     return list(dict.fromkeys(boxes))
 
 
-def margins(halos: Iterable[Halo], chunk: int, grid: Grid) -> dict[tuple[int, ...], list[Box]]:
-    """Return the frames that a chunk needs of each other chunk, by its index in dask's grid."""
-    index = grid.index(chunk)
-    needed: dict[tuple[int, ...], list[Box]] = {}
-    for halo in halos:
-        for piece in _pieces_at_seams(halo, chunk, grid):
-            if piece.chunk != index and (not halo.in_roi or grid.has_selected(piece.chunk)):
-                needed.setdefault(piece.chunk, []).append(piece.source)
-    return {other: _joined(boxes) for other, boxes in needed.items()}
+def margin(halos: Iterable[Halo], chunk: int, other: tuple[int, ...], grid: Grid) -> list[Box]:
+    """Return the frames that a chunk needs of another one, at an index of dask's grid."""
+    boxes = [
+        piece.source
+        for halo in halos
+        if not halo.in_roi or grid.has_selected(other)
+        for piece in _pieces_at_seams(halo, chunk, grid, other)
+    ]
+    return _joined(boxes)
 
 
-def _pieces_at_seams(halo: Halo, chunk: int, grid: Grid) -> Iterable[Piece]:
-    """Return the pieces of all windows at the borders of a chunk."""
+def _pieces_at_seams(
+    halo: Halo, chunk: int, grid: Grid, other: tuple[int, ...] | None = None
+) -> Iterable[Piece]:
+    """Return the pieces of all windows at the borders of a chunk: those in one other, or all."""
     seams = divide(halo, chunk, grid).seams
-    return itertools.chain.from_iterable(halo.pieces(box, grid) for box in seams)
+    return itertools.chain.from_iterable(halo.pieces(box, grid, other) for box in seams)
 
 
 def _joined(boxes: list[Box]) -> list[Box]:
@@ -107,10 +113,15 @@ def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, ...]]:
     """Return the chunks that a chunk needs frames of, by index in dask's grid, in order."""
-    if grid.roi is not None:
-        return sorted(margins(halos, chunk, grid))
-    # one axis after another: a graph asks for each of its chunks
     index = grid.index(chunk)
+    if grid.roi is not None:
+        needed = {
+            piece.chunk
+            for halo in halos
+            for piece in _pieces_at_seams(halo, chunk, grid)
+            if not halo.in_roi or grid.has_selected(piece.chunk)
+        }
+        return sorted(needed - {index})
     bounds = box_of(grid, index)
     found: set[tuple[int, ...]] = set()
     for halo in halos:
