@@ -30,7 +30,7 @@ def divide(halo: Halo, chunk: int, grid: Grid) -> Division:
     bounds = box_of(grid, index)
     inside: list[Box] = []
     seams: list[Box] = []
-    for box in map(grid.selected_box, _boxes(halo, bounds)):
+    for box in map(grid.selected_box, _boxes(halo, bounds, grid)):
         if box is not None:
             (inside if _is_inside(halo, box, index, bounds, grid) else seams).append(box)
     return Division(inside=tuple(inside), seams=tuple(seams))
@@ -42,17 +42,18 @@ def box_of(grid: Grid, index: Sequence[int]) -> Box:
     return tuple((first, first + n) for first, n in zip(start, shape, strict=True))
 
 
-def _boxes(halo: Halo, bounds: Box) -> Iterable[Box]:
+def _boxes(halo: Halo, bounds: Box, grid: Grid) -> list[Box]:
     """Return boxes that fill a chunk: the middle, whose windows need no boundary, comes first."""
     rest, borders = list(bounds), list[Box]()
     for axis, ((first, stop), (before, after)) in enumerate(zip(bounds, halo.sides, strict=True)):
         middle = (first + before, stop - after)
-        if middle[0] >= middle[1]:  # no window along this axis lies in the chunk
-            return [tuple(rest), *borders]
-        for border in ((first, middle[0]), (middle[1], stop)):
-            if border[0] < border[1]:
-                borders.append((*rest[:axis], border, *rest[axis + 1 :]))
-        rest[axis] = middle
+        if middle[0] < middle[1]:
+            for border in ((first, middle[0]), (middle[1], stop)):
+                if border[0] < border[1]:
+                    borders.append((*rest[:axis], border, *rest[axis + 1 :]))
+            rest[axis] = middle
+        elif not _is_inside_along(halo, axis, (first, stop), (first, stop), grid):
+            break  # each window needs another chunk
     return [tuple(rest), *borders]
 
 
@@ -63,10 +64,16 @@ def _is_inside(halo: Halo, box: Box, index: tuple[int, ...], bounds: Box, grid: 
         parts = halo.pieces(box, grid)
         return all(part.chunk == index or not grid.has_selected(part.chunk) for part in parts)
     return all(
-        start <= run.first and run.stop <= end
-        for axis, ((first, stop), (start, end)) in enumerate(zip(box, bounds, strict=True))
-        for run in halo.runs(axis, first, stop, grid.shape[axis])
+        _is_inside_along(halo, axis, box[axis], bounds[axis], grid) for axis in range(len(box))
     )
+
+
+def _is_inside_along(
+    halo: Halo, axis: int, span: tuple[int, int], bounds: tuple[int, int], grid: Grid
+) -> bool:
+    """Return whether the frames of a window that exist are in the chunk, along one axis."""
+    runs = halo.runs(axis, *span, grid.shape[axis])
+    return all(bounds[0] <= run.first and run.stop <= bounds[1] for run in runs)
 
 
 def own_pieces(halo: Halo, chunk: int, grid: Grid) -> list[Box]:
@@ -96,6 +103,8 @@ def _pieces_at_seams(
 
 def _joined(boxes: list[Box]) -> list[Box]:
     """Return boxes that cover some boxes, each frame once: few and perhaps larger ones."""
+    if not boxes:
+        return []
     spans = [_joined_spans([box[axis] for box in boxes]) for axis in range(len(boxes[0]))]
     return list(itertools.product(*spans))
 
@@ -112,37 +121,45 @@ def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, ...]]:
-    """Return the chunks that a chunk needs frames of, by index in dask's grid, in order."""
+    """Return the chunks that a chunk needs frames of, by index in dask's grid, in order.
+
+    Some of those that have selected frames, and so are loaded anyway, may not be needed.
+    """
     index = grid.index(chunk)
-    if grid.roi is not None:
-        needed = {
-            piece.chunk
-            for halo in halos
-            for piece in _pieces_at_seams(halo, chunk, grid)
-            if not halo.in_roi or grid.has_selected(piece.chunk)
-        }
-        return sorted(needed - {index})
     bounds = box_of(grid, index)
-    found: set[tuple[int, ...]] = set()
-    for halo in halos:
-        found.update(piece.chunk for piece in halo.pieces(bounds, grid))
-    return sorted(found - {index})
+    around = {piece.chunk for halo in halos for piece in halo.pieces(bounds, grid)} - {index}
+    empty = set() if grid.roi is None else {i for i in around if not grid.has_selected(i)}
+    if empty:  # only then: it takes longer, and a graph asks for each of its chunks
+        open_halos = (halo for halo in halos if not halo.in_roi)
+        windows = (_pieces_at_seams(halo, chunk, grid) for halo in open_halos)
+        around -= empty - {piece.chunk for pieces in windows for piece in pieces}
+    return sorted(around)
 
 
-def frames_that_travel(halos: Sequence[Halo], grid: Grid) -> int:
+def loaded_for_others(halos: Sequence[Halo], grid: Grid) -> set[tuple[int, ...]]:
+    """Return the chunks without selected frames that are loaded, because others need frames."""
+    if grid.roi is None or not halos:
+        return set()
+    needed = (index for chunk in range(grid.n_chunks) for index in neighbors(halos, chunk, grid))
+    return {index for index in needed if not grid.has_selected(index)}
+
+
+def frames_that_travel(halos: Iterable[Halo], grid: Grid) -> int:
     """Return the number of frames that chunks need of other chunks, at most."""
-    most = [0] * len(halos)
-    for k, halo in enumerate(halos):
-        needed, own = 1, 1
-        for axis, sizes in enumerate(grid.nav_chunks):
-            before, after = halo.sides[axis]
-            n, first, total = grid.shape[axis], 0, 0
-            for size in sizes:
-                span = (first - before, first + size + after)
-                if halo.boundary != "periodic":
-                    span = (max(0, span[0]), min(n, span[1]))
-                total += min(n, span[1] - span[0]) if size else 0
-                first += size
-            needed, own = needed * total, own * n
-        most[k] = needed - own
-    return sum(most)
+    return sum(_travelling(halo, grid) for halo in halos)
+
+
+def _travelling(halo: Halo, grid: Grid) -> int:
+    """Return the same for one halo: the frames of the chunks with their margins, less the chunks.
+
+    The numbers of frames along each axis multiply, so that no chunk is looked at by itself.
+    """
+    with_margins = 1
+    for n, sizes, starts, (before, after) in zip(
+        grid.shape, grid.nav_chunks, grid.starts, halo.sides, strict=True
+    ):
+        spans = [(a - before, a + size + after) for a, size in zip(starts, sizes, strict=True)]
+        if halo.boundary != "periodic":
+            spans = [(max(0, first), min(n, stop)) for first, stop in spans]
+        with_margins *= sum(min(n, stop - first) for first, stop in spans)
+    return with_margins - grid.size

@@ -55,8 +55,10 @@ class LoadedChunk:
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes."""
-        frames = [*self.borders, *(store for margin in self.margins.values() for store in margin)]
+        """Size in bytes; margins are mostly views of the borders."""
+        frames = self.borders
+        if not frames:
+            frames = tuple(store for margin in self.margins.values() for store in margin)
         partials = [partial for partial in self.partials if partial is not None]
         return sum(store.nbytes for store in frames) + sum(partial.nbytes for partial in partials)
 
