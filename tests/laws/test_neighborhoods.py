@@ -1,5 +1,6 @@
 """UDFs with a halo see the same windows on every chunk grid, and each chunk is loaded once."""
 
+import itertools
 import threading
 
 import dask
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 import udfdask as ud
 from neighborhood_udfs import MODES, PartitionsUDF, WindowsUDF, expected
 from suites import examples
+from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.halo import Halo
+from udfdask.arrays.geometry.seams import divide, margin, neighbors
 from udfdask.corrections import CorrectionSet
 from udfdask.testing import check_udf, run_reference
 from udfdask.testing.strategies import chunkings, shapes
@@ -294,3 +298,71 @@ def test_frames_are_read_only(kind, writable):
             _, other = ud.compute(*result, scheduler="sync")
             check(other, expected(DATA, 2, ((1, 1), (1, 1)), "mask"))
     np.testing.assert_array_equal(data, DATA)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("changes", [{}, {"descan": SHIFTS}], ids=["plain", "descan"])
+def test_a_region_in_one_chunk_needs_no_other(kind, changes):
+    array = da.from_array(DATA, chunks=(3, 4, 4, 5))
+    roi = np.zeros(SHAPE[:2], bool)
+    roi[2, 3] = roi[1:3, 5] = roi[6, 8] = True  # at the borders of three chunks
+    weights = WindowsUDF.aux_data(VALUES, kind="nav", dtype="float64")
+    udf = kind(1, "mask", False, weights=weights)
+    got = ud.run_udf(array, udf, roi=roi, **changes).compute(scheduler="sync")
+    want = run_reference(DATA, udf, roi=roi, **changes)
+    for name in want:
+        np.testing.assert_allclose(got[name], want[name], rtol=1e-6)
+
+
+def positions(box):
+    return set(itertools.product(*itertools.starmap(range, box)))
+
+
+@given(cases())
+@settings(max_examples=examples(100, 10))
+def test_chunks_ask_for_the_frames_that_their_windows_need(case):
+    shape, chunks, sides, boundary, roi, outside, _ = case
+    nav_chunks = da.core.normalize_chunks(chunks, tuple(shape))[: shape.nav.dims]
+    grid = Grid.of(nav_chunks, roi)
+    halo = Halo(sides=sides, boundary=boundary, in_roi=not outside)
+    for chunk in range(grid.n_chunks):
+        seams = divide(halo, chunk, grid).seams
+        needed = {}
+        for piece in itertools.chain.from_iterable(halo.pieces(box, grid) for box in seams):
+            if outside or grid.has_selected(piece.chunk):
+                needed.setdefault(piece.chunk, []).append(piece.source)
+        others = set(neighbors([halo], chunk, grid))
+        assert set(needed) - {grid.index(chunk)} <= others
+        assert all(grid.has_selected(other) for other in others - set(needed))
+        for other in others | set(needed):
+            boxes, asked = needed.get(other, []), margin([halo], chunk, other, grid)
+            frames = [frame for box in asked for frame in positions(box)]
+            assert len(frames) == len(set(frames))
+            assert set().union(*map(positions, boxes)) <= set(frames)
+
+
+def test_notes_on_errors_tell_the_positions():
+    class Fails(PartitionsUDF):
+        def process_partition(self, frames):
+            if [4, 5] in self.meta.coordinates.tolist():
+                raise KeyError(self.meta.coordinates.tolist())
+
+    array = da.from_array(DATA, chunks=(3, 4, 4, 5))
+    with pytest.raises(KeyError) as caught:
+        ud.run_udf(array, Fails(1)).compute(scheduler="sync")
+    first, *_, last = caught.value.args[0]
+    (note,) = caught.value.__notes__
+    assert f"at navigation coordinates {tuple(first)} to {tuple(last)}, in chunk (1, 1)" in note
+
+
+@pytest.mark.parametrize(("halo", "method"), [(1, "FRAME"), (None, "NEIGHBORHOOD")])
+def test_halo_and_method_belong_together(halo, method):
+    class Chooses(WindowsUDF):
+        def get_method(self):
+            return self.UDF_METHOD[method]
+
+        def process_frame(self, frame):
+            pass
+
+    with pytest.raises(ud.UDFError, match=r"get_method\(\) chose .*halo"):
+        ud.run_udf(da.from_array(DATA), Chooses(halo))

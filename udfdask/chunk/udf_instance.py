@@ -211,7 +211,9 @@ class Instance:
         grid, (first, stop) = self.recipe.grid, self.cursor.chunks
         if stop == first:
             return "on no frame at all"
-        here = grid.coordinates_of(first, stop)[self.cursor.start : self.cursor.stop]
+        picked = self.cursor.picked
+        rows = slice(self.cursor.start, self.cursor.stop) if picked is None else picked
+        here = grid.coordinates_of(first, stop)[rows]
         chunk = f"chunk {grid.index(first)}"
         if stop - first > 1:
             chunk = f"chunks {grid.index(first)} to {grid.index(stop - 1)}"

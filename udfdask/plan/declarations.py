@@ -290,6 +290,17 @@ def _method(udf: UDF) -> UDFMethod:
         raise UDFError(
             f"{name}.get_method() chose {method}, but there is no process_{method.value}()"
         )
+    with_halo = (UDFMethod.NEIGHBORHOOD, UDFMethod.PARTITION)
+    if udf.halo is not None and method not in with_halo:
+        raise UDFError(
+            f"{name} has halo={udf.halo!r}, but get_method() chose {method}: choose NEIGHBORHOOD "
+            "or PARTITION, or leave the halo out"
+        )
+    if udf.halo is None and method is UDFMethod.NEIGHBORHOOD:
+        raise UDFError(
+            f"{name}.get_method() chose {method}, but there is no halo: set halo = 1 in the class "
+            "for the frames next to each position"
+        )
     return method
 
 

@@ -93,12 +93,20 @@ class Halo:
             for axis, ((first, stop), n) in enumerate(zip(box, grid.shape, strict=True))
         ]
 
-    def pieces(self, box: Box, grid: Grid) -> list[Piece]:
-        """Return the pieces that a window around some positions consists of."""
+    def pieces(self, box: Box, grid: Grid, chunk: Sequence[int] | None = None) -> list[Piece]:
+        """Return the pieces that a window around some positions consists of.
+
+        With `chunk`, an index of dask's grid of chunks: those in this chunk only.
+        """
         along = [
             [part for run in runs for part in _in_chunks(run, grid.starts[axis])]
             for axis, runs in enumerate(self._runs_of(box, grid))
         ]
+        if chunk is not None:
+            along = [
+                [part for part in parts if part[0] == k]
+                for parts, k in zip(along, chunk, strict=True)
+            ]
         return [
             Piece(
                 tuple(chunk for chunk, _ in parts),

@@ -26,14 +26,13 @@ class Division:
 
 def divide(halo: Halo, chunk: int, grid: Grid) -> Division:
     """Return the selected positions of a chunk, divided."""
-    bounds = box_of(grid, grid.index(chunk))
+    index = grid.index(chunk)
+    bounds = box_of(grid, index)
     inside: list[Box] = []
     seams: list[Box] = []
     for box in map(grid.selected_box, _boxes(halo, bounds, grid)):
         if box is not None:
-            axes = range(len(box))
-            closed = all(_is_inside(halo, axis, box[axis], bounds[axis], grid) for axis in axes)
-            (inside if closed else seams).append(box)
+            (inside if _is_inside(halo, box, index, bounds, grid) else seams).append(box)
     return Division(inside=tuple(inside), seams=tuple(seams))
 
 
@@ -53,12 +52,23 @@ def _boxes(halo: Halo, bounds: Box, grid: Grid) -> list[Box]:
                 if border[0] < border[1]:
                     borders.append((*rest[:axis], border, *rest[axis + 1 :]))
             rest[axis] = middle
-        elif not _is_inside(halo, axis, (first, stop), (first, stop), grid):
+        elif not _is_inside_along(halo, axis, (first, stop), (first, stop), grid):
             break  # each window needs another chunk
     return [tuple(rest), *borders]
 
 
-def _is_inside(
+def _is_inside(halo: Halo, box: Box, index: tuple[int, ...], bounds: Box, grid: Grid) -> bool:
+    """Return whether all frames of a window that exist are in the chunk."""
+    if halo.in_roi and grid.roi is not None:
+        # chunks without a selected frame have none that exists
+        parts = halo.pieces(box, grid)
+        return all(part.chunk == index or not grid.has_selected(part.chunk) for part in parts)
+    return all(
+        _is_inside_along(halo, axis, box[axis], bounds[axis], grid) for axis in range(len(box))
+    )
+
+
+def _is_inside_along(
     halo: Halo, axis: int, span: tuple[int, int], bounds: tuple[int, int], grid: Grid
 ) -> bool:
     """Return whether the frames of a window that exist are in the chunk, along one axis."""
@@ -68,30 +78,33 @@ def _is_inside(
 
 def own_pieces(halo: Halo, chunk: int, grid: Grid) -> list[Box]:
     """Return the frames of a chunk that the windows at its own borders need."""
-    index = grid.index(chunk)
-    boxes = (p.source for p in _pieces_at_seams(halo, chunk, grid) if p.chunk == index)
+    boxes = (piece.source for piece in _pieces_at_seams(halo, chunk, grid, grid.index(chunk)))
     return list(dict.fromkeys(boxes))
 
 
-def margins(halos: Iterable[Halo], chunk: int, grid: Grid) -> dict[tuple[int, ...], list[Box]]:
-    """Return the frames that a chunk needs of each other chunk, by its index in dask's grid."""
-    index = grid.index(chunk)
-    needed: dict[tuple[int, ...], list[Box]] = {}
-    for halo in halos:
-        for piece in _pieces_at_seams(halo, chunk, grid):
-            if piece.chunk != index and (not halo.in_roi or grid.has_selected(piece.chunk)):
-                needed.setdefault(piece.chunk, []).append(piece.source)
-    return {other: _joined(boxes) for other, boxes in needed.items()}
+def margin(halos: Iterable[Halo], chunk: int, other: tuple[int, ...], grid: Grid) -> list[Box]:
+    """Return the frames that a chunk needs of another one, at an index of dask's grid."""
+    boxes = [
+        piece.source
+        for halo in halos
+        if not halo.in_roi or grid.has_selected(other)
+        for piece in _pieces_at_seams(halo, chunk, grid, other)
+    ]
+    return _joined(boxes)
 
 
-def _pieces_at_seams(halo: Halo, chunk: int, grid: Grid) -> Iterable[Piece]:
-    """Return the pieces of all windows at the borders of a chunk."""
+def _pieces_at_seams(
+    halo: Halo, chunk: int, grid: Grid, other: tuple[int, ...] | None = None
+) -> Iterable[Piece]:
+    """Return the pieces of all windows at the borders of a chunk: those in one other, or all."""
     seams = divide(halo, chunk, grid).seams
-    return itertools.chain.from_iterable(halo.pieces(box, grid) for box in seams)
+    return itertools.chain.from_iterable(halo.pieces(box, grid, other) for box in seams)
 
 
 def _joined(boxes: list[Box]) -> list[Box]:
     """Return boxes that cover some boxes, each frame once: few and perhaps larger ones."""
+    if not boxes:
+        return []
     spans = [_joined_spans([box[axis] for box in boxes]) for axis in range(len(boxes[0]))]
     return list(itertools.product(*spans))
 
@@ -117,7 +130,9 @@ def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, 
     around = {piece.chunk for halo in halos for piece in halo.pieces(bounds, grid)} - {index}
     empty = set() if grid.roi is None else {i for i in around if not grid.has_selected(i)}
     if empty:  # only then: it takes longer, and a graph asks for each of its chunks
-        around -= empty - margins(halos, chunk, grid).keys()
+        open_halos = (halo for halo in halos if not halo.in_roi)
+        windows = (_pieces_at_seams(halo, chunk, grid) for halo in open_halos)
+        around -= empty - {piece.chunk for pieces in windows for piece in pieces}
     return sorted(around)
 
 

@@ -17,7 +17,7 @@ from udfdask.arrays.backends.check_block import check_block
 from udfdask.arrays.backends.sparse_rows import SparseRows
 from udfdask.arrays.backends.table import backend_of
 from udfdask.arrays.geometry.halo import Box
-from udfdask.arrays.geometry.seams import box_of, divide, margins, own_pieces
+from udfdask.arrays.geometry.seams import box_of, divide, margin, own_pieces
 from udfdask.chunk.device_context import chunk_device
 from udfdask.chunk.frames.open_source import converted_blocks
 from udfdask.chunk.frames.source import signal_windows
@@ -122,8 +122,7 @@ def load_chunk(
             borders=at_borders,
             margins={
                 other: tuple(
-                    _margin(frames, at_borders, box)
-                    for box in margins(halos, other, grid).get(index, [])
+                    _margin(frames, at_borders, box) for box in margin(halos, other, index, grid)
                 )
                 for other in needed_by
             },
