@@ -18,6 +18,7 @@ from udfdask.arrays.geometry.chunk_grid import Grid
 from udfdask.arrays.geometry.halo import Halo
 from udfdask.arrays.geometry.seams import divide, margin, neighbors
 from udfdask.corrections import CorrectionSet
+from udfdask.io import with_sync_offset
 from udfdask.testing import check_udf, run_reference
 from udfdask.testing.strategies import chunkings, shapes
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
@@ -366,3 +367,36 @@ def test_halo_and_method_belong_together(halo, method):
 
     with pytest.raises(ud.UDFError, match=r"get_method\(\) chose .*halo"):
         ud.run_udf(da.from_array(DATA), Chooses(halo))
+
+
+@pytest.mark.parametrize("chunks", [(3, 4, 4, 5), (1, 1, 4, 5), (1, 9, 2, 5)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_absent_frames_are_no_neighbors(kind, chunks):
+    frames = da.from_array(DATA.reshape(63, 4, 5), chunks=(10, 4, 5))
+    scan = with_sync_offset(frames, SHAPE[:2], sync_offset=-12, chunks=chunks)
+    shifted = np.zeros_like(DATA).reshape(63, 4, 5)
+    shifted[12:] = DATA.reshape(63, 4, 5)[:51]
+    data = shifted.reshape(SHAPE)
+    for roi, outside in ((None, True), (ROI, True), (ROI, False)):
+        result = ud.run_udf(scan, kind(2, outside=outside), roi=roi).compute(scheduler="sync")
+        selected = scan.present if roi is None else roi & scan.present
+        want = expected(data, 2, ((2, 2), (2, 2)), "mask", selected, outside=False)
+        if outside:
+            want = expected(data, 2, ((2, 2), (2, 2)), "mask", selected, present=scan.present)
+        check(result, want, selected)
+
+
+def test_cleanup_is_called_as_often_as_task_data_are_made():
+    made, cleaned = [], []
+
+    class Opens(WindowsUDF):
+        def get_task_data(self):
+            made.append(1)
+            return {}
+
+        def cleanup(self):
+            cleaned.append(1)
+
+    array = da.from_array(DATA, chunks=(3, 4, 4, 5))
+    ud.run_udf(array, Opens(1)).compute(scheduler="sync")
+    assert len(made) == len(cleaned)

@@ -75,11 +75,12 @@ def weighted(frames, nav_dims, values=None):
     return float((sums * weights * (1 if values is None else values)).sum())
 
 
-def expected(data, nav_dims, sides, boundary, roi=None, outside=True, values=None):
+def expected(data, nav_dims, sides, boundary, roi=None, outside=True, values=None, present=None):
     """The results over the whole scan, from an array that NumPy has padded; 0 outside of `roi`."""
     nav = data.shape[:nav_dims]
     chosen = np.ones(nav, bool) if roi is None else roi
-    present = np.ones(nav, bool) if outside else chosen
+    if present is None:
+        present = np.ones(nav, bool) if outside else chosen
     seen = np.where(present.reshape(nav + (1,) * (data.ndim - nav_dims)), data, 0).astype(float)
 
     def pad(array):

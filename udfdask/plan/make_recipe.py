@@ -61,11 +61,12 @@ def make_recipe(
     backends: Sequence[Backend] | None = None,
     native: Backend = NUMPY,
     calibration: Calibration | None = None,
+    present: BoolArray | None = None,
 ) -> Recipe:
     """Return the recipe of a run; chunk sizes as dask has them, one chunk by default.
 
     If a navigation block has more than `max_task_bytes`, a task takes one of its signal chunks, if
-    all UDFs support it. `backends` restricts what UDFs are given; `native` is the array backend of
+    all UDFs support it. `present` has the positions that have a frame. `backends` restricts what UDFs are given; `native` is the array backend of
     the chunks.
     """
     full, data_dtype = Shape(shape, sig_dims=sig_dims), np.dtype(dtype)
@@ -87,6 +88,8 @@ def make_recipe(
         declare(udf, meta, grid, tuple(names), split_every, backends)
         for udf, names in zip(udfs, lazy, strict=True)
     ]
+    if present is not None and any(udf.halo is not None for udf, _ in declared):
+        grid = replace(grid, present=present)
     corrected, shifted = corrections is not None, descan is not None
     moves_entries = descan is not None and descan.moves_entries
     makes_dense = corrected or (shifted and not moves_entries)

@@ -18,6 +18,7 @@ from udfdask import config
 from udfdask.arrays.backends.table import backend_of, known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
+from udfdask.arrays.geometry.roi import only_present
 from udfdask.arrays.geometry.seams import loaded_for_others
 from udfdask.plan.check_input import check_dtypes
 from udfdask.plan.cost_warnings import cost_warnings
@@ -177,6 +178,7 @@ def _make_recipe(array: GraphArray, given: Arguments, asked: Asked, task_limit: 
         nav_chunks=chunks[:n_nav],
         sig_chunks=chunks[n_nav:],
         roi=given.roi,
+        present=only_present(None, asked.present, array.shape[:n_nav]),
         tile_bytes=config.tile_bytes(),
         device_tile_bytes=config.device_tile_bytes(),
         split_every=given.fan_in,

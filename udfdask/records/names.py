@@ -82,7 +82,8 @@ class ChunkNames:
         self._start = ("chunk", data, udf)
         self._recipe = recipe
         roi = recipe.grid.roi
-        all_frames = None if roi is None else np.packbits(roi).tobytes()
+        masks = (roi, recipe.grid.present)
+        all_frames = [None if mask is None else np.packbits(mask).tobytes() for mask in masks]
         tilings = (recipe.tiling, recipe.sparse_tiling)
         self.of_run = f"-{_digest('run', all_frames, tilings)}"
         # The rows of a chunk are contiguous or not, depending on frames around the chunk.

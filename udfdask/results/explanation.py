@@ -169,7 +169,7 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
     if halos:
         travel = frames_that_travel(halos, grid) * sig.size * itemsize
         lines.append(
-            f"neighbors at most {format_bytes(travel)} of frames at borders travel between chunks"
+            f"neighbors about {format_bytes(travel)} of frames at borders go to other chunks"
         )
     lines += [f"{u.name}: {_udf(u, k in recipe.summed)}" for k, u in enumerate(recipe.udfs)]
     lines += [f"warning   {w}" for w in plan.warnings]

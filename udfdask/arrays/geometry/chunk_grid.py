@@ -37,6 +37,9 @@ class Grid:
     """
     roi: BoolArray | None = None
     """True for the frames that are processed, shape `nav`; None for all frames."""
+    present: BoolArray | None = None
+    """True for the positions that have a frame, shape `nav`; None for all. Only UDFs with a halo
+    need it: absent frames are not selected, but selected ones may have them as neighbors."""
 
     @staticmethod
     def of(nav_chunks: Iterable[Sequence[int]], roi: BoolArray | None = None) -> Grid:
@@ -48,12 +51,17 @@ class Grid:
         return Grid(runs=runs, roi=roi)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpack_grid, (self.runs, self._packed_roi))
+        return (_unpack_grid, (self.runs, self._packed_roi, self._packed_present))
 
     @cached_property
     def _packed_roi(self) -> bytes | None:
         """The ROI with one bit per frame, compressed: 2 kB for a disk in 1000 x 1000 frames."""
-        return None if self.roi is None else zlib.compress(np.packbits(self.roi).tobytes(), level=1)
+        return _packed(self.roi)
+
+    @cached_property
+    def _packed_present(self) -> bytes | None:
+        """The positions that have a frame, packed in the same way."""
+        return _packed(self.present)
 
     @property
     def packed_size(self) -> int:
@@ -198,6 +206,21 @@ class Grid:
         """The first position of each chunk, along each navigation axis."""
         return tuple([*itertools.accumulate(axis[:-1], initial=0)] for axis in self.nav_chunks)
 
+    def usable(self, in_roi: bool) -> BoolArray | None:
+        """Return the frames that can be neighbors of others, shape `nav`; None for all.
+
+        With `in_roi`, only those in the ROI, which contains no absent ones.
+        """
+        return self.roi if in_roi else self.present
+
+    def has_usable(self, index: Sequence[int], in_roi: bool) -> bool:
+        """Return whether the chunk at an index of dask's chunk grid has a frame of `usable`."""
+        mask = self.usable(in_roi)
+        if mask is None:
+            return True
+        start, shape = self.bounds_at(index)
+        return bool(mask[tuple(slice(a, a + n) for a, n in zip(start, shape, strict=True))].any())
+
     def has_selected(self, index: Sequence[int]) -> bool:
         """Return whether the chunk at an index of dask's chunk grid has a selected frame."""
         return bool(self._counts[np.ravel_multi_index(tuple(index), self.numblocks)])
@@ -321,12 +344,24 @@ def as_range(rows: IntArray) -> range | IntArray:
     return rows if n else range(0)
 
 
-def _unpack_grid(runs: tuple[Runs, ...], packed: bytes | None) -> Grid:
-    """Return the grid with its ROI unpacked."""
+def _packed(mask: BoolArray | None) -> bytes | None:
+    """Return a mask with one bit per frame, compressed."""
+    return None if mask is None else zlib.compress(np.packbits(mask).tobytes(), level=1)
+
+
+def _unpack_grid(
+    runs: tuple[Runs, ...], packed_roi: bytes | None, packed_present: bytes | None
+) -> Grid:
+    """Return the grid with its masks unpacked."""
     grid = Grid(runs=runs)
-    if packed is None:
-        return grid
-    bits = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
-    roi = np.unpackbits(bits, count=grid.size).astype(bool).reshape(grid.shape)
-    roi.flags.writeable = False
-    return Grid(runs=runs, roi=roi)
+
+    def unpacked(packed: bytes | None) -> BoolArray | None:
+        if packed is None:
+            return None
+        bits = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
+        mask = np.unpackbits(bits, count=grid.size).astype(bool).reshape(grid.shape)
+        mask.flags.writeable = False
+        return mask
+
+    roi, present = unpacked(packed_roi), unpacked(packed_present)
+    return grid if roi is None and present is None else Grid(runs=runs, roi=roi, present=present)

@@ -80,10 +80,10 @@ class Halo:
     def exists(self, box: Box, grid: Grid) -> BoolArray:
         """Return which frames of a window around some positions exist, bool, of its shape."""
         exists = np.zeros(self.around(box), dtype=bool)
+        usable = grid.usable(self.in_roi)
         for runs in itertools.product(*self._runs_of(box, grid)):
             source = tuple(slice(run.first, run.stop) for run in runs)
-            left_out = self.in_roi and grid.roi is not None
-            exists[_places(runs)] = grid.roi[source] if left_out else True  # type: ignore[index]
+            exists[_places(runs)] = True if usable is None else usable[source]
         return exists
 
     def _runs_of(self, box: Box, grid: Grid) -> list[list[Run]]:

@@ -59,10 +59,9 @@ def _boxes(halo: Halo, bounds: Box, grid: Grid) -> list[Box]:
 
 def _is_inside(halo: Halo, box: Box, index: tuple[int, ...], bounds: Box, grid: Grid) -> bool:
     """Return whether all frames of a window that exist are in the chunk."""
-    if halo.in_roi and grid.roi is not None:
-        # chunks without a selected frame have none that exists
+    if grid.usable(halo.in_roi) is not None:
         parts = halo.pieces(box, grid)
-        return all(part.chunk == index or not grid.has_selected(part.chunk) for part in parts)
+        return all(p.chunk == index or not grid.has_usable(p.chunk, halo.in_roi) for p in parts)
     return all(
         _is_inside_along(halo, axis, box[axis], bounds[axis], grid) for axis in range(len(box))
     )
@@ -87,7 +86,7 @@ def margin(halos: Iterable[Halo], chunk: int, other: tuple[int, ...], grid: Grid
     boxes = [
         piece.source
         for halo in halos
-        if not halo.in_roi or grid.has_selected(other)
+        if grid.has_usable(other, halo.in_roi)
         for piece in _pieces_at_seams(halo, chunk, grid, other)
     ]
     return _joined(boxes)
@@ -130,9 +129,12 @@ def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, 
     around = {piece.chunk for halo in halos for piece in halo.pieces(bounds, grid)} - {index}
     empty = set() if grid.roi is None else {i for i in around if not grid.has_selected(i)}
     if empty:  # only then: it takes longer, and a graph asks for each of its chunks
-        open_halos = (halo for halo in halos if not halo.in_roi)
-        windows = (_pieces_at_seams(halo, chunk, grid) for halo in open_halos)
-        around -= empty - {piece.chunk for pieces in windows for piece in pieces}
+        around -= empty - {
+            piece.chunk
+            for halo in halos
+            for piece in _pieces_at_seams(halo, chunk, grid)
+            if grid.has_usable(piece.chunk, halo.in_roi)
+        }
     return sorted(around)
 
 

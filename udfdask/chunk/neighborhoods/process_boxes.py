@@ -92,8 +92,8 @@ def _changes(instance: Instance, neighbors: Neighbors) -> bool:
 
 
 def _leaves_out(halo: Halo, recipe: Recipe) -> bool:
-    """Return whether frames outside of the region of interest are left out."""
-    return halo.in_roi and recipe.grid.roi is not None
+    """Return whether frames are left out: absent ones, or those outside of a region."""
+    return recipe.grid.usable(halo.in_roi) is not None
 
 
 def _process_slab(
@@ -137,11 +137,8 @@ def _frames(
     recipe, dense = instance.recipe, instance.dense
     dtype, shape = instance.declared.input_dtype, halo.around(box)
     leaves_out = _leaves_out(halo, recipe)
-    parts = [
-        part
-        for part in halo.pieces(box, recipe.grid)
-        if not leaves_out or recipe.grid.has_selected(part.chunk)
-    ]
+    grid, in_roi = recipe.grid, halo.in_roi
+    parts = [p for p in halo.pieces(box, grid) if grid.has_usable(p.chunk, in_roi)]
     raw = window_of(neighbors.frames, parts, shape, recipe.dtype)
     missing = np.flatnonzero(~exists)
     if _changes(instance, neighbors):

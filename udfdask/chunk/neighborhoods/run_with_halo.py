@@ -32,6 +32,7 @@ from udfdask.plan.device_groups import Group
 from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
+from udfdask.udf.base import overrides
 
 Index = tuple[int, ...]
 """Place of a chunk in dask's grid of chunks."""
@@ -190,7 +191,7 @@ def _started(
     """Return a UDF that is ready to process positions of a chunk."""
     instance = start_udf(recipe, number, chunk, aux, backend)
     halo = recipe.udfs[number].halo
-    if halo is not None and halo.in_roi:
+    if halo is not None and recipe.grid.usable(halo.in_roi) is not None:
         instance.udf.meta._looks.add("roi")  # its windows depend on the ROI around the chunk
     return instance
 
@@ -230,6 +231,8 @@ def _margin(frames: StoredFrames, borders: Margin, box: Box) -> StoredFrames:
 def _so_far(instance: Instance) -> Partial:
     """Return the buffers of a UDF that has not processed all positions of a chunk."""
     looked_beyond, generation = bool(instance.udf.meta._looks), instance.recipe.generation
+    if overrides(instance.udf, "cleanup"):  # of this instance; the second task has its own
+        instance.call("cleanup")
     return Partial(instance.arrays, *instance.cursor.chunks, {}, looked_beyond, generation)
 
 
