@@ -18,6 +18,10 @@ from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.buffers import BufferSpec, declare
 
 
+TILE_DEPTH, TILE_BYTES = 32, 1 << 20
+"""Depth in frames and size in bytes of the tiles that LiberTEM makes by default."""
+
+
 class _Adapted:
     """The methods that stand between a class of LiberTEM and ours."""
 
@@ -54,10 +58,18 @@ class _Adapted:
         return UDFMethod(super().get_method().value)  # type: ignore[misc]
 
     def get_tiling_preferences(self) -> Mapping[str, Any]:
-        """Return the largest useful tile."""
+        """Return the size of the tiles that LiberTEM makes.
+
+        Their arithmetic makes temporary arrays of the size of a tile, in float64: with our larger
+        tiles, `StdDevUDF` takes twice as long. A depth is the least one there.
+        """
         asked = super().get_tiling_preferences()  # type: ignore[misc]
-        # LiberTEM has members of enums for "the default" and "as it fits"
-        return {k: np.inf if isinstance(v, enum.Enum) else v for k, v in asked.items()}
+        depth, size = asked.get("depth"), asked.get("total_size")
+        return {
+            # LiberTEM has members of enums for "the default" and "as it fits"
+            "least_depth": TILE_DEPTH if depth is None or isinstance(depth, enum.Enum) else depth,
+            "total_size": TILE_BYTES if size is None or isinstance(size, enum.Enum) else min(size, TILE_BYTES),
+        }
 
 
 def adapted_class(cls: type) -> type[UDF]:

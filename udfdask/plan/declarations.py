@@ -39,6 +39,8 @@ class TilePreferences:
     """Largest number of frames in a tile."""
     total_size: float
     """Largest size of a tile in bytes."""
+    least_depth: float
+    """Number of frames that a tile should have at least: frames are cut into parts for it."""
     whole_frames: bool
     """Whether its tiles must hold whole frames."""
 
@@ -339,14 +341,13 @@ def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:
             f"and total_size, not {type(asked).__name__}"
         )
     chosen: dict[str, float] = {}
-    for key in ("depth", "total_size"):
-        value = asked.get(key, np.inf)
+    # least_depth is what UDFs of LiberTEM mean by a depth
+    for key, default in {"depth": np.inf, "total_size": np.inf, "least_depth": 1}.items():
+        value = asked.get(key, default)
         if not isinstance(value, (int, float, np.integer, np.floating)) or not value > 0:
             raise ArgumentValueError(
                 f"{type(udf).__name__}.get_tiling_preferences() returned {key}={value!r}: a "
                 "positive number is needed, inf for no limit"
             )
         chosen[key] = float(value)
-    return TilePreferences(
-        depth=chosen["depth"], total_size=chosen["total_size"], whole_frames=whole_frames
-    )
+    return TilePreferences(**chosen, whole_frames=whole_frames)
