@@ -13,13 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from udfdask.arrays.backends.read_only import locked
 from udfdask.libertem.meta import LiberTEMMeta
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.buffers import BufferSpec, declare
 
 
 TILE_DEPTH, TILE_BYTES = 32, 1 << 20
-"""Depth in frames and size in bytes of the tiles that LiberTEM makes by default."""
+"""Depth in frames and size in bytes of the converted tiles that LiberTEM makes by default."""
+
+VIEW_BYTES = 32 << 20
+"""Size in bytes of a tile that is not converted; LiberTEM then gives whole partitions."""
 
 
 class _Adapted:
@@ -55,21 +59,29 @@ class _Adapted:
 
     def get_method(self) -> UDFMethod:
         """Return the method that processes the data."""
-        return UDFMethod(super().get_method().value)  # type: ignore[misc]
+        method = super().get_method()  # type: ignore[misc]
+        # the plan refuses what is no member of an enum
+        return UDFMethod(method.value) if isinstance(method, enum.Enum) else method
 
     def get_tiling_preferences(self) -> Mapping[str, Any]:
-        """Return the size of the tiles that LiberTEM makes.
+        """Return the size of the tiles, like those that LiberTEM makes.
 
-        Their arithmetic makes temporary arrays of the size of a tile, in float64: with our larger
-        tiles, `StdDevUDF` takes twice as long. A depth is the least one there.
+        A converted tile has parts of frames and is small, so that it and what is computed from it
+        stay in the cache: with our larger tiles, `StdDevUDF` takes twice as long. A tile that is
+        not converted has full frames, because many UDFs flatten the frames, which is then no copy.
         """
         asked = super().get_tiling_preferences()  # type: ignore[misc]
-        depth, size = asked.get("depth"), asked.get("total_size")
-        return {
-            # LiberTEM has members of enums for "the default" and "as it fits"
-            "least_depth": TILE_DEPTH if depth is None or isinstance(depth, enum.Enum) else depth,
-            "total_size": TILE_BYTES if size is None or isinstance(size, enum.Enum) else min(size, TILE_BYTES),
-        }
+        if self.get_method() is not UDFMethod.TILE:
+            return {}
+        # LiberTEM has members of enums for "the default" and "as it fits"
+        chosen = {k: v for k, v in asked.items() if not isinstance(v, enum.Enum)}
+        size = chosen.get("total_size", np.inf)
+        ours = self.meta._meta
+        if ours.input_dtype == ours.dataset_dtype and ours.corrections is None:
+            return {"total_size": size, "view_size": VIEW_BYTES}
+        # a depth is the least one there
+        least = chosen.get("depth", TILE_DEPTH)
+        return {"total_size": min(size, TILE_BYTES), "least_depth": least}
 
 
 def adapted_class(cls: type) -> type[UDF]:
@@ -95,6 +107,9 @@ def _made(cls: Any, inherited: frozenset[tuple[str, Any]]) -> type[UDF]:
         # there, the frames of each tile and partition are a range
         "contiguous_nav": hasattr(cls, "process_tile") or hasattr(cls, "process_partition"),
     }
+    for method in ("process_tile", "process_frame", "process_partition"):
+        if hasattr(cls, method):
+            body[method] = _with_contiguous_data(getattr(cls, method))
     if hasattr(cls, "merge_all"):
         # There, only one executor calls it, once with all partial results; others call `merge`.
         if "merge" in body:
@@ -103,6 +118,18 @@ def _made(cls: Any, inherited: frozenset[tuple[str, Any]]) -> type[UDF]:
             body["merge_all"] = property(_not_used)
     made: type[UDF] = type(cls)(cls.__name__, (_Adapted, cls, UDF), body)
     return made
+
+
+def _with_contiguous_data(method: Any) -> Any:
+    """Return a method that gets data in C order: code for LiberTEM makes flat views of tiles."""
+
+    @functools.wraps(method)
+    def process(self: Any, data: Any) -> None:
+        if isinstance(data, np.ndarray) and not data.flags.c_contiguous:
+            data = locked(np.ascontiguousarray(data))
+        method(self, data)
+
+    return process
 
 
 def _not_used(_: Any) -> Any:

@@ -41,6 +41,8 @@ class TilePreferences:
     """Largest size of a tile in bytes."""
     least_depth: float
     """Number of frames that a tile should have at least: frames are cut into parts for it."""
+    view_size: float
+    """Size in bytes that a tile may have if it is a view, even if the setting is smaller."""
     whole_frames: bool
     """Whether its tiles must hold whole frames."""
 
@@ -341,8 +343,9 @@ def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:
             f"and total_size, not {type(asked).__name__}"
         )
     chosen: dict[str, float] = {}
-    # least_depth is what UDFs of LiberTEM mean by a depth
-    for key, default in {"depth": np.inf, "total_size": np.inf, "least_depth": 1}.items():
+    # the last two are for UDFs of LiberTEM, which mean the least depth by a depth
+    defaults = {"depth": np.inf, "total_size": np.inf, "least_depth": 1, "view_size": 1}
+    for key, default in defaults.items():
         value = asked.get(key, default)
         if not isinstance(value, (int, float, np.integer, np.floating)) or not value > 0:
             raise ArgumentValueError(

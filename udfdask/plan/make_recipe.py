@@ -107,7 +107,11 @@ def make_recipe(
         tiling=_dense_tiling(
             sizes,
             udf_recipes,
-            limits | {"least_depth": max(p.least_depth for _, p in declared)},
+            limits
+            | {
+                "least_depth": max(p.least_depth for _, p in declared),
+                "view_size": min(p.view_size for _, p in declared),
+            },
             tile_bytes,
             data_dtype,
             native,

@@ -125,6 +125,7 @@ def choose_tiling(
     depth: float = np.inf,
     total_size: float = np.inf,
     least_depth: float = 1,
+    view_size: float = 1,
     whole_frames: bool = False,
     keep_frames: bool = False,
     streamed: bool = False,
@@ -138,7 +139,8 @@ def choose_tiling(
     Frames are not cut while `MIN_FULL_FRAMES` and `least_depth` fit a tile, with `keep_frames` while one fits, and
     never with `whole_frames`. Leading signal axes are cut first, which keeps the parts contiguous.
     A `streamed` tile may exceed `tile_bytes`: each value is read only once, so that nothing has to
-    stay in a cache. It is as deep as the preferences allow.
+    stay in a cache. It is as deep as the preferences allow. A tile that is a view may have
+    `view_size` (bytes).
     """
     if whole_frames:
         sig_chunks = [(sum(sizes),) for sizes in sig_chunks]
@@ -155,11 +157,12 @@ def choose_tiling(
         ):
             part = _cut(part, max(1, budget // min_depth))
     fitting = max(1, min(max_depth, budget // math.prod(part)))
-    preferred = total_size / (itemsize * math.prod(part))
+    limit = total_size if streamed else min(view_size, total_size)
+    preferred = limit / (itemsize * math.prod(part))
     return TilingScheme(
         sig_chunks=tuple(tuple(sizes) for sizes in sig_chunks),
         sig_shape=tuple(part),
-        depth=max(fitting, int(min(max_depth, preferred))) if streamed else fitting,
+        depth=max(fitting, int(min(max_depth, preferred))),
         gathered_depth=fitting,
         frame_depth=max(1, min(max_depth, budget // frame)),
     )
