@@ -16,6 +16,7 @@ import numpy as np
 from udfdask.arrays.backends.read_only import locked
 from udfdask.libertem.meta import LiberTEMMeta
 from udfdask.udf import UDF, UDFMethod
+from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec, declare
 
 
@@ -32,8 +33,12 @@ class _Adapted:
     _kwargs: dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        UDF.__init__(self, **self._kwargs)  # type: ignore[arg-type]
+        # `__init__` of a UDF may ask whether a parameter is aux data, as `ApplyMasksUDF` does
+        super().__init__(
+            *map(_their_parameter, args), **{k: _their_parameter(v) for k, v in kwargs.items()}
+        )
+        own = {name: own_parameter(value) for name, value in self._kwargs.items()}
+        UDF.__init__(self, **own)  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_remake, (_their_class(type(self)), self._kwargs))
@@ -153,7 +158,21 @@ def own_parameter(value: Any) -> Any:
 
     if not isinstance(value, AuxBufferWrapper):
         return value
+    if hasattr(value, "_udfdask"):
+        return value._udfdask
     return UDF.aux_data(value._data, value.kind, value.extra_shape, value.dtype)
+
+
+def _their_parameter(value: Any) -> Any:
+    """Return a parameter, with our aux data as LiberTEM's, which remember ours."""
+    if not isinstance(value, AuxData):
+        return value
+    from libertem.common.buffers import AuxBufferWrapper
+
+    wrapped = AuxBufferWrapper(value.kind, value.extra_shape, value.dtype)
+    wrapped._data = value.data
+    wrapped._udfdask = value
+    return wrapped
 
 
 def _buffer(value: Any) -> BufferSpec:
