@@ -127,9 +127,7 @@ CASES = {
     "CoMUDF": Case(make=lambda: CoMUDF.with_params(cy=128, cx=128, r=100)),
     "FEMUDF": Case(make=lambda: FEMUDF(center=(128, 128), rad_in=20, rad_out=90)),
     "CrystallinityUDF": Case(
-        make=lambda: CrystallinityUDF(
-            rad_in=20, rad_out=90, real_center=(128, 128), real_rad=10
-        ),
+        make=lambda: CrystallinityUDF(rad_in=20, rad_out=90, real_center=(128, 128), real_rad=10),
         rows=8,
     ),
     "PickUDF": Case(make=PickUDF, pick=True),
@@ -170,9 +168,7 @@ class Pair:
         if case.pick:
             self._roi = np.zeros(data.shape[:2], dtype=bool)
             self._roi.reshape(-1)[::64] = True
-        self._dataset = context.load(
-            "memory", data=data, sig_dims=2, num_partitions=PARTS
-        )
+        self._dataset = context.load("memory", data=data, sig_dims=2, num_partitions=PARTS)
         rows = -(-len(data) // PARTS)
         self._array = da.from_array(data, chunks=(rows, *data.shape[1:]), name=False)
         self.times: list[tuple[float, float, float, float]] = []

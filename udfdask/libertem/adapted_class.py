@@ -19,7 +19,6 @@ from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData
 from udfdask.udf.buffers import BufferSpec, declare
 
-
 TILE_DEPTH, TILE_BYTES = 32, 1 << 20
 """Depth in frames and size in bytes of the converted tiles that LiberTEM makes by default."""
 

@@ -136,8 +136,9 @@ def choose_tiling(
     largest chunk, and `tile_bytes` the size of a tile. `depth` (frames) and `total_size` (bytes)
     are the smallest preferences of the UDFs, and `least_depth` (frames) is the largest.
 
-    Frames are not cut while `MIN_FULL_FRAMES` and `least_depth` fit a tile, with `keep_frames` while one fits, and
-    never with `whole_frames`. Leading signal axes are cut first, which keeps the parts contiguous.
+    Frames are not cut while `MIN_FULL_FRAMES` and `least_depth` fit a tile, with `keep_frames`
+    while one fits, and never with `whole_frames`. Leading signal axes are cut first, which keeps
+    the parts contiguous.
     A `streamed` tile may exceed `tile_bytes`: each value is read only once, so that nothing has to
     stay in a cache. It is as deep as the preferences allow. A tile that is a view may have
     `view_size` (bytes).
