@@ -10,8 +10,10 @@ import pytest
 pytest.importorskip("libertem", reason="libertem is in the extra of that name")
 pytest.importorskip("libertem_blobfinder", reason="libertem-blobfinder is in the extra libertem")
 
+from libertem.common.buffers import reshaped_view
 from libertem.udf import UDF as TheirUDF
 from libertem.udf.masks import ApplyMasksUDF
+from libertem.udf.record import RecordUDF
 from libertem.udf.sum import SumUDF
 from libertem.udf.sumsigudf import SumSigUDF
 
@@ -21,6 +23,45 @@ from counting import CountedData, counts
 from libertem_objects import OBJECTS, ROI, PartitionsUDF, make_data
 from udfdask.libertem import adapt
 from udfdask.testing import check_udf, raise_if_dask_computes, run_reference
+
+
+class WithMethod(TheirUDF):
+    """The method that processes the data is a parameter."""
+
+    def __init__(self, method):
+        super().__init__(method=method)
+
+    def get_result_buffers(self):
+        return {}
+
+    def get_method(self):
+        return self.params.method
+
+    def process_frame(self, frame):
+        pass
+
+
+class ShapesUDF(TheirUDF):
+    """Make flat views of tiles and buffers, and collect the shapes of the tiles."""
+
+    def get_result_buffers(self):
+        return {
+            "sums": self.buffer(kind="sig", dtype="float64"),
+            "shapes": self.buffer(kind="single", dtype=object),
+        }
+
+    def preprocess(self):
+        self.results.shapes[0] = set()
+
+    def process_tile(self, tile):
+        flat = reshaped_view(tile, (len(tile), -1))
+        reshaped_view(self.results.sums, (-1,))[:] += flat.sum(axis=0)
+        self.results.shapes[0].add(tile.shape)
+
+    def merge(self, dest, src):
+        dest.sums += src.sums
+        dest.shapes[0] = dest.shapes[0] | src.shapes[0]
+
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 SYNC = {"scheduler": "synchronous"}
@@ -142,11 +183,32 @@ def test_the_reference_run(data):
         (lambda x: ud.compute(SumUDF()), r"got the UDF SumUDF, which has no data"),
         (lambda x: ud.run_udf(SumUDF(), x), r"array comes first"),
         (adapt, r"adapt takes a UDF of LiberTEM"),
+        (lambda x: ud.run_udf(x, RecordUDF("new.npy")), r"use udfdask\.udfs\.RecordUDF"),
     ],
 )
 def test_mistakes(x, call, message):
     with pytest.raises(ud.ArgumentTypeError, match=message):
         call(x)
+
+
+def test_a_method_that_does_not_exist(x):
+    with pytest.raises(ud.UDFError, match=r"get_method\(\) must return .* not 42"):
+        ud.run_udf(x, WithMethod(42))
+
+
+@pytest.mark.parametrize("chunks", [(2, 3, 16, 16), (6, 8, 32, 10)])
+def test_tiles_are_contiguous(data, chunks):
+    x = da.from_array(data.astype(np.float32), chunks=chunks)
+    found = ud.run_udf(x, ShapesUDF()).compute(**SYNC)
+    np.testing.assert_array_equal(found["sums"], data.sum((0, 1)))
+
+
+def test_tiles_are_as_large_as_there():
+    frames = da.from_array(np.ones((1, 128, 256, 256), dtype=np.float32), chunks=-1)
+    as_they_are = ud.run_udf(frames, ShapesUDF()).compute(**SYNC)
+    converted = ud.run_udf(frames.astype(np.uint16), ShapesUDF()).compute(**SYNC)
+    assert as_they_are["shapes"][()] == {(128, 256, 256)}
+    assert converted["shapes"][()] == {(32, 32, 256)}
 
 
 def test_an_exception_keeps_its_type(x):

@@ -1,6 +1,7 @@
 """LiberTEM's own UDF objects, run here on any grid: the numbers of LiberTEM itself."""
 
 import os
+import re
 from pathlib import Path
 
 import dask.array as da
@@ -95,11 +96,12 @@ def test_the_table_in_the_documentation():
     for name, make in OBJECTS.items():
         udf = make()
         package = type(udf).__module__.partition(".")[0].replace("_", "-")
-        package = "the tests" if package == "libertem-objects" else package
+        if package == "libertem-objects":
+            package = "the tests" if name.startswith("a UDF") else "libertem-blobfinder"
         x = da.zeros((6, 8, 32, 32), dtype=np.uint16, chunks=(2, 8, 32, 32))
         roi = ONE_FRAME if name == "PickUDF" else None
         results = ", ".join(f"`{each}`" for each in ud.run_udf(x, udf, roi=roi))
-        title = name if " " in name else f"`{name}`"
+        title = name if name.startswith("a UDF") else re.sub(r"^\w+", r"`\g<0>`", name)
         numbers = "equal" if name in EXACT else "up to rounding"
         lines.append(f"| {title} | {package} | {results or 'none'} | {numbers} |")
     table = "\n".join(lines) + "\n"

@@ -1,6 +1,7 @@
 """UDFs of LiberTEM, of its blobfinder, and of users of LiberTEM; the data and grids they run on."""
 
 import numpy as np
+from libertem import masks
 from libertem.udf import UDF
 from libertem.udf.auto import AutoUDF
 from libertem.udf.base import NoOpUDF
@@ -13,6 +14,7 @@ from libertem.udf.raw import PickUDF
 from libertem.udf.stddev import StdDevUDF
 from libertem.udf.sum import SumUDF
 from libertem.udf.sumsigudf import SumSigUDF
+from libertem_blobfinder.common.gridmatching import Matcher
 from libertem_blobfinder.common.patterns import RadialGradient
 from libertem_blobfinder.udf.correlation import (
     FastCorrelationUDF,
@@ -20,6 +22,7 @@ from libertem_blobfinder.udf.correlation import (
     SparseCorrelationUDF,
 )
 from libertem_blobfinder.udf.integration import IntegrationUDF
+from libertem_blobfinder.udf.refinement import FastmatchMixin
 
 NAV, SIG = (6, 8), (32, 32)
 PEAKS = np.array([(8, 8), (8, 22), (20, 15)])
@@ -131,13 +134,38 @@ def _correlation(cls, **options):
     return lambda: cls(peaks=PEAKS, match_pattern=RadialGradient(radius=3, search=6), **options)
 
 
+def _shifted_masks():
+    shifts = np.random.default_rng(4).integers(-3, 4, (*NAV, 2))
+    aux = UDF.aux_data(shifts, kind="nav", extra_shape=(2,), dtype=shifts.dtype)
+    return ApplyMasksUDF(mask_factories=_masks, shifts=aux)
+
+
+def _bins():
+    return masks.radial_bins(centerX=15, centerY=16, imageSizeX=32, imageSizeY=32, n_bins=5)
+
+
+class RefinedUDF(FastmatchMixin, FastCorrelationUDF):
+    """What `run_refine` of LiberTEM-blobfinder makes."""
+
+
+def _refinement():
+    zero, a, b = (np.array(v, dtype=float) for v in [(8, 8), (0, 14), (12, 7)])
+    lattice = {"start_zero": zero, "start_a": a, "start_b": b, "matcher": Matcher()}
+    return _correlation(RefinedUDF, **lattice)()
+
+
 OBJECTS = {
     "SumUDF": SumUDF,
     "SumSigUDF": SumSigUDF,
     "StdDevUDF": StdDevUDF,
     "LogsumUDF": LogsumUDF,
     "ApplyMasksUDF": lambda: ApplyMasksUDF(mask_factories=_masks),
+    "ApplyMasksUDF with shifts": _shifted_masks,
+    "ApplyMasksUDF with sparse masks": lambda: ApplyMasksUDF(mask_factories=_bins),
     "CoMUDF": lambda: CoMUDF.with_params(cy=16, cx=15, r=12),
+    "CoMUDF with regression": lambda: CoMUDF.with_params(
+        cy=16, cx=15, r=12, ri=3, scan_rotation=20, flip_y=True, regression=1
+    ),
     "FEMUDF": lambda: FEMUDF(center=(16, 16), rad_in=2, rad_out=9),
     "CrystallinityUDF": lambda: CrystallinityUDF(
         rad_in=2, rad_out=9, real_center=(16, 16), real_rad=2
@@ -148,6 +176,7 @@ OBJECTS = {
     "FastCorrelationUDF": _correlation(FastCorrelationUDF),
     "FullFrameCorrelationUDF": _correlation(FullFrameCorrelationUDF),
     "SparseCorrelationUDF": _correlation(SparseCorrelationUDF, steps=3),
+    "FastCorrelationUDF with refinement": _refinement,
     "IntegrationUDF": _integration,
     "a UDF with `process_partition`": PartitionsUDF,
     "a UDF with aux data and `merge_all`": _dark,
@@ -165,7 +194,13 @@ EXACT = {
 }
 """Those whose numbers are equal to the last bit; the others add floats up in another order."""
 
-NO_THIN_SCANS = {"CoMUDF", "a UDF with aux data and `merge_all`", "IntegrationUDF"}
+NO_THIN_SCANS = {
+    "CoMUDF",
+    "CoMUDF with regression",
+    "ApplyMasksUDF with shifts",
+    "IntegrationUDF",
+    "a UDF with aux data and `merge_all`",
+}
 """LiberTEM's CoMUDF takes no scan of one row; the aux data of the others are for one scan only."""
 
 THIN = {

@@ -66,6 +66,12 @@ def as_own(udf: Any) -> Any:
         return udf
     from udfdask.libertem.adapted_class import adapted_class, own_parameter
 
+    record = sys.modules.get("libertem.udf.record")
+    if record is not None and isinstance(udf, record.RecordUDF):
+        raise ArgumentTypeError(
+            f"{type(udf).__name__} of LiberTEM makes its file in preprocess of the user's own "
+            "instance, which never runs here: use udfdask.udfs.RecordUDF, or array.to_zarr"
+        )
     kwargs = {name: own_parameter(value) for name, value in udf._kwargs.items()}
     return adapted_class(type(udf))(**kwargs)
 

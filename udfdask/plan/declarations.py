@@ -40,6 +40,10 @@ class TilePreferences:
     """Largest number of frames in a tile."""
     total_size: float
     """Largest size of a tile in bytes."""
+    least_depth: float
+    """Number of frames that a tile should have at least: frames are cut into parts for it."""
+    view_size: float
+    """Size in bytes that a tile may have if it is a view, even if the setting is smaller."""
     whole_frames: bool
     """Whether its tiles must hold whole frames."""
 
@@ -366,14 +370,14 @@ def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:
             f"and total_size, not {type(asked).__name__}"
         )
     chosen: dict[str, float] = {}
-    for key in ("depth", "total_size"):
-        value = asked.get(key, np.inf)
+    # the last two are for UDFs of LiberTEM, which mean the least depth by a depth
+    defaults = {"depth": np.inf, "total_size": np.inf, "least_depth": 1, "view_size": 1}
+    for key, default in defaults.items():
+        value = asked.get(key, default)
         if not isinstance(value, (int, float, np.integer, np.floating)) or not value > 0:
             raise ArgumentValueError(
                 f"{type(udf).__name__}.get_tiling_preferences() returned {key}={value!r}: a "
                 "positive number is needed, inf for no limit"
             )
         chosen[key] = float(value)
-    return TilePreferences(
-        depth=chosen["depth"], total_size=chosen["total_size"], whole_frames=whole_frames
-    )
+    return TilePreferences(**chosen, whole_frames=whole_frames)

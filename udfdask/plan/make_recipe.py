@@ -108,7 +108,19 @@ def make_recipe(
         dtype=data_dtype,
         sig_chunks=sizes,
         tiling=_dense_tiling(
-            sizes, udf_recipes, limits, tile_bytes, data_dtype, native, corrected, shifted, summed
+            sizes,
+            udf_recipes,
+            limits
+            | {
+                "least_depth": max(p.least_depth for _, p in declared),
+                "view_size": min(p.view_size for _, p in declared),
+            },
+            tile_bytes,
+            data_dtype,
+            native,
+            corrected,
+            shifted,
+            summed,
         ),
         # Signal chunks are not cut into sparse tiles: a sparse tile is a view of its rows.
         sparse_tiling=sparse_tiling(sizes, **limits),

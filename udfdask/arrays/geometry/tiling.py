@@ -124,6 +124,8 @@ def choose_tiling(
     tile_bytes: int,
     depth: float = np.inf,
     total_size: float = np.inf,
+    least_depth: float = 1,
+    view_size: float = 1,
     whole_frames: bool = False,
     keep_frames: bool = False,
     streamed: bool = False,
@@ -132,12 +134,14 @@ def choose_tiling(
 
     `itemsize` is that of the converted data in bytes, `max_frames` the number of frames of the
     largest chunk, and `tile_bytes` the size of a tile. `depth` (frames) and `total_size` (bytes)
-    are the smallest preferences of the UDFs.
+    are the smallest preferences of the UDFs, and `least_depth` (frames) is the largest.
 
-    Frames are not cut while `MIN_FULL_FRAMES` fit a tile, with `keep_frames` while one fits, and
-    never with `whole_frames`. Leading signal axes are cut first, which keeps the parts contiguous.
+    Frames are not cut while `MIN_FULL_FRAMES` and `least_depth` fit a tile, with `keep_frames`
+    while one fits, and never with `whole_frames`. Leading signal axes are cut first, which keeps
+    the parts contiguous.
     A `streamed` tile may exceed `tile_bytes`: each value is read only once, so that nothing has to
-    stay in a cache. It is as deep as the preferences allow.
+    stay in a cache. It is as deep as the preferences allow. A tile that is a view may have
+    `view_size` (bytes).
     """
     if whole_frames:
         sig_chunks = [(sum(sizes),) for sizes in sig_chunks]
@@ -146,19 +150,20 @@ def choose_tiling(
     frame = math.prod(sum(sizes) for sizes in sig_chunks) or 1
     max_depth = max(1, int(min(depth, max_frames)))
     if not whole_frames:
-        full_frames = 1 if keep_frames else min(max_depth, MIN_FULL_FRAMES)
+        full_frames = 1 if keep_frames else min(max_depth, max(MIN_FULL_FRAMES, least_depth))
         one_chunk = all(len(sizes) == 1 for sizes in sig_chunks)
-        min_depth = min(max_depth, MIN_CUT_DEPTH)
+        min_depth = int(min(max_depth, max(MIN_CUT_DEPTH, least_depth)))
         if math.prod(part) * min_depth > budget and not (
             one_chunk and frame * full_frames <= budget
         ):
             part = _cut(part, max(1, budget // min_depth))
     fitting = max(1, min(max_depth, budget // math.prod(part)))
-    preferred = total_size / (itemsize * math.prod(part))
+    limit = total_size if streamed else min(view_size, total_size)
+    preferred = limit / (itemsize * math.prod(part))
     return TilingScheme(
         sig_chunks=tuple(tuple(sizes) for sizes in sig_chunks),
         sig_shape=tuple(part),
-        depth=max(fitting, int(min(max_depth, preferred))) if streamed else fitting,
+        depth=max(fitting, int(min(max_depth, preferred))),
         gathered_depth=fitting,
         frame_depth=max(1, min(max_depth, budget // frame)),
     )
