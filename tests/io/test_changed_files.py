@@ -400,12 +400,12 @@ def test_names_do_not_depend_on_the_machine(tmp_path):
 
 
 def descriptors(path):
-    """How many descriptors of a file this process has; another thread may close others meanwhile."""
+    """How many descriptors of a file this process has; a thread may close others meanwhile."""
     gc.collect()
     count = 0
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            count += os.readlink(entry) == str(path.resolve())
+            count += entry.readlink() == path.resolve()
     return count
 
 

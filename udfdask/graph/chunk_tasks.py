@@ -64,6 +64,10 @@ def _add_group(run: RunLayers, group: Group) -> Sequence[Key]:
     # frames are shifted for all groups
     ours = [number in (*group.numbers, DESCAN) for number, _ in recipe.aux_slots]
     inputs = run.recipe_layers | _add_lazy_aux(run, ours)
+    if recipe.halos(group.numbers):
+        from udfdask.graph.halo_tasks import add_chunks_with_halo  # few runs need it
+
+        return add_chunks_with_halo(run, group, inputs - run.recipe_layers)
     aux = [_aux_of_chunk(run, c, ours) for c in range(recipe.grid.n_chunks)] if any(ours) else None
     # In most runs there is one group that needs no device: no task needs the argument.
     argument = None

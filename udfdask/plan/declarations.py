@@ -22,6 +22,7 @@ from udfdask.errors import (
 )
 from udfdask.plan.merge_tree import plan_merges
 from udfdask.plan.promises import promises_in_force
+from udfdask.plan.read_halo import read_halo
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, check_order, check_size, reshaped
@@ -64,10 +65,13 @@ def declare(
     aux = {name: value for name, value in udf._kwargs.items() if isinstance(value, AuxData)}
     if aux:
         asked.params = _with_all_aux(asked, aux, meta.dataset_shape)
+    halo = read_halo(asked, meta.dataset_shape.nav.dims)
     method = _method(asked)
     buffers = _buffers(asked)
     merge, progressive_merge = plan_merges(asked, buffers, grid, split_every)
     allowed = allowed_backends(asked, backends)
+    if halo is not None:
+        allowed = _dense_backends(asked, allowed)
     _check_switches(asked)
     bare = {name: value.without_data() for name, value in aux.items()}
     has_get_results = overrides(asked, "get_results")
@@ -91,6 +95,7 @@ def declare(
         backends=allowed,
         contiguous_nav=bool(udf.contiguous_nav),
         promises=promises_in_force(asked, method, buffers),
+        halo=halo,
     )
     preferences = _preferences(asked, bool(udf.whole_frames) and method is UDFMethod.TILE)
     return part, preferences
@@ -112,7 +117,7 @@ def check_same_declaration(
     )
     fan_in = old.merge.fan_in or False
     new, _ = declare(old.cls(**kwargs), meta, recipe.grid, (), fan_in, old.backends)
-    for name in ("buffers", "input_dtype", "method", "merge", "axes", "promises"):
+    for name in ("buffers", "input_dtype", "method", "merge", "axes", "promises", "halo"):
         before, after = getattr(old, name), getattr(new, name)
         if name == "promises":  # an instance that declines shared sums gets the tile
             before, after = (replace(one, processes_sums=False) for one in (before, after))
@@ -328,6 +333,17 @@ def allowed_backends(udf: UDF, restricted: Sequence[Backend] | None) -> tuple[Ba
             "backends=, or add one of the run's to get_backends()"
         )
     return allowed
+
+
+def _dense_backends(udf: UDF, allowed: tuple[Backend, ...]) -> tuple[Backend, ...]:
+    """Return the dense ones of some array backends: windows of frames are dense."""
+    dense = tuple(one for one in allowed if not one.is_sparse)
+    if not dense:
+        raise ArgumentValueError(
+            f"{type(udf).__name__} has a halo, and takes only sparse arrays: windows of frames are "
+            "dense, so add 'numpy' to what get_backends() returns"
+        )
+    return dense
 
 
 def _preferences(udf: UDF, whole_frames: bool) -> TilePreferences:

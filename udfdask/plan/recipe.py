@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from udfdask.arrays.backends.choose import choose_backends
 from udfdask.arrays.backends.dense_backends import NUMPY
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.halo import Halo
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.tiling import TilingScheme, without_caches
 from udfdask.corrections import CorrectionSet
@@ -78,6 +79,8 @@ class UDFRecipe:
     """The promises that count in this run."""
     backend: Backend = NUMPY
     """The one that it is given, if the chunks have the type of the dask array's meta."""
+    halo: Halo | None = None
+    """The frames around each position that it sees; None if it sees each frame alone."""
 
     def __getstate__(self) -> dict[str, Any]:
         return without_caches(self)
@@ -179,6 +182,11 @@ class Recipe:
     def contiguous_nav(self) -> bool:
         """Whether all tiles have contiguous rows, because one of the UDFs asks for it."""
         return any(udf.contiguous_nav for udf in self.udfs)
+
+    def halos(self, numbers: Iterable[int]) -> tuple[Halo, ...]:
+        """Return the halos of some UDFs, each once."""
+        found = (self.udfs[k].halo for k in numbers)
+        return tuple(dict.fromkeys(halo for halo in found if halo is not None))
 
     @property
     def n_blocks(self) -> int:

@@ -16,7 +16,10 @@ from typing import Any
 from udfdask.arrays.backends.backend import Backend
 from udfdask.arrays.backends.convert import to_backend
 from udfdask.arrays.backends.dense_backends import NUMPY
+from udfdask.arrays.geometry.halo import Box
+from udfdask.arrays.geometry.seams import box_of, neighbors
 from udfdask.arrays.geometry.tiling import TILE_BYTES
+from udfdask.chunk.neighborhoods.run_with_halo import LoadedChunk, finish_chunk, load_chunk
 from udfdask.chunk.partial_result import Partial
 from udfdask.chunk.run_chunk import run_chunk
 from udfdask.merge.finalize import finalize
@@ -25,7 +28,6 @@ from udfdask.plan.make_recipe import make_recipe
 from udfdask.plan.recipe import Recipe, UDFRecipe
 from udfdask.types import AnyArray
 from udfdask.udf import UDF
-from udfdask.udf.aux_data import block_of
 
 Chunks = tuple[tuple[int, ...], ...]
 """Chunk sizes along each axis, as dask has them."""
@@ -101,6 +103,11 @@ def declare(udfs: Sequence[UDF], data: AnyArray, sig_dims: int, layout: Layout) 
     )
 
 
+def _window(box: Box) -> tuple[slice, ...]:
+    """Return the index of some scan positions."""
+    return tuple(slice(first, stop) for first, stop in box)
+
+
 class EagerRun:
     """A run of the engine over the chunks of an array; merges and results are made on request.
 
@@ -116,6 +123,7 @@ class EagerRun:
         slots = self.recipe.aux_slots
         self._aux = [udfs[k]._kwargs[name].over(self.recipe.shape) for k, name in slots]
         chunks = range(self.recipe.grid.n_chunks)
+        self._loaded: dict[tuple[int, ...], LoadedChunk] = {}
         done = {c: self._run(c) for c in (reversed(chunks) if layout.backwards else chunks)}
         self.partials = [done[c] for c in chunks]
         """Partial results of the chunks, in navigation order."""
@@ -127,14 +135,44 @@ class EagerRun:
 
     def _run(self, chunk: int) -> Partial:
         """Return the partial result of one chunk."""
-        aux = [block_of(values, self.recipe.grid, chunk) for values in self._aux]
-        partial = run_chunk(self.recipe, chunk, self._blocks(chunk), aux)[0]
+        grid = self.recipe.grid
+        if self.recipe.halos([0]):
+            partial = self._run_with_halo(chunk)
+        else:
+            bounds = box_of(grid, grid.index(chunk))
+            partial = run_chunk(self.recipe, chunk, self._blocks(bounds), self._aux_of(bounds))[0]
         assert partial is not None  # only runs with several groups of UDFs have None
         return partial
 
-    def _blocks(self, chunk: int) -> list[Any]:
-        """Return the blocks of a chunk, in C order of the signal chunks."""
-        frames: Any = block_of(self.data, self.recipe.grid, chunk)
+    def _run_with_halo(self, chunk: int) -> Partial | None:
+        """Return the partial result of one chunk, for which other chunks are loaded as well."""
+        grid, halos = self.recipe.grid, self.recipe.halos([0])
+        others = neighbors(halos, chunk, grid)
+        margins = {other: self._load(other).margins[chunk] for other in others}
+        index = grid.index(chunk)
+        aux = [
+            {k: values[_window(box_of(grid, k))] for k in (index, *others)} for values in self._aux
+        ]
+        return finish_chunk(self.recipe, chunk, self._load(index), margins, aux)[0]
+
+    def _load(self, index: tuple[int, ...]) -> LoadedChunk:
+        """Return what is left of a chunk after it was loaded, once."""
+        if index not in self._loaded:
+            grid, halos = self.recipe.grid, self.recipe.halos([0])
+            needed_by = [c for c in range(grid.n_chunks) if index in neighbors(halos, c, grid)]
+            bounds = box_of(grid, index)
+            self._loaded[index] = load_chunk(
+                self.recipe, index, needed_by, self._blocks(bounds), self._aux_of(bounds)
+            )
+        return self._loaded[index]
+
+    def _aux_of(self, bounds: Box) -> list[AnyArray]:
+        """Return the aux data of a chunk, given by its positions."""
+        return [values[_window(bounds)] for values in self._aux]
+
+    def _blocks(self, bounds: Box) -> list[Any]:
+        """Return the blocks of a chunk, given by its positions, in C order of the signal chunks."""
+        frames: Any = self.data[_window(bounds)]
         cuts = [
             [slice(stop - n, stop) for n, stop in zip(c, itertools.accumulate(c), strict=True)]
             for c in self.recipe.sig_chunks

@@ -18,6 +18,7 @@ import numpy as np
 from dask.base import compute
 
 from udfdask.arrays.backends.convert import to_backend
+from udfdask.arrays.geometry.halo import Halo
 from udfdask.arrays.geometry.roi import normalize_roi
 from udfdask.arrays.geometry.shapes import Shape
 from udfdask.arrays.geometry.slices import Slice
@@ -35,6 +36,7 @@ from udfdask.udf import UDF, UDFMethod
 from udfdask.udf.aux_data import AuxData, reshaped
 from udfdask.udf.base import MaskedResult, overrides
 from udfdask.udf.buffers import BufferSpec, PartialViews, Views
+from udfdask.udf.meta import Neighborhood
 from udfdask.udf.nested_collections import is_lazy, lazy_places
 from udfdask.udf.params import TaskData
 
@@ -174,16 +176,19 @@ class _PlainLoop:
         self.checks_buffers = checks_buffers
         flat = (shape.nav.size,)
         self.selected = np.ones(flat, dtype=bool) if roi is None else roi.reshape(flat)
+        self.data = data
         self.frames = data.reshape((*flat, *shape.sig))[self.selected]
-        self.shifts = None
+        self.shifts = self.all_shifts = None
         if shifts is not None:
             (values,) = compute(shifts.values, scheduler="sync")
-            self.shifts = values.reshape((*flat, len(shape.sig)))[self.selected]
-        self.aux = {
-            name: reshaped(udf._kwargs[name].data, (*flat, *aux.extra_shape))[self.selected]
+            self.all_shifts = values.reshape((*flat, len(shape.sig)))
+            self.shifts = self.all_shifts[self.selected]
+        self.all_aux = {
+            name: reshaped(udf._kwargs[name].data, (*flat, *aux.extra_shape))
             for name, aux in self.declared.aux.items()
             if aux.kind == "nav"
         }
+        self.aux = {name: values[self.selected] for name, values in self.all_aux.items()}
 
     def run(self) -> dict[str, AnyArray]:
         """Return the results by name."""
@@ -207,12 +212,12 @@ class _PlainLoop:
         udf.task_data = TaskData(udf.get_shared_task_data())
         udf.task_data = TaskData({**udf.task_data.__dict__, **udf.get_task_data()})
         udf.preprocess()
-        # a copy, because `writable_input` lets the UDF write into it
-        data: Any = self._corrected(np.array(self.frames, dtype=self.declared.input_dtype))
-        descan = self.recipe.descan
-        if descan is not None and self.shifts is not None:
-            how = {"subpixel": descan.subpixel, "fill": descan.fill}
-            data = shift_frames(data, self.shifts, **how)
+        if self.declared.halo is not None:
+            self._process_neighborhoods(instance, self.declared.halo)
+            udf.postprocess()
+            udf.cleanup()
+            return
+        data = self._changed(self.frames, self.shifts)
         if instance.takes_sparse or not instance.backend.on_device:
             data = to_backend(data, instance.backend, data.shape)
         if self.declared.method is UDFMethod.FRAME:
@@ -221,6 +226,52 @@ class _PlainLoop:
             getattr(udf, f"process_{self.declared.method.value}")(data)
         udf.postprocess()
         udf.cleanup()
+
+    def _changed(self, frames: AnyArray, shifts: AnyArray | None) -> Any:
+        """Return some frames as the UDF is given them: converted, corrected and shifted."""
+        # a copy, because `writable_input` lets the UDF write into it
+        data: Any = self._corrected(np.array(frames, dtype=self.declared.input_dtype))
+        descan = self.recipe.descan
+        if descan is not None and shifts is not None:
+            data = shift_frames(data, shifts, subpixel=descan.subpixel, fill=descan.fill)
+        return data
+
+    def _process_neighborhoods(self, instance: Instance, halo: Halo) -> None:
+        """Process each selected position with the frames around it, cut from the padded scan."""
+        udf, cursor = instance.udf, instance.cursor
+        nav, sig = tuple(self.recipe.shape.nav), tuple(self.recipe.shape.sig)
+        every = self._changed(self.data.reshape((-1, *sig)), self.all_shifts)
+        present = np.ones(nav, dtype=bool)
+        if halo.in_roi:
+            present = self.selected.reshape(nav)
+            every[~self.selected] = 0
+        frames = _padded(every.reshape((*nav, *sig)), halo)
+        exists = _padded(present, halo)
+        aux = {
+            name: _padded(values.reshape((*nav, *values.shape[1:])), halo)
+            for name, values in self.all_aux.items()
+        }
+        buffers = {n: s for n, s in self.declared.allocated.items() if s.kind == "nav"}
+        by_window = self.declared.method is UDFMethod.NEIGHBORHOOD
+        one = (np.ones((1,) * len(nav), dtype=bool),)
+        core = tuple(slice(before, before + 1) for before, _ in halo.sides)
+        rows = np.cumsum(self.selected) - 1
+        for position in np.ndindex(nav):
+            place = int(np.ravel_multi_index(position, nav)) if nav else 0
+            if not self.selected[place]:
+                continue
+            window = tuple(slice(p, p + n) for p, n in zip(position, halo.window, strict=True))
+            row = int(rows[place])
+            cursor.start, cursor.stop = row, row + 1
+            cursor.neighborhood = Neighborhood(exists[window], core, *one)
+            for name, spec in buffers.items():
+                array = instance.arrays[name][row : row + 1]
+                shape = (1,) * (1 if not spec.extra_shape else 0) if by_window else (1,) * len(nav)
+                udf.results.__dict__[name] = array.reshape((*shape, *spec.extra_shape))
+            udf.params.__dict__.update({name: values[window] for name, values in aux.items()})
+            getattr(udf, f"process_{self.declared.method.value}")(frames[window].copy())
+        cursor.neighborhood = None
+        instance.view_all()
 
     def _corrected(self, data: AnyArray) -> AnyArray:
         """Return corrected frames, in the dtype of the data."""
@@ -315,6 +366,18 @@ class _PlainLoop:
         else:
             full[self.selected] = value.reshape(full.shape)[self.selected]
         return full.reshape((*self.recipe.shape.nav, *spec.extra_shape))
+
+
+def _padded(values: AnyArray, halo: Halo) -> AnyArray:
+    """Return values of all positions, extended by the halo as its boundary says."""
+    modes: dict[str, Any] = {
+        "mask": "constant",
+        "nearest": "edge",
+        "reflect": "symmetric",
+        "periodic": "wrap",
+    }
+    more = [(0, 0)] * (values.ndim - len(halo.sides))
+    return np.pad(values, [*halo.sides, *more], mode=modes[halo.boundary])
 
 
 def _as_array(value: Any, spec: BufferSpec) -> AnyArray:

@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 
 
 class UDFMethod(enum.Enum):
-    """The methods that can process data; a UDF uses the first that it has."""
+    """The methods that can process data; a UDF uses the first that it has.
+
+    A UDF with a halo uses the first of ``NEIGHBORHOOD`` and ``PARTITION``, all others the first of
+    ``TILE``, ``FRAME`` and ``PARTITION``.
+    """
 
     TILE = "tile"
     FRAME = "frame"
+    NEIGHBORHOOD = "neighborhood"
     PARTITION = "partition"
 
 
@@ -47,7 +52,10 @@ class UDF(BackendNames):
     Subclass it, declare result buffers in `get_result_buffers`, and write one of
     ``process_tile(self, tile)`` (shape (n, *part of sig)), ``process_frame(self, frame)`` (shape
     `sig`) and ``process_partition(self, partition)`` (shape (n, *sig)); the first of them in this
-    order is used. Optional methods are ``preprocess``, ``postprocess``, ``get_task_data``,
+    order is used. A UDF that looks at the frames around each position sets `halo`, and has
+    ``process_neighborhood(self, frames)`` (shape (*window, *sig)) or ``process_partition`` (shape
+    (*nav part with margins, *sig)). Optional methods are ``preprocess``, ``postprocess``,
+    ``get_task_data``,
     ``get_shared_task_data``, ``merge(dest, src)``, ``merge_all(ordered_results)``, ``get_results``
     and ``get_result_axes``.
 
@@ -83,6 +91,14 @@ class UDF(BackendNames):
         Ask for private, writable copies of the data.
     whole_frames : bool
         Ask for tiles that hold whole frames.
+    halo : int or tuple or None
+        Number of frames on each side of a position that the UDF sees: for all navigation axes, or a
+        tuple with an int or a pair (before, after) for each of them. It can be set in `__init__`.
+    boundary : {"mask", "nearest", "reflect", "periodic"}
+        What stands for frames beyond the ends of the scan: nothing, the last frame, the scan in
+        reverse order (``d c b a | a b c d | d c b a``), or its other end.
+    neighbors_outside_roi : bool
+        Whether frames outside of the region of interest are neighbors; if not, they are missing.
     keeps_units : tuple of str
         Promise that these results have the unit of the data, which labeled results then show.
     default_plots : tuple of str
@@ -128,6 +144,9 @@ class UDF(BackendNames):
     contiguous_nav: ClassVar[bool] = False
     writable_input: ClassVar[bool] = False
     whole_frames: ClassVar[bool] = False
+    halo: Any = None
+    boundary: str = "mask"
+    neighbors_outside_roi: bool = True
     keeps_units: ClassVar[tuple[str, ...]] = ()
     default_plots: ClassVar[tuple[str, ...]] = ()
     calibrated: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -232,18 +251,32 @@ class UDF(BackendNames):
         Returns
         -------
         UDFMethod
-            The first of process_tile, process_frame and process_partition that the UDF has.
+            The first of process_tile, process_frame and process_partition that the UDF has; with a
+            halo, the first of process_neighborhood and process_partition.
 
         Raises
         ------
         ArgumentTypeError
             If the UDF has none of them.
         """
-        for method in UDFMethod:
+        around = (UDFMethod.NEIGHBORHOOD, UDFMethod.PARTITION)
+        single = (UDFMethod.TILE, UDFMethod.FRAME, UDFMethod.PARTITION)
+        name, offered = type(self).__name__, single if self.halo is None else around
+        for method in offered:
             if hasattr(self, f"process_{method.value}"):
                 return method
+        if self.halo is not None:
+            raise ArgumentTypeError(
+                f"{name} has halo={self.halo!r}, but no method for frames with their neighbors: "
+                "implement process_neighborhood or process_partition, or leave the halo out"
+            )
+        if hasattr(self, "process_neighborhood"):
+            raise ArgumentTypeError(
+                f"{name} has process_neighborhood, but no halo: set halo = 1 in the class for the "
+                "frames next to each position"
+            )
         raise ArgumentTypeError(
-            f"{type(self).__name__} has no processing method: implement one of "
+            f"{name} has no processing method: implement one of "
             "process_tile, process_frame or process_partition"
         )
 

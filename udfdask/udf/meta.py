@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,22 @@ from udfdask.types import AnyArray
 from udfdask.udf.noted_slice import NotedSlice
 
 
+Core = tuple[slice, ...]
+"""Where some scan positions are in the window of frames around them, for each navigation axis."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighborhood:
+    """The frames around the current positions of a UDF with a halo."""
+
+    mask: AnyArray
+    """Which frames exist, bool, of the shape of the navigation axes of the frames."""
+    core: Core
+    """Where the current positions are in them."""
+    core_mask: AnyArray
+    """Which of these positions are selected, bool."""
+
+
 class Cursor:
     """Current position in a run: some chunks, and the rows and pixels of them being processed.
 
@@ -34,8 +51,10 @@ class Cursor:
         "chunks",
         "flat",
         "merged",
+        "neighborhood",
         "part",
         "part_index",
+        "picked",
         "start",
         "stop",
     )
@@ -48,6 +67,9 @@ class Cursor:
         self.stop = n_rows
         self.part: Slice | None = None
         self.part_index = 0
+        # rows of a chunk that need not be neighbors, in place of start and stop
+        self.picked: AnyArray | None = None
+        self.neighborhood: Neighborhood | None = None
         # merged rows: first and stop of consecutive chunks, or a mask of rows
         self.merged: tuple[int, int] | AnyArray | None = None
         self._rows: range | AnyArray | None = None
@@ -56,6 +78,8 @@ class Cursor:
         """Return the numbers of the current rows: a range if they are consecutive, or an array."""
         if self._rows is None:
             self._rows = range(grid.n_frames) if self.flat else grid.rows_of(*self.chunks)
+        if self.picked is not None:
+            return as_range(np.asarray(self._rows)[self.picked])
         rows = self._rows[self.start : self.stop]
         return rows if isinstance(rows, range) else as_range(rows)
 
@@ -66,7 +90,7 @@ class Cursor:
     def coordinates(self, grid: Grid) -> AnyArray:
         """Return the scan positions of the current rows, shape (rows, nav dims)."""
         every = grid.flat_coordinates if self.flat else grid.coordinates_of(*self.chunks)
-        return every[self.start : self.stop]
+        return every[self.start : self.stop] if self.picked is None else every[self.picked]
 
 
 class UDFMeta:
@@ -232,6 +256,34 @@ class UDFMeta:
     def tiling_scheme_idx(self) -> int:
         """Number of the current signal slice in `tiling_scheme`."""
         return self._cursor("tiling_scheme_idx").part_index
+
+    @property
+    def neighbor_mask(self) -> AnyArray:
+        """Which frames of a neighborhood exist, bool, shape of the navigation axes of the frames.
+
+        Frames beyond the scan do not exist, unless `boundary` says what stands for them. Those that
+        do not exist are 0.
+        """
+        return self._neighborhood("neighbor_mask").mask
+
+    @property
+    def core(self) -> Core:
+        """Where the positions to process are in a partition with margins, for each axis."""
+        return self._neighborhood("core").core
+
+    @property
+    def core_mask(self) -> AnyArray:
+        """Which positions of `core` are selected by the region of interest, bool, of its shape."""
+        return self._neighborhood("core_mask").core_mask
+
+    def _neighborhood(self, name: str) -> Neighborhood:
+        found = self._cursor(name).neighborhood
+        if found is None:
+            raise self._missing(
+                name,
+                "in process_neighborhood and process_partition of a UDF with a halo",
+            )
+        return found
 
     @property
     def coordinates(self) -> AnyArray:

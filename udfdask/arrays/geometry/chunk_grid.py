@@ -180,14 +180,47 @@ class Grid:
 
     def bounds(self, chunk: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the first scan position and the navigation shape of a chunk."""
+        return self.bounds_at(self.index(chunk))
+
+    def bounds_at(self, index: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the same for a chunk at an index of dask's chunk grid, selected or not."""
         start, shape = [], []
-        for i, runs, run_starts in zip(self.index(chunk), self.runs, self._run_starts, strict=True):
+        for i, runs, run_starts in zip(index, self.runs, self._run_starts, strict=True):
             indices, positions = run_starts
             run = bisect.bisect_right(indices, i) - 1
             size = runs[run][0]
             start.append(positions[run] + (i - indices[run]) * size)
             shape.append(size)
         return tuple(start), tuple(shape)
+
+    @cached_property
+    def _starts(self) -> tuple[IntArray, ...]:
+        """The first position of each chunk, along each navigation axis."""
+        sizes = [np.asarray(axis, dtype=np.int64) for axis in self.nav_chunks]
+        return tuple(np.cumsum(axis) - axis for axis in sizes)
+
+    def chunks_along(self, axis: int, positions: IntArray) -> IntArray:
+        """Return the chunk along one navigation axis that each position lies in."""
+        found: IntArray = np.searchsorted(self._starts[axis], positions, side="right") - 1
+        return found
+
+    def has_selected(self, index: Sequence[int]) -> bool:
+        """Return whether the chunk at an index of dask's chunk grid has a selected frame."""
+        return bool(self._counts[np.ravel_multi_index(tuple(index), self.numblocks)])
+
+    def selected_box(self, box: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...] | None:
+        """Return the smallest part of a box of positions that has its selected ones, if any."""
+        if self.roi is None:
+            return box if all(first < stop for first, stop in box) else None
+        chosen = self.roi[tuple(slice(*span) for span in box)]
+        if not chosen.any():
+            return None
+        found = []
+        for axis, (first, _) in enumerate(box):
+            others = tuple(k for k in range(len(box)) if k != axis)
+            along = np.flatnonzero(chosen.any(axis=others))
+            found.append((first + int(along[0]), first + int(along[-1]) + 1))
+        return tuple(found)
 
     def count(self, chunk: int) -> int:
         """Return the number of selected frames of a chunk."""

@@ -31,16 +31,27 @@ def source_of(
     `kinds` are the backends of the blocks. All blocks are converted to the backend of the first
     one. Raise if a block has masked values.
     """
+    native, converted = converted_blocks(blocks, kinds, len(nav_shape), len(sig_chunks))
+    source = SparseSource if native.is_sparse else DenseSource
+    return source(converted, native, nav_shape, sig_chunks, mask, dtype)
+
+
+def converted_blocks(
+    blocks: Sequence[Any], kinds: Sequence[Backend], nav_dims: int, sig_dims: int
+) -> tuple[Backend, list[Any]]:
+    """Return the backend of the first block, and all blocks in this backend.
+
+    Raise if a block has masked values, or a sparse format that frames cannot be read from.
+    """
     native = kinds[0]
     converted = []
     for block, kind in zip(blocks, kinds, strict=True):
         plain = block
         if type(block) is not np.ndarray:  # of a NumPy array, only shape and dtype can be wrong
             plain = plain_block(block, "a chunk")
-            _check_sparse(plain, kind, len(nav_shape), len(sig_chunks))
+            _check_sparse(plain, kind, nav_dims, sig_dims)
         converted.append(plain if kind == native else to_backend(plain, native, plain.shape))
-    source = SparseSource if native.is_sparse else DenseSource
-    return source(converted, native, nav_shape, sig_chunks, mask, dtype)
+    return native, converted
 
 
 def _check_sparse(block: Any, kind: Backend, nav_dims: int, sig_dims: int) -> None:

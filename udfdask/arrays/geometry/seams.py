@@ -1,0 +1,142 @@
+"""Divide the positions of a chunk: those whose window lies in the chunk, and those at its borders.
+
+The first are processed by the task that loads the chunk, which then lets the chunk go. For the
+others it keeps the frames near the borders, and cuts the margins that other chunks need.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.halo import ABSENT, Box, Halo, Piece, pieces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """The selected positions of a chunk, as boxes."""
+
+    inside: tuple[Box, ...]
+    """Positions whose windows need no other chunk."""
+    seams: tuple[Box, ...]
+    """Positions whose windows need frames of other chunks."""
+
+
+def divide(halo: Halo, chunk: int, grid: Grid) -> Division:
+    """Return the selected positions of a chunk, divided."""
+    bounds = box_of(grid, grid.index(chunk))
+    inside: list[Box] = []
+    seams: list[Box] = []
+    for box in map(grid.selected_box, _boxes(halo, bounds)):
+        if box is not None:
+            (inside if _is_inside(halo, box, bounds, grid) else seams).append(box)
+    return Division(inside=tuple(inside), seams=tuple(seams))
+
+
+def box_of(grid: Grid, index: Sequence[int]) -> Box:
+    """Return the positions of a chunk at an index of dask's grid of chunks."""
+    start, shape = grid.bounds_at(index)
+    return tuple((first, first + n) for first, n in zip(start, shape, strict=True))
+
+
+def _boxes(halo: Halo, bounds: Box) -> Iterable[Box]:
+    """Return boxes that fill a chunk: the middle, whose windows need no boundary, comes first."""
+    rest, borders = list(bounds), list[Box]()
+    for axis, ((first, stop), (before, after)) in enumerate(zip(bounds, halo.sides, strict=True)):
+        middle = (first + before, stop - after)
+        if middle[0] >= middle[1]:  # no window along this axis lies in the chunk
+            return [tuple(rest), *borders]
+        for border in ((first, middle[0]), (middle[1], stop)):
+            if border[0] < border[1]:
+                borders.append((*rest[:axis], border, *rest[axis + 1 :]))
+        rest[axis] = middle
+    return [tuple(rest), *borders]
+
+
+def _is_inside(halo: Halo, box: Box, bounds: Box, grid: Grid) -> bool:
+    """Return whether all frames of a window that exist are in the chunk."""
+    return all(
+        bool(np.all((along == ABSENT) | ((along >= first) & (along < stop))))
+        for along, (first, stop) in zip(halo.sources(box, grid.shape), bounds, strict=True)
+    )
+
+
+def own_pieces(halo: Halo, chunk: int, grid: Grid) -> list[Box]:
+    """Return the frames of a chunk that the windows at its own borders need."""
+    index = grid.index(chunk)
+    boxes = (p.source for p in _pieces_at_seams(halo, chunk, grid) if p.chunk == index)
+    return list(dict.fromkeys(boxes))
+
+
+def margins(halos: Iterable[Halo], chunk: int, grid: Grid) -> dict[tuple[int, ...], list[Box]]:
+    """Return the frames that a chunk needs of each other chunk, by its index in dask's grid."""
+    index = grid.index(chunk)
+    needed: dict[tuple[int, ...], list[Box]] = {}
+    for halo in halos:
+        for piece in _pieces_at_seams(halo, chunk, grid):
+            if piece.chunk != index and (not halo.in_roi or grid.has_selected(piece.chunk)):
+                needed.setdefault(piece.chunk, []).append(piece.source)
+    return {other: _joined(boxes) for other, boxes in needed.items()}
+
+
+def _pieces_at_seams(halo: Halo, chunk: int, grid: Grid) -> Iterable[Piece]:
+    """Return the pieces of all windows at the borders of a chunk."""
+    seams = divide(halo, chunk, grid).seams
+    return itertools.chain.from_iterable(pieces(halo, box, grid) for box in seams)
+
+
+def _joined(boxes: list[Box]) -> list[Box]:
+    """Return boxes that cover some boxes, each frame once: few and perhaps larger ones."""
+    spans = [_joined_spans([box[axis] for box in boxes]) for axis in range(len(boxes[0]))]
+    return list(itertools.product(*spans))
+
+
+def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the union of some spans, in order."""
+    union: list[tuple[int, int]] = []
+    for first, stop in sorted(spans):
+        if union and first <= union[-1][1]:
+            union[-1] = (union[-1][0], max(stop, union[-1][1]))
+        else:
+            union.append((first, stop))
+    return union
+
+
+def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, ...]]:
+    """Return the chunks that a chunk needs frames of, by index in dask's grid, in order."""
+    if grid.roi is not None:
+        return sorted(margins(halos, chunk, grid))
+    # one axis after another: a graph asks for each of its chunks
+    index = grid.index(chunk)
+    bounds = box_of(grid, index)
+    found: set[tuple[int, ...]] = set()
+    for halo in halos:
+        along = [
+            dict.fromkeys(grid.chunks_along(axis, where[where != ABSENT]).tolist())
+            for axis, where in enumerate(halo.sources(bounds, grid.shape))
+        ]
+        found.update(itertools.product(*along))
+    return sorted(found - {index})
+
+
+def frames_that_travel(halos: Sequence[Halo], grid: Grid) -> int:
+    """Return the number of frames that chunks need of other chunks, at most."""
+    most = [0] * len(halos)
+    for k, halo in enumerate(halos):
+        needed, own = 1, 1
+        for axis, sizes in enumerate(grid.nav_chunks):
+            before, after = halo.sides[axis]
+            n, first, total = grid.shape[axis], 0, 0
+            for size in sizes:
+                span = (first - before, first + size + after)
+                if halo.boundary != "periodic":
+                    span = (max(0, span[0]), min(n, span[1]))
+                total += min(n, span[1] - span[0]) if size else 0
+                first += size
+            needed, own = needed * total, own * n
+        most[k] = needed - own
+    return sum(most)

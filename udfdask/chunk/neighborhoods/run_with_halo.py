@@ -1,0 +1,262 @@
+"""Run UDFs with a halo over one chunk, in two tasks: when it is loaded, and when margins have come.
+
+The task that loads a chunk processes all positions whose windows lie in it, and then lets it go. It
+keeps the frames at its borders, and cuts the margins that other chunks need. The second task makes
+the windows at the borders from these and from the margins of other chunks. UDFs without a halo are
+processed by the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.backends.check_block import check_block
+from udfdask.arrays.backends.sparse_rows import SparseRows
+from udfdask.arrays.backends.table import backend_of
+from udfdask.arrays.geometry.halo import Box
+from udfdask.arrays.geometry.seams import box_of, divide, margins, own_pieces
+from udfdask.chunk.device_context import chunk_device
+from udfdask.chunk.frames.open_source import converted_blocks
+from udfdask.chunk.frames.source import signal_windows
+from udfdask.chunk.neighborhoods.aux_windows import AuxStores, StoredValues, checked_values
+from udfdask.chunk.neighborhoods.process_boxes import Neighbors, process_boxes
+from udfdask.chunk.neighborhoods.stored_frames import StoredFrames
+from udfdask.chunk.partial_result import Partial, Partials, common_generation
+from udfdask.chunk.run_chunk import aux_rows, run_chunk
+from udfdask.chunk.start_and_end import end_udf, start_udf
+from udfdask.chunk.udf_instance import Instance, limit_threads
+from udfdask.plan.device_groups import Group
+from udfdask.plan.recipe import DESCAN, Recipe
+from udfdask.types import AnyArray
+from udfdask.udf.aux_data import AuxData
+
+Index = tuple[int, ...]
+"""Place of a chunk in dask's grid of chunks."""
+
+Margin = tuple[StoredFrames, ...]
+"""Frames of a chunk that another chunk needs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedChunk:
+    """What is left of a chunk after the task that loads it."""
+
+    partials: Partials
+    """Partial results; None for UDFs of another group, and if no frame of the chunk is selected."""
+    unfinished: tuple[int, ...]
+    """Numbers of the UDFs that still have to process the positions at the borders of the chunk."""
+    borders: Margin
+    """The frames that their windows need."""
+    margins: Mapping[int, Margin]
+    """Frames that other chunks need, by their numbers."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        frames = [*self.borders, *(store for margin in self.margins.values() for store in margin)]
+        partials = [partial for partial in self.partials if partial is not None]
+        return sum(store.nbytes for store in frames) + sum(partial.nbytes for partial in partials)
+
+
+def load_chunk(
+    recipe: Recipe,
+    index: Index,
+    needed_by: Sequence[int],
+    blocks: Sequence[Any],
+    aux: Sequence[Any] = (),
+    group: Group | None = None,
+) -> LoadedChunk:
+    """Process the positions of a chunk whose windows lie in it, and cut margins.
+
+    `index` is its place in dask's grid of chunks: it may have no selected frame. `needed_by` has
+    the numbers of the chunks that need frames of it. `blocks` and `aux` are those of `run_chunk`.
+    """
+    recipe = recipe.now
+    grid = recipe.grid
+    numbers = range(len(recipe.udfs)) if group is None else group.numbers
+    with_halo = [k for k in numbers if recipe.udfs[k].halo is not None]
+    kinds = [backend_of(block) for block in blocks]
+    backends = recipe.backends_over(kinds[0])
+    partials: dict[int, Partial | None] = {}
+    unfinished: list[int] = []
+    borders: list[Box] = []
+    with limit_threads(recipe), _device(recipe, numbers, backends, kinds):
+        frames = _stored(recipe, index, blocks, kinds)
+        if grid.has_selected(index):
+            chunk = grid.chunk_at(index)
+            if len(with_halo) < len(numbers):
+                others = Group(
+                    numbers=tuple(k for k in numbers if k not in with_halo),
+                    names=(),
+                    needs_cuda=False,
+                )
+                partials.update(enumerate(run_chunk(recipe, chunk, blocks, aux, others)))
+            neighbors = Neighbors(
+                frames={index: (frames,)},
+                aux=_own_aux(recipe, index, aux),
+                backend=frames.backend,
+            )
+            rows = aux_rows(recipe, chunk, aux, with_halo)
+            for number in with_halo:
+                halo = recipe.udfs[number].halo
+                assert halo is not None
+                division = divide(halo, chunk, grid)
+                instance = _started(recipe, number, chunk, rows[number], backends[number])
+                process_boxes(instance, division.inside, chunk, neighbors)
+                if division.seams:
+                    unfinished.append(number)
+                    borders += own_pieces(halo, chunk, grid)
+                    partials[number] = _so_far(instance)
+                else:
+                    partials[number] = end_udf(instance)
+        halos = recipe.halos(numbers)
+        return LoadedChunk(
+            partials=tuple(partials.get(k) for k in range(len(recipe.udfs))),
+            unfinished=tuple(unfinished),
+            borders=tuple(frames.cut(box) for box in dict.fromkeys(borders)),
+            margins={
+                other: tuple(map(frames.cut, margins(halos, other, grid)[index]))
+                for other in needed_by
+            },
+        )
+
+
+def finish_chunk(
+    recipe: Recipe,
+    chunk: int,
+    loaded: LoadedChunk,
+    margins_of_others: Mapping[Index, Margin],
+    aux: Sequence[Mapping[Index, Any] | None] = (),
+    group: Group | None = None,
+) -> Partials:
+    """Return the partial results of a chunk, after the positions at its borders.
+
+    `margins_of_others` has the frames that the chunk needs of others, by their index. `aux` holds
+    the values of these chunks and of the chunk itself, for each of `recipe.aux_slots`. A `group`
+    finishes some UDFs only.
+    """
+    recipe = recipe.now
+    if not loaded.unfinished:
+        return loaded.partials
+    index = recipe.grid.index(chunk)
+    first = loaded.borders[0]
+    stores = {index: loaded.borders, **margins_of_others}
+    own = [None if values is None else values[index] for values in aux]
+    numbers = [k for k in loaded.unfinished if group is None or k in group.numbers]
+    # the frames have been converted to one backend
+    kinds: list[Backend] = [
+        block.backend if isinstance(block, SparseRows) else backend_of(block)
+        for block in first.blocks
+    ]
+    backends = recipe.backends_over(kinds[0])
+    done = [None if k in loaded.unfinished else p for k, p in enumerate(loaded.partials)]
+    with limit_threads(recipe), _device(recipe, numbers, backends, kinds):
+        neighbors = Neighbors(
+            frames=stores, aux=_all_aux(recipe, aux, numbers), backend=first.backend
+        )
+        rows = aux_rows(recipe, chunk, own, numbers)
+        for number in numbers:
+            halo, before = recipe.udfs[number].halo, loaded.partials[number]
+            assert halo is not None
+            assert before is not None
+            instance = _started(recipe, number, chunk, rows[number], backends[number])
+            for name, array in before.arrays.items():
+                instance.arrays[name][...] = array
+            seams = divide(halo, chunk, recipe.grid).seams
+            process_boxes(instance, seams, chunk, neighbors)
+            after = end_udf(instance)
+            done[number] = Partial(
+                after.arrays,
+                after.first,
+                after.stop,
+                after.aux,
+                after.looked_beyond or before.looked_beyond,
+                common_generation([before, after]),
+            )
+    return tuple(done)
+
+
+def _started(
+    recipe: Recipe, number: int, chunk: int, aux: dict[str, AnyArray], backend: Backend
+) -> Instance:
+    """Return a UDF that is ready to process positions of a chunk."""
+    instance = start_udf(recipe, number, chunk, aux, backend)
+    halo = recipe.udfs[number].halo
+    if halo is not None and halo.in_roi:
+        instance.udf.meta._looks.add("roi")  # its windows depend on the ROI around the chunk
+    return instance
+
+
+def _device(
+    recipe: Recipe, numbers: Sequence[int], backends: Sequence[Backend], kinds: Sequence[Backend]
+) -> Any:
+    """Return the context of the device that some UDFs work on."""
+    return chunk_device([backends[k] for k in numbers], [recipe.native, *kinds])
+
+
+def _stored(
+    recipe: Recipe, index: Index, blocks: Sequence[Any], kinds: Sequence[Backend]
+) -> StoredFrames:
+    """Return the frames of a chunk, after checks."""
+    grid, box = recipe.grid, box_of(recipe.grid, index)
+    native, converted = converted_blocks(blocks, kinds, len(grid.shape), len(recipe.sig_chunks))
+    nav = tuple(stop - first for first, stop in box)
+    held: list[Any] = []
+    for window, block in zip(signal_windows(recipe.sig_chunks), converted, strict=True):
+        shape = (*nav, *(w.stop - w.start for w in window))
+        check_block(block, shape, recipe.dtype, "a chunk")
+        held.append(
+            native.frames(block, len(nav))  # type: ignore[attr-defined]
+            if native.is_sparse
+            else native.dense.read_only(block)
+        )
+    return StoredFrames(box, tuple(held), recipe.sig_chunks, native.dense)
+
+
+def _so_far(instance: Instance) -> Partial:
+    """Return the buffers of a UDF that has not processed all positions of a chunk."""
+    looked_beyond, generation = bool(instance.udf.meta._looks), instance.recipe.generation
+    return Partial(instance.arrays, *instance.cursor.chunks, {}, looked_beyond, generation)
+
+
+def _own_aux(recipe: Recipe, index: Index, aux: Sequence[Any]) -> AuxStores:
+    """Return the aux data of a chunk, from the arguments of its task."""
+    given = [None if block is None else {index: block} for block in aux]
+    return _all_aux(recipe, given, range(len(recipe.udfs)))
+
+
+def _all_aux(
+    recipe: Recipe, aux: Sequence[Mapping[Index, Any] | None], numbers: Sequence[int]
+) -> AuxStores:
+    """Return the aux data of some chunks, after checks; None for UDFs other than `numbers`."""
+    found: list[dict[Index, list[StoredValues]] | None] = []
+    for (number, name), blocks in zip(recipe.aux_slots, aux, strict=True):
+        if blocks is None or number not in (*numbers, DESCAN):
+            found.append(None)
+            continue
+        declared, what = _declared(recipe, number, name)
+        updated = None if number == DESCAN else recipe.udfs[number].kwargs[name]
+        if updated is not None and updated.data is not None:
+            # a progressive run may have got other values since its tasks were made
+            everywhere = tuple((0, n) for n in recipe.grid.shape)
+            values = checked_values(updated.over(recipe.shape), everywhere, declared, what)
+            found.append({index: [values] for index in blocks})
+            continue
+        found.append(
+            {
+                index: [checked_values(block, box_of(recipe.grid, index), declared, what)]
+                for index, block in blocks.items()
+            }
+        )
+    return found
+
+
+def _declared(recipe: Recipe, number: int, name: str) -> tuple[AuxData, str]:
+    """Return the declaration of aux data, and its name for messages."""
+    if number == DESCAN:
+        assert recipe.descan is not None
+        return recipe.descan.shifts, "shifts of descan"
+    return recipe.udfs[number].aux[name], f"aux data params.{name}"

@@ -1,0 +1,137 @@
+"""Hold the frames of a box of scan positions, and make windows of frames from several of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from udfdask.arrays.backends.backend import DenseBackend
+from udfdask.arrays.backends.sparse_rows import SparseRows
+from udfdask.arrays.geometry.halo import Box, Piece
+from udfdask.chunk.frames.source import signal_windows
+from udfdask.types import AnyArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredFrames:
+    """The frames of a box of scan positions, as they came: with all signal chunks, maybe sparse."""
+
+    box: Box
+    """The scan positions."""
+    blocks: tuple[Any, ...]
+    """For each signal chunk, an array of shape (*box, *part of sig), or the frames as sparse rows.
+    """
+    sig_chunks: tuple[tuple[int, ...], ...]
+    """Chunk sizes along each signal axis, in pixels."""
+    backend: DenseBackend
+    """Array backend of dense frames."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes; of sparse frames, that of their values and indices."""
+        return sum(
+            _sparse_size(block) if isinstance(block, SparseRows) else int(block.nbytes)
+            for block in self.blocks
+        )
+
+    def cut(self, box: Box) -> StoredFrames:
+        """Return a copy of some of the frames, which keeps nothing else in memory."""
+        return StoredFrames(
+            box,
+            tuple(self._cut(block, box) for block in self.blocks),
+            self.sig_chunks,
+            self.backend,
+        )
+
+    def _cut(self, block: Any, box: Box) -> Any:
+        """Return some frames of one signal chunk."""
+        if isinstance(block, SparseRows):
+            return block.take(self._positions(box))
+        return self.backend.own_copy(block[self._index(box)], block.dtype)
+
+    def dense(self, box: Box, dtype: np.dtype[Any]) -> AnyArray:
+        """Return some of the frames, shape (*box, *sig): a view if they are dense and not cut."""
+        shape = tuple(stop - first for first, stop in box)
+        parts = [self._dense(block, box, shape) for block in self.blocks]
+        if len(parts) == 1:
+            return parts[0]
+        sig = tuple(map(sum, self.sig_chunks))
+        joined = self.backend.empty((*shape, *sig), dtype)
+        for window, part in zip(signal_windows(self.sig_chunks), parts, strict=True):
+            place: Any = (..., *window)
+            joined[place] = part
+        return joined
+
+    def _dense(self, block: Any, box: Box, shape: tuple[int, ...]) -> AnyArray:
+        """Return some frames of one signal chunk."""
+        if not isinstance(block, SparseRows):
+            return cast(AnyArray, block[self._index(box)])
+        rows = block.take(self._positions(box))
+        return rows.dense(0, len(rows), 0, math.prod(rows.sig)).reshape((*shape, *rows.sig))
+
+    def _index(self, box: Box) -> tuple[slice, ...]:
+        """Return where some positions are in the box."""
+        return tuple(
+            slice(first - start, stop - start)
+            for (first, stop), (start, _) in zip(box, self.box, strict=True)
+        )
+
+    def _positions(self, box: Box) -> AnyArray:
+        """Return the flat numbers of some positions in the box."""
+        shape = tuple(stop - first for first, stop in self.box)
+        return np.arange(math.prod(shape)).reshape(shape)[self._index(box)].reshape(-1)
+
+    def holds(self, box: Box) -> bool:
+        """Return whether it has the frames of a box."""
+        return all(
+            start <= first and stop <= end
+            for (first, stop), (start, end) in zip(box, self.box, strict=True)
+        )
+
+
+def _sparse_size(rows: SparseRows) -> int:
+    """Return the size of sparse frames in bytes."""
+    csr = rows.csr
+    return int(csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes)
+
+
+Stores = Mapping[tuple[int, ...], Sequence[StoredFrames]]
+"""Frames by the index of their chunk in dask's grid."""
+
+
+def window_of(
+    stores: Stores, parts: Sequence[Piece], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> AnyArray:
+    """Return a window of frames, shape (*shape, *sig), made of some pieces; missing frames are 0.
+
+    It is a view if one piece fills it.
+    """
+    if len(parts) == 1 and all(
+        p == slice(0, n) for p, n in zip(parts[0].place, shape, strict=True)
+    ):
+        return _holder(stores, parts[0]).dense(parts[0].source, dtype)
+    window: AnyArray | None = None
+    for part in parts:
+        store = _holder(stores, part)
+        values = store.dense(part.source, dtype)
+        if window is None:
+            window = store.backend.empty((*shape, *values.shape[len(shape) :]), dtype)
+            if _n_frames(parts) < math.prod(shape):
+                window[...] = 0
+        window[part.place] = values
+    assert window is not None  # the position in the middle of a window exists
+    return window
+
+
+def _n_frames(parts: Sequence[Piece]) -> int:
+    """Return the number of frames of some pieces."""
+    return sum(math.prod(stop - first for first, stop in part.source) for part in parts)
+
+
+def _holder(stores: Stores, part: Piece) -> StoredFrames:
+    """Return the stored frames that have those of a piece."""
+    return next(store for store in stores[part.chunk] if store.holds(part.source))
