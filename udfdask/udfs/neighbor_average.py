@@ -62,11 +62,6 @@ class NeighborAverageUDF(UDF):
     position without any neighbor of positive weight is NaN. The result is as large as the data, or
     larger: write it to a file with ``Result.to_zarr``.
 
-    References
-    ----------
-    .. [1] P. T. Brewick, S. I. Wright, D. J. Rowenhorst, "NLPAR: Non-local smoothing for enhanced
-       EBSD pattern indexing", Ultramicroscopy 200, 50-61 (2019), compares such averages.
-
     Examples
     --------
     >>> import dask.array as da, udfdask as ud
@@ -160,7 +155,6 @@ class NeighborAverageUDF(UDF):
         where = Neighborhood.of(meta.core, meta.core_mask, meta.neighbor_mask)
         nav = meta.neighbor_mask.shape
         used = np.argwhere(weights)
-        # the largest of the weights is 1: small ones do not underflow in the dtype of the sums
         shares = weights[weights != 0]
         steps = distances(used - np.array(weights.shape) // 2, nav)
         rows = out.reshape((len(where.places), -1))

@@ -88,7 +88,6 @@ class NeighborSimilarityUDF(UDF):
 
     promises = Promises(declares_once=True)
     default_plots = ("mean",)
-    _mask_parameter = "mask"
 
     def __init__(
         self,
