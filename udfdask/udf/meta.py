@@ -21,7 +21,6 @@ from udfdask.errors import NotAvailableError
 from udfdask.types import AnyArray
 from udfdask.udf.noted_slice import NotedSlice
 
-
 Core = tuple[slice, ...]
 """Where some scan positions are in the window of frames around them, for each navigation axis."""
 

@@ -194,15 +194,9 @@ class Grid:
         return tuple(start), tuple(shape)
 
     @cached_property
-    def _starts(self) -> tuple[IntArray, ...]:
+    def starts(self) -> tuple[list[int], ...]:
         """The first position of each chunk, along each navigation axis."""
-        sizes = [np.asarray(axis, dtype=np.int64) for axis in self.nav_chunks]
-        return tuple(np.cumsum(axis) - axis for axis in sizes)
-
-    def chunks_along(self, axis: int, positions: IntArray) -> IntArray:
-        """Return the chunk along one navigation axis that each position lies in."""
-        found: IntArray = np.searchsorted(self._starts[axis], positions, side="right") - 1
-        return found
+        return tuple([*itertools.accumulate(axis[:-1], initial=0)] for axis in self.nav_chunks)
 
     def has_selected(self, index: Sequence[int]) -> bool:
         """Return whether the chunk at an index of dask's chunk grid has a selected frame."""

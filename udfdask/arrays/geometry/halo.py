@@ -7,6 +7,7 @@ says which position stands for one that does not exist.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid, IntArray
+from udfdask.arrays.geometry.chunk_grid import BoolArray, Grid
 
 Boundary = Literal["mask", "nearest", "reflect", "periodic"]
 """What stands for frames beyond the ends of the scan."""
@@ -23,9 +24,6 @@ BOUNDARIES: tuple[str, ...] = get_args(Boundary)
 
 Box = tuple[tuple[int, int], ...]
 """First and last position (excluded) along each navigation axis."""
-
-ABSENT = -1
-"""Source of a position that nothing stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,38 +56,95 @@ class Halo:
             for (first, stop), (before, _) in zip(box, self.sides, strict=True)
         )
 
-    def sources(self, box: Box, shape: Sequence[int]) -> list[IntArray]:
-        """Return where the frames of a window are in the scan, along each axis; ABSENT if nowhere.
+    def runs(self, axis: int, first: int, stop: int, n: int) -> list[Run]:
+        """Return where the frames of a window around some positions are along one axis.
 
-        `box` holds the positions that the window is around, `shape` is the shape of the scan.
+        `first` and `stop` are the positions that the window is around, n the length of the axis.
         """
-        return [
-            _sources(self.boundary, first - before, stop + after, n)
-            for (first, stop), (before, after), n in zip(box, self.sides, shape, strict=True)
-        ]
+        before, after = self.sides[axis]
+        start, end = first - before, stop + after
+        within = (max(start, 0), min(end, n))
+        runs = [Run(*within, within[0] - start)]
+        if self.boundary != "mask":
+            beyond = itertools.chain(range(start, within[0]), range(within[1], end))
+            for wanted in beyond:
+                source = _stand_in(self.boundary, wanted, n)
+                last = runs[-1]
+                place = wanted - start
+                if source == last.stop and place == last.place + last.stop - last.first:
+                    runs[-1] = Run(last.first, source + 1, last.place)
+                else:
+                    runs.append(Run(source, source + 1, place))
+        return runs
 
     def exists(self, box: Box, grid: Grid) -> BoolArray:
-        """Return which frames of a window exist, bool, of its shape."""
-        sources = self.sources(box, grid.shape)
-        found = np.ones((), dtype=bool)
-        for along in sources:
-            found = np.logical_and.outer(found, along != ABSENT)
-        if self.in_roi and grid.roi is not None:
-            found &= grid.roi[np.ix_(*sources)]  # what is absent is False already
-        return found
+        """Return which frames of a window around some positions exist, bool, of its shape."""
+        exists = np.zeros(self.around(box), dtype=bool)
+        for runs in itertools.product(*self._runs_of(box, grid)):
+            source = tuple(slice(run.first, run.stop) for run in runs)
+            left_out = self.in_roi and grid.roi is not None
+            exists[_places(runs)] = grid.roi[source] if left_out else True  # type: ignore[index]
+        return exists
+
+    def _runs_of(self, box: Box, grid: Grid) -> list[list[Run]]:
+        """Return the runs of a window along each axis."""
+        return [
+            self.runs(axis, first, stop, n)
+            for axis, ((first, stop), n) in enumerate(zip(box, grid.shape, strict=True))
+        ]
+
+    def pieces(self, box: Box, grid: Grid) -> list[Piece]:
+        """Return the pieces that a window around some positions consists of."""
+        along = [
+            [part for run in runs for part in _in_chunks(run, grid.starts[axis])]
+            for axis, runs in enumerate(self._runs_of(box, grid))
+        ]
+        return [
+            Piece(
+                tuple(chunk for chunk, _ in parts),
+                tuple((run.first, run.stop) for _, run in parts),
+                _places([run for _, run in parts]),
+            )
+            for parts in itertools.product(*along)
+        ]
 
 
-def _sources(boundary: str, first: int, stop: int, n: int) -> IntArray:
-    """Return the position in an axis of n frames that stands for each of `first` to `stop`."""
-    wanted = np.arange(first, stop, dtype=np.int64)
+class Run(NamedTuple):
+    """Frames of a window that lie next to each other in the scan, along one axis."""
+
+    first: int
+    """Position of the first one in the scan."""
+    stop: int
+    """The position after the last one."""
+    place: int
+    """Where the first one is in the window."""
+
+
+def _places(runs: Sequence[Run]) -> tuple[slice, ...]:
+    """Return where frames are in the window, from their runs along each axis."""
+    return tuple(slice(run.place, run.place + run.stop - run.first) for run in runs)
+
+
+def _in_chunks(run: Run, starts: Sequence[int]) -> list[tuple[int, Run]]:
+    """Return the parts of a run that lie in one chunk each, with the index of the chunk."""
+    parts = []
+    first = run.first
+    while first < run.stop:
+        following = bisect.bisect_right(starts, first)
+        stop = min(run.stop, starts[following]) if following < len(starts) else run.stop
+        parts.append((following - 1, Run(first, stop, run.place + first - run.first)))
+        first = stop
+    return parts
+
+
+def _stand_in(boundary: str, wanted: int, n: int) -> int:
+    """Return the position that stands for one beyond the ends of an axis of n frames."""
     if boundary == "nearest":
-        return np.clip(wanted, 0, n - 1)
+        return min(max(wanted, 0), n - 1)
     if boundary == "periodic":
         return wanted % n
-    if boundary == "reflect":  # d c b a | a b c d | d c b a, as scipy.ndimage and dask have it
-        turned: IntArray = wanted % (2 * n)
-        return np.where(turned < n, turned, 2 * n - 1 - turned)
-    return np.where((wanted >= 0) & (wanted < n), wanted, ABSENT)
+    turned = wanted % (2 * n)  # d c b a | a b c d | d c b a, as scipy.ndimage and dask have it
+    return turned if turned < n else 2 * n - 1 - turned
 
 
 class Piece(NamedTuple):
@@ -101,37 +156,3 @@ class Piece(NamedTuple):
     """Where the frames are in the scan."""
     place: tuple[slice, ...]
     """Where they are in the window."""
-
-
-def pieces(halo: Halo, box: Box, grid: Grid) -> list[Piece]:
-    """Return the pieces that a window around some positions consists of."""
-    runs = [
-        list(_runs(along, grid, axis)) for axis, along in enumerate(halo.sources(box, grid.shape))
-    ]
-    return [
-        Piece(
-            tuple(chunk for chunk, _, _ in parts),
-            tuple(source for _, source, _ in parts),
-            tuple(place for _, _, place in parts),
-        )
-        for parts in itertools.product(*runs)
-    ]
-
-
-def _runs(
-    sources: IntArray, grid: Grid, axis: int
-) -> itertools.chain[tuple[int, tuple[int, int], slice]]:
-    """Return the runs of neighboring frames along one axis: chunk, first and stop, place."""
-    chunks = grid.chunks_along(axis, sources)
-    found = []
-    start = 0
-    for end in range(1, len(sources) + 1):
-        same = end < len(sources) and (
-            sources[end] == sources[end - 1] + 1 and chunks[end] == chunks[start]
-        )
-        if not same:
-            if sources[start] != ABSENT:
-                span = (int(sources[start]), int(sources[end - 1]) + 1)
-                found.append((int(chunks[start]), span, slice(start, end)))
-            start = end
-    return itertools.chain(found)

@@ -10,10 +10,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.halo import ABSENT, Box, Halo, Piece, pieces
+from udfdask.arrays.geometry.halo import Box, Halo, Piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +58,9 @@ def _boxes(halo: Halo, bounds: Box) -> Iterable[Box]:
 def _is_inside(halo: Halo, box: Box, bounds: Box, grid: Grid) -> bool:
     """Return whether all frames of a window that exist are in the chunk."""
     return all(
-        bool(np.all((along == ABSENT) | ((along >= first) & (along < stop))))
-        for along, (first, stop) in zip(halo.sources(box, grid.shape), bounds, strict=True)
+        start <= run.first and run.stop <= end
+        for axis, ((first, stop), (start, end)) in enumerate(zip(box, bounds, strict=True))
+        for run in halo.runs(axis, first, stop, grid.shape[axis])
     )
 
 
@@ -86,7 +85,7 @@ def margins(halos: Iterable[Halo], chunk: int, grid: Grid) -> dict[tuple[int, ..
 def _pieces_at_seams(halo: Halo, chunk: int, grid: Grid) -> Iterable[Piece]:
     """Return the pieces of all windows at the borders of a chunk."""
     seams = divide(halo, chunk, grid).seams
-    return itertools.chain.from_iterable(pieces(halo, box, grid) for box in seams)
+    return itertools.chain.from_iterable(halo.pieces(box, grid) for box in seams)
 
 
 def _joined(boxes: list[Box]) -> list[Box]:
@@ -115,11 +114,7 @@ def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, 
     bounds = box_of(grid, index)
     found: set[tuple[int, ...]] = set()
     for halo in halos:
-        along = [
-            dict.fromkeys(grid.chunks_along(axis, where[where != ABSENT]).tolist())
-            for axis, where in enumerate(halo.sources(bounds, grid.shape))
-        ]
-        found.update(itertools.product(*along))
+        found.update(piece.chunk for piece in halo.pieces(bounds, grid))
     return sorted(found - {index})
 
 

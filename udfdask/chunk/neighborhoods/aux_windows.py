@@ -11,7 +11,7 @@ from udfdask.arrays.backends.check_block import check_block, plain_block
 from udfdask.arrays.backends.convert import to_host
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.chunk_grid import Grid
-from udfdask.arrays.geometry.halo import Box, Halo, pieces
+from udfdask.arrays.geometry.halo import Box, Halo
 from udfdask.types import AnyArray
 from udfdask.udf.aux_data import AuxData
 
@@ -43,7 +43,7 @@ def aux_window(
     """Return the values of a window around some positions, read-only; 0 where there is none."""
     assert stores is not None
     window: AnyArray | None = None
-    for part in pieces(halo, box, grid):
+    for part in halo.pieces(box, grid):
         for held, values in stores.get(part.chunk, ()):
             if _holds(held, part.source):
                 if window is None:

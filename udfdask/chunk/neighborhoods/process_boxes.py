@@ -12,7 +12,7 @@ import numpy as np
 
 from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.backends.read_only import locked
-from udfdask.arrays.geometry.halo import Box, Halo, pieces
+from udfdask.arrays.geometry.halo import Box, Halo
 from udfdask.chunk.dense_tiles import DenseCutter
 from udfdask.chunk.frames.dense import DenseSource
 from udfdask.chunk.neighborhoods.aux_windows import AuxStores, aux_window
@@ -26,7 +26,7 @@ from udfdask.udf.meta import Neighborhood
 if TYPE_CHECKING:
     from udfdask.descan.frame_shifts import FrameShifts
 
-SLAB_BYTES = 16 << 20
+SLAB_BYTES = 8 << 20
 """Frames with their neighbors that are converted, corrected or assembled at a time, in bytes.
 
 Margins of slabs are made again for the next slab: slabs have at least as many positions along each
@@ -83,7 +83,7 @@ def _slabs(instance: Instance, halo: Halo, box: Box, neighbors: Neighbors) -> It
 def _is_view(instance: Instance, halo: Halo, box: Box, neighbors: Neighbors) -> bool:
     """Return whether a window of frames needs no copy."""
     recipe = instance.recipe
-    parts = pieces(halo, box, recipe.grid)
+    parts = halo.pieces(box, recipe.grid)
     if len(parts) > 1 or _changes(instance, neighbors) or _leaves_out(halo, recipe):
         return False
     stores = neighbors.frames[parts[0].chunk]
@@ -155,7 +155,7 @@ def _frames(
     leaves_out = _leaves_out(halo, recipe)
     parts = [
         part
-        for part in pieces(halo, box, recipe.grid)
+        for part in halo.pieces(box, recipe.grid)
         if not leaves_out or recipe.grid.has_selected(part.chunk)
     ]
     raw = window_of(neighbors.frames, parts, shape, recipe.dtype)

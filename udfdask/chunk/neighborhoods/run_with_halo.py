@@ -113,12 +113,15 @@ def load_chunk(
                 else:
                     partials[number] = end_udf(instance)
         halos = recipe.halos(numbers)
+        at_borders = tuple(frames.cut(box) for box in dict.fromkeys(borders))
         return LoadedChunk(
             partials=tuple(partials.get(k) for k in range(len(recipe.udfs))),
             unfinished=tuple(unfinished),
-            borders=tuple(frames.cut(box) for box in dict.fromkeys(borders)),
+            borders=at_borders,
             margins={
-                other: tuple(map(frames.cut, margins(halos, other, grid)[index]))
+                other: tuple(
+                    _margin(frames, at_borders, box) for box in margins(halos, other, grid)[index]
+                )
                 for other in needed_by
             },
         )
@@ -214,6 +217,12 @@ def _stored(
             else native.dense.read_only(block)
         )
     return StoredFrames(box, tuple(held), recipe.sig_chunks, native.dense)
+
+
+def _margin(frames: StoredFrames, borders: Margin, box: Box) -> StoredFrames:
+    """Return frames that another chunk needs: a view of those that are kept anyway, or a copy."""
+    kept = next((border for border in borders if border.holds(box)), None)
+    return frames.cut(box) if kept is None else kept.part(box)
 
 
 def _so_far(instance: Instance) -> Partial:

@@ -38,6 +38,16 @@ class StoredFrames:
             for block in self.blocks
         )
 
+    def part(self, box: Box) -> StoredFrames:
+        """Return some of the frames; dense ones are a view, of which only these are sent."""
+        blocks = (
+            block.take(self._positions(box))
+            if isinstance(block, SparseRows)
+            else block[self._index(box)]
+            for block in self.blocks
+        )
+        return StoredFrames(box, tuple(blocks), self.sig_chunks, self.backend)
+
     def cut(self, box: Box) -> StoredFrames:
         """Return a copy of some of the frames, which keeps nothing else in memory."""
         return StoredFrames(
