@@ -205,9 +205,12 @@ class NeighborSimilarityUDF(UDF):
             rows = similarity.reshape((len(products), window.size))
             rows[:] = np.nan
             rows[:, np.flatnonzero(window)] = products
-            others = products[:, steps != 0]
-            count = where.exists[neighbor][:, steps != 0].sum(axis=1)
-            total = np.where(where.exists[neighbor][:, steps != 0], others, 0).sum(axis=1)
+            total, count = np.zeros((2, len(products)))
+            # one neighbor after the other: `sum` adds in another order if there are other rows
+            for k in np.flatnonzero(steps):
+                exists = where.exists[neighbor[:, k]]
+                total += np.where(exists, products[:, k], 0)
+                count += exists
             mean[:] = (total / count).reshape(mean.shape)
 
 

@@ -76,22 +76,17 @@ def find_shift(
         return float(y), float(x), float(maps.flat[top])
     reach = math.ceil(REACH * upsample)
     steps = np.arange(-reach, reach + 1) / upsample
-    fine = _around(spectrum, shape, steps if shape[0] > 1 else steps[reach : reach + 1], steps, y, x)
-    row, column = np.unravel_index(int(fine.argmax()), fine.shape)
-    dy = (row - fine.shape[0] // 2 + _vertex(fine[:, column], int(row))) / upsample
-    dx = (column - reach + _vertex(fine[row], int(column))) / upsample
-    return float(y + dy), float(x + dx), float(fine[row, column])
+    # an axis of one pixel has no shift
+    dy, dx = (steps if n > 1 else np.zeros(1) for n in shape)
+    fine = _around(spectrum, shape, y + dy, x + dx)
+    row, column = (int(k) for k in np.unravel_index(int(fine.argmax()), fine.shape))
+    dy_top = dy[row] + _vertex(fine[:, column], row) / upsample
+    dx_top = dx[column] + _vertex(fine[row], column) / upsample
+    return float(y + dy_top), float(x + dx_top), float(fine[row, column])
 
 
-def _around(
-    spectrum: AnyArray,
-    shape: tuple[int, int],
-    dy: AnyArray,
-    dx: AnyArray,
-    y: int,
-    x: int,
-) -> AnyArray:
-    """Return the correlation at the shifts (y + dy, x + dx): a product of matrices."""
+def _around(spectrum: AnyArray, shape: tuple[int, int], y: AnyArray, x: AnyArray) -> AnyArray:
+    """Return the correlation at shifts y and x, shape (y, x): a product of matrices."""
     height, width = shape
     rows = np.fft.fftfreq(height)
     columns = np.arange(spectrum.shape[1]) / width
@@ -100,8 +95,8 @@ def _around(
     twice[0] = 1
     if width % 2 == 0:
         twice[-1] = 1
-    left = np.exp(2j * np.pi * np.outer(y + dy, rows)).astype(spectrum.dtype)
-    right = (np.exp(2j * np.pi * np.outer(columns, x + dx)) * twice[:, None]).astype(spectrum.dtype)
+    left = np.exp(2j * np.pi * np.outer(y, rows)).astype(spectrum.dtype)
+    right = (np.exp(2j * np.pi * np.outer(columns, x)) * twice[:, None]).astype(spectrum.dtype)
     found: AnyArray = (left @ spectrum @ right).real / (height * width)
     return found
 

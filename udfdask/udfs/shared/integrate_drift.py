@@ -82,7 +82,7 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
     for axis in range(len(nav)):
         later = (slice(None),) * axis + (slice(1, None),)
         good = usable[later + (..., axis)] & (strength[later + (..., axis)] > 0)
-        before = np.delete(number, -1, axis=axis)[good]
+        before = number[(slice(None),) * axis + (slice(None, -1),)][good]
         firsts.append(before)
         seconds.append(number[later][good])
         steps.append(found[later][..., axis, :][good])
@@ -91,7 +91,7 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
     if not len(first):
         if n:
             drift[0] = 0
-        return drift.reshape((*nav, -1))
+        return drift.reshape((*nav, found.shape[-1]))
     links = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
     _, part = connected_components(links, directed=False)
     sizes_of_parts = np.bincount(part)
@@ -117,7 +117,7 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
     solved = np.zeros_like(target)
     solved[1:] = splu(matrix[1:, 1:].tocsc()).solve(target[1:])
     drift[inside] = solved
-    return drift.reshape((*nav, -1))
+    return drift.reshape((*nav, found.shape[-1]))
 
 
 def _numbers(name: str, values: Any) -> AnyArray:
