@@ -18,6 +18,8 @@ from udfdask.testing import check_udf, run_reference
 from udfdask.testing.strategies import chunkings, shapes
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
+pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
+
 SHAPE = (7, 9, 4, 5)
 DATA = np.random.default_rng(0).integers(0, 60, SHAPE).astype(np.uint16)
 VALUES = np.random.default_rng(1).integers(0, 5, SHAPE[:2]).astype(float)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from dask.utils import format_bytes
 
+from udfdask.plan.memory_of_halos import copies_of_windows, waiting_borders
 from udfdask.plan.memory_of_tiles import copies_of_tiles
 from udfdask.plan.memory_of_udf import memory_of_udf
 from udfdask.plan.recipe import Recipe
@@ -96,7 +97,8 @@ class PredictedMemory:
     partials: int
     """The partial results of one chunk."""
     shared: int
-    """Blocks that wait because later tasks need them too."""
+    """Blocks that wait because later tasks need them too, and borders of chunks that wait for the
+    margins of others."""
     waiting: int
     """Partial results that wait for merges, with one thread, when the largest merge starts."""
     completing: int
@@ -180,13 +182,15 @@ def predict_memory(
         data=0 if loading.in_memory and not joined else block + loading.held,
         loading=loading.extra
         + (block if joined else 0),  # small blocks are copied into a large one
-        copies=copies_of_tiles(recipe, rows, gathered=loading.held > 0)
+        copies=max(
+            copies_of_tiles(recipe, rows, gathered=loading.held > 0), copies_of_windows(recipe)
+        )
         + (block if recipe.descan is not None and recipe.descan.moves_entries else 0),
         buffers=sum(udf.buffers for udf in udfs) + _shifts(recipe, rows),
         merging=merging.merging if merging else 0,
         chunks_per_merge=merging.chunks_per_merge if merging else 1,
         partials=sum(udf.partial for udf in udfs),
-        shared=loading.waiting,
+        shared=loading.waiting + waiting_borders(recipe),
         waiting=sum(udf.waiting for udf in udfs),
         completing=sum(udf.completing for udf in udfs),
         early=sum(udf.early for udf in udfs),

@@ -18,8 +18,9 @@ def copies_of_tiles(recipe: Recipe, rows: int, *, gathered: bool) -> int:
     to be neighbors, because the block is a view of a larger one.
     """
     as_they_are = recipe.native.is_sparse and not recipe.makes_dense
-    dense = [udf for udf in recipe.udfs if not (as_they_are and udf.backend.is_sparse)]
-    sparse = [udf for udf in recipe.udfs if as_they_are and udf.backend.is_sparse]
+    alone = [udf for udf in recipe.udfs if udf.halo is None]
+    dense = [udf for udf in alone if not (as_they_are and udf.backend.is_sparse)]
+    sparse = [udf for udf in alone if as_they_are and udf.backend.is_sparse]
     copies = max((_sparse_copies(recipe, udf, rows) for udf in sparse), default=0)
     if not dense:
         return copies

@@ -18,6 +18,7 @@ from udfdask import config
 from udfdask.arrays.backends.table import backend_of, known_backends
 from udfdask.arrays.geometry.axes import Axis, Calibration
 from udfdask.arrays.geometry.chunk_grid import Grid
+from udfdask.arrays.geometry.seams import loaded_for_others
 from udfdask.plan.check_input import check_dtypes
 from udfdask.plan.cost_warnings import cost_warnings
 from udfdask.plan.declarations import result_units
@@ -196,7 +197,15 @@ def _needs_second_pass(
 
 
 def _frames_loaded(array: GraphArray, recipe: Recipe) -> int:
-    """Return the number of frames in the chunks of an array that have a selected frame."""
+    """Return the number of frames in the chunks of an array that are loaded.
+
+    They have a selected frame, or frames that other chunks need.
+    """
+    halos = recipe.halos(range(len(recipe.udfs)))
+    if halos:
+        indices = loaded_for_others(halos, recipe.grid)
+        more = (math.prod(recipe.grid.bounds_at(index)[1]) for index in indices)
+        return int(recipe.grid.loaded.sum()) + sum(more)
     if not isinstance(array._meta, np.ndarray):  # joined chunks of other types are whole
         return int(recipe.grid.loaded.sum())
     n_nav = len(recipe.shape.nav)

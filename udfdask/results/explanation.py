@@ -13,6 +13,7 @@ from dask.utils import format_bytes
 
 from udfdask import config
 from udfdask.arrays.backends.backend import Backend
+from udfdask.arrays.geometry.seams import frames_that_travel, loaded_for_others
 from udfdask.arrays.geometry.tiling import TilingScheme
 from udfdask.plan.cost_warnings import small_chunks_note
 from udfdask.plan.plan import Plan
@@ -136,7 +137,9 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         )
     bytes_read = plan.frames_loaded * sig.size * itemsize * passes
     memory = predict_memory(recipe, joined=plan.joined is not None, loading=loading)
-    chunks = f"{grid.n_chunks} of {total} are read"
+    halos = recipe.halos(range(len(recipe.udfs)))
+    read = grid.n_chunks + len(loaded_for_others(halos, grid))
+    chunks = f"{read} of {total} are read"
     if blocks > 1:
         chunks += f", each in {blocks} signal chunks"
     if grid.roi is not None:
@@ -161,6 +164,11 @@ def describe(plan: Plan, n_tasks: int, loading: LoadingMemory | None = None) -> 
         lines.append(f"corrects  {_corrections(recipe)}")
     if recipe.descan is not None:
         lines.append(f"descans   {_descan(plan)}")
+    if halos:
+        travel = frames_that_travel(halos, grid) * sig.size * itemsize
+        lines.append(
+            f"neighbors at most {format_bytes(travel)} of frames at borders travel between chunks"
+        )
     lines += [f"{u.name}: {_udf(u, k in recipe.summed)}" for k, u in enumerate(recipe.udfs)]
     lines += [f"warning   {w}" for w in plan.warnings]
     lines += [f"note      {n}" for n in _notes(plan)]
@@ -256,6 +264,9 @@ def _udf(udf: UDFRecipe, shares_sums: bool) -> str:
     text = f"process_{udf.method.value} on {udf.input_dtype}"
     if shares_sums:
         text = f"process_sums on {udf.input_dtype}, with sums shared by several UDFs"
+    if udf.halo is not None:
+        window = " x ".join(map(str, udf.halo.window)) or "1"
+        text += f", windows of {window} frames, boundary {udf.halo.boundary}"
     text += f"; {udf.merge}"
     if udf.has_get_results:
         text += "; get_results " + ("on each chunk" if udf.elementwise else "once, on all of it")

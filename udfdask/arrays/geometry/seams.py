@@ -106,16 +106,25 @@ def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def neighbors(halos: Sequence[Halo], chunk: int, grid: Grid) -> list[tuple[int, ...]]:
-    """Return the chunks that a chunk needs frames of, by index in dask's grid, in order."""
-    if grid.roi is not None:
-        return sorted(margins(halos, chunk, grid))
-    # one axis after another: a graph asks for each of its chunks
+    """Return the chunks that a chunk needs frames of, by index in dask's grid, in order.
+
+    Some of those that have selected frames, and so are loaded anyway, may not be needed.
+    """
     index = grid.index(chunk)
     bounds = box_of(grid, index)
-    found: set[tuple[int, ...]] = set()
-    for halo in halos:
-        found.update(piece.chunk for piece in halo.pieces(bounds, grid))
-    return sorted(found - {index})
+    around = {piece.chunk for halo in halos for piece in halo.pieces(bounds, grid)} - {index}
+    empty = set() if grid.roi is None else {i for i in around if not grid.has_selected(i)}
+    if empty:  # only then: it takes longer, and a graph asks for each of its chunks
+        around -= empty - margins(halos, chunk, grid).keys()
+    return sorted(around)
+
+
+def loaded_for_others(halos: Sequence[Halo], grid: Grid) -> set[tuple[int, ...]]:
+    """Return the chunks without selected frames that are loaded, because others need frames."""
+    if grid.roi is None or not halos:
+        return set()
+    needed = (index for chunk in range(grid.n_chunks) for index in neighbors(halos, chunk, grid))
+    return {index for index in needed if not grid.has_selected(index)}
 
 
 def frames_that_travel(halos: Sequence[Halo], grid: Grid) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from udfdask.arrays.backends.backend import DenseBackend
 from udfdask.arrays.backends.read_only import locked
 from udfdask.arrays.geometry.halo import Box, Halo
+from udfdask.arrays.geometry.slabs import slabs
 from udfdask.chunk.dense_tiles import DenseCutter
 from udfdask.chunk.frames.dense import DenseSource
 from udfdask.chunk.neighborhoods.aux_windows import AuxStores, aux_window
@@ -25,12 +25,6 @@ from udfdask.udf.meta import Neighborhood
 
 if TYPE_CHECKING:
     from udfdask.descan.frame_shifts import FrameShifts
-
-SLAB_BYTES = 8 << 20
-"""Frames with their neighbors that are converted, corrected or assembled at a time, in bytes.
-
-Margins of slabs are made again for the next slab: slabs have at least as many positions along each
-axis as their margins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,18 +57,8 @@ def _slabs(instance: Instance, halo: Halo, box: Box, neighbors: Neighbors) -> It
     if _is_view(instance, halo, box, neighbors):
         yield box
         return
-    frame = recipe.shape.sig.size * max(
-        recipe.dtype.itemsize, instance.declared.input_dtype.itemsize
-    )
-    cuts = []
-    rest = SLAB_BYTES
-    for axis, ((first, stop), (before, after)) in enumerate(zip(box, halo.sides, strict=True)):
-        others = math.prod(halo.around(box)[axis + 1 :])
-        n = max(1, before + after, rest // max(1, frame * others) - before - after)
-        cuts.append([(start, min(start + n, stop)) for start in range(first, stop, n)])
-        # only if one line of positions is too large is it cut as well
-        rest = max(1, rest // (min(n, stop - first) + before + after))
-    for slab in itertools.product(*cuts):
+    itemsize = max(recipe.dtype.itemsize, instance.declared.input_dtype.itemsize)
+    for slab in slabs(halo, box, recipe.shape.sig.size * itemsize):
         chosen = recipe.grid.selected_box(slab)
         if chosen is not None:
             yield chosen

@@ -55,8 +55,10 @@ class LoadedChunk:
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes."""
-        frames = [*self.borders, *(store for margin in self.margins.values() for store in margin)]
+        """Size in bytes; margins are mostly views of the borders."""
+        frames = self.borders
+        if not frames:
+            frames = tuple(store for margin in self.margins.values() for store in margin)
         partials = [partial for partial in self.partials if partial is not None]
         return sum(store.nbytes for store in frames) + sum(partial.nbytes for partial in partials)
 
@@ -120,7 +122,8 @@ def load_chunk(
             borders=at_borders,
             margins={
                 other: tuple(
-                    _margin(frames, at_borders, box) for box in margins(halos, other, grid)[index]
+                    _margin(frames, at_borders, box)
+                    for box in margins(halos, other, grid).get(index, [])
                 )
                 for other in needed_by
             },

@@ -67,27 +67,31 @@ def _of_layer(
     udfs = " and ".join(dict.fromkeys(recipe.udfs[k].name for k in numbers))
     if _ends_with(name, layer_name):
         chunk = info.chunks.get((layer_name, *place))
-        return None if chunk is None else f"{udfs} on {_chunk_in_words(recipe, chunk)}"
+        if chunk is None:
+            return None
+        return f"{udfs} on {_chunk_in_words(recipe, recipe.grid.index(chunk))}"
     n_nav = len(recipe.grid.shape)
     if _ends_with(name, info.array_name) and len(place) >= n_nav:
         chunk = recipe.grid.chunk_at(place[:n_nav])
         # else another run needs this block
         if chunk < recipe.grid.n_chunks and recipe.grid.index(chunk) == place[:n_nav]:
-            return f"loading of {_chunk_in_words(recipe, chunk)} for {udfs}"
+            return f"loading of {_chunk_in_words(recipe, recipe.grid.index(chunk))} for {udfs}"
     stage = re.search(rf"-([a-z]+)-{re.escape(recipe.token)}(?:_(\d+))?$", name)
     if stage is None:
         return None
+    if stage[1] == "load" and len(place) == n_nav:
+        return f"{udfs} on the middle of {_chunk_in_words(recipe, place)}"
     if stage[1] == "join":
-        return f"{udfs} on {_chunk_in_words(recipe, place[0])}"
+        return f"{udfs} on {_chunk_in_words(recipe, recipe.grid.index(place[0]))}"
     words = _STAGES.get(stage[1])
     return words.format(udf=recipe.udfs[int(stage[2])].name) if words and stage[2] else None
 
 
-def _chunk_in_words(recipe: Recipe, chunk: int) -> str:
+def _chunk_in_words(recipe: Recipe, index: tuple[int, ...]) -> str:
     """Return the index of a chunk, and its slices of the navigation axes."""
-    start, shape = recipe.grid.bounds(chunk)
+    start, shape = recipe.grid.bounds_at(index)
     slices = ", ".join(f"{a}:{a + n}" for a, n in zip(start, shape, strict=True))
-    return f"chunk {recipe.grid.index(chunk)}, navigation [{slices}]"
+    return f"chunk {index}, navigation [{slices}]"
 
 
 def _ends_with(name: str, layer: str) -> bool:

@@ -1,0 +1,101 @@
+"""Halos that cannot be: each error says what was expected, what came, and what to do."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import udfdask as ud
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.testing import raise_if_dask_computes
+
+LAZY = da.zeros((4, 6, 3, 3), chunks=(2, 3, 3, 3), dtype="uint16")
+
+
+class Window(ud.UDF):
+    halo = 1
+
+    def get_result_buffers(self):
+        return {"n": self.buffer(kind="nav", dtype="int64")}
+
+    def process_neighborhood(self, frames):
+        self.results.n[:] = self.meta.neighbor_mask.sum()
+
+
+MISTAKES = {
+    "three axes": ({"halo": (1, 1, 1)}, ArgumentValueError, r"for 3 navigation axes.*have 2"),
+    "negative": ({"halo": -1}, ArgumentValueError, r"halo = -1: .*cannot be negative"),
+    "negative side": ({"halo": ((0, -2), 1)}, ArgumentValueError, "cannot be negative"),
+    "a float": ({"halo": 1.5}, ArgumentTypeError, r"halo = 1.5: it must be an int"),
+    "a bool": ({"halo": True}, ArgumentTypeError, r"halo = True: it must be an int"),
+    "a text": ({"halo": "1"}, ArgumentTypeError, "it must be an int"),
+    "a triple": ({"halo": ((1, 2, 3), 0)}, ArgumentTypeError, r"pair \(before, after\)"),
+    "a boundary": ({"boundary": "wrap"}, ArgumentValueError, r"one of 'mask', .*not 'wrap'"),
+    "no boundary": ({"boundary": None}, ArgumentValueError, "not None"),
+    "outside": ({"neighbors_outside_roi": 1.5}, ArgumentTypeError, "must be True or False"),
+    "contiguous": ({"contiguous_nav": True}, ArgumentValueError, "leave them out"),
+    "whole frames": ({"whole_frames": True}, ArgumentValueError, "leave them out"),
+    "no halo": ({"halo": None}, ArgumentTypeError, "process_neighborhood, but no halo: set halo"),
+    "sparse": (
+        {"get_backends": lambda self: (self.BACKEND_SCIPY_CSR,)},
+        ArgumentValueError,
+        "takes only sparse arrays: .*add 'numpy'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_caught_in_the_plan(name):
+    attributes, error, match = MISTAKES[name]
+    udf = type("Wrong", (Window,), attributes)()
+    with raise_if_dask_computes(), pytest.raises(error, match=match):
+        ud.run_udf(LAZY, udf)
+
+
+def test_a_halo_needs_a_method_for_it():
+    class Tiles(ud.UDF):
+        halo = 1
+
+        def get_result_buffers(self):
+            return {"n": self.buffer(kind="nav")}
+
+        def process_tile(self, tile):
+            self.results.n[:] = 1
+
+    with pytest.raises(ArgumentTypeError, match="implement process_neighborhood or process_part"):
+        ud.run_udf(LAZY, Tiles())
+
+
+def test_what_is_known_of_a_neighborhood_is_known_only_there():
+    class Asks(ud.UDF):
+        def get_result_buffers(self):
+            return {"n": self.buffer(kind="nav")}
+
+        def process_frame(self, frame):
+            self.results.n[:] = self.meta.neighbor_mask.sum()
+
+    with pytest.raises(ud.NotAvailableError, match="neighbor_mask does not exist here"):
+        ud.run_udf(LAZY, Asks()).compute(scheduler="sync")
+
+
+def test_an_error_says_at_which_position():
+    class Fails(Window):
+        def process_neighborhood(self, frames):
+            if tuple(self.meta.coordinates[0]) == (1, 3):
+                raise ValueError("here")
+
+    with pytest.raises(ValueError, match="here") as raised:
+        ud.run_udf(LAZY, Fails()).compute(scheduler="sync")
+    notes = " ".join(raised.value.__notes__)
+    assert "process_neighborhood at navigation coordinates (1, 3), in chunk (0, 1)" in notes
+
+
+@pytest.mark.parametrize("halo", [np.int64(1), (1, 1), [1, 1], ((1, 1), [1, 1])])
+def test_forms_of_a_halo(halo):
+    class Given(Window):
+        def __init__(self):
+            super().__init__()
+            self.halo = halo
+
+    counts = ud.run_udf(LAZY, Given())["n"].compute(scheduler="sync")
+    np.testing.assert_array_equal(counts[0], [4, 6, 6, 6, 6, 4])
+    np.testing.assert_array_equal(counts[1], [6, 9, 9, 9, 9, 6])
