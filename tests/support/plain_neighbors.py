@@ -8,7 +8,7 @@ BOUNDARIES = tuple(MODES)
 
 
 def neighbors(data, nav_dims, window, boundary="mask"):
-    """Yield (index in the window, neighbor of every frame, which of these exist) for a window shape."""
+    """Yield for each place in a window its index, this neighbor of every frame, and which exist."""
     nav = data.shape[:nav_dims]
     pad = [(n // 2, n // 2) for n in window]
     rest = [(0, 0)] * (data.ndim - nav_dims)
@@ -28,5 +28,7 @@ def scans(draw, dtypes=("uint8", "uint16", "int32", "float32", "float64", ">u2",
     rng = np.random.default_rng(draw(st.integers(0, 999)))
     data = rng.integers(0, 2 if dtype.kind == "b" else 200, nav + sig).astype(dtype)
     chunks = tuple(draw(st.integers(1, n)) for n in nav + sig)
-    roi = draw(st.none() | st.integers(0, 99).map(lambda s: np.random.default_rng(s).random(nav) > 0.4))
+    roi = draw(
+        st.none() | st.integers(0, 99).map(lambda s: np.random.default_rng(s).random(nav) > 0.4)
+    )
     return data, len(nav), chunks, roi

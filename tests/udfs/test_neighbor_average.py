@@ -153,7 +153,9 @@ def test_without_neighbors_there_is_nothing():
     roi = np.zeros(SHAPE[:2], bool)
     roi[0, 0] = roi[3, 3:5] = True
     udf = Inside([[1, 0, 1]])
-    found = ud.run_udf(da.from_array(DATA, chunks=(2, 4, 4, 3)), udf, roi=roi)["intensity"].compute()
+    found = ud.run_udf(da.from_array(DATA, chunks=(2, 4, 4, 3)), udf, roi=roi)[
+        "intensity"
+    ].compute()
     assert np.isnan(found[0, 0]).all()
     np.testing.assert_array_equal(found[3, 3], DATA[3, 4])
     np.testing.assert_array_equal(found[3, 4], DATA[3, 3])

@@ -41,7 +41,7 @@ def differences(drift):
     found = np.full((*drift.shape[:-1], nav_dims, drift.shape[-1]), np.nan)
     for axis in range(nav_dims):
         later = (slice(None),) * axis + (slice(1, None),)
-        found[later + (..., axis, slice(None))] = np.diff(drift, axis=axis)
+        found[(*later, ..., axis, slice(None))] = np.diff(drift, axis=axis)
     return found
 
 
@@ -92,9 +92,7 @@ def test_whole_pixels(normalization, dtype):
 @given(seed=st.integers(0, 99), chunks=st.tuples(*[st.integers(1, 4)] * 2))
 def test_the_last_bit_does_not_depend_on_chunks(seed, chunks):
     data = np.random.default_rng(seed).random((4, 4, 7, 9)).astype("f4")
-    cut, whole = (
-        measure(da.from_array(data, chunks=(*c, 7, 9))) for c in (chunks, (4, 4))
-    )
+    cut, whole = (measure(da.from_array(data, chunks=(*c, 7, 9))) for c in (chunks, (4, 4)))
     for name in whole:
         np.testing.assert_array_equal(cut[name], whole[name])
 

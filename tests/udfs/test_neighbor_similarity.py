@@ -20,9 +20,7 @@ CHUNKS = (2, 4, 4, 3)
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]])
 
 
-def expected(
-    data, nav_dims, window, boundary="mask", zero_mean=True, normalize=True, mask=None
-):
+def expected(data, nav_dims, window, boundary="mask", zero_mean=True, normalize=True, mask=None):
     """The formula, frame by frame, in float64."""
     nav = data.shape[:nav_dims]
     rows = data.reshape((*nav, -1)).astype("f8")
@@ -70,9 +68,7 @@ def test_any_scan(scan, boundary, n, zero_mean, normalize):
     data, nav_dims, chunks, roi = scan
     options = {"boundary": boundary, "zero_mean": zero_mean, "normalize": normalize}
     x = da.from_array(data, chunks=chunks)
-    found = similarity(
-        x, "rectangular", shape=n, roi=roi, sig_dims=data.ndim - nav_dims, **options
-    )
+    found = similarity(x, "rectangular", shape=n, roi=roi, sig_dims=data.ndim - nav_dims, **options)
     wanted = expected(data, nav_dims, np.ones((n,) * nav_dims), **options)
     check(found, wanted, ... if roi is None else roi, scale=1 if normalize else 1e5)
 
@@ -147,9 +143,9 @@ def test_a_frame_with_nan_spoils_its_products_only():
 
 
 def test_frames_that_are_equal_up_to_a_factor():
-    data = np.random.default_rng(5).random((4, 3)).astype("f4") * np.arange(1, 31, dtype="f4").reshape(
-        5, 6, 1, 1
-    )
+    data = np.random.default_rng(5).random((4, 3)).astype("f4") * np.arange(
+        1, 31, dtype="f4"
+    ).reshape(5, 6, 1, 1)
     _, mean = similarity(da.from_array(data, chunks=CHUNKS))
     np.testing.assert_allclose(mean, 1, rtol=1e-6)
     assert mean.max() <= 1
@@ -174,7 +170,9 @@ def test_nothing_is_computed_before_it_is_asked_for():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("udf", [NeighborSimilarityUDF(), NeighborSimilarityUDF("rectangular", shape=5)])
+@pytest.mark.parametrize(
+    "udf", [NeighborSimilarityUDF(), NeighborSimilarityUDF("rectangular", shape=5)]
+)
 def test_laws(udf):
     assert not check_udf(udf).notes
 

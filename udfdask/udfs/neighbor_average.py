@@ -118,7 +118,6 @@ class NeighborAverageUDF(UDF):
         self._window = found
         self.halo = found.halo
         self.boundary = boundary
-        self.keeps_units = ("intensity",) if normalize else ()
 
     def get_preferred_input_dtype(self) -> Any:
         """Use the native dtype."""
@@ -138,6 +137,10 @@ class NeighborAverageUDF(UDF):
     def get_result_axes(self) -> Mapping[str, tuple[Axis, ...]]:
         """Give frames the axes of the data."""
         return {"intensity": self.meta.axes[len(self.meta.dataset_shape.nav) :]}
+
+    def get_result_units(self) -> Mapping[str, str | None]:
+        """Name the unit of a mean, which is that of the data."""
+        return {"intensity": self.meta.unit if self.params.normalize else None}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the weights."""

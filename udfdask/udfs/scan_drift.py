@@ -77,7 +77,8 @@ class ScanDriftUDF(UDF):
     >>> import dask.array as da, numpy as np, udfdask as ud
     >>> from udfdask.udfs import ScanDriftUDF
     >>> frame = np.random.default_rng(0).random((16, 16))
-    >>> x = da.from_array(np.stack([np.roll(frame, n, axis=1) for n in (0, 1, 3)]), chunks=(2, 16, 16))
+    >>> frames = np.stack([np.roll(frame, n, axis=1) for n in (0, 1, 3)])
+    >>> x = da.from_array(frames, chunks=(2, 16, 16))
     >>> res = ud.run_udf(x, ScanDriftUDF()).compute()
     >>> res["shifts"][:, 0].round(2) + 0.0
     array([[nan, nan],
@@ -97,7 +98,9 @@ class ScanDriftUDF(UDF):
         boundary: str = "mask",
     ) -> None:
         if normalization not in ("phase", None):
-            raise ArgumentValueError(f'normalization must be "phase" or None, not {normalization!r}')
+            raise ArgumentValueError(
+                f'normalization must be "phase" or None, not {normalization!r}'
+            )
         if max_shift is not None and checks.number("max_shift", max_shift) < 1:
             raise ArgumentValueError(f"max_shift must be at least 1 pixel, not {max_shift!r}")
         if isinstance(upsample, (bool, np.bool_)) or not isinstance(upsample, (int, np.integer)):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from udfdask.kernels.cpu.compile import kernel, summing_inner_kernel
+from udfdask.kernels.cpu.compile import inner_kernel, kernel, summing_inner_kernel
 from udfdask.kernels.cpu.neighbor_frames import NeighborFrames, Neighborhood
 from udfdask.kernels.cpu.rows import swapped
 from udfdask.types import AnyArray
@@ -115,63 +115,106 @@ def _multiply(
     ``done[f]`` is the number of blocks in the moments of frame f, which are only computed of frames
     that are `used`. `partners` is memory.
     """
-    group = 4 if by_four else 2
     for block in range(len(blocks) - 1):
+        block_runs = runs[blocks[block] : blocks[block + 1]]
         for i in range(len(places)):
             place = places[i]
             if not active[place]:
                 continue
-            count = 0
-            for side in range(2):
-                for k in range(len(forward)):
-                    frame = place + forward[k] if side == 0 else place - forward[k]
-                    if frame < 0 or frame >= len(exists) or not exists[frame]:
-                        continue
-                    if side == 1 and active[frame]:
-                        continue
-                    partners[count, 0] = frame
-                    partners[count, 1] = side
-                    partners[count, 2] = k
-                    count += 1
-            # Groups are always full: code for other numbers of frames adds up in another order,
-            # and the last bits of a product would depend on the other neighbors.
-            for k in range(count, count + group):
-                partners[k, 0] = place
+            count = _find_partners(place, active, exists, forward, partners)
             for p in range(-1, count):
                 frame = place if p < 0 else partners[p, 0]
                 if used[frame] and done[frame] == block:
-                    start = starts[frame]
-                    for run in range(blocks[block], blocks[block + 1]):
-                        total, square = _moments(
-                            flat[start + runs[run, 0] : start + runs[run, 1]], swap
-                        )
+                    for run in range(len(block_runs)):
+                        a = starts[frame]
+                        part = flat[a + block_runs[run, 0] : a + block_runs[run, 1]]
+                        total, square = _moments(part, swap)
                         sums[frame] += total
                         squares[frame] += square
                     done[frame] = block + 1
-            for run in range(blocks[block], blocks[block + 1]):
-                first, stop = runs[run, 0], runs[run, 1]
-                a = starts[place]
-                own = flat[a + first : a + stop]
-                for p in range(0, count, group):
-                    b, c = starts[partners[p, 0]], starts[partners[p + 1, 0]]
-                    if by_four:
-                        d, e = starts[partners[p + 2, 0]], starts[partners[p + 3, 0]]
-                        found = _four_products(
-                            own,
-                            flat[b + first : b + stop],
-                            flat[c + first : c + stop],
-                            flat[d + first : d + stop],
-                            flat[e + first : e + stop],
-                            swap,
-                        )
-                        for m in range(min(4, count - p)):
-                            pairs[i, partners[p + m, 1], partners[p + m, 2]] += found[m]
-                    else:
-                        two = _two_products(
-                            own, flat[b + first : b + stop], flat[c + first : c + stop], swap
-                        )
-                        for m in range(min(2, count - p)):
-                            pairs[i, partners[p + m, 1], partners[p + m, 2]] += two[m]
+            for run in range(len(block_runs)):
+                first, stop = block_runs[run, 0], block_runs[run, 1]
+                if by_four:
+                    _add_fours(flat, starts, swap, place, partners, count, first, stop, pairs[i])
+                else:
+                    _add_twos(flat, starts, swap, place, partners, count, first, stop, pairs[i])
+
+
+@inner_kernel
+def _find_partners(
+    place: int, active: AnyArray, exists: AnyArray, forward: AnyArray, partners: AnyArray
+) -> int:
+    """Write the frame, side and number of the pairs of a position; return how many there are.
+
+    More rows follow, with the position itself: groups of partners are always full. Code for other
+    numbers of frames adds up in another order, and the last bits of a product would depend on the
+    other neighbors.
+    """
+    count = 0
+    for side in range(2):
+        for k in range(len(forward)):
+            frame = place + forward[k] if side == 0 else place - forward[k]
+            if frame < 0 or frame >= len(exists) or not exists[frame]:
+                continue
+            if side == 1 and active[frame]:
+                continue
+            partners[count, 0] = frame
+            partners[count, 1] = side
+            partners[count, 2] = k
+            count += 1
+    for k in range(count, min(count + TOGETHER, len(partners))):
+        partners[k, 0] = place
+    return count
+
+
+@inner_kernel
+def _add_fours(
+    flat: AnyArray,
+    starts: AnyArray,
+    swap: Any,
+    place: int,
+    partners: AnyArray,
+    count: int,
+    first: int,
+    stop: int,
+    pairs: AnyArray,
+) -> None:
+    """Add the products of some pixels of a frame with those of its partners, four at a time."""
+    own = flat[starts[place] + first : starts[place] + stop]
+    for p in range(0, count, 4):
+        b, c = starts[partners[p, 0]], starts[partners[p + 1, 0]]
+        d, e = starts[partners[p + 2, 0]], starts[partners[p + 3, 0]]
+        found = _four_products(
+            own,
+            flat[b + first : b + stop],
+            flat[c + first : c + stop],
+            flat[d + first : d + stop],
+            flat[e + first : e + stop],
+            swap,
+        )
+        for m in range(min(4, count - p)):
+            pairs[partners[p + m, 1], partners[p + m, 2]] += found[m]
+
+
+@inner_kernel
+def _add_twos(
+    flat: AnyArray,
+    starts: AnyArray,
+    swap: Any,
+    place: int,
+    partners: AnyArray,
+    count: int,
+    first: int,
+    stop: int,
+    pairs: AnyArray,
+) -> None:
+    """Do the same two at a time."""
+    own = flat[starts[place] + first : starts[place] + stop]
+    for p in range(0, count, 2):
+        b, c = starts[partners[p, 0]], starts[partners[p + 1, 0]]
+        found = _two_products(own, flat[b + first : b + stop], flat[c + first : c + stop], swap)
+        for m in range(min(2, count - p)):
+            pairs[partners[p + m, 1], partners[p + m, 2]] += found[m]
 
 
 @summing_inner_kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -28,14 +27,15 @@ def spectrum_of(frame: AnyArray, phase: bool) -> AnyArray:
 
     # float32 holds integers of 16 bits
     small = frame.dtype.itemsize < (4 if frame.dtype.kind in "iu" else 8)
-    values = frame.astype(np.float32 if small else np.float64)
+    dtype = np.float32 if small else np.float64
+    values: AnyArray = frame.astype(dtype)
     if values.min() == values.max():
         return np.zeros_like(rfft2(values))
     with np.errstate(invalid="ignore"):  # of infinite pixels
-        values -= values.mean(dtype=np.float64)
+        values = values - dtype(values.mean(dtype=np.float64))
         found: AnyArray = rfft2(values)
     found[0, 0] = 0
-    _normalize(found, frame.shape[1], phase, FLOOR * np.finfo(values.dtype).eps)
+    _normalize(found, frame.shape[1], phase, FLOOR * float(np.finfo(dtype).eps))
     return found
 
 

@@ -69,24 +69,25 @@ def integrate_drift(shifts: Any, *, weights: Any = None) -> AnyArray:
             "shifts must have the shape (*nav, nav dims, sig dims), with a shift along each "
             f"navigation axis, not {found.shape}: pass the result 'shifts' of a ScanDriftUDF"
         )
-    usable = np.isfinite(found).all(axis=-1)
+    usable: AnyArray = np.asarray(np.isfinite(found).all(axis=-1))
     strength = np.ones(usable.shape) if weights is None else _numbers("weights", weights)
     if strength.shape != usable.shape:
         raise ArgumentValueError(
-            f"weights have the shape {strength.shape}, but shifts have one for each of {usable.shape}"
+            f"weights have the shape {strength.shape}, but the shifts need {usable.shape}"
         )
+    usable = np.logical_and(usable, strength > 0)
     n = int(np.prod(nav))
     drift = np.full((n, found.shape[-1]), np.nan)
     number = np.arange(n).reshape(nav)
     firsts, seconds, steps, sizes = [], [], [], []
     for axis in range(len(nav)):
         later = (slice(None),) * axis + (slice(1, None),)
-        good = usable[later + (..., axis)] & (strength[later + (..., axis)] > 0)
+        good = usable[..., axis][later]
         before = number[(slice(None),) * axis + (slice(None, -1),)][good]
         firsts.append(before)
         seconds.append(number[later][good])
-        steps.append(found[later][..., axis, :][good])
-        sizes.append(strength[later][..., axis][good])
+        steps.append(found[..., axis, :][later][good])
+        sizes.append(strength[..., axis][later][good])
     first, second, size = (np.concatenate(parts) for parts in (firsts, seconds, sizes))
     if not len(first):
         if n:

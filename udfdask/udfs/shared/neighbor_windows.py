@@ -144,12 +144,10 @@ def _weights(window: Any) -> AnyArray:
         raise ArgumentTypeError("window must be an array in memory: call .compute() first")
     try:
         weights = np.array(window, np.float64)
-        if weights.ndim == 0:
-            raise TypeError("one number")
     except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"window must be {WINDOWS}, or an array of weights, not {window!r}"
-        ) from None
+        weights = np.zeros(())
+    if weights.ndim == 0:
+        raise ArgumentTypeError(f"window must be {WINDOWS}, or an array of weights, not {window!r}")
     if any(n % 2 == 0 for n in weights.shape):
         raise ArgumentValueError(
             "window must have an odd number of weights along each navigation axis, so that there "
