@@ -29,9 +29,11 @@ def divide(halo: Halo, chunk: int, grid: Grid) -> Division:
     bounds = box_of(grid, grid.index(chunk))
     inside: list[Box] = []
     seams: list[Box] = []
-    for box in map(grid.selected_box, _boxes(halo, bounds)):
+    for box in map(grid.selected_box, _boxes(halo, bounds, grid)):
         if box is not None:
-            (inside if _is_inside(halo, box, bounds, grid) else seams).append(box)
+            axes = range(len(box))
+            closed = all(_is_inside(halo, axis, box[axis], bounds[axis], grid) for axis in axes)
+            (inside if closed else seams).append(box)
     return Division(inside=tuple(inside), seams=tuple(seams))
 
 
@@ -41,27 +43,27 @@ def box_of(grid: Grid, index: Sequence[int]) -> Box:
     return tuple((first, first + n) for first, n in zip(start, shape, strict=True))
 
 
-def _boxes(halo: Halo, bounds: Box) -> Iterable[Box]:
+def _boxes(halo: Halo, bounds: Box, grid: Grid) -> list[Box]:
     """Return boxes that fill a chunk: the middle, whose windows need no boundary, comes first."""
     rest, borders = list(bounds), list[Box]()
     for axis, ((first, stop), (before, after)) in enumerate(zip(bounds, halo.sides, strict=True)):
         middle = (first + before, stop - after)
-        if middle[0] >= middle[1]:  # no window along this axis lies in the chunk
-            return [tuple(rest), *borders]
-        for border in ((first, middle[0]), (middle[1], stop)):
-            if border[0] < border[1]:
-                borders.append((*rest[:axis], border, *rest[axis + 1 :]))
-        rest[axis] = middle
+        if middle[0] < middle[1]:
+            for border in ((first, middle[0]), (middle[1], stop)):
+                if border[0] < border[1]:
+                    borders.append((*rest[:axis], border, *rest[axis + 1 :]))
+            rest[axis] = middle
+        elif not _is_inside(halo, axis, (first, stop), (first, stop), grid):
+            break  # each window needs another chunk
     return [tuple(rest), *borders]
 
 
-def _is_inside(halo: Halo, box: Box, bounds: Box, grid: Grid) -> bool:
-    """Return whether all frames of a window that exist are in the chunk."""
-    return all(
-        start <= run.first and run.stop <= end
-        for axis, ((first, stop), (start, end)) in enumerate(zip(box, bounds, strict=True))
-        for run in halo.runs(axis, first, stop, grid.shape[axis])
-    )
+def _is_inside(
+    halo: Halo, axis: int, span: tuple[int, int], bounds: tuple[int, int], grid: Grid
+) -> bool:
+    """Return whether the frames of a window that exist are in the chunk, along one axis."""
+    runs = halo.runs(axis, *span, grid.shape[axis])
+    return all(bounds[0] <= run.first and run.stop <= bounds[1] for run in runs)
 
 
 def own_pieces(halo: Halo, chunk: int, grid: Grid) -> list[Box]:
@@ -127,20 +129,22 @@ def loaded_for_others(halos: Sequence[Halo], grid: Grid) -> set[tuple[int, ...]]
     return {index for index in needed if not grid.has_selected(index)}
 
 
-def frames_that_travel(halos: Sequence[Halo], grid: Grid) -> int:
+def frames_that_travel(halos: Iterable[Halo], grid: Grid) -> int:
     """Return the number of frames that chunks need of other chunks, at most."""
-    most = [0] * len(halos)
-    for k, halo in enumerate(halos):
-        needed, own = 1, 1
-        for axis, sizes in enumerate(grid.nav_chunks):
-            before, after = halo.sides[axis]
-            n, first, total = grid.shape[axis], 0, 0
-            for size in sizes:
-                span = (first - before, first + size + after)
-                if halo.boundary != "periodic":
-                    span = (max(0, span[0]), min(n, span[1]))
-                total += min(n, span[1] - span[0]) if size else 0
-                first += size
-            needed, own = needed * total, own * n
-        most[k] = needed - own
-    return sum(most)
+    return sum(_travelling(halo, grid) for halo in halos)
+
+
+def _travelling(halo: Halo, grid: Grid) -> int:
+    """Return the same for one halo: the frames of the chunks with their margins, less the chunks.
+
+    The numbers of frames along each axis multiply, so that no chunk is looked at by itself.
+    """
+    with_margins = 1
+    for n, sizes, starts, (before, after) in zip(
+        grid.shape, grid.nav_chunks, grid.starts, halo.sides, strict=True
+    ):
+        spans = [(a - before, a + size + after) for a, size in zip(starts, sizes, strict=True)]
+        if halo.boundary != "periodic":
+            spans = [(max(0, first), min(n, stop)) for first, stop in spans]
+        with_margins *= sum(min(n, stop - first) for first, stop in spans)
+    return with_margins - grid.size
