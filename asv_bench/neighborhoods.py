@@ -3,10 +3,10 @@
     python asv_bench/neighborhoods.py [--megabytes 300] [--rounds 3] [--kikuchipy PYTHON]
 
 prints two Markdown tables. The data are a zarr array whose chunks are cut along both axes of the
-scan. The mean of 3 by 3 frames is computed with two threads, and dropped chunk by chunk. Contestants
-take turns, each time in a fresh process, which first does the same to a few frames. `PYTHON` is the
-interpreter of an environment with kikuchipy and zarr; without it, kikuchipy is left out unless it
-is installed here.
+scan. The mean of 3 by 3 frames is computed with two threads, and dropped chunk by chunk.
+Contestants take turns, each time in a fresh process, which first does the same to a few frames.
+`PYTHON` is the interpreter of an environment with kikuchipy and zarr; without it, kikuchipy is left
+out unless it is installed here.
 
 The second table has the same arithmetic with and without a halo, in pairs in one process.
 """
@@ -62,9 +62,9 @@ def kernel_mean(frames: np.ndarray) -> np.ndarray:
     selected = np.ones((nav[0] - 2, nav[1] - 2), bool)
     where = Neighborhood.of(core, selected, np.ones(nav, bool))
     steps = distances(np.argwhere(np.ones((3, 3))) - 1, nav)
-    out = np.empty((selected.size, frames[0, 0].size), np.float32)
-    sum_neighbors(frames_of(frames, 2), where, steps, np.ones(9), True, out)
-    return out.reshape((*selected.shape, *frames.shape[2:]))
+    out = np.empty((*selected.shape, *frames.shape[2:]), np.float32)
+    sum_neighbors(frames_of(frames, 2), where, steps, np.ones(9), True, out, 2)
+    return out
 
 
 def by_overlap_with_kernel(x: da.Array) -> da.Array:
@@ -163,7 +163,7 @@ def table_of_contestants(file: str, rounds: int, pythons: dict[str, str]) -> str
 
 
 def table_of_halos(file: str, rounds: int) -> str:
-    """The same arithmetic on each position, with its neighbors and with other frames of its chunk."""
+    """The same arithmetic for each position, with its neighbors and with others of its chunk."""
     import zarr
 
     import udfdask as ud
@@ -186,9 +186,9 @@ def table_of_halos(file: str, rounds: int) -> str:
             whole = Neighborhood.of((slice(None),) * 2, np.ones(nav, bool), np.ones(nav, bool))
             inner = np.clip(np.indices(nav), 1, CHUNK - 2)
             where = whole._replace(places=np.ravel_multi_index(inner, nav).reshape(-1))
-            out = self.results.intensity.reshape((len(where.places), -1))
+            out = self.results.intensity
             steps = distances(np.argwhere(np.ones((3, 3))) - 1, nav)
-            sum_neighbors(frames_of(frames, 1), where, steps, np.ones(9), True, out)
+            sum_neighbors(frames_of(frames, 1), where, steps, np.ones(9), True, out, 1)
 
     stored = zarr.open_array(file, mode="r")
     x = da.from_array(stored, chunks=stored.chunks)

@@ -78,6 +78,7 @@ class NeighborAverageUDF(UDF):
     """
 
     promises = Promises(declares_once=True)
+    _writes_strided = True
 
     def __init__(
         self,
@@ -160,8 +161,5 @@ class NeighborAverageUDF(UDF):
         used = np.argwhere(weights)
         shares = weights[weights != 0]
         steps = distances(used - np.array(weights.shape) // 2, nav)
-        rows = out.reshape((len(where.places), -1))
-        rows = rows.view(rows.real.dtype) if rows.dtype.kind == "c" else rows
-        sum_neighbors(
-            frames_of(frames, len(nav)), where, steps, shares, self.params.normalize, rows
-        )
+        frames = frames_of(frames, len(nav))
+        sum_neighbors(frames, where, steps, shares, self.params.normalize, out, len(nav))

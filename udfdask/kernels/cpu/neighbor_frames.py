@@ -39,21 +39,35 @@ def frames_of(frames: AnyArray, nav_dims: int) -> NeighborFrames:
         native = native.view(np.uint8)
     elif native.dtype == np.float16 or native.dtype.char in "gG":
         native = native.astype(np.complex128 if native.dtype.kind == "c" else np.float64)
-    size, nav = native.itemsize, native.shape[:nav_dims]
-    steps = native.strides[:nav_dims]
+    size, steps = native.itemsize, native.strides[:nav_dims]
     in_place = native.flags.aligned and native[(0,) * nav_dims].flags.c_contiguous
     if not in_place or any(step < 0 or step % size for step in steps):
         native = np.ascontiguousarray(native)
-        steps = native.strides[:nav_dims]
+    flat, starts, width = _flat(native, nav_dims, writeable=False)
+    return NeighborFrames(flat, starts, width, swap)
+
+
+def results_of(out: AnyArray, nav_dims: int) -> tuple[AnyArray, AnyArray]:
+    """Return results of shape (*nav, *sig), not empty, as writable flat memory, and its starts.
+
+    The values of a position are contiguous. Complex numbers become pairs of real numbers.
+    """
+    flat, starts, _ = _flat(out, nav_dims, writeable=True)
+    return flat, starts
+
+
+def _flat(array: AnyArray, nav_dims: int, writeable: bool) -> tuple[AnyArray, AnyArray, int]:
+    """Return the memory of contiguous frames, the start of each of them, and their length."""
+    size = array.itemsize
     starts: AnyArray = np.zeros((), np.int64)
-    for n, step in zip(nav, steps, strict=True):
+    for n, step in zip(array.shape[:nav_dims], array.strides[:nav_dims], strict=True):
         starts = np.add.outer(starts, np.arange(n) * (step // size))
     starts = starts.reshape(-1)
-    width = native.size // starts.size
-    flat = as_strided(native, (int(starts[-1]) + width,), (size,), writeable=False)
+    width = array.size // starts.size
+    flat = as_strided(array, (int(starts[-1]) + width,), (size,), writeable=writeable)
     if flat.dtype.kind == "c":
-        return NeighborFrames(flat.view(flat.real.dtype), 2 * starts, 2 * width, swap)
-    return NeighborFrames(flat, starts, width, swap)
+        return flat.view(flat.real.dtype), 2 * starts, 2 * width
+    return flat, starts, width
 
 
 class Neighborhood(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from udfdask.kernels.cpu.compile import inner_kernel, kernel
-from udfdask.kernels.cpu.neighbor_frames import NeighborFrames, Neighborhood
+from udfdask.kernels.cpu.neighbor_frames import NeighborFrames, Neighborhood, results_of
 from udfdask.kernels.cpu.rows import swapped
 from udfdask.types import AnyArray
 
@@ -27,20 +27,22 @@ def sum_neighbors(
     weights: AnyArray,
     normalize: bool,
     out: AnyArray,
+    nav_dims: int,
 ) -> None:
     """Write the weighted sum, or mean, of the neighbors of each position to `out`.
 
     Neighbor k is `steps[k]` frames after the position, and has the weight `weights[k]`, float64. A
     neighbor that does not exist adds nothing, and with `normalize` its weight does not count. `out`
-    has the shape (positions, values), float32 or float64, and contiguous rows; it is the dtype of
-    the sums. Rows of positions that are not active do not change.
+    has the shape (*nav, *sig) of the positions, and contiguous frames; its dtype, float32, float64
+    or complex, is that of the sums. Frames of positions that are not active do not change.
     """
     near = int(steps.max() - steps.min()) + 1
     smallest, largest = BLOCKS
     block = min(max(CACHE // (near * frames.flat.itemsize), smallest), largest)
     taps = np.empty(len(steps), np.int64)
-    shares = np.empty(len(steps), out.dtype)
-    _sum_neighbors(*frames, *where, steps, weights, normalize, block, taps, shares, out)
+    flat, starts = results_of(out, nav_dims)
+    shares = np.empty(len(steps), flat.dtype)
+    _sum_neighbors(*frames, *where, steps, weights, normalize, block, taps, shares, flat, starts)
 
 
 # To convert each frame once, to a buffer in the cache, took 1.3 times as long for 9 neighbors, and
@@ -61,6 +63,7 @@ def _sum_neighbors(
     taps: AnyArray,
     shares: AnyArray,
     out: AnyArray,
+    targets: AnyArray,
 ) -> None:
     """Do the work block by block of pixels; `taps` and `shares` are memory for the neighbors."""
     cast = out.dtype.type
@@ -78,7 +81,7 @@ def _sum_neighbors(
                     shares[count] = weights[k]
                     total += weights[k]
                     count += 1
-            target = out[i, first : first + n]
+            target = out[targets[i] + first : targets[i] + first + n]
             for j in range(n):
                 target[j] = 0
             # the same groups for the same neighbors: the last bits do not depend on chunks
