@@ -271,10 +271,10 @@ def _place(array: AnyArray, rows: AnyArray) -> AnyArray | None:
         int(rows[(0,) * axis + (1,) + (0,) * (rows.ndim - axis - 1)]) - first if n > 1 else 0
         for axis, n in enumerate(rows.shape)
     ]
-    regular = first + sum(
-        step * k for step, k in zip(steps, np.indices(rows.shape, sparse=True), strict=True)
-    )
-    if not np.array_equal(np.broadcast_to(regular, rows.shape), rows):
+    regular: AnyArray = np.full((), first)
+    for step, n in zip(steps, rows.shape, strict=True):
+        regular = np.add.outer(regular, step * np.arange(n))
+    if not np.array_equal(regular, rows):
         return None
     strides = (*(step * array.strides[0] for step in steps), *array.strides[1:])
     return as_strided(array[first:], (*rows.shape, *array.shape[1:]), strides)
