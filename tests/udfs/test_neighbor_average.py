@@ -161,6 +161,11 @@ def test_without_neighbors_there_is_nothing():
     np.testing.assert_array_equal(found[3, 4], DATA[3, 3])
 
 
+def test_a_single_frame_has_no_neighbors():
+    frame = DATA[0, 0]
+    np.testing.assert_array_equal(average(da.from_array(frame, chunks=(4, 3))), frame)
+
+
 def test_axes_and_unit():
     axes = [ud.Axis(name="y"), ud.Axis(name="x", unit="nm", scale=2.0),
             ud.Axis(name="ky", unit="mrad", scale=0.5), ud.Axis(name="kx")]  # fmt: skip

@@ -151,6 +151,12 @@ def test_frames_that_are_equal_up_to_a_factor():
     assert mean.max() <= 1
 
 
+def test_a_single_frame_has_no_neighbors():
+    both, mean = similarity(da.from_array(DATA[0, 0], chunks=(4, 3)))
+    assert both == pytest.approx(1)
+    assert np.isnan(mean)
+
+
 def test_axes_units_and_plots():
     axes = [ud.Axis(name="y", unit="nm", scale=2.0), ud.Axis(name="x"),
             ud.Axis(name="ky", unit="mrad", scale=0.5), ud.Axis(name="kx")]  # fmt: skip

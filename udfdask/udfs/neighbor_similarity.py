@@ -202,16 +202,16 @@ class NeighborSimilarityUDF(UDF):
             elif self.params.zero_mean:
                 products = np.where(squares[frame] * squares[neighbor] == 0, 0, products)
             products = np.where(where.exists[neighbor], products, np.nan)
-            rows = similarity.reshape((len(products), window.size))
-            rows[:] = np.nan
+            rows = np.full((len(products), window.size), np.nan)
             rows[:, np.flatnonzero(window)] = products
+            similarity[...] = rows.reshape(similarity.shape)
             total, count = np.zeros((2, len(products)))
             # one neighbor after the other: `sum` adds in another order if there are other rows
             for k in np.flatnonzero(steps):
                 exists = where.exists[neighbor[:, k]]
                 total += np.where(exists, products[:, k], 0)
                 count += exists
-            mean[:] = (total / count).reshape(mean.shape)
+            mean[...] = (total / count).reshape(mean.shape)
 
 
 def _without_rounding(variances: AnyArray, squares: AnyArray) -> AnyArray:

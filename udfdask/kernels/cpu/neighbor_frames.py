@@ -96,5 +96,5 @@ def distances(offsets: AnyArray, shape: tuple[int, ...]) -> AnyArray:
     `offsets` has the shape (neighbors, nav dims); `shape` is the number of frames of the window
     along each axis.
     """
-    steps = np.cumprod((1, *shape[:0:-1]))[::-1]
+    steps = np.cumprod((1, *shape[:0:-1]))[::-1][: len(shape)]
     return (np.asarray(offsets) @ steps).astype(np.int64)

@@ -39,7 +39,9 @@ class Window(NamedTuple):
             return self.kind
         shape = (self.shape,) * nav_dims if isinstance(self.shape, int) else self.shape
         if self.kind == "circular":
-            places = np.indices(shape).reshape((len(shape), -1)).T - np.array(shape) // 2
+            places = (
+                np.indices(shape).reshape((len(shape), math.prod(shape))).T - np.array(shape) // 2
+            )
             reach = max((n // 2 for n in shape), default=0)
             inside: AnyArray = (places**2).sum(axis=1) <= reach**2
             return inside.reshape(shape).astype(np.float64)
